@@ -1,0 +1,36 @@
+# Every command of the project; `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PATH := $(abspath $(BIN)):$(PATH)
+
+.PHONY: help dev demo test lint types imports docs bench sanitize clean
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/.ready: pyproject.toml setup.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+dev: $(BIN)/.ready  ## make the development environment in .venv
+
+demo: dev  ## classify handwritten digits with a compiled network
+	$(BIN)/python examples/digits/classify.py
+
+test: dev  ## run every test
+	$(BIN)/python -m pytest -q
+	$(BIN)/lit -q test
+
+lint: dev  ## style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: dev  ## static types
+	$(BIN)/pyright
+
+imports: dev  ## who may import whom
+	$(BIN)/lint-imports
+
+clean:  ## remove what was built here
+	rm -rf $(VENV) build

@@ -1,0 +1,10 @@
+"""Units of work for a device, and the host schedule that launches them."""
+
+from xdsl.ir import Dialect
+
+from stepwell.dialects.kernel.ops import FuncOp, LaunchOp, ReturnOp
+from stepwell.dialects.kernel.schedule import LoopsAttr
+
+KERNEL = Dialect("kernel", [FuncOp, LaunchOp, ReturnOp], [LoopsAttr])
+
+__all__ = ["KERNEL", "FuncOp", "LaunchOp", "LoopsAttr", "ReturnOp"]

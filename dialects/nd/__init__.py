@@ -1,0 +1,8 @@
+"""The graph dialect: immutable tensors and what is computed from them. This is its op list."""
+
+from xdsl.ir import Attribute, Dialect, Operation
+
+OPS: tuple[type[Operation], ...] = ()
+ATTRIBUTES: tuple[type[Attribute], ...] = ()
+
+ND = Dialect("nd", list(OPS), list(ATTRIBUTES))

@@ -1,0 +1,55 @@
+"""The readings every op of `nd` answers to, one rule table each.
+
+A reading that an op lacks is a hole; `missing` lists them and a test keeps the list empty.
+`table.none(Op, because="...")` fills a hole with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
+from xdsl.builder import Builder
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from stepwell.core.rules import RuleTable
+
+Array: TypeAlias = "NDArray[Any]"
+
+reference: RuleTable[Callable[[Any, Sequence[Array]], Array | Sequence[Array]]] = RuleTable(
+    "reference"
+)
+"""``(op, operand arrays) -> result array, or one for each result``: what the op means, in NumPy.
+
+Also what constant folding evaluates. bf16 comes as float32; results are rounded by the caller.
+"""
+
+shape: RuleTable[Callable[[Any], Sequence[Attribute]]] = RuleTable("shape")
+"""``op -> result types``, inferred from operands and attributes; `verify` compares with it."""
+
+gradient: RuleTable[Callable[[Builder, Any, Sequence[SSAValue]], Sequence[SSAValue | None]]] = (
+    RuleTable("gradient")
+)
+"""``(builder, op, cotangents) -> one cotangent for each operand, None where it is zero``."""
+
+batching: RuleTable[Callable[[Builder, Any, Sequence[int | None]], Sequence[SSAValue]]] = RuleTable(
+    "batching"
+)
+"""``(builder, op, batch axis of each operand) -> results with a leading batch axis``."""
+
+decomposition: RuleTable[Callable[[Builder, Any], Sequence[SSAValue]]] = RuleTable("decomposition")
+"""``(builder, op) -> results`` by simpler ops of `nd`: the meaning of a composite op."""
+
+REQUIRED: tuple[RuleTable[Any], ...] = (reference, shape)
+"""The readings no op may lack; a decomposition counts as a reference."""
+
+
+def missing(ops: Sequence[type[Operation]]) -> list[str]:
+    """Return 'op: reading' for every hole in the op table."""
+    return [
+        f"{op.name}: {table.reading}"
+        for op in ops
+        for table in REQUIRED
+        if not table.covers(op) and not (table is reference and decomposition.covers(op))
+    ]

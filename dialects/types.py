@@ -1,0 +1,126 @@
+"""Reading and writing types, locations and constant arrays of IR values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BFloat16Type,
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    FileLineColLoc,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FusedLoc,
+    IntegerType,
+    LocationAttr,
+    NoneAttr,
+    Signedness,
+    TensorType,
+    UnknownLoc,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from stepwell.core.diagnostics import Place
+from stepwell.core.dtypes import DTYPES, DType, dtype_of
+
+UNKNOWN = UnknownLoc()
+
+_FLOATS: dict[type[Attribute], str] = {
+    Float64Type: "f64",
+    Float32Type: "f32",
+    Float16Type: "f16",
+    BFloat16Type: "bf16",
+}
+_ELEMENTS: dict[str, Attribute] = {
+    "f64": Float64Type(),
+    "f32": Float32Type(),
+    "f16": Float16Type(),
+    "bf16": BFloat16Type(),
+    "i1": IntegerType(1),
+    **{f"i{n}": IntegerType(n) for n in (8, 16, 32, 64)},
+    **{f"ui{n}": IntegerType(n, Signedness.UNSIGNED) for n in (8, 16, 32, 64)},
+}
+
+
+def tensor_type(value: SSAValue) -> TensorType[Attribute]:
+    """Return the type of ``value``, which must be a ranked tensor."""
+    assert isinstance(value.type, TensorType), value.type
+    return value.type
+
+
+def dtype(element: Attribute) -> DType:
+    """Return the dtype of an element type; KeyError where it is none of ours."""
+    if isinstance(element, IntegerType):
+        prefix = "ui" if element.signedness.data == Signedness.UNSIGNED else "i"
+        return DTYPES[f"{prefix}{element.width.data}"]
+    return DTYPES[_FLOATS[type(element)]]
+
+
+def element_type(dtype: DType | str) -> Attribute:
+    """Return the IR element type of a dtype or of its name."""
+    return _ELEMENTS[dtype if isinstance(dtype, str) else dtype.name]
+
+
+def dense(array: NDArray[Any], element: Attribute | None = None) -> DenseIntOrFPElementsAttr:
+    """Return ``array`` as a dense attribute; ``element`` defaults to the array's own dtype."""
+    if element is None:
+        found = dtype_of(array.dtype)
+        assert found is not None, array.dtype
+        element = element_type(found)
+    kind = dtype(element)
+    packed = np.ascontiguousarray(kind.round(array))
+    if kind.name == "bf16":
+        packed = (packed.view(np.uint32) >> 16).astype(np.uint16)
+    type: TensorType[Any] = TensorType(element, array.shape)
+    return DenseIntOrFPElementsAttr(type, BytesAttr(packed.tobytes()))
+
+
+def array(attribute: DenseIntOrFPElementsAttr) -> NDArray[Any]:
+    """Return a dense attribute as a read-only array without copying (bf16 as float32)."""
+    kind = dtype(attribute.get_element_type())
+    data = attribute.data.data
+    if kind.name == "bf16":
+        wide = np.frombuffer(data, np.uint16).astype(np.uint32) << 16
+        return wide.view(np.float32).reshape(attribute.get_shape())
+    return np.frombuffer(data, kind.numpy).reshape(attribute.get_shape())
+
+
+def fuse_locations(locations: Iterable[LocationAttr]) -> LocationAttr:
+    """Return the set union of locations, in order of first mention; unknown ones add nothing."""
+    found: dict[LocationAttr, None] = {}
+    for location in locations:
+        parts = location.locations if isinstance(location, FusedLoc) else (location,)
+        assert isinstance(parts, tuple | ArrayAttr)
+        found.update((p, None) for p in parts if p != UNKNOWN)  # pyright: ignore
+    if len(found) <= 1:
+        return next(iter(found), UNKNOWN)
+    return FusedLoc(ArrayAttr(found), NoneAttr())
+
+
+def places(location: LocationAttr) -> tuple[Place, ...]:
+    """Return every source position in ``location``, outermost first."""
+    match location:
+        case FileLineColLoc():
+            return (Place(location.filename.data, location.line.data, location.column.data),)
+        case FusedLoc():
+            return tuple(p for each in location.locations for p in places(each))  # pyright: ignore
+        case _ if (inner := getattr(location, "location", None)) is not None:
+            return places(inner)
+        case _:
+            return ()
+
+
+def place_of(op: Operation) -> Place | None:
+    """Return the first known source position of ``op`` or of an op around it."""
+    at: Operation | None = op
+    while at is not None:
+        if found := places(at.location):
+            return found[0]
+        at = at.parent_op()
+    return None

@@ -1,0 +1,1 @@
+"""From loops on buffers to text: print only, decide nothing."""

@@ -1,0 +1,54 @@
+"""Rewrite every `nd` op as structured ops on tensors: linalg.generic, tensor, scf.
+
+Before:  %y = nd.neg %x : tensor<4xf32>
+After:   %e = tensor.empty() : tensor<4xf32>
+         %y = linalg.generic {one parallel loop} ins(%x) outs(%e) { arith.negf }
+
+Afterwards no `nd` op is left and every integer is signless; an argument or result that was
+unsigned says so in its attribute `nd.dtype`. The pass fails rather than leave an op.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Region
+
+from stepwell.lowering.nd_to_linalg.table import Lowering, lower_block, signless
+from stepwell.transforms.passes import Pass, fail
+
+
+@dataclass(frozen=True)
+class NdToLinalg(Pass):
+    """Lower nd to linalg, tensor and scf on tensors."""
+
+    name = "nd-to-linalg"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Lower every function of the module."""
+        for function in list(op.ops):
+            if isinstance(function, func.FuncOp) and function.body.blocks:
+                _lower_function(function)
+        for left in op.walk():
+            if left.name.startswith("nd."):
+                fail(left, f"nd-to-linalg has no rule for {left.name}")
+
+
+def _lower_function(function: func.FuncOp) -> None:
+    old = function.body.block
+    block = Block(arg_types=[signless(t) for t in old.arg_types])
+    lowering = Lowering(block)
+    for was, now in zip(old.args, block.args, strict=True):
+        now.name_hint, now.location = was.name_hint, was.location
+        lowering.values[was] = now
+    lower_block(lowering, old)
+    last = old.last_op
+    assert last is not None
+    lowering.source = last
+    lowering.insert(func.ReturnOp(*(lowering.values[v] for v in last.operands)))
+    function.properties["function_type"] = signless(function.function_type)
+    function.detach_region(function.body)
+    function.add_region(Region(block))

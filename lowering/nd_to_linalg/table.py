@@ -1,0 +1,99 @@
+"""The rule table of the step, and the builder its rules write with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from xdsl.dialects.builtin import FunctionType, IntegerType, Signedness, TensorType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from stepwell.core.rules import RuleTable
+from stepwell.dialects.types import UNKNOWN
+
+OpT = TypeVar("OpT", bound=Operation)
+
+
+@dataclass
+class Lowering:
+    """Writes the new body of a function beside the old one, so that rules still see `nd` types.
+
+    Everything inserted takes the location of the op being lowered.
+    """
+
+    block: Block
+    values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """The new value of every old one."""
+    source: Operation | None = None
+    """The op being lowered."""
+
+    def insert(self, op: OpT) -> OpT:
+        """Append ``op`` to the new body and locate it."""
+        assert self.source is not None
+        _locate(op, self.source)
+        self.block.add_op(op)
+        return op
+
+    def region(self, old: Region, extra: Sequence[Attribute] = ()) -> Region:
+        """Return the lowered copy of a region of one block; ``extra`` leading argument types.
+
+        The old terminator is not copied; its lowered operands are in ``self.values``.
+        """
+        types = [*extra, *(signless(t) for t in old.block.arg_types)]
+        block = Block(arg_types=types)
+        outer, self.block, source = self.block, block, self.source
+        for was, now in zip(old.block.args, block.args[len(extra) :], strict=True):
+            self.values[was] = now
+            now.name_hint = was.name_hint
+        lower_block(self, old.block)
+        self.block, self.source = outer, source
+        return Region(block)
+
+
+lower: RuleTable[Callable[[Lowering, Any, Sequence[SSAValue]], Sequence[SSAValue]]] = RuleTable(
+    "lowering"
+)
+"""``(lowering, op, lowered operands) -> the values that stand for its results``."""
+
+
+def lower_block(lowering: Lowering, block: Block) -> None:
+    """Lower every op of ``block`` in order; ops of other dialects are copied, terminators left."""
+    for op in block.ops:
+        if op is block.last_op and op.name in ("func.return", "nd.yield"):
+            return
+        lowering.source = op
+        operands = [lowering.values[v] for v in op.operands]
+        if (rule := lower.get(type(op))) is not None:
+            results = rule(lowering, op, operands)
+        else:
+            results = lowering.insert(op.clone(lowering.values)).results
+        for old, new in zip(op.results, results, strict=True):
+            if new.name_hint is None:
+                new.name_hint = old.name_hint
+            lowering.values[old] = new
+
+
+def signless(type: Attribute) -> Attribute:
+    """Return ``type`` as the lower floors have it: upstream arithmetic knows no signedness."""
+    match type:
+        case TensorType():
+            return TensorType(signless(type.element_type), type.get_shape())
+        case IntegerType() if type.signedness.data != Signedness.SIGNLESS:
+            return IntegerType(type.width.data)
+        case FunctionType():
+            inputs, outputs = type.inputs.data, type.outputs.data
+            return FunctionType.from_lists(
+                [signless(t) for t in inputs], [signless(t) for t in outputs]
+            )
+        case _:
+            return type
+
+
+def _locate(op: Operation, source: Operation) -> None:
+    if op.location == UNKNOWN:
+        op.location = source.location
+    for region in op.regions:
+        for block in region.blocks:
+            for inside in block.ops:
+                _locate(inside, source)

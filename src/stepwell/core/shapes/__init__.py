@@ -1,0 +1,35 @@
+"""Shape rules as plain functions on tuples of ints; -1 is a size known only at run time (`?`).
+
+The ops of `nd` build and verify their result types with these, and the tracer, which must not
+import the compiler, calls the same ones.
+"""
+
+from typing import TypeAlias
+
+Shape: TypeAlias = tuple[int, ...]
+
+DYNAMIC = -1
+
+
+class ShapeError(ValueError):
+    """The shapes do not fit; the message says which sizes and what was expected."""
+
+
+def same_size(a: int, b: int) -> int | None:
+    """Return the size two axes that must agree have together, None where they cannot agree.
+
+    >>> same_size(4, DYNAMIC), same_size(4, 5)
+    (4, None)
+    """
+    if a == b or b == DYNAMIC:
+        return a
+    return b if a == DYNAMIC else None
+
+
+def show(shape: Shape) -> str:
+    """Spell a shape as IR does.
+
+    >>> show((4, DYNAMIC))
+    '4x?'
+    """
+    return "x".join("?" if n == DYNAMIC else str(n) for n in shape)

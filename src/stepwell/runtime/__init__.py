@@ -1,0 +1,1 @@
+"""Build, cache, load and call compiled programs. Imports core only, never the compiler."""

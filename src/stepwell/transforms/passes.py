@@ -1,0 +1,41 @@
+"""What every pass is built on: its declared numerics, its remarks, its failures."""
+
+from __future__ import annotations
+
+from abc import ABC
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NoReturn, TypeAlias
+
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from stepwell.core.diagnostics import CompileError, Diagnostic, report
+from stepwell.dialects.types import place_of
+
+Numerics: TypeAlias = Literal["bit-exact", "reassociating", "approximating"]
+
+
+@dataclass(frozen=True)
+class Pass(ModulePass, ABC):
+    """A pass of ours. Its docstring says Before / After / Afterwards and is what tools print.
+
+    Options are the dataclass fields, as in xDSL.
+    """
+
+    numerics: ClassVar[Numerics] = "bit-exact"
+    """What the pass may do to results."""
+
+
+def fail(op: Operation, message: str, help: str = "") -> NoReturn:
+    """Stop the pass with an error at ``op``."""
+    raise CompileError(Diagnostic("error", message, place_of(op), help=help))
+
+
+def warn(op: Operation, message: str, help: str = "") -> None:
+    """Report a warning at ``op``."""
+    report(Diagnostic("warning", message, place_of(op), help=help))
+
+
+def remark(op: Operation, message: str) -> None:
+    """Report a remark at ``op``: a decision taken, a chance missed."""
+    report(Diagnostic("remark", message, place_of(op)))

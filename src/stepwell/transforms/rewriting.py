@@ -1,0 +1,82 @@
+"""Drive rewrite patterns so that no location is lost.
+
+xDSL's walker drops locations. `rewrite` gives every op a pattern inserts the location of the op
+it matched, and every op that stands in for another the union of both. A pattern that merges
+several ops says so itself with `fuse_locations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriter,
+    PatternRewriterListener,
+    PatternRewriteWalker,
+    RewritePattern,
+)
+
+from stepwell.dialects.types import UNKNOWN, fuse_locations
+
+
+@dataclass
+class _Located(RewritePattern):
+    """A pattern whose insertions inherit the location of the op it looks at."""
+
+    inner: RewritePattern
+    location: LocationAttr = UNKNOWN
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        """Note where ``op`` comes from, then let the inner pattern work."""
+        self.location = op.location
+        self.inner.match_and_rewrite(op, rewriter)
+
+    def inserted(self, op: Operation) -> None:
+        """Locate a new op and all it contains."""
+        if op.location == UNKNOWN:
+            op.location = self.location
+        for region in op.regions:
+            for block in region.blocks:
+                for inside in block.ops:
+                    self.inserted(inside)
+
+    def replaced(self, op: Operation, values: Sequence[SSAValue | None]) -> None:
+        """Unite the location of ``op`` with those of what replaces it."""
+        for value in values:
+            if isinstance(value, OpResult):
+                value.op.location = fuse_locations((value.op.location, op.location))
+
+
+def rewrite(
+    root: Operation,
+    patterns: Sequence[RewritePattern],
+    *,
+    ctx: Context | None = None,
+    fold: bool = False,
+    dce: bool = False,
+    recursive: bool = True,
+) -> bool:
+    """Apply ``patterns`` inside ``root`` until none matches; return whether anything changed.
+
+    fold : also fold ops through their folders, which needs ``ctx``
+    dce : also erase ops that have become dead
+    recursive : visit new ops again; False makes one walk
+    """
+    applier = GreedyRewritePatternApplier(
+        list(patterns), ctx=ctx, folding_enabled=fold, dce_enabled=dce
+    )
+    located = _Located(applier)
+    listener = PatternRewriterListener(
+        operation_insertion_handler=[located.inserted],
+        operation_replacement_handler=[located.replaced],
+    )
+    walker = PatternRewriteWalker(located, apply_recursively=recursive, listener=listener)
+    changed = False
+    for region in root.regions:
+        changed |= walker.rewrite_region(region)
+    return changed

@@ -1,0 +1,32 @@
+"""Every dialect and pass of ours by name, loaded on first use; also what xdsl-opt finds of us."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from xdsl.universe import Universe
+
+DIALECTS: dict[str, str] = {
+    "nd": "stepwell.dialects.nd:ND",
+    "kernel": "stepwell.dialects.kernel:KERNEL",
+}
+
+PASSES: dict[str, str] = {
+    "nd-to-linalg": "stepwell.lowering.nd_to_linalg:NdToLinalg",
+}
+
+
+def _load(path: str) -> Callable[[], Any]:
+    def load() -> Any:
+        module, name = path.split(":")
+        return getattr(import_module(module), name)
+
+    return load
+
+
+STEPWELL_UNIVERSE = Universe(
+    all_dialects={name: _load(path) for name, path in DIALECTS.items()},
+    all_passes={name: _load(path) for name, path in PASSES.items()},
+)

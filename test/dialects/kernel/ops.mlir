@@ -1,0 +1,18 @@
+// RUN: %stepwell-opt %s | %stepwell-opt | filecheck %s
+// RUN: %stepwell-opt %s --print-op-generic | %stepwell-opt | filecheck %s
+
+// A kernel, its schedule and its launch round-trip.
+kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.loops = #kernel.loops<axis = 0, width = 16, interleave = 4>} {
+  kernel.return %x : tensor<4xf32>
+}
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %y = kernel.launch @k ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}
+
+// CHECK:      kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32>
+// CHECK-SAME: #kernel.loops<axis = 0, width = 16, interleave = 4>
+// CHECK-NEXT:   kernel.return %x : tensor<4xf32>
+// CHECK:      func.func @main
+// CHECK:        %y = kernel.launch @k ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
