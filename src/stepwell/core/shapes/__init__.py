@@ -1,4 +1,4 @@
-"""Shape rules as plain functions on tuples of ints; -1 is a size known only at run time (`?`).
+"""Shape rules as plain functions on tuples of ints; DYNAMIC is a size known only at run time.
 
 The ops of `nd` build and verify their result types with these, and the tracer, which must not
 import the compiler, calls the same ones.
@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 Shape: TypeAlias = tuple[int, ...]
 
-DYNAMIC = -1
+DYNAMIC = -(2**63)
+"""The size of a `?` axis, the same number xDSL and MLIR use."""
 
 
 class ShapeError(ValueError):
