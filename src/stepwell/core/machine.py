@@ -1,0 +1,106 @@
+"""What the compiler must know of the processor it compiles for."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+
+from stepwell.core.diagnostics import CompileError, Diagnostic
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A processor, as far as schedules depend on it. Sizes are bytes, for one core."""
+
+    vector_bits: int = 128
+    fma: bool = False
+    threads: int = 1
+    l1: int = 32 << 10
+    l2: int = 1 << 20
+    l3: int = 8 << 20
+    features: str = ""
+    """What the C compiler's -march=native depends on; part of every cache key."""
+
+    def override(self, text: str) -> Machine:
+        """Return this with some fields changed, as in 'vector_bits=256,threads=1'.
+
+        >>> Machine().override("vector_bits=256,fma=1").vector_bits
+        256
+        """
+        kinds = {f.name: f.type for f in fields(self)}
+        changes: dict[str, int | str] = {}
+        for part in filter(None, text.replace(" ", ",").split(",")):
+            name, _, value = part.partition("=")
+            if name not in kinds or (kinds[name] != "str" and not value.isdecimal()):
+                raise CompileError(
+                    Diagnostic(
+                        "error",
+                        f"cannot read '{part}' as a property of the machine",
+                        help=f"write NAME=NUMBER with one of {', '.join(kinds)}",
+                    )
+                )
+            changes[name] = value if kinds[name] == "str" else int(value)
+        return replace(self, **changes)
+
+
+@cache
+def this_machine() -> Machine:
+    """Describe the processor this process runs on; whatever cannot be found out is a safe guess."""
+    features = _features()
+    names = set(features.split())
+    wide = 512 if "avx512f" in names else 256 if "avx2" in names else 128
+    arm = platform.machine() in ("aarch64", "arm64")
+    sizes = _cache_sizes()
+    return Machine(
+        vector_bits=wide,
+        fma=arm or "fma" in names,
+        threads=thread_count(),
+        l1=sizes.get(1, Machine.l1),
+        l2=sizes.get(2, Machine.l2),
+        l3=sizes.get(3, Machine.l3),
+        features=f"{platform.machine()} {features}",
+    )
+
+
+def thread_count() -> int:
+    """Return how many threads programs use: STEPWELL_THREADS, or the cores we may run on."""
+    asked = os.environ.get("STEPWELL_THREADS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return min(int(asked), 256)
+    if hasattr(os, "sched_getaffinity"):
+        return min(len(os.sched_getaffinity(0)), 256)
+    return min(os.cpu_count() or 1, 256)
+
+
+def _features() -> str:
+    """Return model and feature flags of the first processor that Linux lists."""
+    found: dict[str, str] = {}
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                key, _, value = line.partition(":")
+                found.setdefault(key.strip(), value.strip())
+                if not line.strip() and found:
+                    break
+    except OSError:
+        return platform.processor()
+    keys = ("vendor_id", "cpu family", "model", "flags", "CPU implementer", "CPU part", "Features")
+    return " ".join(found[k] for k in keys if k in found)
+
+
+def _cache_sizes() -> dict[int, int]:
+    """Return bytes of data cache by level, from sysfs."""
+    sizes: dict[int, int] = {}
+    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            kind, level, size = (
+                (index / name).read_text().strip() for name in ("type", "level", "size")
+            )
+        except OSError:
+            continue
+        if kind != "Instruction" and size[-1:] in ("K", "M"):
+            sizes[int(level)] = int(size[:-1]) << (10 if size[-1] == "K" else 20)
+    return sizes

@@ -1,0 +1,136 @@
+"""What a compiled program takes and returns: `program.json`, between emitter and runtime."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from stepwell.core.dtypes import DTYPES
+from stepwell.core.shapes import DYNAMIC, Shape
+
+FORMAT = 1
+"""Raised when an older runtime could not run what a newer emitter writes."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One argument or result: its name, dtype (as in IR) and shape, -1 where `?`."""
+
+    name: str
+    dtype: str
+    shape: Shape
+
+    def __str__(self) -> str:
+        """Spell it as a NumPy user would.
+
+        >>> print(Tensor("x", "f32", (4, -1)))
+        float32[4, ?]
+        """
+        return spell(numpy_name(self.dtype), self.shape)
+
+
+@dataclass(frozen=True)
+class Constant(Tensor):
+    """A weight, kept beside the program; ``sha256`` is that of its bytes, "" where unknown."""
+
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel of the program and the source lines (file:line) it came from."""
+
+    name: str
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Everything a caller of a compiled program must know."""
+
+    entry: str
+    arguments: tuple[Tensor, ...]
+    results: tuple[Tensor, ...]
+    constants: tuple[Constant, ...] = ()
+    arena: int | None = 0
+    """Bytes of scratch memory; None where only the program's `_arena` function can tell."""
+    kernels: tuple[Kernel, ...] = ()
+    equal: tuple[tuple[int, ...], ...] = ()
+    """Groups of `?` of the arguments (numbered in order) that must be equal in every call."""
+    loops: bool = False
+    """Whether the host runs loops: such a call may take long however small its arrays are."""
+    target: str = "c"
+    host: tuple[Any, ...] = ()
+    """For targets without a host of their own (OpenCL): what the runtime walks."""
+
+    @property
+    def dynamic(self) -> int:
+        """How many `?` the arguments have together."""
+        return sum(a.shape.count(DYNAMIC) for a in self.arguments)
+
+    @property
+    def sized_by_program(self) -> bool:
+        """Whether a result has a `?`, so that the program has a `_shapes` function."""
+        return any(DYNAMIC in r.shape for r in self.results)
+
+    def to_json(self) -> str:
+        """Return the text of `program.json`."""
+        fields = asdict(self)
+        for tensor in (*fields["arguments"], *fields["results"], *fields["constants"]):
+            tensor["shape"] = [None if n == DYNAMIC else n for n in tensor["shape"]]
+        return json.dumps({"format": FORMAT, **fields}, indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Signature:
+        """Read what `to_json` wrote; ValueError where it is something else."""
+        try:
+            found = json.loads(text)
+            if found["format"] != FORMAT:
+                raise ValueError(f"program format {found['format']}, expected {FORMAT}")
+            del found["format"]
+            return cls(
+                **found
+                | {
+                    "arguments": tuple(Tensor(**_shaped(a)) for a in found["arguments"]),
+                    "results": tuple(Tensor(**_shaped(r)) for r in found["results"]),
+                    "constants": tuple(Constant(**_shaped(c)) for c in found["constants"]),
+                    "kernels": tuple(
+                        Kernel(k["name"], tuple(k["lines"])) for k in found["kernels"]
+                    ),
+                    "equal": tuple(tuple(group) for group in found["equal"]),
+                    "host": tuple(found["host"]),
+                }
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"not a program.json of ours: {error!r}") from None
+
+    def __str__(self) -> str:
+        """Spell it like a Python signature.
+
+        >>> print(Signature("main", (Tensor("x", "f32", (-1,)),), (Tensor("y", "i32", ()),)))
+        main(x: float32[?]) -> int32[]
+        """
+        arguments = ", ".join(f"{a.name}: {a}" for a in self.arguments)
+        results = ", ".join(str(r) for r in self.results)
+        one = len(self.results) == 1
+        return f"{self.entry}({arguments}) -> {results if one else f'({results})'}"
+
+
+def numpy_name(dtype: str) -> str:
+    """Return what NumPy calls a dtype of ours ('bfloat16' for the one it lacks)."""
+    return "bfloat16" if dtype == "bf16" else DTYPES[dtype].numpy.name
+
+
+def spell(dtype: str, shape: Shape) -> str:
+    """Spell dtype and shape the way error messages do.
+
+    >>> spell("float32", (4, -1))
+    'float32[4, ?]'
+    """
+    return f"{dtype}[{', '.join('?' if n == DYNAMIC else str(n) for n in shape)}]"
+
+
+def _shaped(fields: dict[str, Any]) -> dict[str, Any]:
+    shape = tuple(DYNAMIC if n is None else n for n in fields["shape"])
+    return {**fields, "shape": shape}
