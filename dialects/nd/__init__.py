@@ -2,7 +2,9 @@
 
 from xdsl.ir import Attribute, Dialect, Operation
 
-OPS: tuple[type[Operation], ...] = ()
+from stepwell.dialects.nd import contraction
+
+OPS: tuple[type[Operation], ...] = (*contraction.OPS,)
 ATTRIBUTES: tuple[type[Attribute], ...] = ()
 
 ND = Dialect("nd", list(OPS), list(ATTRIBUTES))

@@ -9,15 +9,12 @@ neither edits the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 RuleT = TypeVar("RuleT", bound=Callable[..., object])
 
-
-class Named(Protocol):
-    """An op class, as far as a table needs to know it."""
-
-    name: ClassVar[str]
+OpClass: TypeAlias = type[Any]
+"""An op class; all a table asks of it is its ``name``."""
 
 
 class MissingRule(LookupError):
@@ -29,10 +26,10 @@ class RuleTable(Generic[RuleT]):
 
     def __init__(self, reading: str) -> None:
         self.reading = reading
-        self._rules: dict[type[Named], RuleT] = {}
-        self._none: dict[type[Named], str] = {}
+        self._rules: dict[OpClass, RuleT] = {}
+        self._none: dict[OpClass, str] = {}
 
-    def __call__(self, *ops: type[Named]) -> Callable[[RuleT], RuleT]:
+    def __call__(self, *ops: OpClass) -> Callable[[RuleT], RuleT]:
         """Register the decorated function as the rule of ``ops``."""
 
         def register(rule: RuleT) -> RuleT:
@@ -44,18 +41,18 @@ class RuleTable(Generic[RuleT]):
 
         return register
 
-    def none(self, *ops: type[Named], because: str) -> None:
+    def none(self, *ops: OpClass, because: str) -> None:
         """Record that ``ops`` have no rule on purpose; the op table prints why."""
         for op in ops:
             if self.covers(op):
                 raise ValueError(f"{op.name} already has a {self.reading} rule")
             self._none[op] = because
 
-    def get(self, op: type[Named]) -> RuleT | None:
+    def get(self, op: OpClass) -> RuleT | None:
         """Return the rule of ``op``, or None."""
         return self._rules.get(op)
 
-    def __getitem__(self, op: type[Named]) -> RuleT:
+    def __getitem__(self, op: OpClass) -> RuleT:
         """Return the rule of ``op``, or raise `MissingRule` naming what to write."""
         if (rule := self._rules.get(op)) is not None:
             return rule
@@ -63,14 +60,14 @@ class RuleTable(Generic[RuleT]):
             raise MissingRule(f"{op.name} has no {self.reading} rule: {self._none[op]}")
         raise MissingRule(f"{op.name} has no {self.reading} rule yet; add one beside {op.__name__}")
 
-    def covers(self, op: type[Named]) -> bool:
+    def covers(self, op: OpClass) -> bool:
         """Whether ``op`` has a rule, or a reason for having none."""
         return op in self._rules or op in self._none
 
-    def why_none(self, op: type[Named]) -> str | None:
+    def why_none(self, op: OpClass) -> str | None:
         """Return the reason why ``op`` has no rule, where one was given."""
         return self._none.get(op)
 
-    def __iter__(self) -> Iterator[type[Named]]:
+    def __iter__(self) -> Iterator[OpClass]:
         """Iterate the op classes that have a rule."""
         return iter(self._rules)

@@ -1,0 +1,376 @@
+"""Sums of products: general dot product, matrix product, convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from stepwell.core.shapes import Shape
+from stepwell.core.shapes import contraction as shapes
+from stepwell.dialects.nd.base import NdOp
+from stepwell.dialects.nd.syntax import (
+    AXES,
+    SpelledOp,
+    axes,
+    axes_attr,
+    element,
+    int_attr,
+    parse_fields,
+    print_fields,
+    shape_of,
+)
+from stepwell.dialects.readings import Array, reference, shape
+from stepwell.dialects.types import dtype
+
+Pairs = tuple[Sequence[int], Sequence[int]]
+
+
+class ContractionOp(NdOp):
+    """A sum of products of the elements of ``x`` and ``w``.
+
+    * (C1) ``x`` and ``w`` have one element type, a float or an integer of at least 8 bits.
+    * (C2) ``dtype``, if given, is of the same kind and at least as wide: products are formed and
+      summed in it, as in i8 by i8 to i32.
+    * f16 and bf16 are summed in f32 and rounded once. Integers wrap.
+    * A sum over nothing is 0.
+    """
+
+    x = operand_def(TensorType)
+    w = operand_def(TensorType)
+    dtype = opt_prop_def(Attribute)
+    y = result_def(TensorType)
+
+    def verify_(self) -> None:
+        """Check C1 and C2, then the result's type."""
+        of, other = element(self.x), element(self.w)
+        if of != other or of == IntegerType(1):  # contraction_c1
+            raise VerifyException(f"operands must be numbers of one type, got {of} and {other}")
+        if self.dtype is not None:
+            narrow, wide = dtype(of), dtype(self.dtype)
+            if wide.kind != narrow.kind or wide.bytes < narrow.bytes:  # contraction_c2
+                raise VerifyException(f"dtype must be at least as wide as {of}, got {self.dtype}")
+        super().verify_()
+
+    @property
+    def element(self) -> Attribute:
+        """The element type of the result."""
+        return self.dtype or element(self.x)
+
+
+@irdl_op_definition
+class DotGeneralOp(ContractionOp):
+    """Multiply and sum: ``y[b.., i.., j..] = sum(k..) x[b.., i.., k..] * w[b.., j.., k..]``.
+
+    Axes of ``x`` and ``w`` are paired as batch or as contracted, the rest are free. The result
+    has the batch axes, the free axes of ``x``, the free axes of ``w``.
+
+    * (C3) Axes are named once, and those paired have one size.
+    """
+
+    name = "nd.dot_general"
+    x_batch = prop_def(AXES)
+    w_batch = prop_def(AXES)
+    x_contract = prop_def(AXES)
+    w_contract = prop_def(AXES)
+
+    def __init__(
+        self,
+        x: SSAValue,
+        w: SSAValue,
+        batch: Pairs = ((), ()),
+        contract: Pairs = ((), ()),
+        dtype: Attribute | None = None,
+    ) -> None:
+        inferred = shapes.dot_general(shape_of(x), shape_of(w), batch, contract)
+        super().__init__(
+            operands=[x, w],
+            result_types=[TensorType(dtype or element(x), inferred)],
+            properties=_pairs(batch, contract) | ({"dtype": dtype} if dtype else {}),
+        )
+
+    @property
+    def batch(self) -> tuple[Shape, Shape]:
+        """The batch axes of both operands."""
+        return axes(self.x_batch), axes(self.w_batch)
+
+    @property
+    def contract(self) -> tuple[Shape, Shape]:
+        """The contracted axes of both operands."""
+        return axes(self.x_contract), axes(self.w_contract)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``%x, %w batch [0] x [0] contract [2] x [1] {dtype = i32} : function type``."""
+        at = parser.pos
+        x = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        w = parser.parse_unresolved_operand()
+        batch, contract = _parse_pairs(parser, "batch"), _parse_pairs(parser, "contract")
+        fields = parse_fields(parser)
+        parser.parse_punctuation(":")
+        type = parser.parse_function_type()
+        result = {"dtype": fields.pop("dtype")} if "dtype" in fields else {}
+        return cls.create(
+            operands=parser.resolve_operands([x, w], type.inputs.data, at),
+            result_types=type.outputs.data,
+            properties=_pairs(batch, contract) | result,
+            attributes=fields,
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print what `parse` reads."""
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        for name, (left, right) in (("batch", self.batch), ("contract", self.contract)):
+            if left:
+                printer.print_string(f" {name} {list(left)} x {list(right)}")
+        result = {"dtype": self.dtype} if self.dtype else {}
+        print_fields(printer, {**result, **self.attributes})
+        printer.print_string(" : ")
+        printer.print_function_type(self.operand_types, self.result_types)
+
+
+def _pairs(batch: Pairs, contract: Pairs) -> dict[str, Attribute]:
+    return {
+        "x_batch": axes_attr(batch[0]),
+        "w_batch": axes_attr(batch[1]),
+        "x_contract": axes_attr(contract[0]),
+        "w_contract": axes_attr(contract[1]),
+    }
+
+
+def _parse_pairs(parser: Parser, keyword: str) -> Pairs:
+    if parser.parse_optional_keyword(keyword) is None:
+        return (), ()
+
+    def numbers() -> Sequence[int]:
+        return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+
+    left = numbers()
+    parser.parse_keyword("x")
+    return left, numbers()
+
+
+@shape(DotGeneralOp)
+def _dot_general_shape(op: DotGeneralOp) -> Sequence[Attribute]:
+    # dot_general_c3
+    inferred = shapes.dot_general(shape_of(op.x), shape_of(op.w), op.batch, op.contract)
+    return (TensorType(op.element, inferred),)
+
+
+@reference(DotGeneralOp)
+def _dot_general_reference(op: DotGeneralOp, operands: Sequence[Array]) -> Array:
+    """Bring both to (batch, free, contracted), multiply as matrices, and reshape."""
+    x, w = _in_accumulator(op, operands)
+    (bx, bw), (cx, cw) = op.batch, op.contract
+    fx = shapes.free_axes(x.ndim, bx, cx)
+    fw = shapes.free_axes(w.ndim, bw, cw)
+    left = x.transpose(*bx, *fx, *cx).reshape(_size(x, bx), _size(x, fx), _size(x, cx))
+    right = w.transpose(*bw, *cw, *fw).reshape(_size(w, bw), _size(w, cw), _size(w, fw))
+    sizes = [x.shape[a] for a in (*bx, *fx)] + [w.shape[a] for a in fw]
+    return _rounded(op, (left @ right).reshape(sizes))
+
+
+def _size(x: Array, axes: Sequence[int]) -> int:
+    return int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
+
+
+def _in_accumulator(op: ContractionOp, operands: Sequence[Array]) -> Sequence[Array]:
+    """Return the operands in the type that sums are kept in."""
+    kept = dtype(op.element)
+    numpy = np.dtype(np.float32) if kept.name in ("f16", "bf16") else kept.numpy
+    return [np.asarray(x).astype(numpy) for x in operands]
+
+
+def _rounded(op: ContractionOp, y: Array) -> Array:
+    return dtype(op.element).round(y)
+
+
+@irdl_op_definition
+class MatmulOp(ContractionOp, SpelledOp):
+    """Multiply matrices, ``x @ w`` of NumPy: the last axis of ``x`` with the last but one of ``w``.
+
+    A vector stands for a row on the left and a column on the right, and its axis goes.
+
+    * (C3) Leading axes are batch axes: they are the same, or one operand has none. They are not
+      broadcast; nd.broadcast says so where it is meant.
+    """
+
+    name = "nd.matmul"
+
+    def __init__(self, x: SSAValue, w: SSAValue, dtype: Attribute | None = None) -> None:
+        inferred = shapes.matmul(shape_of(x), shape_of(w))
+        super().__init__(
+            operands=[x, w],
+            result_types=[TensorType(dtype or element(x), inferred)],
+            properties={"dtype": dtype} if dtype else {},
+        )
+
+
+@shape(MatmulOp)
+def _matmul_shape(op: MatmulOp) -> Sequence[Attribute]:
+    # matmul_c3
+    return (TensorType(op.element, shapes.matmul(shape_of(op.x), shape_of(op.w))),)
+
+
+@reference(MatmulOp)
+def _matmul_reference(op: MatmulOp, operands: Sequence[Array]) -> Array:
+    x, w = _in_accumulator(op, operands)
+    return _rounded(op, x @ w)
+
+
+_PLAIN = {"strides": 1, "low": 0, "high": 0, "lhs_dilation": 1, "rhs_dilation": 1}
+"""What each number of a convolution's lists is where the list is not written."""
+
+
+@irdl_op_definition
+class ConvolutionOp(ContractionOp, SpelledOp):
+    """Slide ``w`` over ``x`` and sum the products, along any number of spatial axes.
+
+    ``y[n, o, p..] = sum(c, k..) x'[n, g*I + c, p*stride + k*rhs_dilation ..] * w[o, c, k..]``
+    where ``I`` is the number of features of ``w``, ``g`` the group of ``o``, and ``x'`` is ``x``
+    with its elements ``lhs_dilation`` apart and ``low``, ``high`` zeros around. The window is not
+    flipped.
+
+    ``x_layout`` names the axis of ``x`` that is the batch, then the one of the features, then the
+    spatial ones; ``y_layout`` the same of ``y``; ``w_layout`` output features, input features,
+    spatial. All are 0, 1, 2, ... where not given: NCHW and OIHW. A transposed convolution
+    is one with ``lhs_dilation`` above 1.
+
+    * (C3) ``x`` and ``w`` have one rank of at least 2, and layouts name each axis once.
+    * (C4) Strides and dilations are at least 1, padding at least 0, one number per spatial axis.
+    * (C5) Groups divide the output features; ``x`` has groups times the input features of ``w``.
+    """
+
+    name = "nd.convolution"
+    strides = prop_def(AXES)
+    low = prop_def(AXES)
+    high = prop_def(AXES)
+    lhs_dilation = prop_def(AXES)
+    rhs_dilation = prop_def(AXES)
+    groups = prop_def(IntegerAttr)
+    x_layout = prop_def(AXES)
+    w_layout = prop_def(AXES)
+    y_layout = prop_def(AXES)
+
+    def __init__(
+        self,
+        x: SSAValue,
+        w: SSAValue,
+        *,
+        groups: int = 1,
+        dtype: Attribute | None = None,
+        **lists: Sequence[int],
+    ) -> None:
+        fields: dict[str, Attribute] = {k: axes_attr(v) for k, v in lists.items()}
+        fields["groups"] = int_attr(groups)
+        properties = self.complete(fields, len(shape_of(x)))
+        inferred = shapes.convolution(shape_of(x), shape_of(w), *_how(w, properties))
+        super().__init__(
+            operands=[x, w],
+            result_types=[TensorType(dtype or element(x), inferred)],
+            properties=properties | ({"dtype": dtype} if dtype else {}),
+        )
+
+    @classmethod
+    def complete(cls, fields: dict[str, Attribute], rank: int) -> dict[str, Attribute]:
+        """Return ``fields`` with the defaults of those that are not there."""
+        natural = axes_attr(range(rank))
+        defaults: dict[str, Attribute] = {
+            **{k: axes_attr((n,) * (rank - 2)) for k, n in _PLAIN.items()},
+            "groups": int_attr(1),
+            "x_layout": natural,
+            "w_layout": natural,
+            "y_layout": natural,
+        }
+        return defaults | fields
+
+    @property
+    def how(self) -> tuple[shapes.Window, int, shapes.Layout]:
+        """How the window moves, the number of groups, and which axis is what."""
+        return _how(self.w, self.properties)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse the op and fill in what was not written."""
+        op = super().parse(parser)
+        op.properties = cls.complete(op.properties, len(shape_of(op.x)))
+        return op
+
+    def print(self, printer: Printer) -> None:
+        """Print what `parse` reads."""
+        plain = self.complete({}, len(shape_of(self.x)))
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        written = {k: v for k, v in self.properties.items() if plain.get(k) != v}
+        print_fields(printer, {**written, **self.attributes})
+        printer.print_string(" : ")
+        printer.print_function_type(self.operand_types, self.result_types)
+
+
+def _how(w: SSAValue, fields: Mapping[str, Any]) -> tuple[shapes.Window, int, shapes.Layout]:
+    sizes = shape_of(w)
+    layout = shapes.Layout(*(axes(fields[f"{name}_layout"]) for name in "xwy"))
+    window = shapes.Window(
+        tuple(sizes[a] for a in layout.w[2:] if 0 <= a < len(sizes)),
+        *(axes(fields[name]) for name in _PLAIN),
+    )
+    return window, fields["groups"].value.data, layout
+
+
+@shape(ConvolutionOp)
+def _convolution_shape(op: ConvolutionOp) -> Sequence[Attribute]:
+    # convolution_c3, convolution_c4, convolution_c5
+    return (TensorType(op.element, shapes.convolution(shape_of(op.x), shape_of(op.w), *op.how)),)
+
+
+@reference(ConvolutionOp)
+def _convolution_reference(op: ConvolutionOp, operands: Sequence[Array]) -> Array:
+    """Look at ``x`` through its windows, and contract each group of features."""
+    x, w = _in_accumulator(op, operands)
+    window, groups, layout = op.how
+    x, w = _spread(x.transpose(layout.x), window), w.transpose(layout.w)
+    spatial = range(2, x.ndim)
+    extent = [shapes.dilated(k, d) for k, d in zip(w.shape[2:], window.rhs_dilation, strict=True)]
+    sizes = [
+        shapes.places(n, k, s) for n, k, s in zip(x.shape[2:], extent, window.strides, strict=True)
+    ]
+    y = np.zeros((x.shape[0], w.shape[0], *sizes), x.dtype)
+    if all(sizes) and y.size and w.size:
+        seen = np.lib.stride_tricks.sliding_window_view(x, extent, tuple(spatial)) if extent else x
+        strides = [slice(None, None, s) for s in (*window.strides, *window.rhs_dilation)]
+        seen = seen[(slice(None), slice(None), *strides)]
+        features, outputs = w.shape[1], w.shape[0] // groups
+        kernel = [*range(2 + len(sizes), 2 + 2 * len(sizes))]
+        for g in range(groups):
+            part = seen[:, g * features : (g + 1) * features]
+            weights = w[g * outputs : (g + 1) * outputs]
+            product = np.tensordot(part, weights, ([1, *kernel], [1, *spatial]))
+            y[:, g * outputs : (g + 1) * outputs] = np.moveaxis(product, -1, 1)
+    return _rounded(op, y.transpose(np.argsort(layout.y)))
+
+
+def _spread(x: Array, window: shapes.Window) -> Array:
+    """Return ``x`` dilated and padded."""
+    sizes = list(x.shape[:2])
+    inside: list[slice] = [slice(None), slice(None)]
+    for n, low, high, apart in zip(
+        x.shape[2:], window.low, window.high, window.lhs_dilation, strict=True
+    ):
+        extent = shapes.dilated(n, apart)
+        sizes.append(low + extent + high)
+        inside.append(slice(low, low + extent, apart))
+    spread = np.zeros(sizes, x.dtype)
+    spread[tuple(inside)] = x
+    return spread
+
+
+OPS = (DotGeneralOp, MatmulOp, ConvolutionOp)

@@ -1,0 +1,179 @@
+"""How ops of `nd` are spelled: ``nd.name %a, %b {axis = 1} : types``.
+
+Integers are i64 and lists of integers dense arrays, so that ``{axis = 1, low = [0, 1]}`` needs no
+types. Where all types are one it is spelled once, else as a function type.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, TypeAlias
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    FloatAttr,
+    FunctionType,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    UnitAttr,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import base
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from stepwell.core.shapes import Shape
+from stepwell.dialects.nd.base import NdOp
+
+Axes: TypeAlias = "DenseArrayBase[Any]"
+AXES = base(DenseArrayBase[IntegerType])
+"""What a property that lists axes or sizes must be."""
+
+
+def axes_attr(numbers: Sequence[int]) -> Axes:
+    """Return ``numbers`` as the property of an op."""
+    return DenseArrayBase.from_list(i64, list(numbers))
+
+
+def int_attr(number: int) -> IntegerAttr[IntegerType]:
+    """Return ``number`` as the property of an op."""
+    return IntegerAttr(number, i64)
+
+
+def axes(attribute: Axes) -> Shape:
+    """Return the numbers of a property made by `axes_attr`."""
+    return tuple(attribute.get_values())
+
+
+def element(value: SSAValue) -> Attribute:
+    """Return the element type of a tensor."""
+    assert isinstance(value.type, TensorType)
+    return value.type.element_type
+
+
+def shape_of(value: SSAValue) -> Shape:
+    """Return the shape of a tensor."""
+    assert isinstance(value.type, TensorType)
+    return value.type.get_shape()
+
+
+def parse_fields(parser: Parser) -> dict[str, Attribute]:
+    """Parse ``{axis = 1, low = [0, 1], reverse}``, if it is there."""
+
+    def parse_field() -> tuple[str, Attribute]:
+        name = parser.parse_identifier()
+        if parser.parse_optional_punctuation("=") is None:
+            return name, UnitAttr()
+        return name, _dense(parser.parse_attribute())
+
+    fields = parser.parse_optional_comma_separated_list(parser.Delimiter.BRACES, parse_field)
+    return dict(fields or ())
+
+
+def print_fields(printer: Printer, fields: Mapping[str, Attribute]) -> None:
+    """Print what `parse_fields` reads; nothing where there are none."""
+    if not fields:
+        return
+
+    def print_field(field: tuple[str, Attribute]) -> None:
+        name, value = field
+        printer.print_string(name)
+        if not isinstance(value, UnitAttr):
+            printer.print_string(" = ")
+            _print_value(printer, value)
+
+    printer.print_string(" {")
+    printer.print_list(fields.items(), print_field)
+    printer.print_string("}")
+
+
+def _dense(value: Attribute) -> Attribute:
+    """Return a list of plain integers as a dense array, anything else as it is."""
+    if not isinstance(value, ArrayAttr):
+        return value
+    numbers = [n.value.data for n in value if isinstance(n, IntegerAttr) and n.type == i64]
+    return axes_attr(numbers) if len(numbers) == len(value) else value
+
+
+def _print_value(printer: Printer, value: Attribute) -> None:
+    if isinstance(value, IntegerAttr) and value.type == i64:
+        printer.print_string(str(value.value.data))
+    elif isinstance(value, DenseArrayBase):
+        printer.print_string(f"[{', '.join(map(str, value.get_values()))}]")
+    elif isinstance(value, FloatAttr):
+        printer.print_string(repr(value.value.data))
+    else:
+        printer.print_attribute(value)
+
+
+class SpelledOp(NdOp, ABC):
+    """An op without regions, spelled the usual way.
+
+    Properties that are what `defaults` says are not written.
+    """
+
+    @classmethod
+    def defaults(cls) -> Mapping[str, Attribute]:
+        """Return the properties that need not be written."""
+        properties = cls.get_irdl_definition().properties
+        return {k: p.default_value for k, p in properties.items() if p.default_value is not None}
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``%a, %b {fields} : types``."""
+        at = parser.pos
+        operands = parser.parse_optional_undelimited_comma_separated_list(
+            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+        )
+        fields = parse_fields(parser)
+        parser.parse_punctuation(":")
+        inputs, outputs = parse_types(parser, len(operands or ()))
+        values = parser.resolve_operands(operands or (), inputs, at)
+        known = set(cls.get_irdl_definition().properties)
+        return cls.create(
+            operands=values,
+            result_types=outputs,
+            properties=dict(cls.defaults()) | {k: v for k, v in fields.items() if k in known},
+            attributes={k: v for k, v in fields.items() if k not in known},
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print what `parse` reads."""
+        if self.operands:
+            printer.print_string(" ")
+            printer.print_list(self.operands, printer.print_ssa_value)
+        plain = self.defaults()
+        written = {k: v for k, v in self.properties.items() if plain.get(k) != v}
+        print_fields(printer, {**written, **self.attributes})
+        printer.print_string(" : ")
+        print_types(printer, self.operand_types, self.result_types)
+
+
+def parse_types(parser: Parser, operands: int) -> tuple[Sequence[Attribute], Sequence[Attribute]]:
+    """Parse ``T`` (all alike), ``T -> R`` (one operand) or a function type."""
+    type = parser.parse_optional_type()
+    if type is None:  # a parenthesis that does not open a type: never, but it says so
+        parser.raise_error("type expected")
+    if isinstance(type, FunctionType):
+        return type.inputs.data, type.outputs.data
+    if operands == 1 and parser.parse_optional_punctuation("->"):
+        return (type,), (parser.parse_type(),)
+    return (type,) * operands, (type,)
+
+
+def print_types(
+    printer: Printer, operands: Sequence[Attribute], results: Sequence[Attribute]
+) -> None:
+    """Print what `parse_types` reads."""
+    if len(results) == 1 and all(t == results[0] for t in operands):
+        printer.print_attribute(results[0])
+    elif len(results) == 1 and len(operands) == 1:
+        printer.print_attribute(operands[0])
+        printer.print_string(" -> ")
+        printer.print_attribute(results[0])
+    else:
+        printer.print_function_type(list(operands), list(results))
