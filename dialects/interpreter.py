@@ -37,6 +37,8 @@ class Interpreter:
 
     module: ModuleOp
     resources: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    loop_indices: list[Sequence[Value]] = field(default_factory=list[Sequence[Value]], init=False)
+    """The loop indices of each linalg.generic being run, innermost last."""
     _scopes: list[dict[SSAValue, Value]] = field(
         default_factory=list[dict[SSAValue, Value]], init=False
     )

@@ -1,4 +1,18 @@
 """What xDSL's own dialects lack for us: reference rules, memory effects, syntax.
 
-Importing this package patches the upstream ops once; each patch has a test.
+Importing this package patches the upstream ops once (`effects`, `syntax`; each patch has a test)
+and fills the interpreter's tables for them.
 """
+
+from stepwell.dialects.upstream import (
+    control,
+    effects,
+    linalg,
+    memory,
+    scalar,
+    syntax,
+    tensor,
+    vector,
+)
+
+__all__ = ["control", "effects", "linalg", "memory", "scalar", "syntax", "tensor", "vector"]

@@ -2,7 +2,10 @@
 
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from stepwell.dialects import upstream
 from stepwell.universe import STEPWELL_UNIVERSE
+
+assert upstream, "imported for its patches of upstream syntax"
 
 
 class OptMain(xDSLOptMain):

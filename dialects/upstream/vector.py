@@ -1,0 +1,154 @@
+"""Evaluation of vector: a vector is a small array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import vector
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute
+
+from stepwell.dialects.interpreter import Interpreter, Value, evaluate
+from stepwell.dialects.readings import Array, reference
+from stepwell.dialects.upstream.memory import checked, from_memory, to_memory
+from stepwell.dialects.upstream.scalar import element_of, numpy_type
+from stepwell.dialects.upstream.tensor import mixed
+
+
+def _window(x: Array, indices: Sequence[Value], shape: Sequence[int]) -> tuple[Any, ...]:
+    """Return where in ``x`` a vector of ``shape`` lies that starts at ``indices``."""
+    inner = len(indices) - len(shape)
+    at = [checked(i, n) for i, n in zip(indices[:inner], x.shape, strict=False)]
+    for i, width, n in zip(indices[inner:], shape, x.shape[inner:], strict=True):
+        if int(i) < 0 or int(i) + width > n:
+            raise IndexError(f"lanes {i}..{int(i) + width - 1} are outside 0..{n - 1}")
+        at.append(slice(int(i), int(i) + width))
+    return tuple(at)
+
+
+def _shape(type: Attribute) -> tuple[int, ...]:
+    assert isinstance(type, VectorType)
+    return type.get_shape()
+
+
+@evaluate(vector.LoadOp)
+def _load(
+    interpreter: Interpreter, op: vector.LoadOp, operands: Sequence[Value]
+) -> tuple[Value, ...]:
+    x, *indices = operands
+    return (from_memory(x[_window(x, indices, _shape(op.result.type))], op.base.type),)
+
+
+@evaluate(vector.StoreOp)
+def _store(
+    interpreter: Interpreter, op: vector.StoreOp, operands: Sequence[Value]
+) -> tuple[Value, ...]:
+    lanes, x, *indices = operands
+    x[_window(x, indices, np.shape(lanes))] = to_memory(lanes, op.base.type)
+    return ()
+
+
+@evaluate(vector.MaskedLoadOp)
+def _masked_load(
+    interpreter: Interpreter, op: vector.MaskedLoadOp, operands: Sequence[Value]
+) -> tuple[Value, ...]:
+    x, *indices, mask, otherwise = operands
+    lanes = np.array(otherwise)
+    *outer, first = (int(i) for i in indices)
+    for k in np.flatnonzero(mask):
+        at = (*outer, checked(first + int(k), x.shape[-1]))
+        lanes[k] = from_memory(x[at], op.base.type)
+    return (lanes,)
+
+
+@evaluate(vector.MaskedStoreOp)
+def _masked_store(
+    interpreter: Interpreter, op: vector.MaskedStoreOp, operands: Sequence[Value]
+) -> tuple[Value, ...]:
+    x, *indices, mask, lanes = operands
+    *outer, first = (int(i) for i in indices)
+    for k in np.flatnonzero(mask):
+        x[(*outer, checked(first + int(k), x.shape[-1]))] = to_memory(lanes[k], op.base.type)
+    return ()
+
+
+@reference(vector.BroadcastOp)
+def _broadcast(op: vector.BroadcastOp, operands: Sequence[Array]) -> Array:
+    return np.broadcast_to(operands[0], _shape(op.vector.type)).copy()
+
+
+@reference(vector.FMAOp)
+def _fma(op: vector.FMAOp, operands: Sequence[Array]) -> Array:
+    x, y, z = (np.asarray(v, np.longdouble) for v in operands)
+    return (x * y + z).astype(operands[0].dtype)
+
+
+@reference(vector.CreateMaskOp)
+def _create_mask(op: vector.CreateMaskOp, operands: Sequence[Array]) -> Array:
+    mask = np.zeros(_shape(op.mask_vector.type), np.bool_)
+    mask[tuple(slice(0, max(int(n), 0)) for n in operands)] = True
+    return mask
+
+
+@reference(vector.ExtractOp)
+def _extract(op: vector.ExtractOp, operands: Sequence[Array]) -> Array:
+    x, *rest = operands
+    return x[tuple(mixed(op.static_position, iter(rest)))]
+
+
+@reference(vector.InsertOp)
+def _insert(op: vector.InsertOp, operands: Sequence[Array]) -> Array:
+    value, x, *rest = operands
+    y = np.array(x)
+    y[tuple(mixed(op.static_position, iter(rest)))] = value
+    return y
+
+
+@reference(vector.ShuffleOp)
+def _shuffle(op: vector.ShuffleOp, operands: Sequence[Array]) -> Array:
+    return np.concatenate([np.atleast_1d(v) for v in operands])[list(op.mask.get_values())]
+
+
+@reference(vector.BitcastOp)
+def _bitcast(op: vector.BitcastOp, operands: Sequence[Array]) -> Array:
+    kind = numpy_type(element_of(op.result.type))
+    return np.ascontiguousarray(operands[0]).view(kind).reshape(_shape(op.result.type))
+
+
+_COMBINE: dict[str, Any] = {
+    "add": np.add,
+    "mul": np.multiply,
+    "maximumf": np.maximum,
+    "minimumf": np.minimum,
+    "maxnumf": np.fmax,
+    "minnumf": np.fmin,
+    "maxsi": np.maximum,
+    "minsi": np.minimum,
+    "maxui": np.maximum,
+    "minui": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
+
+@reference(vector.ReductionOp)
+def _reduction(op: vector.ReductionOp, operands: Sequence[Array]) -> Array:
+    """Combine the lanes pairwise, as trees do; then the accumulator."""
+    kind = op.kind.data.value
+    combine = _COMBINE[kind]
+    lanes, *accumulator = (np.asarray(v) for v in operands)
+    signed = lanes.dtype
+    if kind in ("maxui", "minui"):
+        lanes = lanes.view(f"u{signed.itemsize}")
+        accumulator = [a.view(f"u{signed.itemsize}") for a in accumulator]
+    while len(lanes) > 1:
+        half = len(lanes) // 2
+        joined = combine(lanes[:half], lanes[half : 2 * half]).astype(lanes.dtype)
+        lanes = np.concatenate([joined, lanes[2 * half :]])
+    result = lanes[0]
+    for value in accumulator:
+        result = combine(result, value)
+    return np.asarray(result).view(signed)[()]
