@@ -1,6 +1,6 @@
 """What xDSL's own dialects lack for us: reference rules, memory effects, syntax.
 
-Importing this package patches the upstream ops once (`effects`, `syntax`; each patch has a test)
+Importing this package patches the upstream ops once (`effects`, `syntax`, `widened`; each patch has a test)
 and fills the interpreter's tables for them.
 """
 
@@ -13,6 +13,17 @@ from stepwell.dialects.upstream import (
     syntax,
     tensor,
     vector,
+    widened,
 )
 
-__all__ = ["control", "effects", "linalg", "memory", "scalar", "syntax", "tensor", "vector"]
+__all__ = [
+    "control",
+    "effects",
+    "linalg",
+    "memory",
+    "scalar",
+    "syntax",
+    "tensor",
+    "vector",
+    "widened",
+]
