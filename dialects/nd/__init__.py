@@ -2,9 +2,25 @@
 
 from xdsl.ir import Attribute, Dialect, Operation
 
-from stepwell.dialects.nd import contraction
+from stepwell.dialects.nd import (
+    arithmetic,
+    bitwise,
+    compare,
+    contraction,
+    convert,
+    creation,
+    transcendental,
+)
 
-OPS: tuple[type[Operation], ...] = (*contraction.OPS,)
-ATTRIBUTES: tuple[type[Attribute], ...] = ()
+OPS: tuple[type[Operation], ...] = (
+    *creation.OPS,
+    *arithmetic.OPS,
+    *transcendental.OPS,
+    *bitwise.OPS,
+    *compare.OPS,
+    *convert.OPS,
+    *contraction.OPS,
+)
+ATTRIBUTES: tuple[type[Attribute], ...] = (*creation.ATTRIBUTES,)
 
 ND = Dialect("nd", list(OPS), list(ATTRIBUTES))

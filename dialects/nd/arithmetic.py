@@ -1,0 +1,193 @@
+"""Arithmetic element by element: + - * / and its kin, rounding, division with remainder."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, traits_def
+from xdsl.traits import Commutative
+
+from stepwell.dialects.nd.base import FLOAT, NUMBER
+from stepwell.dialects.nd.elementwise import Binary, Elementwise, Unary, same_type
+
+
+@irdl_op_definition
+class NegOp(Unary):
+    """``y = -x``; flips the sign of zero and NaN too. Integers wrap: ``-x = 2^n - x``."""
+
+    name = "nd.neg"
+    ELEMENTS: ClassVar = NUMBER
+
+
+@irdl_op_definition
+class AbsOp(Unary):
+    """``y = |x|``. The least signed integer is its own absolute value (it wraps)."""
+
+    name = "nd.abs"
+    ELEMENTS: ClassVar = NUMBER
+
+
+@irdl_op_definition
+class SignOp(Unary):
+    """``y = -1, 0 or 1`` as x is negative, zero (of either sign) or positive; NaN stays NaN."""
+
+    name = "nd.sign"
+    ELEMENTS: ClassVar = NUMBER
+
+
+@irdl_op_definition
+class SquareOp(Unary):
+    """``y = x * x``. Integers wrap."""
+
+    name = "nd.square"
+    ELEMENTS: ClassVar = NUMBER
+
+
+@irdl_op_definition
+class ReciprocalOp(Unary):
+    """``y = 1 / x``, correctly rounded. ``1 / ±0 = ±inf``."""
+
+    name = "nd.reciprocal"
+    ELEMENTS: ClassVar = FLOAT
+
+
+@irdl_op_definition
+class CeilOp(Unary):
+    """``y`` = the least integer not below x. Keeps the sign of zero, infinities and NaN."""
+
+    name = "nd.ceil"
+    ELEMENTS: ClassVar = FLOAT
+
+
+@irdl_op_definition
+class FloorOp(Unary):
+    """``y`` = the greatest integer not above x. Keeps the sign of zero, infinities and NaN."""
+
+    name = "nd.floor"
+    ELEMENTS: ClassVar = FLOAT
+
+
+@irdl_op_definition
+class RoundOp(Unary):
+    """``y`` = the nearest integer, ties to the even one (IEEE roundToIntegralTiesToEven)."""
+
+    name = "nd.round"
+    ELEMENTS: ClassVar = FLOAT
+
+
+@irdl_op_definition
+class TruncOp(Unary):
+    """``y`` = x without its fraction, towards zero. Keeps the sign of zero."""
+
+    name = "nd.trunc"
+    ELEMENTS: ClassVar = FLOAT
+
+
+@irdl_op_definition
+class AddOp(Binary):
+    """``y = a + b``. Integers wrap."""
+
+    name = "nd.add"
+    ELEMENTS: ClassVar = NUMBER
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class SubOp(Binary):
+    """``y = a - b``. Integers wrap."""
+
+    name = "nd.sub"
+    ELEMENTS: ClassVar = NUMBER
+
+
+@irdl_op_definition
+class MulOp(Binary):
+    """``y = a * b``. Integers wrap."""
+
+    name = "nd.mul"
+    ELEMENTS: ClassVar = NUMBER
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class DivOp(Binary):
+    """``y = a / b``: as IEEE 754 divides, and for integers truncated towards zero.
+
+    * An integer divided by 0 is 0; the least signed integer divided by -1 is itself (it wraps).
+    """
+
+    name = "nd.div"
+    ELEMENTS: ClassVar = NUMBER
+
+
+@irdl_op_definition
+class FloorDivOp(Binary):
+    """``y = floor(a / b)`` of the exact quotient, as Python and NumPy have it.
+
+    * For floats it is ``(a - mod(a, b)) / b`` rounded to an integer; where b is 0 it is ``a / b``.
+    * An integer divided by 0 is 0; the least signed integer divided by -1 is itself (it wraps).
+    """
+
+    name = "nd.floor_div"
+    ELEMENTS: ClassVar = NUMBER
+
+
+@irdl_op_definition
+class RemOp(Binary):
+    """``y = a - b * trunc(a / b)``, exact: C's ``%`` and ``fmod``; it has the sign of a.
+
+    * An integer's remainder by 0 is 0. A float's is NaN; ``rem(a, ±inf) = a`` for finite a.
+    """
+
+    name = "nd.rem"
+    ELEMENTS: ClassVar = NUMBER
+
+
+@irdl_op_definition
+class ModOp(Binary):
+    """``y = a - b * floor(a / b)``: Python's ``%``; it has the sign of b.
+
+    * An integer modulo 0 is 0, a float NaN. A zero result has the sign of b.
+    * For floats it is ``rem(a, b)``, plus b where that is not 0 and has the other sign.
+    """
+
+    name = "nd.mod"
+    ELEMENTS: ClassVar = NUMBER
+
+
+@irdl_op_definition
+class FmaOp(Elementwise):
+    """``y = a * b + c`` rounded once (in f32 for f16 and bf16, then to these)."""
+
+    name = "nd.fma"
+    ELEMENTS: ClassVar = FLOAT
+    a = operand_def(TensorType)
+    b = operand_def(TensorType)
+    c = operand_def(TensorType)
+
+    def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue) -> None:
+        super().__init__(operands=[a, b, c], result_types=[a.type])
+
+
+OPS = (
+    NegOp,
+    AbsOp,
+    SignOp,
+    SquareOp,
+    ReciprocalOp,
+    CeilOp,
+    FloorOp,
+    RoundOp,
+    TruncOp,
+    AddOp,
+    SubOp,
+    MulOp,
+    DivOp,
+    FloorDivOp,
+    RemOp,
+    ModOp,
+    FmaOp,
+)
+same_type(*OPS)

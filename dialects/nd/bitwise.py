@@ -1,0 +1,85 @@
+"""Bits element by element; on i1 the logical connectives."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.irdl import irdl_op_definition, traits_def
+from xdsl.traits import Commutative
+
+from stepwell.dialects.nd.base import BITS, INTEGER
+from stepwell.dialects.nd.elementwise import Binary, Unary, same_type
+
+
+@irdl_op_definition
+class NotOp(Unary):
+    """``y`` = x with every bit flipped; on i1 the negation."""
+
+    name = "nd.not"
+    ELEMENTS: ClassVar = BITS
+
+
+@irdl_op_definition
+class PopcountOp(Unary):
+    """``y`` = how many bits of x are set."""
+
+    name = "nd.popcount"
+    ELEMENTS: ClassVar = INTEGER
+
+
+@irdl_op_definition
+class ClzOp(Unary):
+    """``y`` = how many bits lie above the highest one that is set; the width for 0."""
+
+    name = "nd.clz"
+    ELEMENTS: ClassVar = INTEGER
+
+
+@irdl_op_definition
+class AndOp(Binary):
+    """``y = a & b``, bit by bit."""
+
+    name = "nd.and"
+    ELEMENTS: ClassVar = BITS
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class OrOp(Binary):
+    """``y = a | b``, bit by bit."""
+
+    name = "nd.or"
+    ELEMENTS: ClassVar = BITS
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class XorOp(Binary):
+    """``y = a ^ b``, bit by bit."""
+
+    name = "nd.xor"
+    ELEMENTS: ClassVar = BITS
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class ShiftLeftOp(Binary):
+    """``y = a * 2^b``, wrapping. By the width or more, b taken as unsigned, gives 0."""
+
+    name = "nd.shift_left"
+    ELEMENTS: ClassVar = INTEGER
+
+
+@irdl_op_definition
+class ShiftRightOp(Binary):
+    """``y = floor(a / 2^b)``: the sign comes in where the type is signed, zeros where it is not.
+
+    * By the width or more, b taken as unsigned: -1 for a negative a, else 0.
+    """
+
+    name = "nd.shift_right"
+    ELEMENTS: ClassVar = INTEGER
+
+
+OPS = (NotOp, PopcountOp, ClzOp, AndOp, OrOp, XorOp, ShiftLeftOp, ShiftRightOp)
+same_type(*OPS)

@@ -1,0 +1,365 @@
+"""Tensors out of nothing: constants, fills, counting, random bits."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeVar
+
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue
+from xdsl.irdl import (
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    param_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import AttrParser, Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import ConstantLike
+from xdsl.utils.exceptions import VerifyException
+
+from stepwell.core.shapes import DYNAMIC
+from stepwell.dialects.nd.base import NUMBER, NdOp, TensorOf, check_elements, tensor_of
+from stepwell.dialects.nd.syntax import int_attr, parse_fields, print_fields
+from stepwell.dialects.readings import shape
+from stepwell.dialects.types import dtype, element_type
+
+OpT = TypeVar("OpT", bound="Creation")
+
+KEY = TensorType(element_type("ui32"), [2])
+COUNTER = TensorType(element_type("ui64"), [])
+
+
+@irdl_attr_definition
+class ResourceAttr(ParametrizedAttribute):
+    """An array that lies beside the module: its name in the table and the SHA-256 of its bytes.
+
+    Written ``#nd.resource<"weight", "9f86d081...">``; the hash may be empty where nothing is to
+    be checked.
+    """
+
+    name = "nd.resource"
+    key: StringAttr = param_def()
+    sha256: StringAttr = param_def()
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse ``<"name", "sha256">``."""
+        with parser.in_angle_brackets():
+            key = parser.parse_str_literal()
+            parser.parse_punctuation(",")
+            return StringAttr(key), StringAttr(parser.parse_str_literal())
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print what `parse_parameters` reads."""
+        with printer.in_angle_brackets():
+            printer.print_string_literal(self.key.data)
+            printer.print_string(", ")
+            printer.print_string_literal(self.sha256.data)
+
+
+@irdl_op_definition
+class ConstantOp(NdOp):
+    """``y`` = an array that is known when compiling: a few numbers, or a named resource.
+
+    Written ``nd.constant dense<[1, 2]> : tensor<2xi32>``, or
+    ``nd.constant #nd.resource<"weight", "9f86..."> : tensor<64x10xf32>``.
+    A tensor of one value throughout is better said by nd.full.
+
+    * (C1) The type of ``y`` is static, and that of the dense value.
+    """
+
+    name = "nd.constant"
+    value = prop_def(DenseIntOrFPElementsAttr | ResourceAttr)
+    y = result_def(TensorType)
+    traits = traits_def(ConstantLike())
+
+    def __init__(
+        self, value: DenseIntOrFPElementsAttr | ResourceAttr, type: TensorOf | None = None
+    ) -> None:
+        if isinstance(value, DenseIntOrFPElementsAttr):
+            type = TensorType(value.get_element_type(), value.get_shape())
+        assert type is not None
+        super().__init__(properties={"value": value}, result_types=[type])
+
+    def verify_(self) -> None:
+        """Check C1."""
+        type = tensor_of(self.y)
+        if not type.has_static_shape():  # constant_c1
+            raise VerifyException(f"a constant has a static shape, got {type}")
+        if isinstance(self.value, DenseIntOrFPElementsAttr) and self.value.type != type:
+            raise VerifyException(f"result must be {self.value.type}, got {type}")  # constant_c1
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ConstantOp:
+        """Parse ``dense<...> : T`` or ``#nd.resource<...> : T``."""
+        attributes = parse_fields(parser)
+        start = parser.pos
+        value = parser.parse_attribute()
+        if isinstance(value, DenseIntOrFPElementsAttr):
+            type: Attribute = value.type
+        elif isinstance(value, ResourceAttr):
+            parser.parse_punctuation(":")
+            type = parser.parse_type()
+        else:
+            parser.raise_error("expected dense<...> or #nd.resource<...>", start, parser.pos)
+        return cls.create(properties={"value": value}, attributes=attributes, result_types=[type])
+
+    def print(self, printer: Printer) -> None:
+        """Print what `parse` reads."""
+        print_fields(printer, self.attributes)
+        printer.print_string(" ")
+        printer.print_attribute(self.value)
+        if isinstance(self.value, ResourceAttr):
+            printer.print_string(" : ")
+            printer.print_attribute(self.y.type)
+
+
+class Creation(NdOp, ABC):
+    """An op that makes a tensor of any size: its static sizes by its type, the others as operands.
+
+    * (C1) There is one operand in ``sizes`` for each ``?`` of the result, in order.
+    """
+
+    FIXED: ClassVar[tuple[Attribute, ...]] = ()
+    """The types of the operands before the sizes."""
+
+    sizes = var_operand_def(IndexType)
+    y = result_def(TensorType)
+
+    def verify_(self) -> None:
+        """Check C1."""
+        type = tensor_of(self.y)
+        if (wanted := type.get_shape().count(DYNAMIC)) != len(self.sizes):  # creation_c1
+            raise VerifyException(
+                f"{type} needs {wanted} operands in sizes(...), got {len(self.sizes)}"
+            )
+
+    @classmethod
+    def parse(cls: type[OpT], parser: Parser) -> OpT:
+        """Parse ``%a, %b, sizes(%n) {fields} : T``."""
+        start = parser.pos
+        operands: list[UnresolvedOperand] = []
+        while (operand := parser.parse_optional_unresolved_operand()) is not None:
+            operands.append(operand)
+            parser.parse_optional_punctuation(",")
+        if len(operands) != len(cls.FIXED):
+            parser.raise_error(
+                f"{cls.name} takes {len(cls.FIXED)} operands, got {len(operands)}",
+                start,
+                parser.pos,
+            )
+        values = [parser.resolve_operand(o, t) for o, t in zip(operands, cls.FIXED, strict=True)]
+        sizes = _parse_sizes(parser)
+        fields = parse_fields(parser)
+        known = cls.get_irdl_definition().properties
+        parser.parse_punctuation(":")
+        return cls.create(
+            operands=[*values, *sizes],
+            result_types=[parser.parse_type()],
+            properties={k: v for k, v in fields.items() if k in known},
+            attributes={k: v for k, v in fields.items() if k not in known},
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print what `parse` reads."""
+        fixed = self.operands[: len(self.FIXED)]
+        if fixed:
+            printer.print_string(" ")
+            printer.print_list(fixed, printer.print_operand)
+        _print_sizes(printer, self.sizes, ", " if fixed else " ")
+        print_fields(printer, {**self.properties, **self.attributes})
+        printer.print_string(" : ")
+        printer.print_attribute(self.y.type)
+
+
+def _parse_sizes(parser: Parser) -> list[SSAValue]:
+    if parser.parse_optional_keyword("sizes") is None:
+        return []
+    sizes = parser.parse_comma_separated_list(
+        Parser.Delimiter.PAREN, parser.parse_unresolved_operand
+    )
+    return [parser.resolve_operand(size, IndexType()) for size in sizes]
+
+
+def _print_sizes(printer: Printer, sizes: Sequence[SSAValue], before: str) -> None:
+    if sizes:
+        printer.print_string(f"{before}sizes(")
+        printer.print_list(sizes, printer.print_operand)
+        printer.print_string(")")
+
+
+@irdl_op_definition
+class FullOp(Creation):
+    """``y[i] = value`` everywhere.
+
+    Written ``nd.full 1.5 : tensor<4xf32>``, ``nd.full 0, sizes(%n) : tensor<?xi32>``.
+
+    * (C1) There is one operand in ``sizes`` for each ``?`` of the result, in order.
+    * (C2) The value has the element type of the result.
+    """
+
+    name = "nd.full"
+    value = prop_def(IntegerAttr | FloatAttr)
+
+    def __init__(
+        self,
+        value: IntegerAttr[Any] | FloatAttr[Any],
+        type: TensorOf,
+        sizes: Sequence[SSAValue] = (),
+    ) -> None:
+        super().__init__(operands=[sizes], properties={"value": value}, result_types=[type])
+
+    @classmethod
+    def of(cls, value: float, type: TensorOf, sizes: Sequence[SSAValue] = ()) -> FullOp:
+        """Return a tensor full of a Python number."""
+        return cls(scalar(value, type.element_type), type, sizes)
+
+    def verify_(self) -> None:
+        """Check C1 and C2."""
+        super().verify_()  # full_c1
+        if (got := self.value.type) != (want := tensor_of(self.y).element_type):  # full_c2
+            raise VerifyException(f"value must be of type {want}, got {got}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> FullOp:
+        """Parse ``NUMBER, sizes(%n) {attributes} : T``."""
+        start = parser.pos
+        hexadecimal = parser._current_token.text[:2] in ("0x", "0X")  # pyright: ignore[reportPrivateUsage]
+        value = parser.parse_number(allow_boolean=True)
+        end = parser.pos
+        sizes = _parse_sizes(parser) if parser.parse_optional_punctuation(",") else []
+        attributes = parse_fields(parser)
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        element = type.element_type if isinstance(type, TensorType) else type
+        try:
+            number = _number(value, element, hexadecimal)
+        except (KeyError, TypeError, OverflowError, VerifyException):
+            parser.raise_error(f"{value} is no value of {element}", start, end)
+        return cls.create(
+            operands=sizes,
+            result_types=[type],
+            properties={"value": number},
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print what `parse` reads."""
+        printer.print_string(" ")
+        if isinstance(self.value, FloatAttr):
+            printer.print_float(self.value.value.data, self.value.type)
+        else:
+            printer.print_int(self.value.value.data, self.value.type)
+        _print_sizes(printer, self.sizes, ", ")
+        print_fields(printer, self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.y.type)
+
+
+def scalar(value: Any, element: Attribute) -> IntegerAttr[Any] | FloatAttr[Any]:
+    """Return a number as an attribute of an element type; integers wrap."""
+    kind = dtype(element)
+    rounded = kind.round(value)[()]
+    if kind.kind == "float":
+        return FloatAttr(float(rounded), element)  # pyright: ignore
+    assert isinstance(element, IntegerType)
+    return IntegerAttr(int(rounded), element)
+
+
+def _number(value: float, element: Attribute, hexadecimal: bool) -> Attribute:
+    """Return what was written as ``value`` for elements of this type; hex digits are bits."""
+    if dtype(element).kind != "float":
+        if isinstance(value, float):
+            raise TypeError
+        return IntegerAttr(int(value), element)  # pyright: ignore
+    assert hasattr(element, "unpack")
+    if hexadecimal:
+        width = dtype(element).bytes
+        (value,) = element.unpack(int(value).to_bytes(width, "little"), 1)  # pyright: ignore
+    return FloatAttr(float(value), element)  # pyright: ignore
+
+
+@irdl_op_definition
+class IotaOp(Creation):
+    """``y[i] = i[axis]``: counts along one axis. Integers wrap; floats are rounded.
+
+    Written ``nd.iota {axis = 1} : tensor<4x8xi32>``, ``nd.iota sizes(%n) {axis = 0} : ...``.
+
+    * (C1) There is one operand in ``sizes`` for each ``?`` of the result, in order.
+    * (C2) 0 ≤ axis < rank.
+    * (C3) The elements are floating point or integer.
+    """
+
+    name = "nd.iota"
+    axis = prop_def(IntegerAttr.constr(i64))
+
+    def __init__(self, type: TensorOf, axis: int = 0, sizes: Sequence[SSAValue] = ()) -> None:
+        super().__init__(operands=[sizes], properties={"axis": int_attr(axis)}, result_types=[type])
+
+    def verify_(self) -> None:
+        """Check C1, C2 and C3."""
+        super().verify_()  # iota_c1
+        type = tensor_of(self.y)
+        if not 0 <= self.axis.value.data < type.get_num_dims():  # iota_c2
+            raise VerifyException(
+                f"axis must lie in 0..{type.get_num_dims() - 1}, got {self.axis.value.data}"
+            )
+        check_elements(type, NUMBER)  # iota_c3
+
+
+@irdl_op_definition
+class RandomBitsOp(Creation):
+    """``y[i]`` = random bits of element i, made by the counter-based generator Threefry-2x32-20.
+
+    Written ``nd.random_bits %key, %start : tensor<4x8xui32>``.
+    With n the row-major number of the element, the block cipher encrypts ``start + n`` (modulo
+    2^64, low word first) under ``key``. An element of ui32 is the first word of what comes out;
+    one of ui64 has the second word above the first.
+
+    * (C1) There is one operand in ``sizes`` for each ``?`` of the result, in order.
+    * (C2) ``key`` is tensor<2xui32>, ``start`` is tensor<ui64>.
+    * (C3) The elements are ui32 or ui64.
+    """
+
+    name = "nd.random_bits"
+    FIXED: ClassVar = (KEY, COUNTER)
+    key = operand_def(TensorType)
+    start = operand_def(TensorType)
+    sizes = var_operand_def(IndexType)
+
+    def __init__(
+        self, key: SSAValue, start: SSAValue, type: TensorOf, sizes: Sequence[SSAValue] = ()
+    ) -> None:
+        super().__init__(operands=[key, start, sizes], result_types=[type])
+
+    def verify_(self) -> None:
+        """Check C1, C2 and C3."""
+        super().verify_()  # random_bits_c1
+        if (self.key.type, self.start.type) != self.FIXED:  # random_bits_c2
+            raise VerifyException(
+                f"key and start must be {KEY} and {COUNTER}, got {self.key.type}, {self.start.type}"
+            )
+        type = tensor_of(self.y)
+        if dtype(type.element_type).name not in ("ui32", "ui64"):  # random_bits_c3
+            raise VerifyException(f"elements must be ui32 or ui64, got {type}")
+
+
+shape(ConstantOp, FullOp, IotaOp, RandomBitsOp)(lambda op: (op.y.type,))
+
+OPS = (ConstantOp, FullOp, IotaOp, RandomBitsOp)
+ATTRIBUTES = (ResourceAttr,)

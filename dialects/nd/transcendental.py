@@ -1,0 +1,245 @@
+"""Functions of analysis element by element: powers, logarithms, circles, hyperbolas, errors."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.irdl import irdl_op_definition
+
+from stepwell.dialects.nd.base import FLOAT, NUMBER
+from stepwell.dialects.nd.elementwise import Binary, Unary, same_type
+
+
+class Analytic(Unary):
+    """A function of one floating point number; NaN stays NaN."""
+
+    ELEMENTS: ClassVar = FLOAT
+
+
+@irdl_op_definition
+class ExpOp(Analytic):
+    """``y = e^x``. ``exp(-inf) = 0``; overflows to inf."""
+
+    name = "nd.exp"
+
+
+@irdl_op_definition
+class Exp2Op(Analytic):
+    """``y = 2^x``."""
+
+    name = "nd.exp2"
+
+
+@irdl_op_definition
+class Expm1Op(Analytic):
+    """``y = e^x - 1`` without cancellation near 0; keeps -0."""
+
+    name = "nd.expm1"
+
+
+@irdl_op_definition
+class LogOp(Analytic):
+    """``y = ln x``. ``log(±0) = -inf``; NaN below 0."""
+
+    name = "nd.log"
+
+
+@irdl_op_definition
+class Log2Op(Analytic):
+    """``y`` = the logarithm of x to base 2."""
+
+    name = "nd.log2"
+
+
+@irdl_op_definition
+class Log10Op(Analytic):
+    """``y`` = the logarithm of x to base 10."""
+
+    name = "nd.log10"
+
+
+@irdl_op_definition
+class Log1pOp(Analytic):
+    """``y = ln(1 + x)`` without cancellation near 0; NaN below -1; keeps -0."""
+
+    name = "nd.log1p"
+
+
+@irdl_op_definition
+class SqrtOp(Analytic):
+    """``y = √x``, correctly rounded. NaN below 0; ``sqrt(-0) = -0``."""
+
+    name = "nd.sqrt"
+
+
+@irdl_op_definition
+class RsqrtOp(Analytic):
+    """``y = 1 / √x``. ``rsqrt(±0) = ±inf``; NaN below 0; ``rsqrt(inf) = 0``."""
+
+    name = "nd.rsqrt"
+
+
+@irdl_op_definition
+class CbrtOp(Analytic):
+    """``y = ∛x``, of the sign of x."""
+
+    name = "nd.cbrt"
+
+
+@irdl_op_definition
+class SinOp(Analytic):
+    """``y = sin x``, x in radians; NaN at ±inf."""
+
+    name = "nd.sin"
+
+
+@irdl_op_definition
+class CosOp(Analytic):
+    """``y = cos x``, x in radians; NaN at ±inf."""
+
+    name = "nd.cos"
+
+
+@irdl_op_definition
+class TanOp(Analytic):
+    """``y = tan x``, x in radians; NaN at ±inf."""
+
+    name = "nd.tan"
+
+
+@irdl_op_definition
+class AsinOp(Analytic):
+    """``y = arcsin x`` in [-π/2, π/2]; NaN where |x| > 1."""
+
+    name = "nd.asin"
+
+
+@irdl_op_definition
+class AcosOp(Analytic):
+    """``y = arccos x`` in [0, π]; NaN where |x| > 1."""
+
+    name = "nd.acos"
+
+
+@irdl_op_definition
+class AtanOp(Analytic):
+    """``y = arctan x`` in [-π/2, π/2]."""
+
+    name = "nd.atan"
+
+
+@irdl_op_definition
+class SinhOp(Analytic):
+    """``y = (e^x - e^-x) / 2``."""
+
+    name = "nd.sinh"
+
+
+@irdl_op_definition
+class CoshOp(Analytic):
+    """``y = (e^x + e^-x) / 2``."""
+
+    name = "nd.cosh"
+
+
+@irdl_op_definition
+class TanhOp(Analytic):
+    """``y = sinh x / cosh x``; ±1 at ±inf."""
+
+    name = "nd.tanh"
+
+
+@irdl_op_definition
+class AsinhOp(Analytic):
+    """``y`` of which x is the sinh."""
+
+    name = "nd.asinh"
+
+
+@irdl_op_definition
+class AcoshOp(Analytic):
+    """``y ≥ 0`` of which x is the cosh; NaN where x < 1."""
+
+    name = "nd.acosh"
+
+
+@irdl_op_definition
+class AtanhOp(Analytic):
+    """``y`` of which x is the tanh; ±inf at ±1, NaN beyond."""
+
+    name = "nd.atanh"
+
+
+@irdl_op_definition
+class ErfOp(Analytic):
+    """``y = 2/√π ∫ e^(-t²) dt`` from 0 to x; ±1 at ±inf."""
+
+    name = "nd.erf"
+
+
+@irdl_op_definition
+class ErfcOp(Analytic):
+    """``y = 1 - erf(x)`` without cancellation for large x; 0 at inf, 2 at -inf."""
+
+    name = "nd.erfc"
+
+
+@irdl_op_definition
+class PowOp(Binary):
+    """``y = a ^ b``.
+
+    * Floats follow C's pow: ``pow(x, ±0) = pow(1, y) = 1`` even for NaN; a negative base to a
+      power that is no integer is NaN.
+    * Integers wrap. To a negative power 1 and -1 have their own, everything else gives 0.
+    """
+
+    name = "nd.pow"
+    ELEMENTS: ClassVar = NUMBER
+
+
+@irdl_op_definition
+class Atan2Op(Binary):
+    """``y`` = the angle of the point (b, a) in [-π, π], as C's ``atan2(a, b)`` has it."""
+
+    name = "nd.atan2"
+    ELEMENTS: ClassVar = FLOAT
+
+
+@irdl_op_definition
+class HypotOp(Binary):
+    """``y = √(a² + b²)`` without undue overflow; inf where either is infinite, even beside NaN."""
+
+    name = "nd.hypot"
+    ELEMENTS: ClassVar = FLOAT
+
+
+OPS = (
+    ExpOp,
+    Exp2Op,
+    Expm1Op,
+    LogOp,
+    Log2Op,
+    Log10Op,
+    Log1pOp,
+    SqrtOp,
+    RsqrtOp,
+    CbrtOp,
+    SinOp,
+    CosOp,
+    TanOp,
+    AsinOp,
+    AcosOp,
+    AtanOp,
+    SinhOp,
+    CoshOp,
+    TanhOp,
+    AsinhOp,
+    AcoshOp,
+    AtanhOp,
+    ErfOp,
+    ErfcOp,
+    PowOp,
+    Atan2Op,
+    HypotOp,
+)
+same_type(*OPS)
