@@ -7,6 +7,7 @@ from stepwell.dialects.nd import (
     bitwise,
     compare,
     contraction,
+    control,
     convert,
     creation,
     transcendental,
@@ -20,6 +21,7 @@ OPS: tuple[type[Operation], ...] = (
     *compare.OPS,
     *convert.OPS,
     *contraction.OPS,
+    *control.OPS,
 )
 ATTRIBUTES: tuple[type[Attribute], ...] = (*creation.ATTRIBUTES,)
 
