@@ -10,6 +10,10 @@ from stepwell.dialects.nd import (
     control,
     convert,
     creation,
+    indexing,
+    reduction,
+    shape,
+    sizes,
     transcendental,
 )
 
@@ -20,6 +24,10 @@ OPS: tuple[type[Operation], ...] = (
     *bitwise.OPS,
     *compare.OPS,
     *convert.OPS,
+    *sizes.OPS,
+    *shape.OPS,
+    *indexing.OPS,
+    *reduction.OPS,
     *contraction.OPS,
     *control.OPS,
 )

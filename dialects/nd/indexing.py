@@ -1,0 +1,329 @@
+"""Ops of `nd` that read or write at places computed by the program."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
+from xdsl.utils.exceptions import VerifyException
+
+from stepwell.core.shapes import Shape, ShapeError
+from stepwell.core.shapes import indexing as rules
+from stepwell.dialects.nd.groups import GroupedOp, like
+from stepwell.dialects.nd.syntax import AXES, axes, axes_attr, element, shape_of
+from stepwell.dialects.readings import Array, reference, shape
+from stepwell.dialects.types import dtype
+
+
+def _check_integers(values: Sequence[SSAValue], what: str) -> None:
+    for value in values:
+        kind = value.type.element_type if isinstance(value.type, TensorType) else value.type
+        if not isinstance(kind, IntegerType) or kind.width.data == 1:
+            raise VerifyException(f"{what} must be integers, got {value.type}")
+
+
+def _check_scalars(starts: Sequence[SSAValue]) -> None:
+    for start in starts:
+        if isinstance(start.type, IndexType):
+            continue
+        if isinstance(start.type, TensorType) and start.type.get_shape():
+            raise VerifyException(f"starts must be 0-d tensors, got {start.type}")
+        _check_integers([start], "starts")
+
+
+@irdl_op_definition
+class GatherOp(GroupedOp):
+    """y[a, i, b] = x[a, indices(i), b]: ``x`` read at ``indices`` along ``axes``.
+
+    The indices' axes stand where the first of ``axes`` stood. With one index tensor this is
+    NumPy's `take`, with one for every axis it reads single elements. An index that is too small
+    reads the first element of its axis, one that is too large the last; the axis must have one.
+
+    * (C1) axes are axes of x, rising, with one index tensor for each.
+    * (C2) The index tensors have one shape.
+    * (C3) indices are integers, of any width, signed or not.
+    * (C4) No axis read from has size 0, unless there is no index.
+    """
+
+    name = "nd.gather"
+    GROUP: ClassVar = "indices"
+    x = operand_def(TensorType)
+    indices = var_operand_def(TensorType)
+    y = result_def(TensorType)
+    axes = prop_def(AXES)
+
+    def __init__(self, x: SSAValue, indices: Sequence[SSAValue], axes: Sequence[int]) -> None:
+        result = rules.gather(shape_of(x), [shape_of(i) for i in indices], axes)
+        super().__init__(
+            operands=[x, list(indices)],
+            result_types=[like(x, result)],
+            properties={"axes": axes_attr(axes)},
+        )
+
+    def verify_(self) -> None:
+        """Check C1 to C4."""
+        super().verify_()
+        _check_integers(self.indices, "indices")  # gather_c3
+
+
+@shape(GatherOp)
+def _gather_shape(op: GatherOp) -> Sequence[Attribute]:
+    indices = [shape_of(i) for i in op.indices]
+    return (like(op.x, rules.gather(shape_of(op.x), indices, axes(op.axes))),)
+
+
+@reference(GatherOp)
+def _gather_reference(op: GatherOp, operands: Sequence[Array]) -> Array:
+    x, *indices = operands
+    along = axes(op.axes)
+    rank = indices[0].ndim
+    places = [
+        np.minimum(np.maximum(i, 0).astype(np.uint64), np.uint64(max(x.shape[a] - 1, 0)))
+        for i, a in zip(indices, along, strict=True)
+    ]
+    if 0 in (x.shape[a] for a in along):
+        y_shape = rules.gather((1,) * x.ndim, [indices[0].shape], along)
+        kept = [n for a, n in enumerate(x.shape) if a not in along]
+        y_shape = (*kept[: along[0]], *indices[0].shape, *kept[along[0] :])
+        return np.zeros(y_shape, x.dtype)
+    first = np.moveaxis(x, along, range(len(along)))
+    read = first[tuple(p.astype(np.intp) for p in places)]
+    return np.moveaxis(read, range(rank), range(along[0], along[0] + rank))
+
+
+class ScatterOpBase(GroupedOp, ABC):
+    """What the scatters share: ``x`` with ``updates`` written at ``indices`` along ``axes``."""
+
+    GROUP: ClassVar = "indices"
+    x = operand_def(TensorType)
+    updates = operand_def(TensorType)
+    indices = var_operand_def(TensorType)
+    y = result_def(TensorType)
+    axes = prop_def(AXES)
+
+    def __init__(
+        self,
+        x: SSAValue,
+        updates: SSAValue,
+        indices: Sequence[SSAValue],
+        axes: Sequence[int],
+    ) -> None:
+        index_shapes = [shape_of(i) for i in indices]
+        rules.scatter(shape_of(x), index_shapes, shape_of(updates), axes)
+        super().__init__(
+            operands=[x, updates, list(indices)],
+            result_types=[x.type],
+            properties={"axes": axes_attr(axes)},
+        )
+
+    def verify_(self) -> None:
+        """Check C1 to C4."""
+        super().verify_()
+        _check_integers(self.indices, "indices")  # scatter_c3
+        if element(self.updates) != element(self.x):  # scatter_c4
+            raise VerifyException(
+                f"updates must have elements {element(self.x)}, got {element(self.updates)}"
+            )
+
+
+@irdl_op_definition
+class ScatterOp(ScatterOpBase):
+    """y = x, but y[a, indices(i), b] = updates[a, i, b].
+
+    Of several updates of one element the last in row-major order of ``updates`` stays. An
+    update whose index is out of range is dropped.
+
+    * (C1) axes are axes of x, rising, with one index tensor for each; those have one shape.
+    * (C2) updates is shaped as nd.gather's result would be.
+    * (C3) indices are integers, of any width, signed or not.
+    * (C4) updates has the elements of x.
+    """
+
+    name = "nd.scatter"
+
+
+@irdl_op_definition
+class ScatterAddOp(ScatterOpBase):
+    """y = x, with updates[a, i, b] added to y[a, indices(i), b].
+
+    They are added one after the other, in row-major order of ``updates``. Constraints and
+    dropped updates as in nd.scatter.
+    """
+
+    name = "nd.scatter_add"
+
+
+@irdl_op_definition
+class ScatterMulOp(ScatterOpBase):
+    """y = x, with y[a, indices(i), b] multiplied by updates[a, i, b]; else as nd.scatter_add."""
+
+    name = "nd.scatter_mul"
+
+
+@irdl_op_definition
+class ScatterMinOp(ScatterOpBase):
+    """y = x, with y[a, indices(i), b] no larger than updates[a, i, b]; else as nd.scatter_add."""
+
+    name = "nd.scatter_min"
+
+
+@irdl_op_definition
+class ScatterMaxOp(ScatterOpBase):
+    """y = x, with y[a, indices(i), b] no smaller than updates[a, i, b]; else as nd.scatter_add."""
+
+    name = "nd.scatter_max"
+
+
+SCATTERS: dict[type[ScatterOpBase], np.ufunc | None] = {
+    ScatterOp: None,
+    ScatterAddOp: np.add,
+    ScatterMulOp: np.multiply,
+    ScatterMinOp: np.minimum,
+    ScatterMaxOp: np.maximum,
+}
+"""Every scatter with what it combines the old element and the update by."""
+
+
+@shape(*SCATTERS)
+def _scatter_shape(op: ScatterOpBase) -> Sequence[Attribute]:
+    indices = [shape_of(i) for i in op.indices]
+    rules.scatter(shape_of(op.x), indices, shape_of(op.updates), axes(op.axes))
+    return (op.x.type,)
+
+
+@reference(*SCATTERS)
+def _scatter_reference(op: ScatterOpBase, operands: Sequence[Array]) -> Array:
+    x, updates, *indices = operands
+    along = axes(op.axes)
+    kind, combine, rank = dtype(element(op.x)), SCATTERS[type(op)], indices[0].ndim
+    y = np.array(x)
+    first = np.moveaxis(y, along, range(len(along)))
+    new = np.moveaxis(updates, range(along[0], along[0] + rank), range(rank))
+    for place in np.ndindex(indices[0].shape):
+        at = tuple(int(i[place]) for i in indices)
+        if all(0 <= i < n for i, n in zip(at, first.shape, strict=False)):
+            update = new[place]
+            first[at] = update if combine is None else kind.round(combine(first[at], update))
+    return y
+
+
+@irdl_op_definition
+class DynamicSliceOp(GroupedOp):
+    """y = the part of ``x`` of ``sizes`` elements along ``axes`` that begins at ``starts``.
+
+    A start is moved as far as needed for the part to lie inside x; x must be large enough.
+
+    * (C1) axes are axes of x, rising, with one start and one size for each.
+    * (C2) No size is larger than its axis.
+    * (C3) starts are 0-d integer tensors or index values.
+    """
+
+    name = "nd.dynamic_slice"
+    GROUP: ClassVar = "starts"
+    x = operand_def(TensorType)
+    starts = var_operand_def()
+    y = result_def(TensorType)
+    axes = prop_def(AXES)
+    lengths = prop_def(AXES, prop_name="sizes")
+
+    def __init__(
+        self,
+        x: SSAValue,
+        starts: Sequence[SSAValue],
+        axes: Sequence[int],
+        sizes: Sequence[int],
+    ) -> None:
+        result = rules.dynamic_slice(shape_of(x), axes, sizes, len(starts))
+        super().__init__(
+            operands=[x, list(starts)],
+            result_types=[like(x, result)],
+            properties={"axes": axes_attr(axes), "sizes": axes_attr(sizes)},
+        )
+
+    def verify_(self) -> None:
+        """Check C1 to C3."""
+        super().verify_()
+        _check_scalars(self.starts)  # dynamic_slice_c3
+
+
+@shape(DynamicSliceOp)
+def _dynamic_slice_shape(op: DynamicSliceOp) -> Sequence[Attribute]:
+    sizes = axes(op.lengths)
+    result = rules.dynamic_slice(shape_of(op.x), axes(op.axes), sizes, len(op.starts))
+    return (like(op.x, result),)
+
+
+def _window(x: Array, starts: Sequence[Array], along: Shape, sizes: Shape) -> tuple[slice, ...]:
+    """Return the part of ``x`` that starts mean, moved to lie inside."""
+    place = [slice(None)] * x.ndim
+    for start, axis, size in zip(starts, along, sizes, strict=True):
+        begin = min(max(int(start), 0), max(x.shape[axis] - size, 0))
+        place[axis] = slice(begin, begin + size)
+    return tuple(place)
+
+
+@reference(DynamicSliceOp)
+def _dynamic_slice_reference(op: DynamicSliceOp, operands: Sequence[Array]) -> Array:
+    x, *starts = operands
+    return x[_window(x, starts, axes(op.axes), axes(op.lengths))]
+
+
+@irdl_op_definition
+class DynamicUpdateSliceOp(GroupedOp):
+    """y = x, with ``update`` in the place that begins at ``starts`` along ``axes``.
+
+    A start is moved as far as needed for the update to lie inside x; x must be large enough.
+
+    * (C1) axes are axes of x, rising, with one start for each.
+    * (C2) update has the rank and elements of x, and fits into it; off axes it is as long.
+    * (C3) starts are 0-d integer tensors or index values.
+    """
+
+    name = "nd.dynamic_update_slice"
+    GROUP: ClassVar = "starts"
+    x = operand_def(TensorType)
+    update = operand_def(TensorType)
+    starts = var_operand_def()
+    y = result_def(TensorType)
+    axes = prop_def(AXES)
+
+    def __init__(
+        self, x: SSAValue, update: SSAValue, starts: Sequence[SSAValue], axes: Sequence[int]
+    ) -> None:
+        rules.dynamic_update_slice(shape_of(x), shape_of(update), axes, len(starts))
+        super().__init__(
+            operands=[x, update, list(starts)],
+            result_types=[x.type],
+            properties={"axes": axes_attr(axes)},
+        )
+
+    def verify_(self) -> None:
+        """Check C1 to C3."""
+        super().verify_()
+        _check_scalars(self.starts)  # dynamic_update_slice_c3
+
+
+@shape(DynamicUpdateSliceOp)
+def _dynamic_update_slice_shape(op: DynamicUpdateSliceOp) -> Sequence[Attribute]:
+    x, update = shape_of(op.x), shape_of(op.update)
+    rules.dynamic_update_slice(x, update, axes(op.axes), len(op.starts))
+    if element(op.x) != element(op.update):  # dynamic_update_slice_c2
+        raise ShapeError(f"update must have elements {element(op.x)}, got {element(op.update)}")
+    return (op.x.type,)
+
+
+@reference(DynamicUpdateSliceOp)
+def _dynamic_update_slice_reference(op: DynamicUpdateSliceOp, operands: Sequence[Array]) -> Array:
+    x, update, *starts = operands
+    along = axes(op.axes)
+    y = np.array(x)
+    y[_window(x, starts, along, tuple(update.shape[a] for a in along))] = update
+    return y
+
+
+OPS = (GatherOp, *SCATTERS, DynamicSliceOp, DynamicUpdateSliceOp)

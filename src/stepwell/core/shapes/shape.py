@@ -1,0 +1,178 @@
+"""Result shapes of the ops that move elements without computing: broadcast, reshape, slice, pad."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from stepwell.core.shapes import DYNAMIC, Shape, ShapeError, same_size, show
+
+END = 2**63 - 1
+"""A slice's limit that stands for the end of the axis, whatever its size."""
+
+
+def checked_axes(rank: int, axes: Sequence[int], what: str = "axes") -> tuple[int, ...]:
+    """Return ``axes``, which must be distinct axes of a tensor of that rank, in rising order."""
+    if any(not 0 <= a < rank for a in axes):
+        raise ShapeError(f"{what} must lie in 0..{rank - 1}, got {list(axes)}")
+    if list(axes) != sorted(set(axes)):
+        raise ShapeError(f"{what} must rise and name no axis twice, got {list(axes)}")
+    return tuple(axes)
+
+
+def checked_axis(rank: int, axis: int) -> int:
+    """Return ``axis``, which must be an axis of a tensor of that rank."""
+    if not 0 <= axis < rank:
+        raise ShapeError(f"axis must lie in 0..{rank - 1}, got {axis}")
+    return axis
+
+
+def broadcast(x: Shape, dims: Sequence[int], result: Shape) -> Shape:
+    """Return ``result`` if ``x`` broadcasts to it, axis k of ``x`` becoming axis ``dims[k]``.
+
+    >>> broadcast((1, 4), (0, 2), (3, 5, 4))
+    (3, 5, 4)
+    """
+    if len(dims) != len(x):
+        raise ShapeError(
+            f"dims must name one result axis for each of {len(x)} axes, got {len(dims)}"
+        )
+    checked_axes(len(result), dims, "dims")
+    for axis, to in enumerate(dims):
+        if x[axis] not in (1, result[to]):
+            raise ShapeError(
+                f"axis {axis} of {show(x)} cannot become axis {to} of {show(result)}: "
+                "its size must be 1 or the same"
+            )
+    return result
+
+
+def broadcast_unknown(x: Shape, dims: Sequence[int], result: Shape) -> tuple[int, ...]:
+    """Return the axes of ``result`` whose `?` needs a size, as no axis of ``x`` tells it.
+
+    >>> broadcast_unknown((DYNAMIC,), (1,), (DYNAMIC, DYNAMIC))
+    (0,)
+    """
+    told = {to for axis, to in enumerate(dims) if x[axis] == DYNAMIC}
+    return tuple(a for a, n in enumerate(result) if n == DYNAMIC and a not in told)
+
+
+def reshape(x: Shape, result: Shape) -> Shape:
+    """Return ``result`` if as many elements as ``x`` has can fill it."""
+    have, want = (prod(n for n in s if n != DYNAMIC) for s in (x, result))
+    free_x, free_result = DYNAMIC in x, DYNAMIC in result
+    fits = have == want
+    if free_x and free_result:
+        fits = True
+    elif free_x or free_result:
+        known, part = (have, want) if free_result else (want, have)
+        fits = known == 0 if part == 0 else known % part == 0
+    if not fits:
+        raise ShapeError(f"cannot reshape {show(x)} to {show(result)}: the elements do not add up")
+    return result
+
+
+def reshape_unknown(x: Shape, result: Shape) -> tuple[int, ...]:
+    """Return the axes of ``result`` whose `?` needs a size.
+
+    Where ``x`` and ``result`` have one `?` each and their known sizes agree, it is the same.
+
+    >>> reshape_unknown((DYNAMIC, 6), (2, DYNAMIC, 3)), reshape_unknown((DYNAMIC,) * 2, (DYNAMIC,))
+    ((), (0,))
+    """
+    unknown = tuple(a for a, n in enumerate(result) if n == DYNAMIC)
+    known = [prod(n for n in s if n != DYNAMIC) for s in (x, result)]
+    told = len(unknown) == 1 == x.count(DYNAMIC) and known[0] == known[1] != 0
+    return () if told else unknown
+
+
+def transpose(x: Shape, permutation: Sequence[int]) -> Shape:
+    """Return the shape whose axis k is axis ``permutation[k]`` of ``x``.
+
+    >>> transpose((2, 3, 4), (2, 0, 1))
+    (4, 2, 3)
+    """
+    if sorted(permutation) != list(range(len(x))):
+        raise ShapeError(
+            f"permutation must name each of {len(x)} axes once, got {list(permutation)}"
+        )
+    return tuple(x[a] for a in permutation)
+
+
+def slice_bounds(n: int, start: int, limit: int) -> tuple[int, int]:
+    """Return where a slice of an axis of known size begins and ends, as Python counts.
+
+    >>> slice_bounds(5, -3, END), slice_bounds(5, 4, 2), slice_bounds(5, 0, -1)
+    ((2, 5), (4, 4), (0, 4))
+    """
+    begin, end, _ = slice(start, limit).indices(n)
+    return begin, max(begin, end)
+
+
+def slice_(x: Shape, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]) -> Shape:
+    """Return the shape of ``x[starts:limits:strides]``, bounds counted as Python does.
+
+    >>> show(slice_((5, DYNAMIC, DYNAMIC), (0, 1, 2), (-1, END, 2), (2, 1, 1)))
+    '2x?x0'
+    """
+    if not len(starts) == len(limits) == len(strides) == len(x):
+        raise ShapeError(f"slice must say a range for each of {len(x)} axes, got {len(starts)}")
+    if any(s < 1 for s in strides):
+        raise ShapeError(f"strides must be positive, got {list(strides)}")
+    return tuple(map(_sliced, x, starts, limits, strides))
+
+
+def _sliced(n: int, start: int, limit: int, stride: int) -> int:
+    if n == DYNAMIC:
+        empty = limit <= start and (start >= 0) == (limit >= 0)
+        return 0 if empty else DYNAMIC
+    begin, end = slice_bounds(n, start, limit)
+    return -(-(end - begin) // stride)
+
+
+def pad(x: Shape, low: Sequence[int], high: Sequence[int], interior: Sequence[int]) -> Shape:
+    """Return the shape of ``x`` with elements added before, after and between its own.
+
+    >>> show(pad((3, DYNAMIC), (1, 0), (0, 2), (1, 0)))
+    '6x?'
+    """
+    if not len(low) == len(high) == len(interior) == len(x):
+        raise ShapeError(f"low, high and interior must have {len(x)} entries each")
+    if any(n < 0 for n in (*low, *high, *interior)):
+        raise ShapeError("low, high and interior must not be negative")
+    return tuple(
+        DYNAMIC if n == DYNAMIC else n + a + b + max(n - 1, 0) * c
+        for n, a, b, c in zip(x, low, high, interior, strict=True)
+    )
+
+
+def concat(shapes: Sequence[Shape], axis: int) -> Shape:
+    """Return the shape of tensors joined along ``axis``.
+
+    >>> concat([(2, DYNAMIC), (3, 4)], 0)
+    (5, 4)
+    """
+    if not shapes:
+        raise ShapeError("concat needs at least one operand")
+    first = shapes[0]
+    checked_axis(len(first), axis)
+    total = list(first)
+    for other in shapes[1:]:
+        if len(other) != len(first):
+            raise ShapeError(
+                f"concat wants operands of one rank, got {show(first)} and {show(other)}"
+            )
+        for a, n in enumerate(other):
+            if a == axis:
+                total[a] = DYNAMIC if DYNAMIC in (n, total[a]) else total[a] + n
+            elif (size := same_size(total[a], n)) is None:
+                raise ShapeError(f"sizes of axis {a} differ: {show(first)} and {show(other)}")
+            else:
+                total[a] = size
+    return tuple(total)
+
+
+def reverse(x: Shape, axes: Sequence[int]) -> Shape:
+    """Return the shape of ``x`` turned round along ``axes``: its own."""
+    checked_axes(len(x), axes)
+    return x
