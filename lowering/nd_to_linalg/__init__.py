@@ -17,8 +17,12 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
 
+from stepwell.lowering.nd_to_linalg import elementwise
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower_block, signless
 from stepwell.transforms.passes import Pass, fail
+
+FAMILIES = (elementwise,)
+"""The twins of the families of `nd`; importing them fills the table."""
 
 
 @dataclass(frozen=True)
