@@ -1,0 +1,98 @@
+"""Merge structured ops so that intermediate tensors disappear.
+
+Before:  %s = linalg.generic {4 x 8, parallel} ins(%a, %b) { addf }
+         %p = linalg.generic {4 x 8, parallel} ins(%s, %c) { mulf }
+         %r = linalg.generic {4 x 8, reduction over 1} ins(%p) outs(%zero) { addf }
+After:   %r = linalg.generic {4 x 8, reduction over 1} ins(%a, %b, %c) outs(%zero)
+                { addf, mulf, addf }
+
+Afterwards an elementwise op is part of what reads it, by composed maps, unless that would compute
+an element twice at more than a few additions' cost, put it inside a contraction, or it is needed
+as a whole elsewhere. Copies through a map (transpose, slice, broadcast) are part of their readers,
+splat operands are constants of bodies, and ops over the same elements of one tensor are one op
+with several results. No arithmetic changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+
+from stepwell.transforms.fuse.draft import Draft
+from stepwell.transforms.fuse.reshapes import ReshapingFusion
+from stepwell.transforms.fuse.siblings import Siblings
+from stepwell.transforms.passes import Pass
+
+
+@dataclass(frozen=True)
+class FuseElementwise(Pass):
+    """Merge producers into their readers, and ops over the same elements into one."""
+
+    name = "fuse-elementwise"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Fuse inside each function."""
+        for function in op.ops:
+            if isinstance(function, func.FuncOp):
+                for block in function.body.blocks:
+                    _fuse(block)
+
+
+def _fuse(block: Block) -> None:
+    fusion = ReshapingFusion()
+    fusion.walk(block)
+    away = _merge_siblings(fusion)
+    for draft in fusion.drafts:
+        if id(draft) not in away:
+            draft.finish()
+    gone = [*fusion.gone, *(draft.op for draft in fusion.drafts)]
+    needed = {
+        id(owner): owner for op in gone for v in op.operands if isinstance(owner := v.owner, Operation)
+    }
+    for op in gone:
+        for result in op.results:
+            needed.pop(id(op), None)
+        op.detach()
+        op.drop_all_references()
+    for op in gone:
+        op.erase(safe_erase=False)
+    _erase_unused(list(needed.values()))
+
+
+def _merge_siblings(fusion: ReshapingFusion) -> set[int]:
+    """Merge siblings block by block; return the ids of drafts that are part of others now."""
+    blocks: dict[Block, list[Draft]] = {}
+    for draft in reversed(fusion.drafts):
+        assert draft.op.parent is not None
+        blocks.setdefault(draft.op.parent, []).append(draft)
+    away: set[int] = set()
+    for block, drafts in blocks.items():
+        if len(drafts) > 1:
+            away |= Siblings(block, fusion.readers).merge(drafts)
+    return away
+
+
+_SOURCES = (
+    tensor.EmptyOp,
+    tensor.DimOp,
+    tensor.ExpandShapeOp,
+    tensor.CollapseShapeOp,
+    tensor.SplatOp,
+    linalg.FillOp,
+    arith.ConstantOp,
+)
+
+
+def _erase_unused(ops: list[Operation]) -> None:
+    """Erase those of ``ops``, and of what they were made from, that nothing uses any more."""
+    while ops:
+        op = ops.pop()
+        if op.parent is None or not isinstance(op, _SOURCES) or any(r.uses for r in op.results):
+            continue
+        ops.extend(v.owner for v in op.operands if isinstance(v.owner, Operation))
+        op.detach()
+        op.erase()

@@ -1,0 +1,95 @@
+"""What merging a producer would repeat, and whether that is cheaper than a trip through memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import linalg, tensor
+from xdsl.ir import Block, SSAValue
+
+from stepwell.transforms.structured import (
+    CASTS,
+    EXPENSIVE,
+    Index,
+    cost,
+    is_elementwise,
+    linear,
+)
+
+CHEAP_TO_REPEAT = 4
+"""A chain of producers of at most this cost may be computed once for each of its consumers."""
+CHEAP_PER_ELEMENT = 2
+"""A chain of at most this cost may be computed again for each element it is broadcast to."""
+MANY = 24
+"""A loop that reads more tensors than this gains nothing from reading still more."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A producer with all elementwise producers above it."""
+
+    cost: int
+    leaves: int
+    """How many tensors the chain reads in the end."""
+
+
+@dataclass
+class Costs:
+    """The chains of one block, found in one forward walk."""
+
+    chains: dict[linalg.GenericOp, Chain] = field(default_factory=dict[linalg.GenericOp, Chain])
+
+    def walk(self, block: Block) -> None:
+        """Find the chain of each elementwise generic of ``block``."""
+        for op in block.ops:
+            if isinstance(op, linalg.GenericOp) and is_elementwise(op):
+                self.chains[op] = self._chain(op)
+
+    def chain(self, op: linalg.GenericOp) -> Chain:
+        """Return the chain of ``op``, which has been walked or is made of walked ones."""
+        if op not in self.chains:
+            self.chains[op] = self._chain(op)
+        return self.chains[op]
+
+    def _chain(self, op: linalg.GenericOp) -> Chain:
+        total, leaves = cost(op.body.block), 0
+        seen: set[SSAValue] = set()
+        for value, argument in zip(op.inputs, op.body.block.args, strict=False):
+            if argument.first_use is None or value in seen:
+                continue
+            seen.add(value)
+            above = self.chains.get(value.owner) if isinstance(value.owner, linalg.GenericOp) else None
+            total += above.cost if above else 0
+            leaves += above.leaves if above else 1
+        return Chain(min(total, 10 * EXPENSIVE), min(leaves, MANY))
+
+
+def is_view(op: linalg.GenericOp) -> bool:
+    """Whether ``op`` computes nothing: it copies one operand to another place."""
+    return all(type(inner) is linalg.YieldOp for inner in op.body.block.ops)
+
+
+def is_cast(op: linalg.GenericOp) -> bool:
+    """Whether ``op`` at most widens what it copies."""
+    return all(type(i) in CASTS or type(i) is linalg.YieldOp for i in op.body.block.ops)
+
+
+def is_made_of_nothing(op: linalg.GenericOp) -> bool:
+    """Whether ``op`` is cheap and reads no memory, as iota does."""
+    block = op.body.block
+    return (
+        all(argument.first_use is None for argument in block.args)
+        and cost(block) <= CHEAP_TO_REPEAT
+        and not any(isinstance(inner, tensor.ExtractOp) for inner in block.ops)
+    )
+
+
+def repeats(index: Index, extents: list[int]) -> bool | None:
+    """Whether reading at ``index`` meets an element more than once; None where loops mix in it."""
+    used: set[int] = set()
+    for expr in index:
+        form = linear(expr)
+        if form is None or len(form[0]) > 1:
+            return None
+        used.update(form[0])
+    return any(loop not in used and extent != 1 for loop, extent in enumerate(extents))
