@@ -15,6 +15,7 @@ DIALECTS: dict[str, str] = {
 
 PASSES: dict[str, str] = {
     "nd-to-linalg": "stepwell.lowering.nd_to_linalg:NdToLinalg",
+    "fuse-elementwise": "stepwell.transforms.fuse:FuseElementwise",
 }
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from xdsl.dialects import arith, linalg, math, tensor
+from xdsl.dialects import arith, math, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, ArrayAttr, ShapedType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 from xdsl.ir.affine.affine_expr import AffineBinaryOpExpr, AffineBinaryOpKind
@@ -14,7 +16,7 @@ from xdsl.ir.affine.affine_expr import AffineBinaryOpExpr, AffineBinaryOpKind
 Index: TypeAlias = tuple[AffineExpr, ...]
 """Where an operand is read: one expression of the loops for each of its axes."""
 
-PARALLEL = linalg.IteratorTypeAttr.parallel()
+PARALLEL = IteratorTypeAttr.parallel()
 
 _TRANSCENDENTAL: tuple[type[Operation], ...] = (
     math.ExpOp,

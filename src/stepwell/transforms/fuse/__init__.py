@@ -18,9 +18,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, OpResult
 
 from stepwell.transforms.fuse.draft import Draft
 from stepwell.transforms.fuse.reshapes import ReshapingFusion
@@ -50,17 +51,13 @@ def _fuse(block: Block) -> None:
         if id(draft) not in away:
             draft.finish()
     gone = [*fusion.gone, *(draft.op for draft in fusion.drafts)]
-    needed = {
-        id(owner): owner for op in gone for v in op.operands if isinstance(owner := v.owner, Operation)
-    }
+    values = [v for op in gone for v in op.operands]
     for op in gone:
-        for result in op.results:
-            needed.pop(id(op), None)
         op.detach()
         op.drop_all_references()
     for op in gone:
         op.erase(safe_erase=False)
-    _erase_unused(list(needed.values()))
+    _erase_unused([v.owner for v in values if isinstance(v, OpResult)])
 
 
 def _merge_siblings(fusion: ReshapingFusion) -> set[int]:
@@ -91,8 +88,8 @@ def _erase_unused(ops: list[Operation]) -> None:
     """Erase those of ``ops``, and of what they were made from, that nothing uses any more."""
     while ops:
         op = ops.pop()
-        if op.parent is None or not isinstance(op, _SOURCES) or any(r.uses for r in op.results):
+        if op.parent is None or not isinstance(op, _SOURCES) or op.results[0].first_use is not None:
             continue
-        ops.extend(v.owner for v in op.operands if isinstance(v.owner, Operation))
+        ops.extend(v.owner for v in op.operands if isinstance(v, OpResult))
         op.detach()
         op.erase()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.dialects import linalg, tensor
+from xdsl.dialects import tensor
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, SSAValue
 
 from stepwell.transforms.structured import (
@@ -58,7 +59,9 @@ class Costs:
             if argument.first_use is None or value in seen:
                 continue
             seen.add(value)
-            above = self.chains.get(value.owner) if isinstance(value.owner, linalg.GenericOp) else None
+            above = (
+                self.chains.get(value.owner) if isinstance(value.owner, linalg.GenericOp) else None
+            )
             total += above.cost if above else 0
             leaves += above.leaves if above else 1
         return Chain(min(total, 10 * EXPENSIVE), min(leaves, MANY))

@@ -1,4 +1,4 @@
-"""A linalg.generic being rewritten: operands come and go cheaply, the op is built once at the end."""
+"""A linalg.generic being rewritten: operands come and go cheaply, it is built once at the end."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    FloatAttr,
     IndexType,
     IntegerAttr,
     LocationAttr,
     TensorType,
 )
-from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from stepwell.dialects.types import fuse_locations
-from stepwell.transforms.fuse.splats import Splat, splat_of
+from stepwell.transforms.fuse.splats import Constant, Splat, scalar_of, splat_of
 from stepwell.transforms.structured import (
     Index,
     array_of_maps,
@@ -32,7 +34,6 @@ from stepwell.transforms.structured import (
     plain,
     shape,
 )
-
 
 OpT = TypeVar("OpT", bound=Operation)
 Readers: TypeAlias = "dict[SSAValue, list[tuple[Draft, Index]]]"
@@ -68,7 +69,7 @@ class Draft:
     """Operands that were only there, or might have been needed, to give loops their extents."""
     locations: list[LocationAttr] = field(init=False)
     loop_numbers: dict[int, linalg.IndexOp] = field(init=False)
-    constants: dict[Attribute, arith.ConstantOp] = field(init=False)
+    constants: dict[Constant, arith.ConstantOp] = field(init=False)
 
     def __post_init__(self) -> None:
         op = self.op
@@ -113,7 +114,7 @@ class Draft:
     def read(self, value: SSAValue, index: Index, name: str | None = None) -> SSAValue:
         """Return what stands for ``value`` read at ``index``; a splat is a scalar constant."""
         match splat_of(value):
-            case Splat(constant=Attribute() as scalar):
+            case Splat(constant=IntegerAttr() | FloatAttr() as scalar):
                 self.sizes.append((value, index))
                 return self.constant(scalar)
             case Splat(scalar=SSAValue() as scalar):
@@ -126,7 +127,7 @@ class Draft:
             self.readers.setdefault(value, []).append((self, index))
         return known
 
-    def constant(self, value: Attribute) -> SSAValue:
+    def constant(self, value: Constant) -> SSAValue:
         """Return a constant of the body."""
         if value not in self.constants:
             self.constants[value] = located(arith.ConstantOp(value), self.locations[-1])
@@ -196,7 +197,7 @@ class Draft:
         self.block.insert_ops_before(moved, first)
 
     def take(self, other: Draft) -> None:
-        """Compute ``other`` beside this: it has the same loops and neither needs the other."""
+        """Compute ``other`` first: it has the same loops and neither needs the other."""
         self.locations.extend(other.locations)
         for (value, index), stand_in in other.reads.items():
             stand_in.replace_all_uses_with(self.read(value, index, stand_in.name_hint))
@@ -206,23 +207,25 @@ class Draft:
             constant.result.replace_all_uses_with(self.constant(value))
         mine, theirs = self.block.last_op, other.block.last_op
         assert mine is not None and theirs is not None
-        mine.operands = [*mine.operands, *theirs.operands]
+        mine.operands = [*theirs.operands, *mine.operands]
         theirs.detach()
         theirs.erase()
         ops = list(other.block.ops)
         for op in ops:
             op.detach()
-        self.block.insert_ops_before(ops, mine)
+        first = self.block.first_op
+        assert first is not None
+        self.block.insert_ops_before(ops, first)
         self.sizes.extend(other.sizes)
-        self.outputs.extend(other.outputs)
+        self.outputs[:0] = other.outputs
         other.reads = {}
 
     def _shared(
         self, op: Operation, loops: Sequence[AffineExpr], into: list[Operation]
     ) -> SSAValue | None:
         """Return the value of ``op`` where it is a constant or loop number of the whole body."""
-        if isinstance(op, arith.ConstantOp):
-            return self.constant(op.value)
+        if isinstance(op, arith.ConstantOp) and (value := scalar_of(op)):
+            return self.constant(value)
         if isinstance(op, linalg.IndexOp):
             return self.spell(loops[op.dim.value.data], into)
         return None
@@ -238,8 +241,7 @@ class Draft:
             stand_in = self.reads.pop((result, at(index, loops)), None)
             if stand_in is None:
                 continue
-            if value.name_hint is None:
-                value.name_hint = result.name_hint
+            value.name_hint = result.name_hint or value.name_hint
             stand_in.replace_all_uses_with(value)
 
     def finish(self) -> linalg.GenericOp:
@@ -248,7 +250,7 @@ class Draft:
         _erase_dead(self.block)
         for destination, value in zip(self.outputs, self._yields(), strict=True):
             destination.yielded = value
-        reads = {key: v for key, v in self.reads.items() if v.first_use is not None}
+        reads = self._reads_in_order()
         self.sizes.extend(key for key in self.reads if key not in reads)
         sizes = self._needed_sizes(reads)
         arguments = [element(value) for value, _ in (*reads, *sizes)]
@@ -268,6 +270,13 @@ class Draft:
         ]
         block.add_ops([*used, *ops])
         return self._write([*reads, *sizes], block)
+
+    def _reads_in_order(self) -> dict[tuple[SSAValue, Index], SSAValue]:
+        """Return the reads the body needs, in the order in which it needs them."""
+        keys = {stand_in: key for key, stand_in in self.reads.items()}
+        values = (value for op in self.block.walk() for value in op.operands)
+        found = {value: keys[value] for value in values if value in keys}
+        return {key: value for value, key in found.items()}
 
     def _write(self, inputs: list[tuple[SSAValue, Index]], block: Block) -> linalg.GenericOp:
         where = [*(index for _, index in inputs), *(d.index for d in self.outputs)]
@@ -292,8 +301,8 @@ class Draft:
     def _collect_shared(self) -> None:
         """Take constants and loop numbers of the original body into the shared ones."""
         for op in list(self.block.ops):
-            if isinstance(op, arith.ConstantOp):
-                same = self.constant(op.value)
+            if isinstance(op, arith.ConstantOp) and (value := scalar_of(op)):
+                same = self.constant(value)
             elif isinstance(op, linalg.IndexOp):
                 same = self.loop_number(op.dim.value.data)
             else:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import linalg, tensor
+from xdsl.dialects import tensor
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation
 from xdsl.ir.affine import AffineExpr
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.transforms.fuse.cost import MANY
@@ -30,7 +31,7 @@ class Siblings:
         self.positions = {op: i for i, op in enumerate(self.block.ops)}
 
     def merge(self, drafts: Sequence[Draft]) -> set[int]:
-        """Merge siblings among ``drafts``, in program order; return the ids of those merged away."""
+        """Merge siblings among ``drafts``, in program order; return ids of those merged away."""
         away: set[int] = set()
         for draft in drafts:
             if not _is_simple(draft):
@@ -42,14 +43,19 @@ class Siblings:
                 if len(other.reads) + len(kept.reads) > MANY:
                     continue
                 if self._can_sink(other, kept):
-                    kept.take(other)
+                    self._merge(other, kept)
                     away.add(id(other))
                 elif self._can_hoist(kept, other):
-                    other.take(kept)
+                    self._merge(kept, other)
                     away.add(id(kept))
                     kept = other
             self.earlier.update((walk, kept) for walk in _walks(kept))
         return away
+
+    def _merge(self, draft: Draft, into: Draft) -> None:
+        for destination in draft.outputs:
+            self.positions[destination.result.op] = self.positions[into.op]
+        into.take(draft)
 
     def position(self, value: SSAValue) -> int:
         """Return where ``value`` is made, -1 if before the block."""

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from math import prod
+from typing import Any, TypeAlias
 
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
     IntegerType,
-    ShapedType,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, SSAValue
 
 from stepwell.dialects.types import array
 from stepwell.transforms.structured import element
+
+Constant: TypeAlias = "IntegerAttr | FloatAttr"
 
 
 @dataclass(frozen=True)
 class Splat:
     """The one value: known now, or a scalar of the program."""
 
-    constant: Attribute | None = None
+    constant: Constant | None = None
     scalar: SSAValue | None = None
 
 
@@ -46,10 +49,12 @@ def splat_of(value: SSAValue) -> Splat | None:
 
 
 def _constant(value: Attribute) -> Splat | None:
-    if not isinstance(value, DenseIntOrFPElementsAttr):
+    if isinstance(value, IntegerAttr | FloatAttr):
         return Splat(constant=value)
+    if not isinstance(value, DenseIntOrFPElementsAttr):
+        return None
     data = value.data.data
-    count = value.type.element_count() if isinstance(value.type, ShapedType) else 0
+    count = prod(value.get_shape())
     if not data or not count:
         return None
     width = len(data) // count
@@ -60,3 +65,8 @@ def _constant(value: Attribute) -> Splat | None:
     if isinstance(kind, IntegerType):
         return Splat(constant=IntegerAttr(int(first), kind))
     return Splat(constant=FloatAttr(float(first), kind))
+
+
+def scalar_of(op: arith.ConstantOp) -> Constant | None:
+    """Return the number that ``op`` makes, None where it makes a tensor."""
+    return op.value if isinstance(op.value, IntegerAttr | FloatAttr) else None

@@ -1,0 +1,254 @@
+// RUN: %stepwell-opt %s -p fuse-elementwise | filecheck %s
+
+#id2 = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+#tr = affine_map<(d0, d1) -> (d1, d0)>
+#id1 = affine_map<(d0) -> (d0)>
+#rev = affine_map<(d0) -> (-d0 + 7)>
+#none1 = affine_map<(d0) -> ()>
+
+// An addition, a multiplication and a reduction are one generic without an intermediate.
+// CHECK-LABEL: func.func @chain
+// CHECK-SAME:    (%a: tensor<4x8xf32>, %b: tensor<4x8xf32>, %c: tensor<4x8xf32>)
+// CHECK:         %init = linalg.fill
+// CHECK-NEXT:    %r = linalg.generic
+// CHECK-SAME:      iterator_types = ["parallel", "reduction"]} ins(%a, %b, %c : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) outs(%init
+// CHECK-NEXT:    ^bb
+// CHECK-NEXT:      %s = arith.addf
+// CHECK-NEXT:      %p = arith.mulf %s
+// CHECK-NEXT:      arith.addf %{{.*}}, %p
+// CHECK:         func.return %r
+func.func @chain(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>, %c: tensor<4x8xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4x8xf32>
+  %s = linalg.generic {indexing_maps = [#id2, #id2, #id2], iterator_types = ["parallel", "parallel"]}
+    ins(%a, %b : tensor<4x8xf32>, tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %z = arith.addf %x, %y : f32
+    linalg.yield %z : f32
+  } -> tensor<4x8xf32>
+  %p = linalg.generic {indexing_maps = [#id2, #id2, #id2], iterator_types = ["parallel", "parallel"]}
+    ins(%s, %c : tensor<4x8xf32>, tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %z = arith.mulf %x, %y : f32
+    linalg.yield %z : f32
+  } -> tensor<4x8xf32>
+  %zero = arith.constant 0.0 : f32
+  %er = tensor.empty() : tensor<4xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%er : tensor<4xf32>) -> tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [#id2, #row], iterator_types = ["parallel", "reduction"]}
+    ins(%p : tensor<4x8xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %z = arith.addf %o, %x : f32
+    linalg.yield %z : f32
+  } -> tensor<4xf32>
+  func.return %r : tensor<4xf32>
+}
+
+// A transpose is a view: both of its readers read the original through a map.
+// CHECK-LABEL: func.func @views
+// CHECK-NOT:     linalg.yield %in
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>]
+// CHECK-SAME:      ins(%a : tensor<4x8xf32>)
+// CHECK:         math.exp
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0)>]
+// CHECK-SAME:      ins(%a : tensor<4x8xf32>)
+func.func @views(%a: tensor<4x8xf32>, %init: tensor<8xf32>) -> (tensor<8x4xf32>, tensor<8xf32>) {
+  %e = tensor.empty() : tensor<8x4xf32>
+  %t = linalg.generic {indexing_maps = [#tr, #id2], iterator_types = ["parallel", "parallel"]}
+    ins(%a : tensor<4x8xf32>) outs(%e : tensor<8x4xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    linalg.yield %in : f32
+  } -> tensor<8x4xf32>
+  %x = linalg.generic {indexing_maps = [#id2, #id2], iterator_types = ["parallel", "parallel"]}
+    ins(%t : tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %z = math.exp %in : f32
+    linalg.yield %z : f32
+  } -> tensor<8x4xf32>
+  %r = linalg.generic {indexing_maps = [#id2, #row], iterator_types = ["parallel", "reduction"]}
+    ins(%t : tensor<8x4xf32>) outs(%init : tensor<8xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %z = arith.addf %o, %in : f32
+    linalg.yield %z : f32
+  } -> tensor<8xf32>
+  func.return %x, %r : tensor<8x4xf32>, tensor<8xf32>
+}
+
+// The sum of a reversed vector keeps an operand that tells how long the loop is.
+// CHECK-LABEL: func.func @reversed_sum
+// CHECK:         %[[SIZE:.*]] = tensor.empty() : tensor<8xf32>
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0) -> (((d0 * -1) + 7))>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>]
+// CHECK-SAME:      ins(%a, %[[SIZE]] : tensor<8xf32>, tensor<8xf32>)
+func.func @reversed_sum(%a: tensor<8xf32>, %init: tensor<f32>) -> tensor<f32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %t = linalg.generic {indexing_maps = [#rev, #id1], iterator_types = ["parallel"]}
+    ins(%a : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    linalg.yield %in : f32
+  } -> tensor<8xf32>
+  %r = linalg.generic {indexing_maps = [#id1, #none1], iterator_types = ["reduction"]}
+    ins(%t : tensor<8xf32>) outs(%init : tensor<f32>) {
+  ^bb0(%in: f32, %o: f32):
+    %z = arith.addf %o, %in : f32
+    linalg.yield %z : f32
+  } -> tensor<f32>
+  func.return %r : tensor<f32>
+}
+
+// An exponential is not computed twice; a negation is.
+// CHECK-LABEL: func.func @two_readers
+// CHECK:         math.exp
+// CHECK:         arith.negf
+// CHECK-NEXT:    arith.addf
+// CHECK:         arith.negf
+// CHECK-NEXT:    arith.mulf
+// CHECK-NOT:     linalg.generic
+// CHECK:         func.return
+func.func @two_readers(%a: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>) {
+  %e = tensor.empty() : tensor<8xf32>
+  %e2 = tensor.empty() : tensor<4x8xf32>
+  %x = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]}
+    ins(%a : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %z = math.exp %in : f32
+    linalg.yield %z : f32
+  } -> tensor<8xf32>
+  %n = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]}
+    ins(%b : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %z = arith.negf %in : f32
+    linalg.yield %z : f32
+  } -> tensor<8xf32>
+  %s = linalg.generic {indexing_maps = [#col, #col, #id2], iterator_types = ["parallel", "parallel"]}
+    ins(%x, %n : tensor<8xf32>, tensor<8xf32>) outs(%e2 : tensor<4x8xf32>) {
+  ^bb0(%in: f32, %in1: f32, %o: f32):
+    %z = arith.addf %in, %in1 : f32
+    linalg.yield %z : f32
+  } -> tensor<4x8xf32>
+  %p = linalg.generic {indexing_maps = [#id1, #id1, #id1], iterator_types = ["parallel"]}
+    ins(%x, %n : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%in: f32, %in1: f32, %o: f32):
+    %z = arith.mulf %in, %in1 : f32
+    linalg.yield %z : f32
+  } -> tensor<8xf32>
+  func.return %s, %p : tensor<4x8xf32>, tensor<8xf32>
+}
+
+// A splat is a constant of the body; loop numbers are composed with the map they are read at.
+// CHECK-LABEL: func.func @iota
+// CHECK-SAME:    (%a: tensor<8xi64>)
+// CHECK:         linalg.generic
+// CHECK-SAME:      ins(%a : tensor<8xi64>)
+// CHECK-DAG:     %[[I:.*]] = linalg.index 0 : index
+// CHECK-DAG:     %[[M:.*]] = arith.constant -1 : index
+// CHECK-DAG:     %[[S:.*]] = arith.constant 7 : index
+// CHECK-DAG:     %[[TWO:.*]] = arith.constant 2 : i64
+// CHECK:         %[[T:.*]] = arith.muli %[[I]], %[[M]] : index
+// CHECK-NEXT:    %[[U:.*]] = arith.addi %[[T]], %[[S]] : index
+// CHECK-NEXT:    arith.index_cast %[[U]] : index to i64
+func.func @iota(%a: tensor<8xi64>) -> tensor<8xi64> {
+  %e = tensor.empty() : tensor<8xi64>
+  %two = arith.constant dense<2> : tensor<8xi64>
+  %i = linalg.generic {indexing_maps = [#id1], iterator_types = ["parallel"]}
+    outs(%e : tensor<8xi64>) {
+  ^bb0(%o: i64):
+    %k = linalg.index 0 : index
+    %z = arith.index_cast %k : index to i64
+    linalg.yield %z : i64
+  } -> tensor<8xi64>
+  %r = linalg.generic {indexing_maps = [#rev, #id1, #id1, #id1], iterator_types = ["parallel"]}
+    ins(%i, %two, %a : tensor<8xi64>, tensor<8xi64>, tensor<8xi64>) outs(%e : tensor<8xi64>) {
+  ^bb0(%in: i64, %in1: i64, %in2: i64, %o: i64):
+    %z = arith.muli %in, %in1 : i64
+    %y = arith.addi %z, %in2 : i64
+    linalg.yield %y : i64
+  } -> tensor<8xi64>
+  func.return %r : tensor<8xi64>
+}
+
+// Only copies and casts go into a contraction.
+// CHECK-LABEL: func.func @contraction
+// CHECK:         arith.negf
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>]
+// CHECK-SAME:      ins(%{{.*}}, %w : tensor<4x8xf32>, tensor<16x8xf32>)
+// CHECK-NOT:     linalg.generic
+func.func @contraction(%a: tensor<4x8xf32>, %w: tensor<16x8xf32>, %init: tensor<4x16xf32>) -> tensor<4x16xf32> {
+  %e = tensor.empty() : tensor<4x8xf32>
+  %et = tensor.empty() : tensor<8x16xf32>
+  %n = linalg.generic {indexing_maps = [#id2, #id2], iterator_types = ["parallel", "parallel"]}
+    ins(%a : tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %z = arith.negf %in : f32
+    linalg.yield %z : f32
+  } -> tensor<4x8xf32>
+  %t = linalg.generic {indexing_maps = [#tr, #id2], iterator_types = ["parallel", "parallel"]}
+    ins(%w : tensor<16x8xf32>) outs(%et : tensor<8x16xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    linalg.yield %in : f32
+  } -> tensor<8x16xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%n, %t : tensor<4x8xf32>, tensor<8x16xf32>) outs(%init : tensor<4x16xf32>) {
+  ^bb0(%in: f32, %in1: f32, %o: f32):
+    %z = arith.mulf %in, %in1 : f32
+    %y = arith.addf %o, %z : f32
+    linalg.yield %y : f32
+  } -> tensor<4x16xf32>
+  func.return %r : tensor<4x16xf32>
+}
+
+// Sum and maximum of one tensor are found in one pass.
+// CHECK-LABEL: func.func @siblings
+// CHECK:         %s, %m = linalg.generic
+// CHECK-SAME:      ins(%a : tensor<4x?xf32>)
+// CHECK-DAG:       arith.addf
+// CHECK-DAG:       arith.maximumf
+// CHECK:           linalg.yield %{{.*}}, %{{.*}} : f32, f32
+// CHECK-NOT:     linalg.generic
+func.func @siblings(%a: tensor<4x?xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4xf32>
+  %i0 = linalg.fill ins(%zero : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %s = linalg.generic {indexing_maps = [#id2, #row], iterator_types = ["parallel", "reduction"]}
+    ins(%a : tensor<4x?xf32>) outs(%i0 : tensor<4xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %z = arith.addf %o, %in : f32
+    linalg.yield %z : f32
+  } -> tensor<4xf32>
+  %low = arith.constant 0xFF800000 : f32
+  %i1 = linalg.fill ins(%low : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %m = linalg.generic {indexing_maps = [#id2, #row], iterator_types = ["parallel", "reduction"]}
+    ins(%a : tensor<4x?xf32>) outs(%i1 : tensor<4xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %z = arith.maximumf %o, %in : f32
+    linalg.yield %z : f32
+  } -> tensor<4xf32>
+  func.return %s, %m : tensor<4xf32>, tensor<4xf32>
+}
+
+// Elementwise ops before and after a reshape are one; the operands are reshaped instead.
+// CHECK-LABEL: func.func @reshape
+// CHECK:         %[[A:.*]] = tensor.collapse_shape %a
+// CHECK:         linalg.generic
+// CHECK-SAME:      ins(%[[A]] : tensor<32xf32>)
+// CHECK:           arith.negf
+// CHECK-NEXT:      math.exp
+// CHECK-NOT:     linalg.generic
+func.func @reshape(%a: tensor<4x8xf32>) -> tensor<32xf32> {
+  %e = tensor.empty() : tensor<4x8xf32>
+  %e1 = tensor.empty() : tensor<32xf32>
+  %n = linalg.generic {indexing_maps = [#id2, #id2], iterator_types = ["parallel", "parallel"]}
+    ins(%a : tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %z = arith.negf %in : f32
+    linalg.yield %z : f32
+  } -> tensor<4x8xf32>
+  %v = tensor.collapse_shape %n [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>
+  %r = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]}
+    ins(%v : tensor<32xf32>) outs(%e1 : tensor<32xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %z = math.exp %in : f32
+    linalg.yield %z : f32
+  } -> tensor<32xf32>
+  func.return %r : tensor<32xf32>
+}
