@@ -31,12 +31,18 @@ evaluate: RuleTable[Callable[[Interpreter, Any, Sequence[Value]], Sequence[Value
 """``(interpreter, op, operands) -> results``, for ops that need more than their operands."""
 
 
+class Exhausted(Exception):
+    """The program ran longer than it was allowed to."""
+
+
 @dataclass
 class Interpreter:
     """Evaluates ops of one module; ``resources`` are the named weights beside it."""
 
     module: ModuleOp
     resources: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    fuel: int | None = None
+    """How many more ops may be evaluated before `Exhausted` is raised; None is no limit."""
     loop_indices: list[Sequence[Value]] = field(default_factory=list[Sequence[Value]], init=False)
     """The loop indices of each linalg.generic being run, innermost last."""
     _scopes: list[dict[SSAValue, Value]] = field(
@@ -81,6 +87,10 @@ class Interpreter:
 
     def evaluate(self, op: Operation, operands: Sequence[Value]) -> tuple[Value, ...]:
         """Return the results of one op."""
+        if self.fuel is not None:
+            self.fuel -= 1
+            if self.fuel < 0:
+                raise Exhausted
         kind = type(op)
         if (rule := evaluate.get(kind)) is not None:
             return tuple(rule(self, op, operands))

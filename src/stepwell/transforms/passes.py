@@ -25,6 +25,9 @@ class Pass(ModulePass, ABC):
     numerics: ClassVar[Numerics] = "bit-exact"
     """What the pass may do to results."""
 
+    expects_work: ClassVar[bool] = True
+    """Whether finding nothing to do is worth a warning; False for passes that clean up."""
+
 
 def fail(op: Operation, message: str, help: str = "") -> NoReturn:
     """Stop the pass with an error at ``op``."""

@@ -1,0 +1,43 @@
+"""Print IR: as text for files and tools, with large constants left out where asked."""
+
+from __future__ import annotations
+
+import io
+import math
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import Attribute, Operation
+from xdsl.printer import Printer
+
+
+class ElidingPrinter(Printer):
+    """xDSL's printer; a dense constant of more than ``elide`` elements is only named."""
+
+    elide: int | None = None
+
+    def print_attribute(self, attribute: Attribute) -> None:
+        """Print ``attribute``, or MLIR's placeholder for a large one."""
+        limit = self.elide
+        if limit is not None and isinstance(attribute, DenseIntOrFPElementsAttr):
+            large = math.prod(attribute.get_shape()) > limit
+            if large:
+                self.print_string("dense_resource<__elided__> : ")
+                attribute = attribute.type
+        super().print_attribute(attribute)
+
+
+def text_of(
+    op: Operation, *, generic: bool = False, locations: bool = False, elide: int | None = None
+) -> str:
+    """Return the text of ``op``, ending in a newline.
+
+    generic : every op in generic form
+    locations : with a ``loc(...)`` behind every op
+    elide : the most elements a constant may have and still be printed; None prints all
+    """
+    stream = io.StringIO()
+    printer = ElidingPrinter(stream, print_generic_format=generic, print_debuginfo=locations)
+    printer.elide = elide
+    printer.print_op(op)
+    stream.write("\n")
+    return stream.getvalue()

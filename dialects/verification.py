@@ -1,0 +1,84 @@
+"""Check a module: every op's constraints, and that values are defined before they are used."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+from xdsl.irdl.dominance import DominanceInfo
+from xdsl.traits import IsolatedFromAbove
+from xdsl.utils.exceptions import VerifyException
+
+from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.dialects.types import place_of
+
+
+def verify(module: ModuleOp) -> None:
+    """Raise `CompileError` at the first op that breaks a constraint or uses a value too early."""
+    _verify_op(module)
+    for region in module.regions:
+        _verify_region(region, set())
+
+
+def _verify_op(op: Operation) -> None:
+    try:
+        op.verify(verify_nested_ops=False)
+    except VerifyException as error:
+        _fail(op, f"'{op.name}': {_first_line(error)}")
+    except ValueError as error:  # xDSL's word for an operand that has been erased
+        _fail(op, f"'{op.name}': {error}")
+
+
+def _first_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text.removeprefix("Operation does not verify: ").rstrip(".")
+
+
+def _fail(op: Operation, message: str) -> NoReturn:
+    raise CompileError(Diagnostic("error", message, place_of(op))) from None
+
+
+def _verify_region(region: Region, visible: set[SSAValue]) -> None:
+    blocks = tuple(region.blocks)
+    if len(blocks) == 1:
+        _verify_block(blocks[0], visible)
+        return
+    dominance = DominanceInfo(region)
+    defined = {b: {*b.args, *(v for op in b.ops for v in op.results)} for b in blocks}
+    for block in blocks:
+        above = set(visible)
+        for other in blocks:
+            if other is not block and dominance.strictly_dominates(other, block):
+                above |= defined[other]
+        _verify_block(block, above)
+
+
+def _verify_block(block: Block, visible: set[SSAValue]) -> None:
+    """Verify a block in which the values ``visible`` may be used; it is left as it was."""
+    added: list[SSAValue] = list(block.args)
+    visible.update(added)
+    for op in block.ops:
+        for number, value in enumerate(op.operands):
+            if value not in visible:
+                _undominated(op, number, value)
+        _verify_op(op)
+        inside: set[SSAValue] = set() if op.has_trait(IsolatedFromAbove) else visible
+        for region in op.regions:
+            _verify_region(region, inside)
+        visible.update(op.results)
+        added.extend(op.results)
+    visible.difference_update(added)
+
+
+def _undominated(op: Operation, number: int, value: SSAValue) -> NoReturn:
+    name = f"%{value.name_hint}" if value.name_hint else f"operand #{number}"
+    error = Diagnostic("error", f"'{op.name}': {name} is used before it is defined", place_of(op))
+    if isinstance(value, OpResult):
+        if value.op.get_toplevel_object() is not op.get_toplevel_object():
+            error = Diagnostic(
+                "error", f"'{op.name}': {name} comes from an op outside the module", place_of(op)
+            )
+        else:
+            error = error.with_note("it is defined here", place_of(value.op))
+    raise CompileError(error)

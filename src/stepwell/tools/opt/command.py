@@ -1,0 +1,120 @@
+"""The command line of stepwell-opt: what it takes, and how it ends."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+EPILOG = """\
+pipelines:
+  -p 'canonicalize,cse'                      passes on the module, in order
+  -p 'func.func(canonicalize,cse)'           passes on each function
+  -p 'schedule{vector-bits=256},bufferize'   options
+  -p 'through(structured)'                   every stage up to and including one
+examples:
+  stepwell-opt model.mlir -p nd-to-linalg
+  stepwell-opt model.mlir -p 'through(loops)' --print-ir-tree-dir=steps
+  stepwell-opt test.mlir -p canonicalize --check
+"""
+
+STACK_BYTES = 512 << 20
+"""Deeply nested regions recurse; the stack is only touched as far as it is needed."""
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    parser = argparse.ArgumentParser(
+        "stepwell-opt",
+        description="Read a module of textual IR, run passes over it, print it.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    flag: dict[str, Any] = {"action": "store_true"}
+    parser.add_argument("file", nargs="?", default="-", help="the module; - is standard input")
+    parser.add_argument("-p", "--passes", default="", help="the pipeline to run")
+    parser.add_argument("-o", "--output", default="-", help="where to write the result")
+    parser.add_argument("-t", "--target", help="print the module for a target instead of as IR")
+    about = parser.add_argument_group("what there is")
+    about.add_argument("--list-passes", help="name every pass", **flag)
+    about.add_argument("--show-pass", metavar="NAME", help="what a pass does, and its options")
+    about.add_argument("--version", help="print the version", **flag)
+    reading = parser.add_argument_group("reading and printing")
+    reading.add_argument("--split-input-file", help="modules between lines of // -----", **flag)
+    reading.add_argument("--allow-unregistered-dialect", help="accept unknown ops", **flag)
+    reading.add_argument("--print-op-generic", help="print every op in generic form", **flag)
+    reading.add_argument("--print-debuginfo", help="print locations", **flag)
+    reading.add_argument(
+        "--elide-constants",
+        type=int,
+        metavar="N",
+        help="print constants of more than N elements as dense_resource<__elided__>",
+    )
+    seeing = parser.add_argument_group("seeing what passes do (on standard error)")
+    seeing.add_argument("--print-ir-before", metavar="PASS,...", default="")
+    seeing.add_argument("--print-ir-after", metavar="PASS,...", default="")
+    seeing.add_argument("--print-ir-before-all", **flag)
+    seeing.add_argument("--print-ir-after-all", **flag)
+    seeing.add_argument("--print-ir-after-change", help="only passes that changed it", **flag)
+    seeing.add_argument("--print-ir-tree-dir", metavar="DIR", help="one file per print instead")
+    seeing.add_argument("--timing", help="time of parsing, each pass, verifying, printing", **flag)
+    seeing.add_argument("--stats", help="ops before and after each pass", **flag)
+    seeing.add_argument("--remarks", help="print remarks: what passes decided and why", **flag)
+    checking = parser.add_argument_group("checking")
+    checking.add_argument(
+        "--verify-each",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="verify the module after every pass",
+    )
+    checking.add_argument("--verify-diagnostics", help="compare with expected-error etc.", **flag)
+    checking.add_argument(
+        "--check", help="run the module before and after every pass and compare results", **flag
+    )
+    checking.add_argument("--bit-exact", help="refuse passes that may change a result", **flag)
+    failing = parser.add_argument_group("when it fails")
+    failing.add_argument("--debug", help="show Python's traceback", **flag)
+    failing.add_argument("--reproducer", metavar="FILE", help="where a crash leaves its module")
+    failing.add_argument("--run-reproducer", help="run the pipeline named in the file", **flag)
+    failing.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE:NAME",
+        help="load a Universe of dialects and passes (installed ones are found by entry point)",
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run stepwell-opt; return 0, or 1 where something was wrong."""
+    options = arguments().parse_args(argv)
+    outcome: list[int] = []
+
+    def run() -> None:
+        # imported here so that --help does not wait for the compiler
+        from stepwell.tools.opt.driver import Driver
+
+        outcome.append(Driver(options).run())
+
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(40_000)
+    size = threading.stack_size(STACK_BYTES)
+    try:
+        worker = threading.Thread(target=run)
+        worker.start()
+        worker.join()
+    except KeyboardInterrupt:
+        os._exit(130)
+    finally:
+        threading.stack_size(size)
+        sys.setrecursionlimit(limit)
+    return outcome[0] if outcome else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

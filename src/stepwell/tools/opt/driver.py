@@ -1,0 +1,274 @@
+"""What stepwell-opt does: each chunk of the input is parsed, passed, verified and printed."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import DiagnosticException
+
+from stepwell.core.diagnostics import CompileError, Diagnostic, listening, report
+from stepwell.dialects import upstream
+from stepwell.dialects.parsing import did_you_mean, parse_module
+from stepwell.dialects.printing import text_of
+from stepwell.dialects.verification import verify
+from stepwell.pass_pipeline import Step, parse
+from stepwell.tools.opt.check import Checker
+from stepwell.tools.opt.expectations import Expectations
+from stepwell.tools.opt.instruments import IRPrinter, Statistics, Timer, fingerprint
+from stepwell.tools.opt.listing import answer
+from stepwell.tools.opt.messages import Messages
+from stepwell.tools.opt.registry import Registry, registry
+from stepwell.tools.opt.reproducer import pipeline_of, write_reproducer
+from stepwell.transforms.passes import Pass
+
+assert upstream, "imported for its patches of upstream syntax"
+
+SPLIT = "// -----"
+
+
+@dataclass
+class Crash(Exception):
+    """A pass died of something it did not mean to say."""
+
+    step: Step
+    error: BaseException
+
+
+@dataclass
+class Driver:
+    """One run of the tool."""
+
+    options: argparse.Namespace
+    messages: Messages = field(init=False)
+    timer: Timer = field(init=False)
+    statistics: Statistics = field(init=False)
+    printer: IRPrinter = field(init=False)
+    reproducer: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        self.messages = Messages(remarks=self.options.remarks)
+        self.timer = Timer()
+        self.statistics = Statistics()
+        self.printer = IRPrinter(self.options)
+
+    def run(self) -> int:
+        """Do all the options say; return the exit code."""
+        try:
+            return self._run()
+        except CompileError as error:
+            self._traceback()
+            self.messages.say(error.diagnostic)
+        except RecursionError:
+            self._traceback()
+            self.messages.say(Diagnostic("error", "the module is nested too deeply"))
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader went away: not our fault
+        return 1
+
+    def _run(self) -> int:
+        options = self.options
+        if options.version or options.list_passes or options.show_pass:
+            print(answer(options, registry(options.plugin)))
+            return 0
+        known = registry(options.plugin)
+        text = self._read()
+        if options.run_reproducer:
+            options.passes = pipeline_of(text, options.file)
+        steps = parse(options.passes, known.passes)
+        self._refuse_inexact(steps)
+        out, failed = io.StringIO(), False
+        for number, (chunk, first_line) in enumerate(self._chunks(text)):
+            if number:
+                out.write(SPLIT + "\n")
+            failed |= not self._chunk(known, steps, chunk, first_line, out)
+        if not failed or options.split_input_file:
+            self._write(out.getvalue())
+        if options.timing:
+            self.timer.report(sys.stderr)
+        if options.stats:
+            self.statistics.report(sys.stderr)
+        return int(failed)
+
+    def _read(self) -> str:
+        name = self.options.file
+        try:
+            if name == "-":
+                data = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else b""
+            else:
+                with open(name, "rb") as file:
+                    data = file.read()
+            text = data.decode("utf-8")
+        except OSError as error:
+            raise CompileError(
+                Diagnostic("error", f"cannot read {name}: {error.strerror}")
+            ) from None
+        except UnicodeDecodeError as error:
+            message = f"{name} is not text: byte {error.start} is not UTF-8"
+            raise CompileError(Diagnostic("error", message)) from None
+        self.messages.sources[self.file] = text.splitlines()
+        return text
+
+    @property
+    def file(self) -> str:
+        """The input's name in messages."""
+        return "<stdin>" if self.options.file == "-" else self.options.file
+
+    def _chunks(self, text: str) -> Iterator[tuple[str, int]]:
+        """Yield the modules of the input and the lines they begin at."""
+        if not self.options.split_input_file:
+            yield text, 1
+            return
+        first, rows = 1, list[str]()
+        for number, row in enumerate(text.splitlines(keepends=True), 1):
+            if row.rstrip() == SPLIT:
+                yield "".join(rows), first
+                first, rows = number + 1, []
+            else:
+                rows.append(row)
+        yield "".join(rows), first
+
+    def _chunk(
+        self, known: Registry, steps: list[Step], text: str, first: int, out: io.StringIO
+    ) -> bool:
+        """Process one module; return whether all went as it should."""
+        expected = None
+        if self.options.verify_diagnostics:
+            expected = Expectations(text, self.file, first)
+        said = self.messages.hear(expected)
+        with listening(said):
+            try:
+                out.write(self._process(known, steps, text, first))
+            except CompileError as error:
+                self._traceback()
+                said(error.diagnostic)
+            except Crash as crash:
+                self._traceback()
+                said(self._crash_report(crash))
+        if expected is None:
+            return not said.errors
+        problems = expected.unmet()
+        for problem in problems:
+            self.messages.say(problem)
+        return not problems
+
+    def _process(self, known: Registry, steps: list[Step], text: str, first: int) -> str:
+        context = known.context(self.options.allow_unregistered_dialect)
+        with self.timer.measure("parse"):
+            module = parse_module(context, text, self.file, first)
+        with self.timer.measure("verify input"):
+            verify(module)
+        checker = Checker(module, self.messages.note_to_user) if self.options.check else None
+        for number, step in enumerate(steps):
+            try:
+                self._step(context, module, step)
+            except (CompileError, RecursionError, Crash) as error:
+                if self.options.reproducer or isinstance(error, Crash):
+                    self._reproduce(known, steps, number, text, first)
+                raise
+            if checker is not None:
+                with self.timer.measure(f"{step} (check)"):
+                    checker.compare(module, step)
+        with self.timer.measure("print"):
+            return self._result(known, context, module)
+
+    def _step(self, context: Context, module: ModuleOp, step: Step) -> None:
+        self.printer.before(step, module)
+        count, mark = self.statistics.count(module), fingerprint(module)
+        try:
+            with self.timer.measure(str(step)):
+                ran = step.run(context, module)
+            if self.options.verify_each:
+                with self.timer.measure(f"{step} (verify)"):
+                    verify(module)
+        except DiagnosticException as error:
+            raise CompileError(Diagnostic("error", f"pass '{step}': {error}")) from error
+        except (CompileError, RecursionError):
+            raise
+        except Exception as error:
+            raise Crash(step, error) from error
+        changed = fingerprint(module) != mark
+        self.statistics.note(step, count, self.statistics.count(module), changed)
+        self.printer.after(step, module, changed)
+        self._warn_idle(step, ran, changed)
+
+    def _warn_idle(self, step: Step, ran: int, changed: bool) -> None:
+        """Warn where a pass had nothing to do though it was asked for by name."""
+        if not ran:
+            path = " in ".join(reversed(("builtin.module", *step.anchors)))
+            report(Diagnostic("warning", f"pass '{step}' ran on nothing: there is no {path}"))
+        elif not changed and isinstance(step.pass_, Pass) and step.pass_.expects_work:
+            report(Diagnostic("warning", f"pass '{step}' changed nothing"))
+
+    def _refuse_inexact(self, steps: list[Step]) -> None:
+        """Under --bit-exact, allow only passes that declare they change no result."""
+        for step in steps if self.options.bit_exact else ():
+            kind = step.pass_.numerics if isinstance(step.pass_, Pass) else "undeclared"
+            if kind != "bit-exact":
+                message = f"pass '{step}' is {kind}, which --bit-exact forbids"
+                raise CompileError(Diagnostic("error", message))
+
+    def _result(self, known: Registry, context: Context, module: ModuleOp) -> str:
+        options = self.options
+        if options.target is None:
+            return text_of(
+                module,
+                generic=options.print_op_generic,
+                locations=options.print_debuginfo,
+                elide=options.elide_constants,
+            )
+        if options.target not in known.targets:
+            help = did_you_mean(options.target, known.targets)
+            raise CompileError(Diagnostic("error", f"unknown target '{options.target}'", help=help))
+        out = io.StringIO()
+        known.targets[options.target]()().emit(context, module, out)
+        return out.getvalue()
+
+    def _reproduce(
+        self, known: Registry, steps: list[Step], number: int, text: str, first: int
+    ) -> None:
+        """Leave the module as it was before step ``number`` in a file that can be run again."""
+        context = known.context(self.options.allow_unregistered_dialect)
+        module = parse_module(context, text, self.file, first)
+        for step in steps[:number]:
+            step.run(context, module)
+        self.reproducer = write_reproducer(self.options.reproducer, module, steps[number:])
+
+    def _crash_report(self, crash: Crash) -> Diagnostic:
+        error = crash.error
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        message = f"pass '{crash.step}' crashed: {type(error).__name__}: {error}"
+        said = Diagnostic("error", message.splitlines()[0])
+        file = os.path.basename(where.filename)
+        said = said.with_note(f"in {where.name} ({file}, line {where.lineno})")
+        return replace(
+            said, help=f"reproduce with: stepwell-opt --run-reproducer --debug {self.reproducer}"
+        )
+
+    def _traceback(self) -> None:
+        if self.options.debug:
+            traceback.print_exc()
+
+    def _write(self, text: str) -> None:
+        """Write the result whole or not at all."""
+        target = self.options.output
+        if target == "-":
+            sys.stdout.write(text)
+            sys.stdout.flush()
+            return
+        folder = os.path.dirname(os.path.abspath(target))
+        try:
+            with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
+                file.write(text)
+            os.replace(file.name, target)
+        except OSError as error:
+            message = f"cannot write {target}: {error.strerror}"
+            raise CompileError(Diagnostic("error", message)) from None

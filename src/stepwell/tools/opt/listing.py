@@ -1,0 +1,94 @@
+"""--list-passes and --show-pass: what there is, told without loading the compiler."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import dataclasses
+import inspect
+from importlib.util import find_spec
+from pathlib import Path
+
+from xdsl.passes import get_pass_option_infos
+
+from stepwell import __version__
+from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.dialects.parsing import did_you_mean
+from stepwell.tools.opt.registry import OURS, XDSL, Registry
+from stepwell.transforms.passes import Pass
+from stepwell.universe import PASSES
+
+
+def answer(options: argparse.Namespace, known: Registry) -> str:
+    """Return the text that --version, --list-passes or --show-pass asks for."""
+    if options.version:
+        return f"stepwell-opt {__version__}"
+    if options.show_pass:
+        return show_pass(options.show_pass, known)
+    return list_passes(known)
+
+
+def list_passes(known: Registry) -> str:
+    """Return a line for each pass of ours and of plug-ins, and the names of xDSL's."""
+    rows: list[str] = []
+    owners = sorted({o for (kind, _), o in known.owner.items() if kind == "pass"} - {XDSL})
+    owners.sort(key=lambda owner: owner != OURS)
+    width = max((len(n) for n in known.passes if known.owner["pass", n] != XDSL), default=0)
+    for owner in owners:
+        rows.append(f"passes of {owner}:")
+        for name in known.passes:
+            if known.owner["pass", name] == owner:
+                summary = _summary(PASSES[name]) if owner == OURS else _doc(known, name)
+                rows.append(f"  {name:<{width}}  {summary}".rstrip())
+    others = sorted(n for n in known.passes if known.owner["pass", n] == XDSL)
+    rows += ["passes of xdsl:", *(f"  {name}" for name in others)]
+    return "\n".join(rows)
+
+
+def _summary(path: str) -> str:
+    """Return the first line of a pass's docstring by reading its source, not importing it."""
+    module, name = path.split(":")
+    tree = ast.parse(_source(module).read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return (ast.get_docstring(node) or "").partition("\n")[0]
+        names = [alias.name for alias in getattr(node, "names", ())]
+        if isinstance(node, ast.ImportFrom) and node.module and name in names:
+            return _summary(f"{node.module}:{name}")
+    return ""
+
+
+def _source(module: str) -> Path:
+    """Return the file of one of our modules; only the outermost packages are imported."""
+    package, part, *rest = module.split(".")
+    spec = find_spec(f"{package}.{part}")
+    assert spec is not None and spec.origin is not None, module
+    if not rest:
+        return Path(spec.origin)
+    path = Path(spec.origin).parent.joinpath(*rest)
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def _doc(known: Registry, name: str) -> str:
+    return (inspect.getdoc(known.passes[name]()) or "").partition("\n")[0]
+
+
+def show_pass(name: str, known: Registry) -> str:
+    """Return what a pass does, its options, and what it promises."""
+    if name not in known.passes:
+        help = did_you_mean(name, known.passes)
+        raise CompileError(Diagnostic("error", f"unknown pass '{name}'", help=help))
+    kind = known.passes[name]()
+    rows = [f"{name}  (of {known.owner['pass', name]})", ""]
+    module = inspect.getmodule(kind)
+    for text in (inspect.getdoc(kind), inspect.getdoc(module) if module else None):
+        if text and text not in rows:
+            rows += [*text.splitlines(), ""]
+    if issubclass(kind, Pass):
+        rows += [f"numerics: {kind.numerics}"]
+    if dataclasses.fields(kind):
+        rows += ["options:"]
+    for option in get_pass_option_infos(kind):
+        default = "" if option.default_value is None else f" (default {option.default_value})"
+        rows += [f"  {option.name.replace('_', '-')}: {option.expected_type}{default}"]
+    return "\n".join(rows).rstrip()
