@@ -61,6 +61,8 @@ class Signature:
     loops: bool = False
     """Whether the host runs loops: such a call may take long however small its arrays are."""
     target: str = "c"
+    machine: str = ""
+    """Features of the processor it was compiled for, as in `core.machine`."""
     host: tuple[Any, ...] = ()
     """For targets without a host of their own (OpenCL): what the runtime walks."""
 

@@ -1,1 +1,1 @@
-"""Build, cache, load and call compiled programs. Imports core only, never the compiler."""
+"""Loads and runs compiled programs; imports core only, never the compiler."""

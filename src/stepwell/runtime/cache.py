@@ -1,0 +1,171 @@
+"""The disk cache: folders named by what made them, published whole or not at all.
+
+An entry is built in a private folder and moved to its place in one step, so two processes that
+build the same thing at once cannot disturb each other. It carries a digest of its files; what
+does not agree with its digest is built again. Where the cache cannot be written, entries go to a
+temporary folder of this process, with one warning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from shutil import rmtree
+
+LOG = logging.getLogger("stepwell")
+DIGEST = "digest"
+LIMIT = 1 << 30
+SWEEP_EVERY = 60.0
+ABANDONED_AFTER = 24 * 3600.0
+
+
+def digest(*parts: str | bytes) -> str:
+    """Return a key made of ``parts``; no two different lists of parts share one."""
+    whole = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        whole.update(len(data).to_bytes(8, "little") + data)
+    return whole.hexdigest()[:40]
+
+
+@dataclass
+class Cache:
+    """Entries below ``root``, at most ``limit`` bytes of them (oldest use goes first)."""
+
+    root: Path
+    limit: int = LIMIT
+    _private: tempfile.TemporaryDirectory[str] | None = field(default=None, init=False)
+
+    def find(self, kind: str, key: str) -> Path | None:
+        """Return the folder of an entry that is there and whole."""
+        for root in self._roots():
+            place = root / kind / key
+            if _whole(place):
+                _touch(place)
+                return place
+        return None
+
+    def fetch(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
+        """Return the folder of an entry, having ``build`` fill it first where it is missing."""
+        if (found := self.find(kind, key)) is not None:
+            return found
+        if self._private is None:
+            try:
+                return self._publish(self.root, kind, key, build)
+            except OSError as error:
+                LOG.warning(
+                    "cannot write the cache at %s (%s); using a temporary one for this process. "
+                    "Set STEPWELL_CACHE to a folder that can be written.",
+                    self.root,
+                    error.strerror or error,
+                )
+                self._private = tempfile.TemporaryDirectory(
+                    prefix="stepwell-", ignore_cleanup_errors=True
+                )
+        return self._publish(Path(self._private.name), kind, key, build)
+
+    def _roots(self) -> list[Path]:
+        return [self.root] + ([Path(self._private.name)] if self._private else [])
+
+    def _publish(self, root: Path, kind: str, key: str, build: Callable[[Path], None]) -> Path:
+        place = root / kind / key
+        place.parent.mkdir(parents=True, exist_ok=True)
+        (root / "tmp").mkdir(exist_ok=True)
+        work = Path(tempfile.mkdtemp(dir=root / "tmp"))
+        try:
+            build(work)
+            (work / DIGEST).write_text(_sums(work))
+            _move(work, place)
+        finally:
+            rmtree(work, ignore_errors=True)
+        self._sweep_sometimes(root)
+        return place
+
+    def _sweep_sometimes(self, root: Path) -> None:
+        stamp = root / "swept"
+        try:
+            if time.time() - stamp.stat().st_mtime < SWEEP_EVERY:
+                return
+        except OSError:
+            pass
+        stamp.touch()
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Remove the entries not used for longest until the rest fits, and abandoned builds."""
+        entries = [(_size(p), p.stat().st_mtime, p) for p in self.root.glob("*/*") if p.is_dir()]
+        now = time.time()
+        total = sum(size for size, _, _ in entries)
+        for size, used, place in sorted(entries, key=lambda e: e[1]):
+            building = place.parent.name == "tmp"
+            if (building and now - used > ABANDONED_AFTER) or (not building and total > self.limit):
+                rmtree(place, ignore_errors=True)
+                total -= size
+
+
+@cache
+def disk_cache() -> Cache:
+    """Return the cache of this user: STEPWELL_CACHE, or `stepwell` in the XDG cache folder."""
+    return Cache(cache_root())
+
+
+def cache_root() -> Path:
+    """Return where the cache of this user lies."""
+    if asked := os.environ.get("STEPWELL_CACHE"):
+        return Path(asked).expanduser().absolute()
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "stepwell"
+    try:
+        return Path.home() / ".cache" / "stepwell"
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / f"stepwell-{os.getuid()}"
+
+
+def _sums(folder: Path) -> str:
+    """Return one line per file: its digest and name."""
+    names = sorted(p.name for p in folder.iterdir() if p.name != DIGEST)
+    return "".join(f"{digest((folder / name).read_bytes())} {name}\n" for name in names)
+
+
+def _whole(place: Path) -> bool:
+    """Whether an entry is there and agrees with its digest."""
+    try:
+        return (place / DIGEST).read_text() == _sums(place)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _move(work: Path, place: Path) -> None:
+    """Put a finished entry where it belongs; one that is there already is as good."""
+    for _ in range(3):
+        try:
+            work.rename(place)
+            return
+        except OSError:
+            if not place.exists():
+                raise
+        if _whole(place):
+            return
+        rmtree(place, ignore_errors=True)
+    raise OSError(f"cannot replace the damaged cache entry {place}")
+
+
+def _touch(place: Path) -> None:
+    """Note that an entry was used, for `sweep`."""
+    with suppress(OSError):
+        os.utime(place)
+
+
+def _size(place: Path) -> int:
+    try:
+        return sum(f.stat().st_size for f in place.iterdir())
+    except OSError:
+        return 0

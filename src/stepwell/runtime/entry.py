@@ -1,0 +1,256 @@
+"""The slow path into a program: what a call with unusual arguments goes through.
+
+Converts what can be converted without a change of value (a copy, with one log message for each
+place in the caller's code), and says of everything else which argument is wrong, what was
+expected and what came.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepwell.core.dtypes import DTYPES
+from stepwell.core.shapes import DYNAMIC
+from stepwell.core.signature import Signature, Tensor, numpy_name, spell
+from stepwell.runtime.extension import Callee
+
+Array: TypeAlias = "NDArray[Any]"
+
+LOG = logging.getLogger("stepwell")
+PACKAGE = str(Path(__file__).parent.parent)
+
+
+@cache
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """Return NumPy's type for arrays of a dtype of ours at the boundary of programs."""
+    if name != "bf16":
+        return DTYPES[name].numpy
+    try:
+        return np.dtype(import_module("ml_dtypes").bfloat16)
+    except ImportError:
+        raise TypeError(
+            "the program takes or returns bf16, which NumPy lacks; "
+            "install ml_dtypes (pip install 'stepwell[bf16]')"
+        ) from None
+
+
+@dataclass(eq=False)
+class Entry:
+    """Binds, converts and checks the arguments of one program."""
+
+    signature: Signature
+    callee: Callee | None = None
+    """What runs the program once its arguments fit; set after construction."""
+    _told: set[tuple[str, int, str, str]] = field(default_factory=set[tuple[str, int, str, str]])
+
+    def miss(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Serve a call that the guards did not let pass."""
+        assert self.callee is not None
+        site = _call_site()
+        named = dict(kwargs)
+        out = named.pop("out", None)
+        values = self._bind(args, named)
+        specs = self.signature.arguments
+        arrays = tuple(self._fit(s, v, site) for s, v in zip(specs, values, strict=True))
+        self._check_equal(arrays)
+        if out is None:
+            return self.callee.invoke(arrays, None)
+        outs = self._outs(out)
+        fresh = self.callee.invoke(arrays, None)
+        results = fresh if isinstance(fresh, tuple) else (fresh,)
+        self._check_out_shapes(outs, results)
+        for target, result in zip(outs, results, strict=True):
+            target[...] = result
+        return out
+
+    def failed(self, code: int) -> NoReturn:
+        """Raise what an error number of the program means."""
+        raise RuntimeError(f"{self.signature.entry} failed while running (error {code})")
+
+    def fits(self, args: Sequence[Any]) -> bool:
+        """Whether the program takes ``args`` as they are or after a copy."""
+        specs = self.signature.arguments
+        return len(args) == len(specs) and all(
+            isinstance(a, np.ndarray) and a.dtype == numpy_dtype(s.dtype) and _shape_fits(s, a)
+            for s, a in zip(specs, args, strict=True)
+        )
+
+    def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+        """Return one value for each argument, from positions and names."""
+        names = [a.name for a in self.signature.arguments]
+        name = self.signature.entry
+        listed = f"({', '.join(names)})"
+        if len(args) > len(names):
+            raise TypeError(f"{name}{listed} takes {_count(len(names))}, got {len(args)}")
+        bound = dict(zip(names, args, strict=False))
+        for key, value in named.items():
+            if key not in names:
+                raise TypeError(f"{name}{listed} has no argument '{key}'")
+            if key in bound:
+                raise TypeError(f"{name}{listed} got two values for argument '{key}'")
+            bound[key] = value
+        if missing := [n for n in names if n not in bound]:
+            listed_missing = ", ".join(f"'{n}'" for n in missing)
+            plural = "s" if len(missing) > 1 else ""
+            raise TypeError(f"{name}{listed} lacks argument{plural} {listed_missing}")
+        return [bound[n] for n in names]
+
+    def _fit(self, spec: Tensor, value: Any, site: tuple[str, int]) -> Array:
+        """Return ``value`` as the contiguous native array the program takes."""
+        array = _as_array(spec, value)
+        want = numpy_dtype(spec.dtype)
+        if array.dtype.newbyteorder("=") != want:
+            help = f"{spec.name}.astype({_spelled(want)})"
+            raise TypeError(f"{_expected(spec)}, got {spell_array(array)}; help: {help}")
+        if not _shape_fits(spec, array):
+            raise ValueError(f"{_expected(spec)}, got {spell_array(array)}")
+        reason = _reason_to_copy(array)
+        if not reason:
+            return array if array.dtype.num == want.num else array.view(want)
+        if (key := (*site, spec.name, reason)) not in self._told:
+            self._told.add(key)
+            LOG.info(
+                "%s:%d: argument '%s' is %s and is copied in every call", *site, spec.name, reason
+            )
+        return np.array(array, dtype=want, order="C", copy=True, subok=False)
+
+    def _check_equal(self, arrays: Sequence[Array]) -> None:
+        """Check the `?` that must agree."""
+        axes = [
+            (spec.name, axis, array.shape[axis])
+            for spec, array in zip(self.signature.arguments, arrays, strict=True)
+            for axis, size in enumerate(spec.shape)
+            if size == DYNAMIC
+        ]
+        for group in self.signature.equal:
+            name, axis, size = axes[group[0]]
+            for other, other_axis, other_size in (axes[i] for i in group[1:]):
+                if size != other_size:
+                    raise ValueError(
+                        f"arguments '{name}' and '{other}' do not fit together: "
+                        f"'{name}' has size {size} along axis {axis}, "
+                        f"'{other}' has size {other_size} along axis {other_axis}"
+                    )
+
+    def _outs(self, out: Any) -> tuple[Array, ...]:
+        """Return the arrays of ``out=``, checked except for their shapes."""
+        results = self.signature.results
+        outs = tuple(out) if isinstance(out, tuple | list) else (out,)
+        if len(outs) != len(results):
+            raise TypeError(f"out: expected {_count(len(results), 'array')}, got {len(outs)}")
+        for i, (spec, array) in enumerate(zip(results, outs, strict=True)):
+            name = "out" if len(outs) == 1 else f"out[{i}]"
+            if not isinstance(array, np.ndarray):
+                raise TypeError(f"{name}: expected an array {spec}, got {_kind(array)}")
+            if array.dtype.newbyteorder("=") != numpy_dtype(spec.dtype):
+                raise TypeError(f"{name}: expected {spec}, got {spell_array(array)}")
+            if not array.flags.writeable:
+                raise ValueError(f"{name}: the array is read-only")
+            for other in outs[:i]:
+                if np.shares_memory(array, other):
+                    raise ValueError(f"{name}: shares memory with another array of out")
+        return outs
+
+    def _check_out_shapes(self, outs: Sequence[Array], results: Sequence[Array]) -> None:
+        for i, (array, result) in enumerate(zip(outs, results, strict=True)):
+            if array.shape != result.shape:
+                name = "out" if len(outs) == 1 else f"out[{i}]"
+                raise ValueError(
+                    f"{name}: expected {spell_array(result)}, got {spell_array(array)}"
+                )
+
+
+def _call_site() -> tuple[str, int]:
+    """Return file and line of the call into the program, outside this package."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_code.co_filename.startswith(PACKAGE) and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def _as_array(spec: Tensor, value: Any) -> Array:
+    """Return ``value`` as an array, refusing what is only array-like."""
+    if isinstance(value, np.ndarray):
+        if isinstance(value, np.ma.MaskedArray):
+            raise TypeError(f"{_expected(spec)}, got a masked array; help: {spec.name}.filled(0)")
+        return np.asarray(value)
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    if isinstance(value, bool | int | float) and spec.shape == ():
+        return _scalar(spec, value)
+    if hasattr(value, "__array__"):
+        return np.asarray(value)
+    help = ""
+    if isinstance(value, bool | int | float | complex | list | tuple):
+        help = f"; help: np.asarray({spec.name}, {_spelled(numpy_dtype(spec.dtype))})"
+    raise TypeError(f"{_expected(spec)}, got {_kind(value)}{help}")
+
+
+def _scalar(spec: Tensor, value: Any) -> Array:
+    """Return a Python number as a rank-0 array, where that keeps what kind of number it is."""
+    kind = DTYPES[spec.dtype].kind
+    want = numpy_dtype(spec.dtype)
+    takes = {"bool": bool, "float": (float, int), "signed": int, "unsigned": int}[kind]
+    if not isinstance(value, takes) or (isinstance(value, bool) and kind != "bool"):
+        raise TypeError(f"{_expected(spec)}, got {_kind(value)} {value}")
+    if kind in ("signed", "unsigned"):
+        limits = np.iinfo(want)
+        if not limits.min <= value <= limits.max:
+            raise ValueError(f"{_expected(spec)}, got {value}, which it cannot hold")
+    with np.errstate(over="ignore"):
+        return np.array(value, want)
+
+
+def _shape_fits(spec: Tensor, array: Array) -> bool:
+    return len(spec.shape) == array.ndim and all(
+        want in (DYNAMIC, got) for want, got in zip(spec.shape, array.shape, strict=True)
+    )
+
+
+def _reason_to_copy(array: Array) -> str:
+    if not array.dtype.isnative:
+        return "not in native byte order"
+    if not array.flags.c_contiguous:
+        return "not contiguous"
+    return "" if array.flags.aligned else "not aligned"
+
+
+def spell_array(array: Array) -> str:
+    """Spell the dtype and shape of an array the way error messages do.
+
+    >>> spell_array(np.zeros((4, 8)))
+    'float64[4, 8]'
+    """
+    order = "" if array.dtype.isnative else "byte-swapped "
+    return order + spell(array.dtype.newbyteorder("=").name, array.shape)
+
+
+def _expected(spec: Tensor) -> str:
+    return f"argument '{spec.name}': expected {spec}"
+
+
+def _spelled(dtype: np.dtype[Any]) -> str:
+    if dtype.name == "bfloat16":
+        return "ml_dtypes.bfloat16"
+    return "bool" if dtype.name == "bool" else f"np.{dtype.name}"
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else type(value).__name__
+
+
+def _count(n: int, noun: str = "argument") -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+__all__ = ["Entry", "numpy_dtype", "numpy_name", "spell_array"]

@@ -1,0 +1,118 @@
+"""The C extension of this runtime: built once for this Python, then loaded from the cache.
+
+Where Python's or NumPy's headers are missing there is none, and `fallback` serves instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import platform
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable
+from functools import cache
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from stepwell.core.machine import thread_count
+from stepwell.runtime.cache import digest, disk_cache
+from stepwell.runtime.toolchain import ToolchainError, find_compiler
+
+LOG = logging.getLogger("stepwell")
+HERE = Path(__file__).parent
+NAME = "stepwell_extension"
+
+
+class Callee(Protocol):
+    """A loaded program: call it with arrays, or `invoke` it with arrays known to fit."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call with any arguments; what does not fit is converted or refused."""
+        ...
+
+    def invoke(self, arguments: tuple[Any, ...], outs: tuple[Any, ...] | None, /) -> Any:
+        """Call with arrays that fit."""
+        ...
+
+
+class Dispatcher(Protocol):
+    """Calls the first program added whose guards fit, else ``miss(args, kwargs)``."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the first program that fits."""
+        ...
+
+    def add(self, program: Callee, /) -> None:
+        """Try ``program`` after those added before."""
+        ...
+
+
+class Extension(Protocol):
+    """What extension.c offers."""
+
+    Program: Callable[..., Callee]
+    Dispatcher: Callable[[Callable[[tuple[Any, ...], dict[str, Any]], Any]], Dispatcher]
+
+    def set_threads(self, count: int, /) -> None:
+        """Say how many threads programs may use."""
+        ...
+
+
+@cache
+def load_extension() -> Extension | None:
+    """Return the extension, built first where it is not yet; None where it cannot be."""
+    with _LOADING:
+        return _load()
+
+
+def prepare() -> None:
+    """Begin to build the extension beside other work, such as the compilation of a program."""
+    if disk_cache().find("extension", _key()) is None:
+        threading.Thread(target=load_extension, name="stepwell-extension", daemon=True).start()
+
+
+_LOADING = threading.Lock()
+_loaded: list[Extension] = []
+
+
+def _load() -> Extension | None:
+    if _loaded:
+        return _loaded[0]
+    headers = [sysconfig.get_path("include"), np.get_include()]
+    if not (Path(headers[0]) / "Python.h").exists():
+        LOG.info("no Python headers in %s: calls go through ctypes and are slower", headers[0])
+        return None
+
+    def build(folder: Path) -> None:
+        flags = ["-pthread", *(f"-I{path}" for path in headers)]
+        find_compiler().build_library(HERE / "extension.c", folder / f"{NAME}.so", flags)
+
+    try:
+        folder = disk_cache().fetch("extension", _key(), build)
+    except ToolchainError as error:
+        LOG.info("no extension, calls go through ctypes and are slower: %s", error)
+        return None
+    module = _import(folder / f"{NAME}.so")
+    module.set_threads(thread_count())
+    _loaded.append(module)
+    return module
+
+
+@cache
+def _key() -> str:
+    sources = [(HERE / name).read_bytes() for name in ("extension.c", "pool.h")]
+    return digest(*sources, sys.version, sys.abiflags, np.__version__, platform.machine())
+
+
+def _import(path: Path) -> Any:
+    loader = ExtensionFileLoader(NAME, str(path))
+    spec = spec_from_loader(NAME, loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module

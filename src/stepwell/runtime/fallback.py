@@ -1,0 +1,135 @@
+"""Calls through ctypes, for a Python whose headers are missing: slower, otherwise the same."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.machine import thread_count
+from stepwell.core.shapes import DYNAMIC
+from stepwell.core.signature import Signature
+from stepwell.runtime.cache import digest, disk_cache
+from stepwell.runtime.entry import Array, Entry, numpy_dtype
+from stepwell.runtime.extension import Callee
+from stepwell.runtime.toolchain import ToolchainError, find_compiler
+
+LOG = logging.getLogger("stepwell")
+HERE = Path(__file__).parent
+LINE = 64
+
+_Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_Parallel = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, _Body, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+)
+
+
+class _Runtime(ctypes.Structure):
+    _fields_ = (("parallel", _Parallel), ("threads", ctypes.c_int32))
+
+
+def _serial(_: Any, body: Any, ctx: Any, n: int, __: int) -> None:
+    if n > 0:
+        body(ctx, 0, n)
+
+
+@cache
+def _runtime() -> int:
+    """Return the address of a `struct sw_runtime`: the thread pool, or none without a compiler."""
+
+    def build(folder: Path) -> None:
+        find_compiler().build_library(HERE / "pool.c", folder / "pool.so", ["-pthread"])
+
+    key = digest((HERE / "pool.h").read_bytes(), (HERE / "pool.c").read_bytes())
+    try:
+        library = ctypes.CDLL(str(disk_cache().fetch("pool", key, build) / "pool.so"))
+    except ToolchainError:
+        LOG.info("no C compiler, so programs run in one thread")
+        return ctypes.addressof(_SERIAL)
+    library.stepwell_runtime.restype = ctypes.c_void_p
+    return library.stepwell_runtime(thread_count())
+
+
+_SERIAL = _Runtime(_Parallel(_serial), 1)
+
+
+class CtypesProgram:
+    """What `Program` of the extension is, in Python."""
+
+    def __init__(self, library: ctypes.CDLL, entry: Entry, constants: Sequence[Array]) -> None:
+        self.entry = entry
+        self.constants = constants
+        self._library = library
+        name = f"stepwell_{entry.signature.entry}"
+        self._run = getattr(library, name)
+        self._shapes = getattr(library, f"{name}_shapes", None)
+        self._arena = getattr(library, f"{name}_arena", None)
+        if self._arena is not None:
+            self._arena.restype = ctypes.c_int64
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Check, convert and call."""
+        return self.entry.miss(args, kwargs)
+
+    def invoke(self, arguments: tuple[Array, ...], outs: tuple[Array, ...] | None) -> Any:
+        """Call with arrays that fit."""
+        signature = self.entry.signature
+        dims = (ctypes.c_int64 * (signature.dynamic + 1))(*_dynamic_sizes(signature, arguments))
+        results = outs or self._make_results(signature, dims)
+        arrays = (*arguments, *self.constants, *results)
+        buffers = (ctypes.c_void_p * (len(arrays) + 1))(*(a.ctypes.data for a in arrays))
+        bytes = self._arena(dims) if self._arena is not None else signature.arena or 0
+        arena = np.empty(bytes + LINE, np.uint8)
+        start = ctypes.c_void_p(-(-arena.ctypes.data // LINE) * LINE)
+        if code := self._run(ctypes.c_void_p(_runtime()), buffers, dims, start):
+            self.entry.failed(code)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _make_results(self, signature: Signature, dims: Any) -> tuple[Array, ...]:
+        count = sum(r.shape.count(DYNAMIC) for r in signature.results)
+        sizes = (ctypes.c_int64 * (count + 1))()
+        if count and self._shapes is not None:
+            self._shapes(dims, sizes)
+        found = iter(sizes)
+        results: list[Array] = []
+        for number, spec in enumerate(signature.results):
+            shape = tuple(next(found) if n == DYNAMIC else n for n in spec.shape)
+            for axis, size in enumerate(shape):
+                if size < 0:
+                    raise ValueError(f"result {number} would have size {size} along axis {axis}")
+            results.append(np.empty(shape, numpy_dtype(spec.dtype)))
+        return tuple(results)
+
+
+def _dynamic_sizes(signature: Signature, arguments: Sequence[Array]) -> list[int]:
+    return [
+        size
+        for spec, array in zip(signature.arguments, arguments, strict=True)
+        for want, size in zip(spec.shape, array.shape, strict=True)
+        if want == DYNAMIC
+    ]
+
+
+class PythonDispatcher:
+    """What `Dispatcher` of the extension is, in Python."""
+
+    def __init__(self, miss: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> None:
+        self.miss = miss
+        self.programs: list[Callee] = []
+
+    def add(self, program: Callee, /) -> None:
+        """Try ``program`` after those added before."""
+        self.programs.append(program)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the first program that fits."""
+        if not kwargs:
+            for program in self.programs:
+                if isinstance(program, CtypesProgram) and program.entry.fits(args):
+                    return program(*args)
+        return self.miss(args, kwargs)

@@ -1,0 +1,194 @@
+"""A program on disk: program.c, program.so, program.json and, with weights, constants.bin."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import copyfile
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.machine import this_machine
+from stepwell.core.signature import Constant, Signature
+from stepwell.runtime.entry import Array, Entry, numpy_dtype, spell_array
+from stepwell.runtime.extension import Callee, Dispatcher, load_extension
+from stepwell.runtime.fallback import CtypesProgram, PythonDispatcher
+from stepwell.runtime.toolchain import Compiler
+
+LOG = logging.getLogger("stepwell")
+SOURCE, LIBRARY, DESCRIPTION, CONSTANTS = "program.c", "program.so", "program.json", "constants.bin"
+LINE = 64
+
+_INSTRUCTIONS = re.compile(r"avx|fma|sse|bmi|f16c|amx|sve|asimd|popcnt|abm|adx|vaes|gfni")
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A loaded program. ``call`` takes and returns arrays."""
+
+    folder: Path
+    signature: Signature
+    constants: tuple[Array, ...]
+    call: Callee
+
+    @property
+    def source(self) -> str:
+        """Return the text of the program in its target's language."""
+        return (self.folder / SOURCE).read_text()
+
+    def save(self, path: Path) -> None:
+        """Write all that `load` needs into the folder ``path``."""
+        path.mkdir(parents=True, exist_ok=True)
+        for name in (SOURCE, LIBRARY, DESCRIPTION):
+            if (self.folder / name).exists() and self.folder.resolve() != path.resolve():
+                copyfile(self.folder / name, path / name)
+        if self.constants:
+            _write_constants(path / CONSTANTS, self.constants)
+
+
+def write_program(folder: Path, source: str, signature: Signature, compiler: Compiler) -> None:
+    """Write a C program into ``folder`` and compile it."""
+    (folder / SOURCE).write_text(source)
+    (folder / DESCRIPTION).write_text(signature.to_json())
+    compiler.build_program(folder / SOURCE, folder / LIBRARY)
+
+
+def load_program(folder: Path, resources: Mapping[str, Any] | None = None) -> Program:
+    """Load the program in ``folder``; weights come from ``resources``, else from constants.bin."""
+    signature = _read_signature(folder)
+    _check_machine(signature, folder)
+    if resources is None:
+        constants = _map_constants(folder / CONSTANTS, signature.constants)
+    else:
+        constants = tuple(_constant(c, resources) for c in signature.constants)
+    return Program(folder, signature, constants, _callee(folder / LIBRARY, signature, constants))
+
+
+def make_dispatcher(miss: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Dispatcher:
+    """Return a callable that tries programs in order and then ``miss(args, kwargs)``."""
+    extension = load_extension()
+    return extension.Dispatcher(miss) if extension else PythonDispatcher(miss)
+
+
+def _callee(path: Path, signature: Signature, constants: Sequence[Array]) -> Callee:
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise _broken(path.parent, f"its library cannot be loaded ({error})") from None
+    entry = Entry(signature)
+    extension = load_extension()
+    if extension is None:
+        entry.callee = CtypesProgram(library, entry, constants)
+        return entry.callee
+    name = f"stepwell_{signature.entry}"
+    if (run := _address(library, name)) == 0:
+        raise _broken(path.parent, f"its library has no function {name}")
+    entry.callee = extension.Program(
+        entry=run,
+        shapes=_address(library, f"{name}_shapes"),
+        arena=_address(library, f"{name}_arena") if signature.arena is None else 0,
+        static_arena=signature.arena or 0,
+        heavy=signature.loops,
+        inputs=tuple((numpy_dtype(a.dtype), a.shape) for a in signature.arguments),
+        constants=tuple(constants),
+        outputs=tuple((numpy_dtype(r.dtype), r.shape) for r in signature.results),
+        equal=tuple((g[0], other) for g in signature.equal for other in g[1:]),
+        keep=library,
+        miss=entry.miss,
+        failed=entry.failed,
+    )
+    return entry.callee
+
+
+def _address(library: ctypes.CDLL, name: str) -> int:
+    """Return the address of a function of ``library``, 0 where it has none of that name."""
+    try:
+        return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+    except AttributeError:
+        return 0
+
+
+def _read_signature(folder: Path) -> Signature:
+    try:
+        return Signature.from_json((folder / DESCRIPTION).read_text())
+    except FileNotFoundError:
+        raise _broken(folder, f"there is no {DESCRIPTION} in it") from None
+    except ValueError as error:
+        raise _broken(folder, f"its {DESCRIPTION} cannot be read ({error})") from None
+
+
+def _check_machine(signature: Signature, folder: Path) -> None:
+    """Refuse a program whose instructions this processor may lack, instead of dying of one."""
+    wanted = {f for f in signature.machine.split() if _INSTRUCTIONS.match(f)}
+    if lacking := sorted(wanted - set(this_machine().features.split())):
+        raise _broken(
+            folder,
+            f"it was compiled for a processor with {', '.join(lacking[:4])}, unlike this one",
+        )
+
+
+def _broken(folder: Path, why: str) -> CompileError:
+    return CompileError(
+        Diagnostic("error", f"cannot load the program in {folder}: {why}", help="compile it again")
+    )
+
+
+def _constant(spec: Constant, resources: Mapping[str, Any]) -> Array:
+    """Return one weight as the program wants it, never an array that the caller may change."""
+    if spec.name not in resources:
+        known = ", ".join(sorted(resources)) or "none"
+        raise CompileError(
+            Diagnostic(
+                "error",
+                f"the program needs the weight '{spec.name}' ({spec}), which was not given",
+                help=f"put it into the .npz beside the module, or pass resources= (given: {known})",
+            )
+        )
+    array = np.asarray(resources[spec.name])
+    if array.dtype != numpy_dtype(spec.dtype) or array.shape != spec.shape:
+        raise CompileError(
+            Diagnostic("error", f"weight '{spec.name}': expected {spec}, got {spell_array(array)}")
+        )
+    owned = not array.flags.writeable and array.flags.c_contiguous and array.flags.aligned
+    return array if owned else np.array(array, order="C")
+
+
+def _offsets(specs: Sequence[Constant]) -> tuple[list[int], int]:
+    """Return where each weight begins in constants.bin, and the size of the file."""
+    offsets: list[int] = []
+    end = 0
+    for spec in specs:
+        offsets.append(-(-end // LINE) * LINE)
+        end = offsets[-1] + numpy_dtype(spec.dtype).itemsize * int(np.prod(spec.shape))
+    return offsets, end
+
+
+def _write_constants(path: Path, constants: Sequence[Array]) -> None:
+    temporary = path.with_suffix(".partial")  # `path` may be mapped by a loaded program
+    with temporary.open("wb") as file:
+        for array in constants:
+            file.write(bytes(-file.tell() % LINE))
+            file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    temporary.replace(path)
+
+
+def _map_constants(path: Path, specs: Sequence[Constant]) -> tuple[Array, ...]:
+    """Return the weights of a saved program, mapped read-only."""
+    if not specs:
+        return ()
+    offsets, size = _offsets(specs)
+    if not path.exists() or path.stat().st_size != size:
+        raise _broken(path.parent, f"its {CONSTANTS} is missing or damaged")
+    if size == 0:
+        return tuple(np.zeros(s.shape, numpy_dtype(s.dtype)) for s in specs)
+    mapped = np.memmap(path, np.uint8, "r")
+    return tuple(
+        np.ndarray(s.shape, numpy_dtype(s.dtype), mapped, offset)
+        for s, offset in zip(specs, offsets, strict=True)
+    )

@@ -1,0 +1,171 @@
+"""The C compiler of this machine: which one, with which flags, and how to call it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+
+from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.runtime.cache import cache_root, digest
+
+FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-w")
+SEMANTICS = ("-fwrapv", "-fno-strict-aliasing", "-fno-math-errno", "-ffp-contract=fast")
+"""What emitted programs rely on: wrapping integers, buffers of several types in one arena."""
+OPTIONAL = (("-march=native", "-nostdlib"), ("-march=native",), ("-mcpu=native",), ())
+"""Tried in this order until a compiler takes them."""
+PROBE = "int sw_probe(int x) { return x + 1; }\n"
+SHOWN_LINES = 12
+
+_MATH = re.compile(r"^\s*(?:extern )?(?:float|double) \w+\((?:float|double)", re.MULTILINE)
+
+
+class ToolchainError(CompileError):
+    """There is no C compiler, or it failed."""
+
+    def __init__(self, message: str, help: str = "") -> None:
+        super().__init__(Diagnostic("error", message, help=help))
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler that has been seen to work."""
+
+    command: tuple[str, ...]
+    version: str
+    optional: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        """Return what makes its output what it is, for cache keys."""
+        return digest(self.version, *FLAGS, *SEMANTICS, *self.optional)
+
+    def build_program(self, source: Path, library: Path) -> None:
+        """Compile emitted C to a shared library."""
+        math = ("-lm",) if _MATH.search(source.read_text()) else ()
+        free = (*SEMANTICS, *self.optional)
+        self._build(source, library, free, math)
+
+    def build_library(self, source: Path, library: Path, flags: Sequence[str]) -> None:
+        """Compile C of our own that needs the C library, such as the extension."""
+        self._build(source, library, flags, ())
+
+    def _build(
+        self, source: Path, library: Path, flags: Sequence[str], libraries: Sequence[str]
+    ) -> None:
+        command = [*self.command, *FLAGS, *flags, "-o", str(library), str(source), *libraries]
+        done = _run(command)
+        if done.returncode == 0 and library.exists():
+            return
+        kept = _keep(source)
+        shown = "\n".join(done.stderr.strip().splitlines()[:SHOWN_LINES])
+        raise ToolchainError(
+            f"the C compiler {shlex.join(self.command)} failed (exit code {done.returncode})\n"
+            f"{shown.replace(str(source), str(kept))}",
+            help=f"the source is kept in {kept}; the command was {shlex.join(command)}",
+        )
+
+
+@cache
+def find_compiler() -> Compiler:
+    """Return the first compiler that works: $STEPWELL_CC, cc, gcc, clang, the ziglang wheel."""
+    tried: list[str] = []
+    for command in _candidates():
+        if (found := _identified(command)) is not None:
+            return found
+        tried.append(shlex.join(command))
+    if tried and os.environ.get("STEPWELL_CC"):
+        raise ToolchainError(
+            f"the C compiler named by STEPWELL_CC does not work: {tried[0]}",
+            help="name a gcc or clang, or unset STEPWELL_CC to have one found",
+        )
+    raise ToolchainError(
+        "no C compiler found" + (f" that works (tried {', '.join(tried)})" if tried else ""),
+        help="install gcc or clang, or the wheel that brings one: pip install 'stepwell[zig]'",
+    )
+
+
+def _candidates() -> Iterator[tuple[str, ...]]:
+    if asked := shlex.split(os.environ.get("STEPWELL_CC", "")):
+        yield tuple(asked)
+        return
+    for name in ("cc", "gcc", "clang"):
+        if (path := which(name)) is not None:
+            yield (path,)
+    if find_spec("ziglang") is not None:
+        yield (sys.executable, "-m", "ziglang", "cc")
+
+
+def _identified(command: tuple[str, ...]) -> Compiler | None:
+    """Return the compiler behind ``command`` from notes of an earlier process, or by asking it."""
+    path = which(command[0])
+    if path is None:
+        return None
+    real = os.path.realpath(path)
+    try:
+        stamp = f"{real} {os.stat(real).st_mtime_ns} {shlex.join(command)}"
+    except OSError:
+        return None
+    notes = cache_root() / "compilers" / f"{digest(stamp, sys.version)}.json"
+    try:
+        noted = json.loads(notes.read_text())
+        return Compiler(tuple(noted["command"]), noted["version"], tuple(noted["optional"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    if (found := _ask(command)) is not None:
+        _write(notes, json.dumps(asdict(found)))
+    return found
+
+
+def _ask(command: tuple[str, ...]) -> Compiler | None:
+    """Find out the version of a compiler and which flags it takes; None where it does not work."""
+    try:
+        said = _run([*command, "--version"])
+    except OSError:
+        return None
+    version = " ".join(said.stdout.split("\n", 1)[0].split())
+    if said.returncode != 0 or not version:
+        return None
+    with tempfile.TemporaryDirectory(prefix="stepwell-") as folder:
+        source, library = Path(folder) / "probe.c", Path(folder) / "probe.so"
+        source.write_text(PROBE)
+        for optional in OPTIONAL:
+            flags = [*FLAGS, *SEMANTICS, *optional, "-o", str(library), str(source)]
+            if _run([*command, *flags]).returncode == 0 and library.exists():
+                return Compiler(command, version, optional)
+    return None
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL
+    )
+
+
+def _keep(source: Path) -> Path:
+    """Copy a source that failed to where it stays for a person to look at."""
+    kept = Path(tempfile.mkdtemp(prefix="stepwell-failed-")) / source.name
+    kept.write_bytes(source.read_bytes())
+    return kept
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a note for later processes, whole or not at all; doing without is no harm."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(name, path)
+    except OSError:
+        pass
