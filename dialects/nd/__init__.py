@@ -6,11 +6,14 @@ from stepwell.dialects.nd import (
     arithmetic,
     bitwise,
     compare,
+    composite,
     contraction,
     control,
     convert,
     creation,
     indexing,
+    normalization,
+    pooling,
     reduction,
     shape,
     sizes,
@@ -30,6 +33,9 @@ OPS: tuple[type[Operation], ...] = (
     *reduction.OPS,
     *contraction.OPS,
     *control.OPS,
+    *composite.OPS,
+    *normalization.OPS,
+    *pooling.OPS,
 )
 ATTRIBUTES: tuple[type[Attribute], ...] = (*creation.ATTRIBUTES,)
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import IRDLOperation, traits_def
-from xdsl.traits import Pure
+from xdsl.traits import OpTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.core.dtypes import DType, Kind
@@ -33,6 +33,10 @@ _WORDS = {
     NUMBER: "floating point or integer",
     ANY: "floating point, integer or i1",
 }
+
+
+class KeptWhole(OpTrait):
+    """The op has a decomposition and a lowering of its own as well: `decompose` leaves it alone."""
 
 
 class NdOp(IRDLOperation, ABC):

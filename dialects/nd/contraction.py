@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+from xdsl.builder import Builder
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
@@ -16,6 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 from stepwell.core.shapes import Shape
 from stepwell.core.shapes import contraction as shapes
 from stepwell.dialects.nd.base import NdOp
+from stepwell.dialects.nd.shape import TransposeOp
 from stepwell.dialects.nd.syntax import (
     AXES,
     SpelledOp,
@@ -27,7 +29,7 @@ from stepwell.dialects.nd.syntax import (
     print_fields,
     shape_of,
 )
-from stepwell.dialects.readings import Array, reference, shape
+from stepwell.dialects.readings import Array, decomposition, reference, shape
 from stepwell.dialects.types import dtype
 
 Pairs = tuple[Sequence[int], Sequence[int]]
@@ -371,6 +373,23 @@ def _spread(x: Array, window: shapes.Window) -> Array:
     spread = np.zeros(sizes, x.dtype)
     spread[tuple(inside)] = x
     return spread
+
+
+@decomposition(MatmulOp)
+def _matmul_decomposition(builder: Builder, op: MatmulOp) -> Sequence[SSAValue]:
+    """Name the axes that are contracted, batch axes first.
+
+    Where only the right operand has batch axes, they come out after the rows and are moved.
+    """
+    x, w = len(shape_of(op.x)), len(shape_of(op.w))
+    inner = (max(w - 2, 0),)
+    both = range(x - 2) if x > 2 and w > 2 else range(0)
+    dot = builder.insert(DotGeneralOp(op.x, op.w, (both, both), ((x - 1,), inner), op.dtype))
+    if x != 2 or w <= 2:
+        return (dot.y,)
+    dot.y.name_hint = "dot"
+    permutation = [*range(1, w - 1), 0, w - 1]
+    return (builder.insert(TransposeOp(dot.y, permutation)).y,)
 
 
 OPS = (DotGeneralOp, MatmulOp, ConvolutionOp)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any, Self, TypeAlias
 
 from xdsl.dialects.builtin import (
@@ -19,6 +20,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     TensorType,
     UnitAttr,
+    f64,
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
@@ -104,8 +106,9 @@ def _print_value(printer: Printer, value: Attribute) -> None:
         printer.print_string(str(value.value.data))
     elif isinstance(value, DenseArrayBase):
         printer.print_string(f"[{', '.join(map(str, value.get_values()))}]")
-    elif isinstance(value, FloatAttr):
-        printer.print_string(repr(value.value.data))
+    elif isinstance(value, FloatAttr) and value.type == f64 and isfinite(value.value.data):
+        number, e, power = repr(value.value.data).partition("e")
+        printer.print_string(f"{number}{e and '.0' * ('.' not in number)}{e}{power}")
     else:
         printer.print_attribute(value)
 

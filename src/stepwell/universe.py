@@ -14,6 +14,8 @@ DIALECTS: dict[str, str] = {
 }
 
 PASSES: dict[str, str] = {
+    "inline-calls": "stepwell.transforms.inline_calls:InlineCalls",
+    "decompose": "stepwell.transforms.decompose:Decompose",
     "nd-to-linalg": "stepwell.lowering.nd_to_linalg:NdToLinalg",
     "fuse-elementwise": "stepwell.transforms.fuse:FuseElementwise",
 }

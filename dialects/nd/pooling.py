@@ -1,0 +1,147 @@
+"""Pooling: the greatest or the mean of each window of the last axes."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+
+from stepwell.core.shapes import Shape
+from stepwell.core.shapes import composite as shapes
+from stepwell.core.shapes.contraction import Window
+from stepwell.dialects.nd.base import FLOAT, NUMBER, check_elements, tensor_of
+from stepwell.dialects.nd.composing import Composer
+from stepwell.dialects.nd.composite import meaning
+from stepwell.dialects.nd.reduction import WindowMaxOp, WindowSumOp
+from stepwell.dialects.nd.syntax import AXES, SpelledOp, axes, axes_attr, element, shape_of
+from stepwell.dialects.readings import decomposition, shape
+
+
+class PoolOp(SpelledOp, ABC):
+    """A window over the last axes of x, as many as ``window`` has numbers.
+
+    ``strides`` are those of the window where not given, ``low`` and ``high`` (padding) 0.
+
+    * (C1) The window's numbers are positive, and no more than x has axes.
+    * (C2) Strides are positive, padding not negative, one number for each of the window's.
+    """
+
+    x = operand_def(TensorType)
+    y = result_def(TensorType)
+    window = prop_def(AXES)
+    strides = opt_prop_def(AXES)
+    low = opt_prop_def(AXES)
+    high = opt_prop_def(AXES)
+
+    def __init__(
+        self,
+        x: SSAValue,
+        window: Sequence[int],
+        strides: Sequence[int] | None = None,
+        low: Sequence[int] | None = None,
+        high: Sequence[int] | None = None,
+        **properties: Attribute,
+    ) -> None:
+        given = {"window": window, "strides": strides, "low": low, "high": high}
+        lists = {k: axes_attr(v) for k, v in given.items() if v is not None}
+        moves = _window(*(None if v is None else tuple(v) for v in given.values()))
+        super().__init__(
+            operands=[x],
+            result_types=[TensorType(element(x), shapes.pool(shape_of(x), moves))],
+            properties={**lists, **properties},
+        )
+
+    @property
+    def moves(self) -> Window:
+        """How the window moves."""
+        lists = (self.window, self.strides, self.low, self.high)
+        return _window(*(None if v is None else axes(v) for v in lists))
+
+    def full(self) -> tuple[Shape, Shape, Shape, Shape]:
+        """Return window, strides, low and high with an entry for every axis of x."""
+        moves = self.moves
+        before = len(shape_of(self.x)) - len(moves.size)
+        ones, zeros = (1,) * before, (0,) * before
+        return (
+            ones + moves.size,
+            ones + moves.strides,
+            zeros + moves.low,
+            zeros + moves.high,
+        )
+
+
+def _window(
+    size: Shape | None, strides: Shape | None, low: Shape | None, high: Shape | None
+) -> Window:
+    size = size or ()
+    ones, zeros = (1,) * len(size), (0,) * len(size)
+    return Window(
+        size,
+        size if strides is None else strides,
+        zeros if low is None else low,
+        zeros if high is None else high,
+        ones,
+        ones,
+    )
+
+
+@irdl_op_definition
+class MaxPoolOp(PoolOp):
+    """``y`` = the greatest of each window of x; what lies outside x is not looked at.
+
+    A window wholly outside gives -inf, or the least integer. Constraints as `PoolOp`.
+    """
+
+    name = "nd.max_pool"
+
+    def verify_(self) -> None:
+        """Refuse i1; the shape rule says the rest."""
+        check_elements(tensor_of(self.x), NUMBER)
+        super().verify_()
+
+
+@irdl_op_definition
+class AvgPoolOp(PoolOp):
+    """``y`` = the mean of each window of x.
+
+    What lies outside x does not count, or counts as 0 with ``count_include_pad``. Constraints as
+    `PoolOp`.
+    """
+
+    name = "nd.avg_pool"
+    count_include_pad = opt_prop_def(UnitAttr)
+
+    def verify_(self) -> None:
+        """Refuse integers; the shape rule says the rest."""
+        check_elements(tensor_of(self.x), FLOAT)
+        super().verify_()
+
+
+@shape(MaxPoolOp, AvgPoolOp)
+def _pool_shape(op: PoolOp) -> Sequence[Attribute]:
+    # pool_c1, pool_c2
+    return (TensorType(element(op.x), shapes.pool(shape_of(op.x), op.moves)),)
+
+
+@decomposition(MaxPoolOp)
+def _max_pool(builder: Builder, op: MaxPoolOp) -> Sequence[SSAValue]:
+    return (Composer(builder).of(WindowMaxOp(op.x, *op.full())),)
+
+
+@decomposition(AvgPoolOp)
+@meaning
+def _avg_pool(c: Composer, op: AvgPoolOp, x: SSAValue) -> SSAValue:
+    """The sum of each window, divided by how many elements of x were in it."""
+    moves = op.moves
+    total = c.of(WindowSumOp(x, *op.full()))
+    if op.count_include_pad is not None or not any((*moves.low, *moves.high)):
+        return c.div(total, c.full(total, prod(moves.size)))
+    return c.div(total, c.of(WindowSumOp(c.full(x, 1), *op.full())))
+
+
+OPS = (MaxPoolOp, AvgPoolOp)
