@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, traits_def
 from xdsl.traits import Commutative
 
 from stepwell.dialects.nd.base import FLOAT, NUMBER
-from stepwell.dialects.nd.elementwise import Binary, Elementwise, Unary, same_type
+from stepwell.dialects.nd.elementwise import Binary, Elementwise, Unary, in_numpy, same_type
+from stepwell.dialects.readings import Array
 
 
 @irdl_op_definition
@@ -191,3 +195,89 @@ OPS = (
     FmaOp,
 )
 same_type(*OPS)
+
+
+def _divide(a: Array, b: Array) -> Array:
+    if a.dtype.kind == "f":
+        return a / b
+    return np.where(b == 0, a.dtype.type(0), _truncated(a, np.where(b == 0, b.dtype.type(1), b)))
+
+
+def _truncated(a: Array, b: Array) -> Array:
+    quotient = np.floor_divide(a, b)
+    return quotient + ((quotient * b != a) & ((a < 0) != (b < 0)))
+
+
+def _remainder(a: Array, b: Array) -> Array:
+    if a.dtype.kind == "f":
+        return np.fmod(a, b)
+    return np.where(b == 0, a.dtype.type(0), np.fmod(a, np.where(b == 0, b.dtype.type(1), b)))
+
+
+def _modulo(a: Array, b: Array) -> Array:
+    rest = _remainder(a, b)
+    rest = np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+    return (
+        rest if a.dtype.kind != "f" else np.where(rest == 0, np.copysign(a.dtype.type(0), b), rest)
+    )
+
+
+def _floor_divide(a: Array, b: Array) -> Array:
+    if a.dtype.kind != "f":
+        return np.where(
+            b == 0, a.dtype.type(0), np.floor_divide(a, np.where(b == 0, b.dtype.type(1), b))
+        )
+    quotient = (a - _modulo(a, b)) / b
+    below = np.floor(quotient)
+    nearest = np.where(quotient - below > 0.5, below + a.dtype.type(1), below)
+    nearest = np.where(quotient == 0, np.copysign(a.dtype.type(0), a / b), nearest)
+    return np.where(b == 0, a / b, nearest)
+
+
+def _fma(a: Array, b: Array, c: Array) -> Array:
+    """Multiply and add, rounding once: by exact fractions, as NumPy has no such function."""
+    result = np.asarray(a * b + c)  # right as it is where something is not finite
+    finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    for i in zip(*np.nonzero(finite), strict=True):
+        value = Fraction(float(a[i])) * Fraction(float(b[i])) + Fraction(float(c[i]))
+        if value:  # the sign of a zero is right as it is
+            result[i] = _nearest(value) if a.dtype == np.float64 else _odd(_nearest(value), value)
+    return result
+
+
+def _nearest(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value.numerator)
+
+
+def _odd(nearest: float, value: Fraction) -> float:
+    """Return of the two f64 around ``value`` the odd one, which rounds to f32 as ``value`` does."""
+    if math.isinf(nearest) or not (rest := value - Fraction(nearest)):
+        return nearest
+    even = np.float64(nearest).view(np.int64) % 2 == 0
+    return math.nextafter(nearest, math.copysign(math.inf, rest)) if even else nearest
+
+
+in_numpy(
+    {
+        NegOp: np.negative,
+        AbsOp: np.abs,
+        SignOp: lambda x: np.where(x == 0, x.dtype.type(0), np.sign(x)),
+        SquareOp: np.square,
+        ReciprocalOp: lambda x: x.dtype.type(1) / x,
+        CeilOp: np.ceil,
+        FloorOp: np.floor,
+        RoundOp: np.rint,
+        TruncOp: np.trunc,
+        AddOp: np.add,
+        SubOp: np.subtract,
+        MulOp: np.multiply,
+        DivOp: _divide,
+        FloorDivOp: _floor_divide,
+        RemOp: _remainder,
+        ModOp: _modulo,
+        FmaOp: _fma,
+    }
+)

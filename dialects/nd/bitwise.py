@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
 from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import Commutative
 
 from stepwell.dialects.nd.base import BITS, INTEGER
-from stepwell.dialects.nd.elementwise import Binary, Unary, same_type
+from stepwell.dialects.nd.elementwise import Binary, Unary, in_numpy, same_type
+from stepwell.dialects.readings import Array
 
 
 @irdl_op_definition
@@ -83,3 +85,43 @@ class ShiftRightOp(Binary):
 
 OPS = (NotOp, PopcountOp, ClzOp, AndOp, OrOp, XorOp, ShiftLeftOp, ShiftRightOp)
 same_type(*OPS)
+
+
+def _unsigned(x: Array) -> Array:
+    return x.view(f"u{x.dtype.itemsize}")
+
+
+def _popcount(x: Array) -> Array:
+    return sum(((_unsigned(x) >> bit) & 1 for bit in range(8 * x.dtype.itemsize)), np.zeros_like(x))
+
+
+def _clz(x: Array) -> Array:
+    width = 8 * x.dtype.itemsize
+    used = sum(((_unsigned(x) >> bit) != 0 for bit in range(width)), np.zeros_like(x))
+    return width - used
+
+
+def _shift_left(a: Array, b: Array) -> Array:
+    over = _unsigned(b) >= 8 * a.dtype.itemsize
+    return np.where(over, a.dtype.type(0), a << np.where(over, b.dtype.type(0), b))
+
+
+def _shift_right(a: Array, b: Array) -> Array:
+    most = 8 * a.dtype.itemsize - 1
+    over = _unsigned(b) > most
+    shifted = a >> np.where(over, b.dtype.type(most), b)
+    return shifted if a.dtype.kind == "i" else np.where(over, a.dtype.type(0), shifted)
+
+
+in_numpy(
+    {
+        NotOp: np.invert,
+        PopcountOp: _popcount,
+        ClzOp: _clz,
+        AndOp: np.bitwise_and,
+        OrOp: np.bitwise_or,
+        XorOp: np.bitwise_xor,
+        ShiftLeftOp: _shift_left,
+        ShiftRightOp: _shift_right,
+    }
+)

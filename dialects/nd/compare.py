@@ -6,6 +6,7 @@ from abc import ABC
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, traits_def
@@ -13,7 +14,7 @@ from xdsl.traits import Commutative
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.dialects.nd.base import ANY, FLOAT, I1, NUMBER, like, tensor_of
-from stepwell.dialects.nd.elementwise import Binary, Elementwise, same_type
+from stepwell.dialects.nd.elementwise import Binary, Elementwise, in_numpy, same_type
 from stepwell.dialects.readings import shape
 
 
@@ -187,6 +188,25 @@ shape(EqOp, NeOp, LtOp, LeOp, GtOp, GeOp, IsnanOp, IsinfOp, IsfiniteOp)(
 )
 same_type(MaxOp, MinOp, CopysignOp, ClampOp)
 shape(SelectOp)(lambda op: (op.a.type,))
+
+in_numpy(
+    {
+        EqOp: np.equal,
+        NeOp: np.not_equal,
+        LtOp: np.less,
+        LeOp: np.less_equal,
+        GtOp: np.greater,
+        GeOp: np.greater_equal,
+        IsnanOp: np.isnan,
+        IsinfOp: np.isinf,
+        IsfiniteOp: np.isfinite,
+        MaxOp: np.maximum,
+        MinOp: np.minimum,
+        CopysignOp: np.copysign,
+        ClampOp: lambda x, low, high: np.minimum(np.maximum(x, low), high),
+        SelectOp: np.where,
+    }
+)
 
 OPS = (
     EqOp,

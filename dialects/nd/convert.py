@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def
 from xdsl.utils.exceptions import VerifyException
 
+from stepwell.core.dtypes import DType
 from stepwell.dialects.nd.base import ANY, NUMBER, element_dtype, like, tensor_of
 from stepwell.dialects.nd.elementwise import Elementwise
-from stepwell.dialects.readings import shape
+from stepwell.dialects.readings import Array, reference, shape
 
 
 class Conversion(Elementwise):
@@ -58,5 +61,40 @@ class BitcastOp(Conversion):
 
 
 shape(CastOp, BitcastOp)(lambda op: (like(tensor_of(op.x), tensor_of(op.y).element_type),))
+
+
+@reference(CastOp)
+def _cast_reference(op: CastOp, operands: Sequence[Array]) -> Array:
+    x, to = np.asarray(operands[0]), element_dtype(tensor_of(op.y))
+    if to.kind == "bool":
+        return x != 0
+    if x.dtype.kind == "f" and to.kind != "float":
+        return _saturated(x, to)
+    if to.name in ("f16", "bf16") and x.dtype != np.float16:
+        with np.errstate(all="ignore"):
+            x = x.astype(np.float32)
+    return to.round(x)
+
+
+def _saturated(x: Array, to: DType) -> Array:
+    """Truncate floats to integers; what is too large becomes the nearest integer there is."""
+    least, most = np.iinfo(to.numpy).min, np.iinfo(to.numpy).max
+    whole = np.trunc(x.astype(np.float64))
+    above, below = whole >= float(most + 1), whole < float(least)
+    inside = np.where(above | below | np.isnan(whole), 0.0, whole).astype(to.numpy)
+    return np.where(above, to.numpy.type(most), np.where(below, to.numpy.type(least), inside))
+
+
+@reference(BitcastOp)
+def _bitcast_reference(op: BitcastOp, operands: Sequence[Array]) -> Array:
+    """Reinterpret the bits; bf16 is held as f32, its bits being the upper half."""
+    x = np.ascontiguousarray(operands[0]).reshape(np.shape(operands[0]))
+    before, after = element_dtype(tensor_of(op.x)), element_dtype(tensor_of(op.y))
+    if before.name == "bf16":
+        x = (x.view(np.uint32) >> 16).astype(np.uint16)
+    if after.name == "bf16":
+        return (x.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    return x.view(after.numpy)
+
 
 OPS = (CastOp, BitcastOp)

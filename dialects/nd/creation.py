@@ -6,6 +6,7 @@ from abc import ABC
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
@@ -32,11 +33,13 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike
 from xdsl.utils.exceptions import VerifyException
 
+from stepwell.core.dtypes import DType
 from stepwell.core.shapes import DYNAMIC
-from stepwell.dialects.nd.base import NUMBER, NdOp, TensorOf, check_elements, tensor_of
+from stepwell.dialects.interpreter import Interpreter, Value, evaluate
+from stepwell.dialects.nd.base import I1, NUMBER, NdOp, TensorOf, check_elements, tensor_of
 from stepwell.dialects.nd.syntax import int_attr, parse_fields, print_fields
-from stepwell.dialects.readings import shape
-from stepwell.dialects.types import dtype, element_type
+from stepwell.dialects.readings import Array, reference, shape
+from stepwell.dialects.types import array, dtype, element_type
 
 OpT = TypeVar("OpT", bound="Creation")
 
@@ -281,6 +284,13 @@ def scalar(value: Any, element: Attribute) -> IntegerAttr[Any] | FloatAttr[Any]:
     return IntegerAttr(int(rounded), element)
 
 
+def number(value: IntegerAttr[Any] | FloatAttr[Any]) -> float:
+    """Return the Python number that an attribute holds; true is 1."""
+    if isinstance(value, FloatAttr):
+        return value.value.data
+    return value.value.data & 1 if value.type == I1 else value.value.data
+
+
 def _number(value: float, element: Attribute, hexadecimal: bool) -> Attribute:
     """Return what was written as ``value`` for elements of this type; hex digits are bits."""
     if dtype(element).kind != "float":
@@ -360,6 +370,86 @@ class RandomBitsOp(Creation):
 
 
 shape(ConstantOp, FullOp, IotaOp, RandomBitsOp)(lambda op: (op.y.type,))
+
+
+@reference(ConstantOp)
+def _constant_reference(op: ConstantOp, operands: Sequence[Array]) -> Array:
+    if isinstance(op.value, ResourceAttr):
+        raise LookupError(f"{op.value} lies outside the module")
+    return array(op.value)
+
+
+@evaluate(ConstantOp)
+def _constant_evaluate(
+    interpreter: Interpreter, op: ConstantOp, operands: Sequence[Value]
+) -> Sequence[Value]:
+    """Look a resource up; bf16 may be kept as its bits in ui16."""
+    if not isinstance(op.value, ResourceAttr):
+        return (array(op.value),)
+    found, kind = np.asarray(interpreter.resources[op.value.key.data]), _dtype_of(op)
+    if kind.name == "bf16" and found.dtype == np.uint16:
+        return ((found.astype(np.uint32) << 16).view(np.float32),)
+    return (kind.round(found),)
+
+
+@reference(FullOp)
+def _full_reference(op: FullOp, operands: Sequence[Array]) -> Array:
+    return np.full(_sizes(op, operands), number(op.value), _dtype_of(op).numpy)
+
+
+@reference(IotaOp)
+def _iota_reference(op: IotaOp, operands: Sequence[Array]) -> Array:
+    shape, axis = _sizes(op, operands), op.axis.value.data
+    count = _dtype_of(op).round(np.arange(shape[axis]))
+    return np.broadcast_to(
+        count.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape
+    )
+
+
+@reference(RandomBitsOp)
+def _random_bits_reference(op: RandomBitsOp, operands: Sequence[Array]) -> Array:
+    key, start, *sizes = operands
+    shape = _sizes(op, sizes)
+    counter = np.uint64(start) + np.arange(np.prod(shape, dtype=np.int64), dtype=np.uint64)
+    low, high = threefry(key, counter.astype(np.uint32), (counter >> 32).astype(np.uint32))
+    if _dtype_of(op).bytes == 4:
+        return low.reshape(shape)
+    return (low.astype(np.uint64) | high.astype(np.uint64) << 32).reshape(shape)
+
+
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+PARITY = 0x1BD11BDA
+
+
+def threefry(key: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Encrypt counters under two words of key: Threefry-2x32 with 20 rounds (Salmon et al. 2011).
+
+    >>> words = threefry(np.zeros(2, np.uint32), np.zeros(1, np.uint32), np.zeros(1, np.uint32))
+    >>> [hex(w[0]) for w in words]
+    ['0x6b200159', '0x99ba4efe']
+    """
+    keys = [key[0], key[1], key[0] ^ key[1] ^ np.uint32(PARITY)]
+    with np.errstate(over="ignore"):
+        low, high = low + keys[0], high + keys[1]
+        for group in range(5):
+            for turn in ROTATIONS[group % 2]:
+                low = low + high
+                high = ((high << turn) | (high >> (32 - turn))) ^ low
+            low = low + keys[(group + 1) % 3]
+            high = high + keys[(group + 2) % 3] + np.uint32(group + 1)
+    return low, high
+
+
+def _dtype_of(op: ConstantOp | Creation) -> DType:
+    return dtype(tensor_of(op.y).element_type)
+
+
+def _sizes(op: Creation, operands: Sequence[Array]) -> tuple[int, ...]:
+    """Return the shape of what ``op`` makes, given the values of its sizes."""
+    told = iter(operands)
+    shape = tensor_of(op.y).get_shape()
+    return tuple(int(next(told)) if n == DYNAMIC else n for n in shape)
+
 
 OPS = (ConstantOp, FullOp, IotaOp, RandomBitsOp)
 ATTRIBUTES = (ResourceAttr,)

@@ -128,8 +128,9 @@ def in_numpy(meanings: Mapping[type[Operation], Callable[..., Any]]) -> None:
 
 def _in_f32(meaning: Callable[..., Any]) -> Callable[[Any, Sequence[Array]], Array]:
     def rule(op: Elementwise, operands: Sequence[Array]) -> Array:
-        wide = [np.float32(v) if v.dtype == np.float16 else v for v in operands]
-        result = np.asarray(meaning(*wide))
+        wide = [np.asarray(v, np.float32 if v.dtype == np.float16 else None) for v in operands]
+        with np.errstate(all="ignore"):
+            result = np.asarray(meaning(*wide))
         return element_dtype(tensor_of(op.results[0])).round(result)
 
     return rule

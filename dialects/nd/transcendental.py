@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
 
+import numpy as np
 from xdsl.irdl import irdl_op_definition
 
 from stepwell.dialects.nd.base import FLOAT, NUMBER
-from stepwell.dialects.nd.elementwise import Binary, Unary, same_type
+from stepwell.dialects.nd.elementwise import Binary, Unary, in_numpy, same_type
+from stepwell.dialects.readings import Array
 
 
 class Analytic(Unary):
@@ -243,3 +247,60 @@ OPS = (
     HypotOp,
 )
 same_type(*OPS)
+
+
+def _in_f64(meaning: Callable[..., Any]) -> Callable[..., Any]:
+    """Compute in f64: rounded to f32 this is right but for ties nearly hit."""
+    return lambda *operands: meaning(*(np.asarray(x, np.float64) for x in operands))
+
+
+def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
+    """Apply a function of the standard library to each element."""
+    return lambda x: np.vectorize(function, otypes=[np.float64])(x)
+
+
+def _power(a: Array, b: Array) -> Array:
+    if a.dtype.kind == "f":
+        return np.power(np.asarray(a, np.float64), np.asarray(b, np.float64))
+    one = a.dtype.type(1)
+    positive = np.power(a, np.where(b < 0, b.dtype.type(0), b))
+    if a.dtype.kind == "u":
+        return positive
+    unit = np.where(a == 1, one, np.where(a == -1, np.where(b & one, -one, one), one - one))
+    return np.where(b < 0, unit, positive)
+
+
+in_numpy(
+    {
+        op: _in_f64(meaning)
+        for op, meaning in {
+            ExpOp: np.exp,
+            Exp2Op: np.exp2,
+            Expm1Op: np.expm1,
+            LogOp: np.log,
+            Log2Op: np.log2,
+            Log10Op: np.log10,
+            Log1pOp: np.log1p,
+            SqrtOp: np.sqrt,
+            RsqrtOp: lambda x: 1 / np.sqrt(x),
+            CbrtOp: np.cbrt,
+            SinOp: np.sin,
+            CosOp: np.cos,
+            TanOp: np.tan,
+            AsinOp: np.arcsin,
+            AcosOp: np.arccos,
+            AtanOp: np.arctan,
+            SinhOp: np.sinh,
+            CoshOp: np.cosh,
+            TanhOp: np.tanh,
+            AsinhOp: np.arcsinh,
+            AcoshOp: np.arccosh,
+            AtanhOp: np.arctanh,
+            ErfOp: _each(math.erf),
+            ErfcOp: _each(math.erfc),
+            Atan2Op: np.arctan2,
+            HypotOp: np.hypot,
+        }.items()
+    }
+)
+in_numpy({PowOp: _power})
