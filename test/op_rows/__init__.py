@@ -1,0 +1,14 @@
+"""One test row per op: what to run, on which dtypes and shapes, how close the result must be.
+
+The rows serve every test that runs ops: reference against lowered, against each compiled target,
+gradients against finite differences. Rows of a family lie in the file of its name; a new family
+adds its module, with the `OPS` it covers and their `ROWS`, to `FAMILIES`.
+"""
+
+from op_rows import creation, elementwise
+from op_rows.row import Case, Row
+
+FAMILIES = (creation, elementwise)
+ROWS: tuple[Row, ...] = tuple(row for family in FAMILIES for row in family.ROWS)
+
+__all__ = ["FAMILIES", "ROWS", "Case", "Row"]

@@ -1,0 +1,78 @@
+"""Runs a test row's program in the reference interpreter, on any floor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import get_all_dialects
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.parser import Parser
+from xdsl.traits import SymbolTable
+
+from op_rows.row import Array, Case
+from stepwell.dialects import upstream
+from stepwell.dialects.interpreter import Interpreter
+from stepwell.universe import STEPWELL_UNIVERSE
+
+assert upstream, "imported for its rules"
+
+
+def context() -> Context:
+    """Return a context that knows every dialect."""
+    ctx = Context()
+    for name, load in {**get_all_dialects(), **STEPWELL_UNIVERSE.all_dialects}.items():
+        ctx.register_dialect(name, load)
+    return ctx
+
+
+def parsed(text: str) -> ModuleOp:
+    """Return the verified module of a text."""
+    module = Parser(context(), text).parse_module()
+    module.verify()
+    return module
+
+
+def reference(case: Case) -> tuple[Array, ...]:
+    """Return what the row's program means."""
+    return Interpreter(parsed(case.module), case.row.resources).call("main", case.arguments)
+
+
+def after(case: Case, *passes: Callable[[ModuleOp], None]) -> tuple[Array, ...]:
+    """Return what the row's program computes once ``passes`` have rewritten it.
+
+    Where integers have become signless, arguments and results are taken as the bits they are.
+    """
+    module = parsed(case.module)
+    for each in passes:
+        each(module)
+    module.verify()
+    function = SymbolTable.lookup_symbol(module, "main")
+    assert isinstance(function, FuncOp)
+    arguments = [*map(signed, case.arguments), *resources(function, case.row.resources)]
+    results = Interpreter(module).call("main", arguments)
+    return tuple(_as(r, w) for r, w in zip(results, _result_dtypes(case), strict=True))
+
+
+def resources(function: FuncOp, found: Mapping[str, Array]) -> Sequence[Array]:
+    """Return the arguments that have become of resources."""
+    attributes = function.arg_attrs or ArrayAttr([])
+    keys = [a.data["nd.resource"] for a in attributes if "nd.resource" in a.data]
+    return [found[key.data] for key in keys if isinstance(key, StringAttr)]
+
+
+def signed(array: Array) -> Array:
+    """Return the bits of unsigned integers as signed ones."""
+    return array.view(f"i{array.dtype.itemsize}") if array.dtype.kind == "u" else array
+
+
+def _result_dtypes(case: Case) -> list[np.dtype[Any]]:
+    return [np.asarray(r).dtype for r in reference(case)]
+
+
+def _as(result: Any, wanted: np.dtype[Any]) -> Array:
+    array = np.asarray(result)
+    return array.view(wanted) if wanted.kind == "u" and array.dtype.kind == "i" else array

@@ -1,0 +1,42 @@
+"""Every op of nd answers every reading and has a test row; every row agrees with its lowering."""
+
+from __future__ import annotations
+
+import pytest
+from op_rows import FAMILIES, ROWS, Row
+from op_rows.run import after, reference
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from stepwell.dialects import nd, readings
+from stepwell.lowering.nd_to_linalg import NdToLinalg
+from stepwell.lowering.nd_to_linalg.table import lower
+
+ROWS_OF_OPS = {row.op for row in ROWS}
+
+
+def _lower(module: ModuleOp) -> None:
+    NdToLinalg().apply(Context(), module)
+
+
+def test_no_holes() -> None:
+    assert readings.missing(nd.OPS) == []
+
+
+def test_each_op_has_a_row() -> None:
+    of_families = {op.name for family in FAMILIES for op in family.OPS}
+    assert of_families - ROWS_OF_OPS == set()
+
+
+def test_rows_name_ops() -> None:
+    assert ROWS_OF_OPS - {op.name for op in nd.OPS} == set()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_lowering(row: Row) -> None:
+    """The row means on the structured floor what it means on the graph floor."""
+    op = next(op for op in nd.OPS if op.name == row.op)
+    if not lower.covers(op):
+        pytest.skip("not lowered yet")
+    for case in row.cases():
+        case.check(after(case, _lower), reference(case))
