@@ -16,6 +16,7 @@ DIALECTS: dict[str, str] = {
 PASSES: dict[str, str] = {
     "inline-calls": "stepwell.transforms.inline_calls:InlineCalls",
     "decompose": "stepwell.transforms.decompose:Decompose",
+    "linalg-to-loops": "stepwell.lowering.linalg_to_loops:LinalgToLoops",
     "nd-to-linalg": "stepwell.lowering.nd_to_linalg:NdToLinalg",
     "fuse-elementwise": "stepwell.transforms.fuse:FuseElementwise",
 }

@@ -1,0 +1,156 @@
+"""Write the loops of every kernel: parallel, shared, and each op's own, with explicit vectors.
+
+Before:  kernel.func @k(%x: memref<?xf32>, %y: memref<?xf32>) attributes {kernel.shared = 1, ...} {
+           linalg.generic {one parallel loop} attrs = {kernel.loops = #kernel.loops<axis = 0, ...>}
+           kernel.return
+         }
+After:   kernel.func @k(%x: memref<?xf32>, %y: memref<?xf32>) {
+           scf.parallel (%p) = ... { scf.for ... { vector.load, arith on vectors, vector.store } }
+           kernel.return
+         }
+
+Afterwards no linalg op is left in a kernel; values passed between its ops are SSA values wherever
+one iteration of the shared loops needs only its own element; running results are loop-carried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+from xdsl.traits import IsTerminator, is_side_effect_free
+
+from stepwell.dialects import kernel
+from stepwell.lowering.linalg_to_loops.nest import Nest
+from stepwell.lowering.linalg_to_loops.plan import Schedule, make_plan, read_schedule
+from stepwell.lowering.linalg_to_loops.split import write_split
+from stepwell.lowering.linalg_to_loops.structured import Structured, read
+from stepwell.lowering.linalg_to_loops.writer import Writer
+from stepwell.transforms.passes import Pass
+
+SETUP = (
+    memref.AllocOp,
+    memref.DimOp,
+    memref.SubviewOp,
+    memref.ExpandShapeOp,
+    memref.CollapseShapeOp,
+    memref.CastOp,
+    memref.ReinterpretCastOp,
+    memref.GetGlobalOp,
+)
+CHOICES = ("shared", "parallel", "grain", "split", "tile")
+
+
+@dataclass(frozen=True)
+class LinalgToLoops(Pass):
+    """Lower the structured ops of kernels to scf, vector and memref."""
+
+    name = "linalg-to-loops"
+    numerics = "reassociating"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Lower every kernel of the module."""
+        for function in op.ops:
+            if isinstance(function, kernel.FuncOp):
+                _lower_kernel(function)
+
+
+def _lower_kernel(function: kernel.FuncOp) -> None:
+    schedule = read_schedule(function)
+    entry = function.body.block
+    _lower_block(Writer(entry, entry), entry, schedule)
+    for name in CHOICES:
+        function.attributes.pop(f"kernel.{name}", None)
+
+
+def _lower_block(writer: Writer, block: Block, schedule: Schedule) -> None:
+    """Replace the structured ops of ``block``; each unbroken run of them becomes one nest."""
+    ops = list(block.ops)
+    found = {op: loops for op in ops if (loops := read(op)) is not None}
+    foreign = _foreign(ops, found)
+    run: list[Structured] = []
+    writer.block = block
+    for op in ops:
+        op.detach()
+    for op in ops:
+        if op in found:
+            run.append(found[op])
+            continue
+        if not _is_setup(op) and run:
+            _write_run(writer, run, schedule, foreign)
+            run = []
+        block.add_op(op)
+        for region in op.regions:
+            for inner in region.blocks:
+                _lower_nested(writer, inner)
+    for op in found:
+        op.erase()
+    for op in ops:
+        if isinstance(op, memref.AllocOp):
+            _place_scratch(op, foreign)
+
+
+def _write_run(
+    writer: Writer, run: list[Structured], schedule: Schedule, foreign: set[SSAValue]
+) -> None:
+    plan = make_plan(run, schedule, foreign)
+    if schedule.split:
+        write_split(writer, plan)
+    else:
+        Nest(writer, plan).write()
+
+
+def _lower_nested(writer: Writer, block: Block) -> None:
+    """Lower what a loop written by hand contains, as it stands there."""
+
+    def write() -> Sequence[SSAValue]:
+        _lower_block(writer, block, Schedule())
+        return ()
+
+    writer.inside(block, write)
+
+
+def _foreign(ops: Sequence[Operation], found: dict[Operation, Structured]) -> set[SSAValue]:
+    """Return the scratch that something other than one run of structured ops touches."""
+    run_of: dict[Operation, int] = {}
+    run = 0
+    for op in ops:
+        if op in found:
+            run_of[op] = run
+        elif not _is_setup(op):
+            run += 1
+    foreign: set[SSAValue] = set()
+    for op in ops:
+        if isinstance(op, memref.AllocOp):
+            users = [
+                u.operation for u in op.memref.uses if not isinstance(u.operation, memref.DimOp)
+            ]
+            if len({run_of.get(user, -1 - i) for i, user in enumerate(users)}) > 1 or any(
+                user not in run_of for user in users
+            ):
+                foreign.add(op.memref)
+    return foreign
+
+
+def _is_setup(op: Operation) -> bool:
+    """Whether ``op`` only prepares values, so that the loops may come after it."""
+    return isinstance(op, SETUP) or (not op.has_trait(IsTerminator) and is_side_effect_free(op))
+
+
+def _place_scratch(op: memref.AllocOp, foreign: set[SSAValue]) -> None:
+    """Drop scratch that now lives inside the loops; what is left lives on the kernel's stack."""
+    if op.memref.first_use is None:
+        op.detach()
+        op.erase()
+        return
+    assert isinstance(op.memref.type, MemRefType)
+    shape = op.memref.type.get_shape()
+    new = memref.AllocaOp.get(op.memref.type.element_type, 64, shape, op.dynamic_sizes)
+    new.location = op.location
+    new.memref.name_hint = op.memref.name_hint
+    Rewriter.replace_op(op, new)

@@ -1,0 +1,170 @@
+"""Where the elements of a buffer are at one point of the loops, and how to read and write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLayoutAttr, VectorType
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.plan import Buffer, Plan
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coefficient
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+
+
+@dataclass
+class Memory:
+    """The buffers of a kernel while its loops are written."""
+
+    writer: Writer
+    plan: Plan
+    dims: dict[tuple[SSAValue, int], Index] = field(
+        default_factory=dict[tuple[SSAValue, int], Index]
+    )
+    passed: dict[tuple[SSAValue, int], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, int], SSAValue]
+    )
+    """The value of each passed buffer at each point of the shared loops."""
+    scratch: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """What stands for a buffer of the kernel within one iteration of the shared loops."""
+    slots: int = 1
+    lanes: int = 0
+
+    def is_static(self, buffer: SSAValue, dim: int) -> bool:
+        """Whether an extent is known now."""
+        assert isinstance(buffer.type, MemRefType)
+        return buffer.type.get_shape()[dim] != DYNAMIC_INDEX
+
+    def dim(self, buffer: SSAValue, dim: int) -> Index:
+        """Return the extent of a dimension; to be called first outside all loops."""
+        if (found := self.dims.get((buffer, dim))) is not None:
+            return found
+        assert isinstance(buffer.type, MemRefType)
+        shape = buffer.type.get_shape()
+        if shape[dim] != DYNAMIC_INDEX:
+            return Index.of(shape[dim])
+        if isinstance(owner := buffer.owner, memref.AllocOp):
+            value = owner.dynamic_sizes[shape[:dim].count(DYNAMIC_INDEX)]
+        else:
+            op = memref.DimOp(buffer, self.writer.index(dim))
+            value = self.writer.result(op, "n")
+        found = self.dims[buffer, dim] = Index.of(value)
+        return found
+
+    def open(self, points: Sequence[Point]) -> None:
+        """Begin an iteration of the shared loops at ``points``: make its scratch."""
+        self.passed.clear()
+        self.scratch.clear()
+        self.slots, self.lanes = len(points), points[0].width
+        for value, buffer in self.plan.buffers.items():
+            if buffer.alloc is not None and not buffer.passed and _is_accessed(self.plan, value):
+                self.scratch[value] = self._make_scratch(value, buffer)
+
+    def _make_scratch(self, value: SSAValue, buffer: Buffer) -> SSAValue:
+        extents = [self.dim(value, d) for d in buffer.kept]
+        if self.slots > 1:
+            extents = [Index.of(self.slots), *extents]
+        if self.lanes:
+            extents = [*extents, Index.of(self.lanes)]
+        shape = [DYNAMIC_INDEX if e.number is None else e.number for e in extents]
+        dynamic = [self.writer.value(e) for e in extents if e.number is None]
+        op = memref.AllocaOp.get(element_of(value), 64, shape, dynamic)
+        return self.writer.result(op, value.name_hint)
+
+    def read(
+        self, access: Access, point: Point, cache: dict[object, SSAValue], hint: str | None = None
+    ) -> SSAValue:
+        """Return the element, or the lanes, that ``access`` touches at ``point``."""
+        if (value := self.passed.get((access.buffer, point.slot))) is not None:
+            return value
+        buffer, at, width = self._place(access, point)
+        if width < 0:
+            return self._gather(access, point, cache)
+        key = (buffer, tuple(i.key for i in at), width)
+        if (value := cache.get(key)) is None:
+            hint = hint or buffer.name_hint
+            value = cache[key] = self.writer.load(buffer, at, width, hint)
+        return value
+
+    def _gather(self, access: Access, point: Point, cache: dict[object, SSAValue]) -> SSAValue:
+        buffer, at, _ = self._place(access, point)
+        key = ("gather", buffer, tuple(i.key for i in at), point.width)
+        if (value := cache.get(key)) is None:
+            lanes = [self.read(access, point.lane(k), cache) for k in range(point.width)]
+            value = cache[key] = self.writer.assemble(lanes)
+        return value
+
+    def write(self, access: Access, point: Point, value: SSAValue, last: bool) -> None:
+        """Set the element, or the lanes, that ``access`` touches at ``point``."""
+        buffer = self.plan.buffers[access.buffer]
+        if buffer.passed:
+            self.passed[access.buffer, point.slot] = value
+            if buffer.alloc is not None or not last:
+                return
+        target, at, width = self._place(access, point)
+        if width > 0:
+            self.writer.store(self.writer.broadcast(value, width), target, at)
+        elif width == 0:
+            self.writer.store(value, target, at)
+        else:
+            for k in range(point.width):
+                lane = self.writer.lane(value, k) if isinstance(value.type, VectorType) else value
+                target, at, _ = self._place(access, point.lane(k))
+                self.writer.store(lane, target, at)
+
+    def _place(self, access: Access, point: Point) -> tuple[SSAValue, list[Index], int]:
+        """Return buffer, indices and lanes: 0 for one element, -1 for lanes that lie apart."""
+        buffer = self.plan.buffers[access.buffer]
+        target = self.scratch.get(access.buffer)
+        exprs: Sequence[AffineExpr] = access.exprs
+        if target is None:
+            at = [self.writer.affine(e, point.indices) for e in exprs]
+            return access.buffer, at, _lanes(exprs, point, access.buffer)
+        exprs = [access.exprs[d] for d in buffer.kept]
+        at = [self.writer.affine(e, point.indices) for e in exprs]
+        if self.slots > 1:
+            at = [Index.of(point.slot), *at]
+        if self.lanes:
+            return target, [*at, Index()], point.width
+        return target, at, _lanes(exprs, point, target)
+
+
+def _lanes(exprs: Sequence[AffineExpr], point: Point, buffer: SSAValue) -> int:
+    """Return how many lanes lie side by side."""
+    if not point.width:
+        return 0
+    steps = [coefficient(e, point.axis) for e in exprs]
+    if not any(s is None or s for s in steps):
+        return 0
+    if any(s is None or s for s in steps[:-1]) or steps[-1] != 1 or not _unit_stride(buffer):
+        return -1
+    return point.width
+
+
+def _unit_stride(buffer: SSAValue) -> bool:
+    assert isinstance(buffer.type, MemRefType)
+    match buffer.type.layout:
+        case NoneAttr():
+            return True
+        case StridedLayoutAttr(strides=strides):
+            return getattr(strides.data[-1], "data", None) == 1
+        case _:
+            return False
+
+
+def _is_accessed(plan: Plan, value: SSAValue) -> bool:
+    """Whether an op reads or writes elements; scratch may be there for its extents only."""
+    return any(_touches(op, value) for op in plan.ops)
+
+
+def _touches(op: Structured, value: SSAValue) -> bool:
+    if any(o.buffer is value for o in op.outputs):
+        return True
+    for k, access in enumerate(op.inputs):
+        if access.buffer is value and (op.body is None or op.body.args[k].first_use is not None):
+            return True
+    return False

@@ -1,0 +1,173 @@
+"""The scalar body of a structured op, written once for each element or vector at hand.
+
+A value that is the same in all lanes stays a scalar until it meets a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects import arith, linalg, memref
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, LocationAttr, VectorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from stepwell.dialects.types import fuse_locations
+from stepwell.dialects.upstream.widened import with_element
+from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.writer import INDEX, Index, Writer
+from stepwell.transforms.passes import fail
+
+
+@dataclass(frozen=True)
+class Point:
+    """One iteration, or ``width`` neighbouring ones along ``axis``: the index of each iterator."""
+
+    indices: tuple[Index | None, ...]
+    axis: int = -1
+    width: int = 0
+    """0 for a single iteration."""
+    slot: int = 0
+    """Which of the points of the shared loops this one belongs to."""
+    carried: int = 0
+    """Where its running values lie among those of the loop."""
+
+    def bind(self, k: int, index: Index, width: int = 0) -> Point:
+        """Return this with the index of iterator ``k`` known."""
+        indices = (*self.indices[:k], index, *self.indices[k + 1 :])
+        if width:
+            return replace(self, indices=indices, axis=k, width=width)
+        return replace(self, indices=indices)
+
+    def lane(self, lane: int) -> Point:
+        """Return one iteration of a vector of them."""
+        at = self.indices[self.axis]
+        assert at is not None
+        indices = (*self.indices[: self.axis], at + lane, *self.indices[self.axis + 1 :])
+        return replace(self, indices=indices, axis=-1, width=0)
+
+
+@dataclass
+class BodyWriter:
+    """Writes the body of ``op`` at several points; what they have in common is written once."""
+
+    writer: Writer
+    op: Structured
+
+    def __post_init__(self) -> None:
+        self._done: dict[object, SSAValue] = {}
+
+    def write(self, point: Point, arguments: Sequence[SSAValue | None]) -> list[SSAValue]:
+        """Return what the body yields for these arguments (None where an argument is unused)."""
+        body = self.op.body
+        if body is None:
+            value = self.op.value or arguments[0]
+            assert value is not None
+            return [value]
+        values: dict[SSAValue, SSAValue] = {
+            arg: value for arg, value in zip(body.args, arguments, strict=True) if value is not None
+        }
+        last = body.last_op
+        assert last is not None
+        outer = self.writer.location
+        for op in body.ops:
+            if op is last:
+                break
+            self.writer.location = self._location(outer, op)
+            self._write_op(op, point, values)
+        self.writer.location = outer
+        return [values.get(v, v) for v in last.operands]
+
+    def _location(self, outer: LocationAttr, op: Operation) -> LocationAttr:
+        return fuse_locations((outer, op.location))
+
+    def _write_op(self, op: Operation, point: Point, values: dict[SSAValue, SSAValue]) -> None:
+        if isinstance(op, arith.ConstantOp):
+            values[op.result] = self.writer.constant(op.value, op.result.type)
+            return
+        operands = [values.get(v, v) for v in op.operands]
+        key = self._key(op, point, operands)
+        if (done := self._done.get(key)) is not None:
+            values[op.results[0]] = done
+            return
+        if isinstance(op, linalg.IndexOp):
+            new = self._index(op, point)
+        elif isinstance(op, memref.LoadOp) and _widths(operands):
+            new = self._gather(op, operands, _widths(operands))
+        elif _widths(operands):
+            new = self._lanes(op, operands, _widths(operands))
+        else:
+            new = self._scalar(op, operands)
+        values[op.results[0]] = self._done[key] = new
+
+    def _key(self, op: Operation, point: Point, operands: Sequence[SSAValue]) -> object:
+        """Return what makes the result of ``op`` differ from one point to the next."""
+        if not isinstance(op, linalg.IndexOp):
+            return id(op), *operands
+        at, width = self._place(op, point)
+        return id(op), at.key, width
+
+    def _place(self, op: linalg.IndexOp, point: Point) -> tuple[Index, int]:
+        """Return the index that a linalg.index means, and how many lanes it has."""
+        dim = op.dim.value.data
+        at = point.indices[dim]
+        assert at is not None
+        return at, point.width if point.axis == dim else 0
+
+    def _scalar(self, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+        if len(op.results) != 1 or op.regions:
+            fail(op, f"{op.name} cannot stand in the body of a structured op")
+        new = type(op).create(
+            operands=operands,
+            result_types=[op.results[0].type],
+            properties=dict(op.properties),
+            attributes=dict(op.attributes),
+        )
+        return self.writer.result(new, op.results[0].name_hint)
+
+    def _lanes(self, op: Operation, operands: list[SSAValue], width: int) -> SSAValue:
+        """Write an arith or math op on vectors."""
+        if op.dialect_name() not in ("arith", "math") or len(op.results) != 1 or op.regions:
+            fail(op, f"{op.name} cannot be vectorised", "schedule this kernel without kernel.loops")
+        keep = 1 if isinstance(op, arith.SelectOp) else 0
+        wide = [*operands[:keep], *(self.writer.broadcast(v, width) for v in operands[keep:])]
+        shape = VectorType(INDEX, [width])
+        type_ = with_element(shape, op.results[0].type)
+        new = type(op).create(
+            operands=wide,
+            result_types=[type_],
+            properties=dict(op.properties),
+            attributes=dict(op.attributes),
+        )
+        return self.writer.result(new, op.results[0].name_hint)
+
+    def _index(self, op: linalg.IndexOp, point: Point) -> SSAValue:
+        at, width = self._place(op, point)
+        start = self.writer.value(at)
+        if not width:
+            return start
+        type: VectorType[Attribute] = VectorType(INDEX, [point.width])
+        numbers = DenseIntOrFPElementsAttr.from_list(type, list(range(point.width)))
+        steps = self.writer.constant(numbers, type, "lanes")
+        first = self.writer.broadcast(start, point.width)
+        return self.writer.binary(arith.AddiOp, first, steps)
+
+    def _gather(self, op: memref.LoadOp, operands: Sequence[SSAValue], width: int) -> SSAValue:
+        """Load lane by lane from where each lane says."""
+        buffer, *indices = operands
+        lanes: list[SSAValue] = []
+        for k in range(width):
+            at = [
+                Index.of(self.writer.lane(i, k) if isinstance(i.type, VectorType) else i)
+                for i in indices
+            ]
+            lanes.append(self.writer.load(buffer, at))
+        return self.writer.assemble(lanes)
+
+
+def _widths(values: Sequence[SSAValue]) -> int:
+    """Return how many lanes the vectors among ``values`` have, 0 where there is none."""
+    for value in values:
+        if isinstance(value.type, VectorType):
+            return value.type.get_shape()[0]
+    return 0

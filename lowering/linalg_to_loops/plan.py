@@ -1,0 +1,205 @@
+"""What the structured ops of one kernel have to do with each other.
+
+Fills are folded into the reductions they start; each buffer is classed by how its elements pass
+from one op to the next; the kernel's schedule is read and checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, IntegerAttr
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from stepwell.dialects import kernel
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
+from stepwell.transforms.passes import fail
+
+
+@dataclass
+class Buffer:
+    """A memref that the ops of a kernel read or write."""
+
+    alloc: memref.AllocOp | None = None
+    """Where it is scratch of this kernel."""
+    passed: bool = False
+    """Every access is to the one element that belongs to the shared iteration."""
+    last_writer: int = -1
+    kept: tuple[int, ...] = ()
+    """The dimensions that the shared loops do not fix."""
+
+
+@dataclass
+class Schedule:
+    """The choices written on the kernel."""
+
+    shared: int = 0
+    parallel: int = 0
+    grain: int = 1
+    split: int = 0
+    tile: tuple[int, int] = (1, 1)
+
+
+@dataclass
+class Plan:
+    """The ops to be written as one nest, and their buffers."""
+
+    ops: list[Structured]
+    schedule: Schedule
+    buffers: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
+
+    @property
+    def first(self) -> Structured:
+        """The op that tells of the shared loops."""
+        return self.ops[0]
+
+    @property
+    def axis(self) -> int:
+        """The vectorised shared loop, or -1."""
+        axis = self.first.axis
+        return axis if axis < self.schedule.shared else -1
+
+
+def read_schedule(function: kernel.FuncOp) -> Schedule:
+    """Read the attributes of a kernel."""
+
+    def number(name: str, default: int) -> int:
+        match function.attributes.get(f"kernel.{name}"):
+            case None:
+                return default
+            case IntegerAttr(value=IntAttr(data=n)) if n >= 0:
+                return n
+            case other:
+                fail(function, f"kernel.{name} must be a number, got {other}")
+
+    schedule = Schedule(number("shared", 0), number("parallel", 0), number("grain", 1))
+    schedule.split = number("split", 0)
+    if schedule.parallel > schedule.shared:
+        fail(
+            function,
+            f"kernel.parallel = {schedule.parallel} is more than the "
+            f"{schedule.shared} loops that the ops of the kernel share",
+        )
+    if schedule.split and schedule.shared:
+        fail(function, "kernel.split cuts full reductions, but this kernel has shared loops")
+    if (tile := function.attributes.get("kernel.tile")) is not None:
+        schedule.tile = _read_tile(function, tile, schedule.shared)
+    return schedule
+
+
+def _read_tile(function: kernel.FuncOp, tile: object, shared: int) -> tuple[int, int]:
+    sizes = (
+        [a.value.data for a in tile if isinstance(a, IntegerAttr)]
+        if isinstance(tile, ArrayAttr)
+        else []
+    )
+    if len(sizes) != 2 or min(sizes) < 1:
+        fail(function, f"kernel.tile must be two positive numbers, got {tile}")
+    if shared < 2:
+        fail(function, f"kernel.tile needs two shared loops, but kernel.shared = {shared}")
+    return sizes[0], sizes[1]
+
+
+def make_plan(ops: Sequence[Structured], schedule: Schedule, foreign: set[SSAValue]) -> Plan:
+    """Plan one run of ops; ``foreign`` are buffers that something else touches too."""
+    plan = Plan(_fold_fills(ops), schedule)
+    for op in plan.ops:
+        _check_shared(plan, op)
+    accesses: dict[SSAValue, list[tuple[Structured, Access]]] = {}
+    for i, op in enumerate(plan.ops):
+        for access in (*op.inputs, *op.outputs):
+            accesses.setdefault(access.buffer, []).append((op, access))
+        for access in op.outputs:
+            plan.buffers.setdefault(access.buffer, Buffer()).last_writer = i
+    used_inside = {v for op in plan.ops for v in _used_by_body(op)}
+    for value, found in accesses.items():
+        buffer = plan.buffers.setdefault(value, Buffer())
+        whole = value in foreign or value in used_inside
+        _class_buffer(buffer, value, found, schedule.shared, whole)
+    return plan
+
+
+def _class_buffer(
+    buffer: Buffer,
+    value: SSAValue,
+    found: Sequence[tuple[Structured, Access]],
+    shared: int,
+    whole: bool,
+) -> None:
+    """Decide which of its elements a shared iteration sees."""
+    first = found[0][1].exprs
+    alike = all(access.exprs == first for _, access in found)
+    inner = any(k >= shared for k in dims_of(first))
+    buffer.passed = alike and not inner and not whole
+    rank = len(first)
+    owner = value.owner
+    if not isinstance(owner, memref.AllocOp) or whole:
+        buffer.kept = tuple(range(rank))
+        return
+    buffer.alloc = owner
+
+    def fixed(dim: int) -> bool:
+        expr = first[dim]
+        return (
+            isinstance(expr, AffineDimExpr)
+            and expr.position < shared
+            and all(a.exprs[dim] == expr for _, a in found)
+        )
+
+    buffer.kept = tuple(d for d in range(rank) if not fixed(d))
+
+
+def _used_by_body(op: Structured) -> list[SSAValue]:
+    """Return the buffers that a body reads by itself, as a gather does."""
+    if op.body is None:
+        return []
+    return [v for o in op.body.walk() for v in o.operands if isinstance(o, memref.LoadOp)]
+
+
+def _fold_fills(ops: Sequence[Structured]) -> list[Structured]:
+    """Drop each fill whose every element is next taken as the start of a computation."""
+    kept: list[Structured] = []
+    for i, op in enumerate(ops):
+        if op.value is None or not _fold_into_next(op, ops[i + 1 :]):
+            kept.append(op)
+    return kept
+
+
+def _fold_into_next(fill: Structured, later: Sequence[Structured]) -> bool:
+    assert fill.value is not None
+    target = fill.outputs[0].buffer
+    for op in later:
+        if any(a.buffer is target for a in op.inputs) or target in _used_by_body(op):
+            return False
+        for k, output in enumerate(op.outputs):
+            if output.buffer is not target:
+                continue
+            dims = [e.position for e in output.exprs if isinstance(e, AffineDimExpr)]
+            if len(set(dims)) != len(output.exprs):
+                return False
+            op.initial[k] = fill.value
+            return True
+    return False
+
+
+def _check_shared(plan: Plan, op: Structured) -> None:
+    shared, first = plan.schedule.shared, plan.first
+    if len(op.reductions) < shared:
+        fail(op.op, f"the kernel shares {shared} loops, but this op has {len(op.reductions)}")
+    for k in range(shared):
+        if op.reductions[k]:
+            fail(op.op, f"shared loop {k} is a reduction here; shared loops must be parallel")
+    ours, theirs = ((o.axis if o.axis < shared else -1) for o in (op, first))
+    if ours != theirs or (
+        ours >= 0 and (op.width, op.interleave) != (first.width, first.interleave)
+    ):
+        fail(
+            op.op,
+            "ops of a kernel must agree on how their shared loops are vectorised",
+            "give every op the same kernel.loops",
+        )
+    if plan.schedule.tile != (1, 1) and first.axis != shared - 1:
+        fail(op.op, "kernel.tile needs the last shared loop to be the vectorised one")

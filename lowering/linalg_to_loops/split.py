@@ -1,0 +1,76 @@
+"""Full reductions cut into equal runs, so that several threads can work on one result.
+
+The number of runs is written in the kernel and the partial results are combined in order, so the
+result does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, memref
+from xdsl.ir import SSAValue
+
+from stepwell.dialects.types import fuse_locations
+from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.nest import Nest
+from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
+from stepwell.transforms.passes import fail
+
+
+def write_split(writer: Writer, plan: Plan) -> None:
+    """Write every op of a kernel that has `kernel.split`; ops without loops run once."""
+    nest = Nest(writer, plan)
+    nest.prepare()
+    nest.memory.open([Point(())])
+    for op in plan.ops:
+        writer.location = op.op.location
+        if op.reduced:
+            _write_runs(nest, op)
+        else:
+            nest.write_op(op, [Point(())])
+    writer.location = fuse_locations(o.op.location for o in plan.ops)
+
+
+def _write_runs(nest: Nest, op: Structured) -> None:
+    """Write one full reduction: the runs side by side, then their results in order."""
+    writer, runs = nest.writer, nest.plan.schedule.split
+    if not all(op.reductions) or len(op.carried) != len(op.outputs) or not op.unordered:
+        fail(op.op, "kernel.split needs full reductions by known combiners")
+    point = Point((None,) * len(op.reductions))
+    combiners = [nest.combiner(op, k) for k in op.carried]
+    starts = [nest.start(op, k, point) for k in op.carried]
+    partials = [writer.result(memref.AllocaOp.get(v.type, 64, [runs]), "partial") for v in starts]
+    _, extent = nest.bounds(op, 0)
+    unit = op.width * op.interleave if op.axis == 0 else 1
+    blocks = writer.divide(extent + (runs * unit - 1), runs * unit, arith.DivUIOp)
+    length = blocks * unit
+
+    def run(p: Index) -> None:
+        lower = writer.minimum(_times(writer, p, length), extent)
+        nest.narrowed[0] = (lower, writer.minimum(lower + length, extent))
+        state = [
+            writer.splat(c.identity(v.type), 0) for c, v in zip(combiners, starts, strict=True)
+        ]
+        for value, partial in zip(nest.run(op, [point], state), partials, strict=True):
+            writer.store(value, partial, [p])
+        del nest.narrowed[0]
+
+    writer.parallel(Index.of(runs), 1, run)
+
+    def combine(r: Index, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return [
+            nest.combine(c, t, writer.load(partial, [r]))
+            for c, t, partial in zip(combiners, totals, partials, strict=True)
+        ]
+
+    totals = writer.loop((Index(), Index.of(runs)), 1, starts, combine, "r")
+    nest.finish(op, [point], totals)
+
+
+def _times(writer: Writer, a: Index, b: Index) -> Index:
+    if b.number is not None:
+        return a * b.number
+    return Index.of(writer.binary(arith.MuliOp, writer.value(a), writer.value(b)))

@@ -1,0 +1,259 @@
+"""What a linalg op says about its loops: iterators, accesses, combiners, its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.dialects import arith, linalg, math, memref
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+)
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+)
+
+from stepwell.dialects import kernel
+from stepwell.transforms.passes import fail
+
+
+@dataclass(frozen=True)
+class Access:
+    """One operand and the elements of it that an iteration touches."""
+
+    buffer: SSAValue
+    exprs: tuple[AffineExpr, ...]
+
+
+@dataclass(frozen=True)
+class Combiner:
+    """How a reduction joins two partial results: an op without order."""
+
+    op: type[Operation]
+    kind: str
+    """Its name in vector.reduction."""
+    identity: Callable[[Attribute], FloatAttr | IntegerAttr]
+
+
+def _float(value: float) -> Callable[[Attribute], FloatAttr]:
+    def identity(type: Any) -> FloatAttr:
+        return FloatAttr(value, type)
+
+    return identity
+
+
+def _integer(value: Callable[[int], int]) -> Callable[[Attribute], IntegerAttr]:
+    def identity(type: Attribute) -> IntegerAttr:
+        assert isinstance(type, IntegerType)
+        return IntegerAttr(value(type.width.data), type)
+
+    return identity
+
+
+def _lowest(bits: int) -> int:
+    return -(1 << (bits - 1))
+
+
+def _highest(bits: int) -> int:
+    return (1 << (bits - 1)) - 1
+
+
+_INFINITY = float("inf")
+_COMBINERS: dict[type[Operation], Combiner] = {
+    c.op: c
+    for c in (
+        Combiner(arith.AddfOp, "add", _float(-0.0)),
+        Combiner(arith.MulfOp, "mul", _float(1.0)),
+        Combiner(arith.MaximumfOp, "maximumf", _float(-_INFINITY)),
+        Combiner(arith.MinimumfOp, "minimumf", _float(_INFINITY)),
+        Combiner(arith.MaxnumfOp, "maxnumf", _float(-_INFINITY)),
+        Combiner(arith.MinnumfOp, "minnumf", _float(_INFINITY)),
+        Combiner(arith.AddiOp, "add", _integer(lambda bits: 0)),
+        Combiner(arith.MuliOp, "mul", _integer(lambda bits: 1)),
+        Combiner(arith.MaxSIOp, "maxsi", _integer(_lowest)),
+        Combiner(arith.MinSIOp, "minsi", _integer(_highest)),
+        Combiner(arith.MaxUIOp, "maxui", _integer(lambda bits: 0)),
+        Combiner(arith.MinUIOp, "minui", _integer(lambda bits: -1)),
+        Combiner(arith.AndIOp, "and", _integer(lambda bits: -1)),
+        Combiner(arith.OrIOp, "or", _integer(lambda bits: 0)),
+        Combiner(arith.XOrIOp, "xor", _integer(lambda bits: 0)),
+    )
+}
+
+
+@dataclass
+class Structured:
+    """One linalg.generic, linalg.fill or memref.copy as loops around a scalar body."""
+
+    op: Operation
+    reductions: tuple[bool, ...]
+    """Of each iterator, whether it is a reduction."""
+    inputs: tuple[Access, ...]
+    outputs: tuple[Access, ...]
+    body: Block | None
+    """None where the one output is the one input, or ``value``."""
+    value: SSAValue | None = None
+    """What a fill fills with."""
+    axis: int = -1
+    """The vectorised iterator."""
+    width: int = 1
+    interleave: int = 1
+    initial: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    """The scalar each output was filled with before, where that fill is folded in."""
+
+    def parallel_after(self, shared: int) -> list[int]:
+        """Return the parallel iterators that are not among the first ``shared``."""
+        return [k for k, r in enumerate(self.reductions) if k >= shared and not r]
+
+    @property
+    def reduced(self) -> list[int]:
+        """The reduction iterators."""
+        return [k for k, r in enumerate(self.reductions) if r]
+
+    @property
+    def carried(self) -> list[int]:
+        """The outputs that stand still while the reduction loops run."""
+        reduced = self.reduced
+        if not reduced:
+            return []
+        return [i for i, o in enumerate(self.outputs) if not dims_of(o.exprs) & set(reduced)]
+
+    def argument(self, output: int) -> SSAValue | None:
+        """Return the body's argument that holds the present value of an output, where used."""
+        if self.body is None:
+            return None
+        arg = self.body.args[len(self.inputs) + output]
+        return arg if arg.first_use is not None else None
+
+    def combiner(self, output: int) -> Combiner | None:
+        """Return how ``output`` joins what it has with what is new, if that needs no order."""
+        arg = self.argument(output)
+        if self.body is None or arg is None or not arg.has_one_use():
+            return None
+        last = self.body.last_op
+        assert last is not None
+        new = last.operands[output]
+        owner = new.owner
+        if not isinstance(owner, Operation) or not new.has_one_use():
+            return None
+        if isinstance(owner, math.FmaOp) and owner.c is arg:
+            return _COMBINERS[arith.AddfOp]
+        return _COMBINERS.get(type(owner)) if arg in owner.operands else None
+
+    @property
+    def unordered(self) -> bool:
+        """Whether the reduction loops may run in any order."""
+        return all(self.combiner(k) is not None for k in self.carried)
+
+
+def dims_of(exprs: Sequence[AffineExpr]) -> set[int]:
+    """Return the iterators that expressions use."""
+    return {d.position for e in exprs for d in e.dfs() if isinstance(d, AffineDimExpr)}
+
+
+def coefficient(expr: AffineExpr, dim: int) -> int | None:
+    """Return by how much ``expr`` grows with iterator ``dim``; None where that varies."""
+    match expr:
+        case AffineDimExpr():
+            return int(expr.position == dim)
+        case AffineConstantExpr():
+            return 0
+        case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Add):
+            a, b = coefficient(expr.lhs, dim), coefficient(expr.rhs, dim)
+            return None if a is None or b is None else a + b
+        case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Mul, lhs=lhs, rhs=AffineConstantExpr()):
+            a = coefficient(lhs, dim)
+            return None if a is None else a * expr.rhs.value  # pyright: ignore
+        case AffineBinaryOpExpr() if dim not in dims_of((expr,)):
+            return 0
+        case _:
+            return None
+
+
+def read(op: Operation) -> Structured | None:
+    """Return the loops of ``op``, None where it has none of its own."""
+    match op:
+        case linalg.GenericOp():
+            found = _read_generic(op)
+        case linalg.FillOp():
+            found = _read_fill(op)
+        case memref.CopyOp():
+            source, target = op.operands
+            rank = len(_shape(target))
+            maps = tuple(AffineExpr.dimension(i) for i in range(rank))
+            found = Structured(
+                op, (False,) * rank, (Access(source, maps),), (Access(target, maps),), None
+            )
+        case _:
+            return None
+    _read_schedule(found)
+    return found
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    assert isinstance(value.type, MemRefType)
+    return value.type.get_shape()
+
+
+def _read_generic(op: linalg.GenericOp) -> Structured:
+    for value in op.operands:
+        if not isinstance(value.type, MemRefType) and value in op.outputs:
+            fail(
+                op, f"linalg.generic works on {value.type}", "run bufferize before linalg-to-loops"
+            )
+    maps = [m.data for m in op.indexing_maps]
+    accesses = [Access(v, tuple(m.results)) for v, m in zip(op.operands, maps, strict=True)]
+    count = len(op.inputs)
+    reductions = tuple(k.data == IteratorType.REDUCTION for k in op.iterator_types)
+    found = Structured(
+        op, reductions, tuple(accesses[:count]), tuple(accesses[count:]), op.body.block
+    )
+    reduced = set(found.reduced)
+    for i, output in enumerate(found.outputs):
+        if (some := dims_of(output.exprs) & reduced) and some != reduced:
+            fail(op, f"output {i} of linalg.generic varies with some of the reduction loops only")
+    return found
+
+
+def _read_fill(op: linalg.FillOp) -> Structured:
+    (value,), (target,) = op.inputs, op.outputs
+    if not isinstance(target.type, MemRefType):
+        fail(op, f"linalg.fill works on {target.type}", "run bufferize before linalg-to-loops")
+    if value.type != target.type.element_type:
+        fail(op, f"linalg.fill of {target.type} with a value of type {value.type}")
+    rank = target.type.get_num_dims()
+    identity = tuple(AffineExpr.dimension(i) for i in range(rank))
+    return Structured(op, (False,) * rank, (), (Access(target, identity),), None, value)
+
+
+def _read_schedule(found: Structured) -> None:
+    """Read `kernel.loops` and refuse what this op cannot do."""
+    op = found.op
+    loops = op.attributes.get("kernel.loops")
+    if loops is None:
+        return
+    if not isinstance(loops, kernel.LoopsAttr):
+        fail(op, f"kernel.loops must be a #kernel.loops<...>, got {loops}")
+    axis, width, interleave = loops.axis.data, loops.width.data, loops.interleave.data
+    rank = len(found.reductions)
+    if not 0 <= axis < rank:
+        fail(op, f"kernel.loops names axis {axis}, but {op.name} has {rank} loops")
+    if width < 1 or interleave < 1:
+        fail(op, f"kernel.loops needs a positive width and interleave, got {width}, {interleave}")
+    if width * interleave > 1 and found.reductions[axis] and not found.unordered:
+        fail(
+            op,
+            f"kernel.loops vectorises axis {axis}, whose iterations must run in order",
+            "leave it out, or choose a parallel axis",
+        )
+    found.axis, found.width, found.interleave = axis, width, interleave

@@ -1,0 +1,364 @@
+"""Writing loop code: linear index arithmetic, constants, loops, loads and stores.
+
+A value that can be shared (an index, a broadcast) is kept in the scope of the block it was written
+in and used again there and in the loops inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from xdsl.dialects import arith, memref, scf, vector
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    LocationAttr,
+    MemRefType,
+    VectorType,
+)
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+)
+
+from stepwell.dialects.types import UNKNOWN
+
+OpT = TypeVar("OpT", bound=Operation)
+INDEX = IndexType()
+
+
+@dataclass(frozen=True)
+class Index:
+    """A linear expression over index values: ``sum(coefficient * value) + offset``."""
+
+    terms: tuple[tuple[SSAValue, int], ...] = ()
+    offset: int = 0
+
+    @staticmethod
+    def of(value: SSAValue | int) -> Index:
+        """Return one value, or a number, as an expression."""
+        return Index((), value) if isinstance(value, int) else Index(((value, 1),))
+
+    def __add__(self, other: Index | int) -> Index:
+        if isinstance(other, int):
+            return replace(self, offset=self.offset + other)
+        sums = dict(self.terms)
+        for value, coefficient in other.terms:
+            sums[value] = sums.get(value, 0) + coefficient
+        terms = tuple((v, c) for v, c in sums.items() if c)
+        return Index(terms, self.offset + other.offset)
+
+    def __mul__(self, factor: int) -> Index:
+        if factor == 0:
+            return Index()
+        return Index(tuple((v, c * factor) for v, c in self.terms), self.offset * factor)
+
+    def __sub__(self, other: Index) -> Index:
+        return self + other * -1
+
+    @property
+    def number(self) -> int | None:
+        """The value where it is known now."""
+        return None if self.terms else self.offset
+
+    @property
+    def key(self) -> tuple[frozenset[tuple[SSAValue, int]], int]:
+        """What two equal expressions have in common, whatever the order of their terms."""
+        return frozenset(self.terms), self.offset
+
+
+@dataclass
+class Writer:
+    """Appends ops to a block; everything written is at ``location``."""
+
+    block: Block
+    entry: Block
+    location: LocationAttr = UNKNOWN
+    _scopes: list[dict[object, SSAValue]] = field(
+        default_factory=lambda: list[dict[object, SSAValue]]([{}])
+    )
+    _constants: dict[Attribute, SSAValue] = field(default_factory=dict[Attribute, SSAValue])
+    _last_constant: Operation | None = None
+
+    def insert(self, op: OpT) -> OpT:
+        """Append ``op`` and locate it."""
+        if op.location == UNKNOWN:
+            op.location = self.location
+        self.block.add_op(op)
+        return op
+
+    def result(self, op: Operation, hint: str | None = None) -> OpResult:
+        """Append ``op``; return its only result."""
+        self.insert(op)
+        if hint is not None:
+            op.results[0].name_hint = hint
+        return op.results[0]
+
+    def shared(self, key: object, make: Callable[[], SSAValue]) -> SSAValue:
+        """Return the value already written under ``key``, or write it."""
+        for scope in reversed(self._scopes):
+            if (found := scope.get(key)) is not None:
+                return found
+        value = self._scopes[-1][key] = make()
+        return value
+
+    # constants, all at the top of the kernel
+
+    def constant(self, value: Attribute, type: Attribute, hint: str | None = None) -> SSAValue:
+        """Return a constant; equal ones are one."""
+        if (found := self._constants.get(value)) is not None:
+            return found
+        op = arith.ConstantOp.create(result_types=[type], properties={"value": value})
+        op.location = self.location
+        if self._last_constant is not None:
+            self.entry.insert_op_after(op, self._last_constant)
+        elif (first := self.entry.first_op) is not None:
+            self.entry.insert_op_before(op, first)
+        else:
+            self.entry.add_op(op)
+        self._last_constant = op
+        op.results[0].name_hint = hint
+        self._constants[value] = op.results[0]
+        return op.results[0]
+
+    def index(self, number: int) -> SSAValue:
+        """Return an index constant."""
+        hint = f"c{number}" if number >= 0 else f"m{-number}"
+        return self.constant(IntegerAttr(number, INDEX), INDEX, hint)
+
+    def splat(self, value: IntegerAttr | FloatAttr, width: int) -> SSAValue:
+        """Return a scalar constant, or a vector of ``width`` lanes of it."""
+        if width == 0:
+            return self.constant(value, value.type)
+        type: VectorType[Any] = VectorType(value.type, [width])
+        number: Any = value.value.data
+        dense = DenseIntOrFPElementsAttr.from_list(type, [number] * width)
+        return self.constant(dense, type)
+
+    # index arithmetic
+
+    def value(self, index: Index) -> SSAValue:
+        """Return the value of a linear expression."""
+        if (number := index.number) is not None:
+            return self.index(number)
+        if len(index.terms) == 1 and index.offset == 0 and index.terms[0][1] == 1:
+            return index.terms[0][0]
+        return self.shared(("index", index.key), lambda: self._sum(index))
+
+    def _sum(self, index: Index) -> SSAValue:
+        if index.offset:
+            base, by = self.value(Index(index.terms)), self.index(index.offset)
+            return self.binary(arith.AddiOp, base, by, base.name_hint)
+        *rest, (value, factor) = sorted(index.terms, key=lambda term: term[1] < 0)
+        if not rest:
+            return self.binary(arith.MuliOp, value, self.index(factor), value.name_hint)
+        last = self.value(Index(((value, abs(factor)),)))
+        op = arith.SubiOp if factor < 0 else arith.AddiOp
+        return self.binary(op, self.value(Index(tuple(rest))), last)
+
+    def binary(
+        self, op: type[Operation], lhs: SSAValue, rhs: SSAValue, hint: str | None = None
+    ) -> SSAValue:
+        """Write one op of two operands of one type."""
+        overflow = op in (arith.AddiOp, arith.MuliOp, arith.SubiOp)
+        properties: dict[str, Attribute] = {"overflowFlags": _NO_FLAGS} if overflow else {}
+        new = op.create(operands=[lhs, rhs], result_types=[lhs.type], properties=properties)
+        return self.result(new, hint)
+
+    def divide(self, index: Index, by: int | SSAValue, op: type[Operation]) -> Index:
+        """Return ``index`` divided by a positive number, or the remainder, as ``op`` says."""
+        if isinstance(by, int):
+            if (number := index.number) is not None:
+                return Index.of(number % by if op is arith.RemUIOp else number // by)
+            if by == 1:
+                return Index() if op is arith.RemUIOp else index
+            by = self.index(by)
+        lhs, rhs = self.value(index), by
+        return Index.of(self.shared((op, lhs, rhs), lambda: self.binary(op, lhs, rhs)))
+
+    def minimum(self, a: Index, b: Index) -> Index:
+        """Return the smaller of two."""
+        if (number := (b - a).number) is not None:
+            return a if number >= 0 else b
+        lhs, rhs = self.value(a), self.value(b)
+        return Index.of(
+            self.shared((arith.MinSIOp, lhs, rhs), lambda: self.binary(arith.MinSIOp, lhs, rhs))
+        )
+
+    def affine(self, expr: AffineExpr, dims: Sequence[Index | None]) -> Index:
+        """Evaluate ``expr`` at the given loop indices."""
+        match expr:
+            case AffineConstantExpr():
+                return Index.of(expr.value)
+            case AffineDimExpr():
+                found = dims[expr.position]
+                assert found is not None, "the loop is not open"
+                return found
+            case AffineBinaryOpExpr():
+                lhs, rhs = self.affine(expr.lhs, dims), self.affine(expr.rhs, dims)
+                return self._affine_binary(expr.kind, lhs, rhs)
+            case _:
+                raise ValueError(f"symbols are not used in maps: {expr}")
+
+    def _affine_binary(self, kind: AffineBinaryOpKind, lhs: Index, rhs: Index) -> Index:
+        if kind is AffineBinaryOpKind.Add:
+            return lhs + rhs
+        if kind is AffineBinaryOpKind.Mul:
+            return lhs * rhs.offset if rhs.number is not None else rhs * lhs.offset
+        by = rhs.offset
+        if kind is AffineBinaryOpKind.CeilDiv:
+            return self.divide(lhs + (by - 1), by, arith.FloorDivSIOp)
+        quotient = self.divide(lhs, by, arith.FloorDivSIOp)
+        return quotient if kind is AffineBinaryOpKind.FloorDiv else lhs - quotient * by
+
+    # control
+
+    def loop(
+        self,
+        bounds: tuple[Index, Index],
+        step: int,
+        carried: Sequence[SSAValue],
+        body: Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]],
+        hint: str = "i",
+    ) -> Sequence[SSAValue]:
+        """Write an scf.for; ``body(index, carried values) -> next carried values``."""
+        lower, upper = bounds
+        if (trip := (upper - lower).number) is not None:
+            if trip <= 0:
+                return carried
+            if trip <= step:
+                return body(lower, carried)
+        limits = [self.value(lower), self.value(upper), self.index(step)]
+        block = Block(arg_types=[INDEX, *(v.type for v in carried)])
+        block.args[0].name_hint = hint
+        for arg, value in zip(block.args[1:], carried, strict=True):
+            arg.name_hint = value.name_hint
+        op = scf.ForOp(limits[0], limits[1], limits[2], carried, Region(block))
+        self.insert(op)
+        for result, value in zip(op.results, carried, strict=True):
+            result.name_hint = value.name_hint
+        with_in = self.inside(block, lambda: body(Index.of(block.args[0]), block.args[1:]))
+        end = scf.YieldOp(*with_in)
+        end.location = self.location
+        block.add_op(end)
+        return op.results
+
+    def inside(self, block: Block, write: Callable[[], Sequence[SSAValue]]) -> Sequence[SSAValue]:
+        """Run ``write`` with ``block`` open, in a scope of its own."""
+        outer, self.block = self.block, block
+        self._scopes.append({})
+        try:
+            return write()
+        finally:
+            self.block = outer
+            self._scopes.pop()
+
+    def parallel(self, trips: Index, grain: int, body: Callable[[Index], None]) -> None:
+        """Write an scf.parallel over ``0 .. trips``; ``grain`` iterations are worth a thread."""
+        block = Block(arg_types=[INDEX])
+        block.args[0].name_hint = "p"
+        lower, upper, step = self.index(0), self.value(trips), self.index(1)
+        op = scf.ParallelOp([lower], [upper], [step], Region(block))
+        op.attributes["kernel.grain"] = IntegerAttr(grain, 64)
+        self.insert(op)
+
+        def write() -> Sequence[SSAValue]:
+            body(Index.of(block.args[0]))
+            return ()
+
+        self.inside(block, write)
+        end = scf.ReduceOp()
+        end.location = self.location
+        block.add_op(end)
+
+    def sweep(
+        self,
+        bounds: tuple[Index, Index],
+        sizes: Sequence[int],
+        carried: Sequence[SSAValue],
+        body: Callable[[Index, int, Sequence[SSAValue]], Sequence[SSAValue]],
+        hint: str = "i",
+    ) -> Sequence[SSAValue]:
+        """Cover a range by steps of ``sizes[0]`` while they fit, then of ``sizes[1]``, ...
+
+        ``body(start, size, carried) -> carried``; the last of ``sizes`` is 1.
+        """
+        at, upper = bounds
+        for size in sizes:
+
+            def step(i: Index, args: Sequence[SSAValue], size: int = size) -> Sequence[SSAValue]:
+                return body(i, size, args)
+
+            end = self.last_whole(at, upper, size)
+            carried = self.loop((at, end), size, carried, step, hint)
+            at = end
+        return carried
+
+    def last_whole(self, lower: Index, upper: Index, size: int) -> Index:
+        """Return where the last whole step of ``size`` ends."""
+        if size == 1:
+            return upper
+        return lower + self.divide(upper - lower, size, arith.DivUIOp) * size
+
+    # memory
+
+    def load(
+        self, buffer: SSAValue, indices: Sequence[Index], width: int = 0, hint: str | None = None
+    ) -> SSAValue:
+        """Load a scalar, or ``width`` neighbours along the last dimension."""
+        element = element_of(buffer)
+        operands = [buffer, *(self.value(i) for i in indices)]
+        if width:
+            type = VectorType(element, [width])
+            return self.result(vector.LoadOp.create(operands=operands, result_types=[type]), hint)
+        return self.result(memref.LoadOp.create(operands=operands, result_types=[element]), hint)
+
+    def store(self, value: SSAValue, buffer: SSAValue, indices: Sequence[Index]) -> None:
+        """Store a scalar, or the lanes of a vector along the last dimension."""
+        kind = vector.StoreOp if isinstance(value.type, VectorType) else memref.StoreOp
+        at = [self.value(i) for i in indices]
+        self.insert(kind.create(operands=[value, buffer, *at]))
+
+    def broadcast(self, value: SSAValue, width: int) -> SSAValue:
+        """Return ``value`` in every one of ``width`` lanes."""
+        if isinstance(value.type, VectorType) or not width:
+            return value
+        if isinstance(owner := value.owner, arith.ConstantOp) and isinstance(
+            owner.value, IntegerAttr | FloatAttr
+        ):
+            return self.splat(owner.value, width)
+        type = VectorType(value.type, [width])
+        return self.shared(
+            ("broadcast", value, width),
+            lambda: self.result(vector.BroadcastOp(value, type), value.name_hint),
+        )
+
+    def lane(self, value: SSAValue, lane: int) -> SSAValue:
+        """Return one lane of a vector."""
+        assert isinstance(value.type, VectorType)
+        return self.result(vector.ExtractOp(value, [lane], value.type.element_type))
+
+    def assemble(self, lanes: Sequence[SSAValue]) -> SSAValue:
+        """Return a vector of the given lanes."""
+        type = VectorType(lanes[0].type, [len(lanes)])
+        whole: SSAValue = self.result(vector.BroadcastOp(lanes[0], type))
+        for k, lane in enumerate(lanes[1:], 1):
+            whole = self.result(vector.InsertOp(lane, whole, [k]))
+        return whole
+
+
+def element_of(buffer: SSAValue) -> Attribute:
+    """Return the element type of a memref."""
+    assert isinstance(buffer.type, MemRefType)
+    return buffer.type.element_type
+
+
+_NO_FLAGS = arith.IntegerOverflowAttr("none")
