@@ -15,7 +15,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Tensor:
-    """One argument or result: its name, dtype (as in IR) and shape, -1 where `?`."""
+    """One argument or result: its name, dtype (as in IR) and shape, DYNAMIC where `?`."""
 
     name: str
     dtype: str
@@ -24,7 +24,7 @@ class Tensor:
     def __str__(self) -> str:
         """Spell it as a NumPy user would.
 
-        >>> print(Tensor("x", "f32", (4, -1)))
+        >>> print(Tensor("x", "f32", (4, DYNAMIC)))
         float32[4, ?]
         """
         return spell(numpy_name(self.dtype), self.shape)
@@ -127,7 +127,7 @@ def numpy_name(dtype: str) -> str:
 def spell(dtype: str, shape: Shape) -> str:
     """Spell dtype and shape the way error messages do.
 
-    >>> spell("float32", (4, -1))
+    >>> spell("float32", (4, DYNAMIC))
     'float32[4, ?]'
     """
     return f"{dtype}[{', '.join('?' if n == DYNAMIC else str(n) for n in shape)}]"
