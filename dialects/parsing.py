@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from itertools import accumulate
 from typing import Any, NoReturn
@@ -29,14 +30,39 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean '{close[0]}'?" if close else ""
 
 
+class Source:
+    """A text, or the part of a file that begins at ``first_line``, by line and column."""
+
+    def __init__(self, text: str, name: str, first_line: int) -> None:
+        self.text = text
+        self.name = name
+        self._first_line = first_line
+        self._line_starts = [0, *accumulate(len(row) for row in text.splitlines(keepends=True))]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Return line and column, from 1, of a character of the text."""
+        row = bisect_right(self._line_starts, offset) - 1
+        return row + self._first_line, offset - self._line_starts[row] + 1
+
+    def fail(self, message: str, span: Any, help: str = "") -> NoReturn:
+        """Stop with an error at ``span``."""
+        raise CompileError(Diagnostic("error", message, self.place(span), help=help))
+
+    def place(self, span: Any) -> Place:
+        """Return a span as a place; at most the rest of its line."""
+        line, column = self.position(span.start)
+        stop = self.text.find("\n", span.start)
+        width = min(span.end, stop if stop >= 0 else len(self.text)) - span.start
+        return Place(self.name, line, column, max(width, 1))
+
+
 class LocatedParser(Parser):
     """xDSL's parser, which also notes where each op and each undefined value stands."""
 
-    def __init__(self, ctx: Context, text: str, name: str, first_line: int = 1) -> None:
-        super().__init__(ctx, text, name)
-        self._file = StringAttr(name)
-        self._first_line = first_line
-        self._line_starts = [0, *accumulate(len(row) for row in text.splitlines(keepends=True))]
+    def __init__(self, ctx: Context, source: Source) -> None:
+        super().__init__(ctx, source.text, source.name)
+        self.source = source
+        self._file = StringAttr(source.name)
         self._uses: dict[str, Any] = {}
         self._definitions: dict[str, Any] = {}
 
@@ -45,14 +71,9 @@ class LocatedParser(Parser):
         start = self._current_token.span.start
         op = super().parse_operation()
         if op.location == UNKNOWN:
-            line, column = self.position(start)
+            line, column = self.source.position(start)
             op.location = FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
         return op
-
-    @property
-    def text(self) -> str:
-        """The whole text."""
-        return self._current_token.span.input.content
 
     @property
     def here(self) -> Any:
@@ -64,23 +85,6 @@ class LocatedParser(Parser):
         """Whether all of the text has been read."""
         return self._current_token.kind == MLIRTokenKind.EOF
 
-    def position(self, offset: int) -> tuple[int, int]:
-        """Return line and column, from 1, of a character of the text."""
-        row = bisect_right(self._line_starts, offset) - 1
-        return row + self._first_line, offset - self._line_starts[row] + 1
-
-    def place(self, span: Any) -> Place:
-        """Return a span as a place; at most the rest of its line."""
-        line, column = self.position(span.start)
-        text: str = span.input.content
-        stop = text.find("\n", span.start)
-        width = min(span.end, stop if stop >= 0 else len(text)) - span.start
-        return Place(self._file.data, line, column, max(width, 1))
-
-    def fail(self, message: str, span: Any, help: str = "") -> NoReturn:
-        """Stop with an error at ``span``."""
-        raise CompileError(Diagnostic("error", message, self.place(span), help=help))
-
     def resolve_operand(self, operand: UnresolvedOperand, type: Any) -> SSAValue[Any]:
         """Resolve as xDSL does, and note the first use of what is not defined yet."""
         name = operand.operand_name
@@ -89,13 +93,15 @@ class LocatedParser(Parser):
         elif operand.index < len(values := self.ssa_values[name]):
             known = values[operand.index].type
             if known != type:
-                self.fail(f"%{name} has type {known}, but is used here as {type}", operand.span)
+                self.source.fail(
+                    f"%{name} has type {known}, but is used here as {type}", operand.span
+                )
         return super().resolve_operand(operand, type)
 
     def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Any) -> None:
         if name in self.ssa_values and name in self._definitions:
-            error = Diagnostic("error", f"%{name} is defined twice", self.place(span))
-            before = self.place(self._definitions[name])
+            error = Diagnostic("error", f"%{name} is defined twice", self.source.place(span))
+            before = self.source.place(self._definitions[name])
             raise CompileError(error.with_note("it was first defined here", before))
         self._definitions[name] = span
         super()._register_ssa_definition(name, values, span)
@@ -105,7 +111,7 @@ class LocatedParser(Parser):
         for name, span in self._uses.items():
             if name in self.forward_ssa_references:
                 help = did_you_mean(f"%{name}", [f"%{known}" for known in self._definitions])
-                self.fail(f"%{name} is used but never defined", span, help)
+                self.source.fail(f"%{name} is used but never defined", span, help)
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         found = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
@@ -117,9 +123,9 @@ class LocatedParser(Parser):
         dialect, _, _ = name.partition(".")
         if dialect not in self.ctx.registered_dialect_names:
             help = did_you_mean(dialect, self.ctx.registered_dialect_names)
-            self.fail(f"unknown op '{name}': there is no dialect '{dialect}'", span, help)
+            self.source.fail(f"unknown op '{name}': there is no dialect '{dialect}'", span, help)
         ops = [op.name for op in self.ctx.get_dialect(dialect).operations]
-        self.fail(f"unknown op '{name}'", span, did_you_mean(name, ops))
+        self.source.fail(f"unknown op '{name}'", span, did_you_mean(name, ops))
 
 
 def parse_module(ctx: Context, text: str, name: str, first_line: int = 1) -> ModuleOp:
@@ -128,34 +134,32 @@ def parse_module(ctx: Context, text: str, name: str, first_line: int = 1) -> Mod
     name : the file's name in locations and messages
     first_line : the line of the file at which ``text`` begins
     """
-    parser = LocatedParser(ctx, text, name, first_line)
+    source = Source(text, name, first_line)
+    if not text.strip():
+        return ModuleOp([])
+    parser = None
     try:
-        module = _parse(parser)
+        parser = LocatedParser(ctx, source)
+        return _parse(parser)
     except MultipleSpansParseError as error:
-        diagnostic = Diagnostic("error", _sentence(error.msg), parser.place(error.span))
+        diagnostic = Diagnostic("error", _sentence(error.msg), source.place(error.span))
         for span, message in error.refs:
             said = _sentence(message or error.ref_text or "see")
-            diagnostic = diagnostic.with_note(said, parser.place(span))
+            diagnostic = diagnostic.with_note(said, source.place(span))
         raise CompileError(diagnostic) from None
     except ParseError as error:
-        if parser.at_end:
+        if parser is not None and parser.at_end:
             end = len(text.rstrip())
-            parser.fail(
-                "unexpected end of the file", type(parser.here)(end - 1, end, parser.here.input)
-            )
-        parser.fail(_sentence(error.msg), error.span)
+            last: Any = replace(error.span, start=end - 1, end=end)
+            source.fail("unexpected end of the file", last)
+        source.fail(_sentence(error.msg), error.span)
     except VerifyException as error:
-        parser.fail(_sentence(str(error)), parser.here)
-    except UnicodeDecodeError as error:
-        raise CompileError(Diagnostic("error", f"{name} is not text: {error.reason}")) from None
-    parser.check_all_defined()
-    return module
+        assert parser is not None
+        source.fail(_sentence(str(error)), parser.here)
 
 
 def _parse(parser: LocatedParser) -> ModuleOp:
-    """Parse; an empty file is an empty module, and undefined values are told at their use."""
-    if not parser.text.strip():
-        return ModuleOp([])
+    """Parse; values that are nowhere defined are told at their first use."""
     try:
         return parser.parse_module()
     except ParseError as error:

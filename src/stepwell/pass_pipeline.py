@@ -96,7 +96,7 @@ class _Reader:
     def read(self, anchors: tuple[str, ...], end: str) -> Iterator[Step]:
         """Read elements up to ``end``: a closing parenthesis, or nothing at the end of the text."""
         self._blank()
-        while self._peek() or end:
+        while end or self.text:
             yield from self._element(anchors)
             self._blank()
             if self._peek() == end:

@@ -20,6 +20,7 @@ from stepwell.dialects import upstream
 from stepwell.dialects.parsing import did_you_mean, parse_module
 from stepwell.dialects.printing import text_of
 from stepwell.dialects.verification import verify
+from stepwell.pass_pipeline import SOURCE as PIPELINE
 from stepwell.pass_pipeline import Step, parse
 from stepwell.tools.opt.check import Checker
 from stepwell.tools.opt.expectations import Expectations
@@ -115,6 +116,7 @@ class Driver:
             message = f"{name} is not text: byte {error.start} is not UTF-8"
             raise CompileError(Diagnostic("error", message)) from None
         self.messages.sources[self.file] = text.splitlines()
+        self.messages.sources[PIPELINE] = [self.options.passes]
         return text
 
     @property
