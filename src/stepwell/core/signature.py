@@ -110,7 +110,7 @@ class Signature:
     def __str__(self) -> str:
         """Spell it like a Python signature.
 
-        >>> print(Signature("main", (Tensor("x", "f32", (-1,)),), (Tensor("y", "i32", ()),)))
+        >>> print(Signature("main", (Tensor("x", "f32", (DYNAMIC,)),), (Tensor("y", "i32", ()),)))
         main(x: float32[?]) -> int32[]
         """
         arguments = ", ".join(f"{a.name}: {a}" for a in self.arguments)
