@@ -17,11 +17,18 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
 
-from stepwell.lowering.nd_to_linalg import elementwise
+from stepwell.lowering.nd_to_linalg import (
+    elementwise,
+    indexing,
+    reduction,
+    reshape,
+    shape,
+    sizes,
+)
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower_block, signless
 from stepwell.transforms.passes import Pass, fail
 
-FAMILIES = (elementwise,)
+FAMILIES = (elementwise, sizes, shape, reshape, indexing, reduction)
 """The twins of the families of `nd`; importing them fills the table."""
 
 

@@ -38,11 +38,12 @@ def round_to_bf16(x: NDArray[Any]) -> NDArray[np.float32]:
     >>> round_to_bf16(np.array([1.0, 1.00390625, 3.4e38], np.float32))
     array([ 1.,  1., inf], dtype=float32)
     """
+    shape = np.shape(x)
     x = np.ascontiguousarray(x, np.float32)
     bits = x.view(np.uint32)
     with np.errstate(over="ignore"):
         rounded = (bits + (0x7FFF + ((bits >> 16) & 1)).astype(np.uint32)) & np.uint32(0xFFFF0000)
-    return np.where(np.isnan(x), x, rounded.view(np.float32)).astype(np.float32).reshape(x.shape)
+    return np.where(np.isnan(x), x, rounded.view(np.float32)).astype(np.float32).reshape(shape)
 
 
 def _dtype(name: str, kind: Kind, numpy: str, bytes: int | None = None) -> DType:

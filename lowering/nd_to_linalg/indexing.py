@@ -1,0 +1,255 @@
+"""Gather reads with tensor.extract inside a generic; scatter is a loop nest; slices are slices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects.builtin import IndexType, TensorType, i64
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from stepwell.core.dtypes import DTYPES, DType
+from stepwell.dialects.nd.indexing import (
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    GatherOp,
+    ScatterAddOp,
+    ScatterMaxOp,
+    ScatterMinOp,
+    ScatterMulOp,
+    ScatterOp,
+    ScatterOpBase,
+)
+from stepwell.dialects.nd.syntax import axes, element, shape_of
+from stepwell.dialects.types import dtype, tensor_type
+from stepwell.lowering.nd_to_linalg.body import INDEX, Body, computed_in
+from stepwell.lowering.nd_to_linalg.generic import generic
+from stepwell.lowering.nd_to_linalg.shape import inserted, iterators, result_type
+from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
+from stepwell.lowering.nd_to_linalg.table import Lowering, lower
+
+Operands = Sequence[SSAValue]
+
+
+@lower(GatherOp)
+def _gather(lowering: Lowering, op: GatherOp, operands: Operands) -> Operands:
+    x, *indices = operands
+    along, sizes, type = axes(op.axes), Sizes(lowering), result_type(op)
+    rank, first = len(shape_of(op.indices[0])), along[0]
+    kept = [axis for axis in range(len(shape_of(op.x))) if axis not in along]
+    result: list[Size] = [sizes.of(x, axis) for axis in kept]
+    result[first:first] = sizes.all_of(indices[0])
+    if 0 in type.get_shape():
+        return (sizes.empty_as(result, type),)
+    lasts = [_last(sizes, x, axis) for axis in along]
+    kinds = [dtype(element(i)) for i in op.indices]
+
+    def body(b: Body, *scalars: SSAValue) -> SSAValue:
+        places: dict[int, SSAValue] = {
+            axis: b.index(k if k < first else k + rank) for k, axis in enumerate(kept)
+        }
+        for axis, scalar, kind, last in zip(along, scalars[:-1], kinds, lasts, strict=True):
+            places[axis] = _clamped_index(b.of(kind), scalar, last)
+        at = [places[axis] for axis in range(len(places))]
+        return b.emit(tensor.ExtractOp(x, at, type.element_type))
+
+    n = len(result)
+    read = AffineMap(n, 0, tuple(AffineExpr.dimension(first + k) for k in range(rank)))
+    maps = [*(read for _ in indices), AffineMap.identity(n)]
+    into = sizes.empty(result, type.element_type)
+    kind = dtype(type.element_type)
+    return generic(lowering, indices, [into], maps, iterators(n), body, kind)
+
+
+def _last(sizes: Sizes, x: SSAValue, axis: int) -> Size:
+    """Return the last index of an axis: as i64 where it is not known."""
+    last = sizes.sub(sizes.of(x, axis), 1)
+    if isinstance(last, int):
+        return last
+    return sizes.lowering.insert(arith.IndexCastOp(last, i64)).result
+
+
+def _clamped_index(b: Body, i: SSAValue, last: Size) -> SSAValue:
+    """Return ``i`` as an index moved into 0..last."""
+    if isinstance(last, int):
+        if not _reaches(b.dtype, last):  # no index of this type is too large
+            i = _lower_bounded(b, i)
+        else:
+            i = b.min(_lower_bounded(b, i), b.number(last))
+        return b.emit(arith.IndexCastOp(_extended(b, i), INDEX))
+    if b.dtype.name == "ui64":
+        return b.emit(arith.IndexCastOp(b.min(i, last), INDEX))
+    wide = b.of(DTYPES["i64"])
+    i = wide.min(_extended(b, _lower_bounded(b, i)), last)
+    return b.emit(arith.IndexCastOp(i, INDEX))
+
+
+def _lower_bounded(b: Body, i: SSAValue) -> SSAValue:
+    return b.max(i, b.number(0)) if b.dtype.kind == "signed" else i
+
+
+def _reaches(kind: DType, last: int) -> bool:
+    bits = 8 * kind.bytes - (kind.kind == "signed")
+    return last < (1 << bits) - 1
+
+
+def _extended(b: Body, i: SSAValue) -> SSAValue:
+    """Return ``i`` as i64, by the signedness of its dtype."""
+    if b.dtype.bytes == 8:
+        return i
+    return b.emit((arith.ExtSIOp if b.dtype.kind == "signed" else arith.ExtUIOp)(i, i64))
+
+
+_COMBINE: dict[type[ScatterOpBase], Callable[[Body, SSAValue, SSAValue], SSAValue]] = {
+    ScatterOp: lambda b, old, new: new,
+    ScatterAddOp: Body.add,
+    ScatterMulOp: Body.mul,
+    ScatterMinOp: Body.min,
+    ScatterMaxOp: Body.max,
+}
+
+
+@lower(*_COMBINE)
+def _scatter(lowering: Lowering, op: ScatterOpBase, operands: Operands) -> Operands:
+    x, updates, *indices = operands
+    along, sizes = axes(op.axes), Sizes(lowering)
+    if 0 in shape_of(op.updates) or 0 in shape_of(op.x):
+        return (x,)
+    rank, first = len(shape_of(op.indices[0])), along[0]
+    kept = [axis for axis in range(len(shape_of(op.x))) if axis not in along]
+    limits = [_as_i64(sizes, sizes.of(x, axis)) for axis in along]
+    kind = dtype(element(op.x))
+
+    def at_each(b: Body, loops: Operands, y: SSAValue) -> SSAValue:
+        places = {axis: loops[k if k < first else k + rank] for k, axis in enumerate(kept)}
+        inside: SSAValue | None = None
+        for axis, value, old, limit in zip(along, indices, op.indices, limits, strict=True):
+            i = _read(b, value, loops[first : first + rank])
+            wide = _extended(b.of(dtype(element(old))), i)
+            fits = b.emit(arith.CmpiOp(wide, limit, "ult"))
+            inside = fits if inside is None else b.both(inside, fits)
+            places[axis] = b.emit(arith.IndexCastOp(wide, INDEX))
+        assert inside is not None
+        at = [places[axis] for axis in range(len(places))]
+        new = _read(b, updates, loops)
+        return _written_if(b, inside, y, at, new, _COMBINE[type(op)])
+
+    return (_nest(lowering, sizes.all_of(updates), x, at_each, computed_in(kind)),)
+
+
+def _as_i64(sizes: Sizes, size: Size) -> SSAValue:
+    if isinstance(size, int):
+        constant = arith.ConstantOp.from_int_and_width(size, i64)
+        return sizes.lowering.insert(constant).result
+    return sizes.lowering.insert(arith.IndexCastOp(size, i64)).result
+
+
+def _read(b: Body, x: SSAValue, at: Operands) -> SSAValue:
+    return b.emit(tensor.ExtractOp(x, at, tensor_type(x).element_type))
+
+
+def _written_if(
+    b: Body,
+    condition: SSAValue,
+    y: SSAValue,
+    at: Operands,
+    new: SSAValue,
+    combine: Callable[[Body, SSAValue, SSAValue], SSAValue],
+) -> SSAValue:
+    """Return ``y`` with ``new`` combined into one element where the condition holds."""
+    then = Body(Block(), b.dtype)
+    if combine is not _COMBINE[ScatterOp]:
+        narrow = new.type
+        old = then.widen(_read(then, y, at))
+        new = then.narrow(combine(then, old, then.widen(new)), narrow)
+    then.block.add_op(scf.YieldOp(then.emit(tensor.InsertOp(new, y, at))))
+    otherwise = Block([scf.YieldOp(y)])
+    return b.emit(scf.IfOp(condition, [y.type], [then.block], [otherwise]))
+
+
+def _nest(
+    lowering: Lowering,
+    extents: Sequence[Size],
+    x: SSAValue,
+    at_each: Callable[[Body, Operands, SSAValue], SSAValue],
+    kind: DType,
+) -> SSAValue:
+    """Return ``x`` after ``at_each(body, loop indices, x)`` for each point, in row-major order."""
+    sizes = Sizes(lowering)
+    bounds = [sizes.value(n) for n in extents]
+    zero, one = sizes.value(0), sizes.value(1)
+    blocks = [Block(arg_types=[INDEX, x.type]) for _ in bounds]
+    loops = [block.args[0] for block in blocks]
+    if not blocks:
+        holder = Block()
+        y = at_each(Body(holder, kind), loops, x)
+        for op in list(holder.ops):
+            op.detach()
+            lowering.insert(op)
+        return y
+    y = at_each(Body(blocks[-1], kind), loops, blocks[-1].args[1])
+    for depth in range(len(blocks) - 1, -1, -1):
+        blocks[depth].add_op(scf.YieldOp(y))
+        start = x if depth == 0 else blocks[depth - 1].args[1]
+        loop = scf.ForOp(zero, bounds[depth], one, [start], Region(blocks[depth]))
+        if depth == 0:
+            return lowering.insert(loop).res[0]
+        blocks[depth - 1].add_op(loop)
+        y = loop.res[0]
+    raise AssertionError
+
+
+@lower(DynamicSliceOp)
+def _dynamic_slice(lowering: Lowering, op: DynamicSliceOp, operands: Operands) -> Operands:
+    x, *starts = operands
+    along, sizes = axes(op.axes), Sizes(lowering)
+    result = sizes.all_of(x)
+    for axis, n in zip(along, axes(op.lengths), strict=True):
+        result[axis] = n
+    offsets = _offsets(lowering, op, x, starts, [result[axis] for axis in along])
+    strides = [1] * len(result)
+    part = tensor.ExtractSliceOp(x, offsets, result, strides, result_type(op))
+    return (lowering.insert(part).result,)
+
+
+@lower(DynamicUpdateSliceOp)
+def _dynamic_update_slice(
+    lowering: Lowering, op: DynamicUpdateSliceOp, operands: Operands
+) -> Operands:
+    x, update, *starts = operands
+    sizes = Sizes(lowering)
+    lengths = [sizes.of(update, axis) for axis in axes(op.axes)]
+    return (inserted(lowering, update, x, _offsets(lowering, op, x, starts, lengths)),)
+
+
+def _offsets(
+    lowering: Lowering, op: Any, x: SSAValue, starts: Operands, lengths: Sequence[Size]
+) -> list[Size]:
+    """Return where a part of ``lengths`` begins, moved so far that it lies inside ``x``."""
+    sizes = Sizes(lowering)
+    offsets: list[Size] = [0] * tensor_type(x).get_num_dims()
+    for axis, start, old, length in zip(axes(op.axes), starts, op.starts, lengths, strict=True):
+        room = sizes.sub(sizes.of(x, axis), length)
+        if room == 0:
+            continue
+        begin = _host_index(lowering, old, start)
+        offsets[axis] = sizes.max(sizes.min(begin, room), 0)
+    return offsets
+
+
+def _host_index(lowering: Lowering, old: SSAValue, start: SSAValue) -> SSAValue:
+    """Return a 0-d tensor, or index, as an index; beyond the range of i64 as its greatest."""
+    if isinstance(start.type, IndexType):
+        return start
+    assert isinstance(old.type, TensorType)
+    number = lowering.insert(tensor.ExtractOp(start, [], tensor_type(start).element_type)).result
+    b = Body(Block(), dtype(old.type.element_type))
+    if b.dtype.name == "ui64":
+        number = b.min(number, b.number((1 << 63) - 1))
+    number = _extended(b, number)
+    for op in list(b.block.ops):
+        op.detach()
+        lowering.insert(op)
+    return lowering.insert(arith.IndexCastOp(number, INDEX)).result

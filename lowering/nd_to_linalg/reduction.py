@@ -1,0 +1,203 @@
+"""Reductions as generics into filled destinations, in the arithmetic they accumulate in.
+
+f16 and bf16 accumulate in f32; a second generic then rounds the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from stepwell.core.shapes.reduction import windows
+from stepwell.dialects.nd.reduction import (
+    AND,
+    CUMULATIVES,
+    MAX,
+    MIN,
+    OR,
+    PROD,
+    REDUCTIONS,
+    SUM,
+    WINDOWS,
+    ArgmaxOp,
+    ArgminOp,
+    ArgReduceOp,
+    Combiner,
+    CumulativeOp,
+    ReduceOp,
+    WindowOp,
+)
+from stepwell.dialects.nd.syntax import axes, element, shape_of
+from stepwell.dialects.types import dtype, tensor_type
+from stepwell.lowering.nd_to_linalg.body import Body, computed_in, signless_element
+from stepwell.lowering.nd_to_linalg.generic import constant, filled, generic, mapped
+from stepwell.lowering.nd_to_linalg.shape import iterators, padded, result_type, reversed_along
+from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
+from stepwell.lowering.nd_to_linalg.table import Lowering, lower
+
+Operands = Sequence[SSAValue]
+
+_COMBINE: dict[Combiner, Callable[[Body, SSAValue, SSAValue], SSAValue]] = {
+    SUM: Body.add,
+    PROD: Body.mul,
+    MAX: Body.max,
+    MIN: Body.min,
+    AND: Body.both,
+    OR: Body.either,
+}
+
+
+def _identity(lowering: Lowering, combiner: Combiner, of: Attribute) -> SSAValue:
+    """Return the identity as a scalar of the type that is accumulated in."""
+    kind = computed_in(dtype(of))
+    return constant(lowering, combiner.identity(kind), kind)
+
+
+def _accumulator(
+    lowering: Lowering, combiner: Combiner, of: Attribute, sizes: Sequence[Size]
+) -> SSAValue:
+    """Return a destination filled with the identity."""
+    into = Sizes(lowering).empty(sizes, signless_element(computed_in(dtype(of))))
+    return filled(lowering, _identity(lowering, combiner, of), into)
+
+
+def _rounded(lowering: Lowering, y: SSAValue, of: Attribute) -> SSAValue:
+    """Return an accumulated result in the element type that was asked for."""
+    kind = computed_in(dtype(of))
+    if kind == dtype(of):
+        return y
+    return mapped(lowering, [y], of, lambda b, x, _: b.narrow(x, of), kind)[0]
+
+
+@lower(*REDUCTIONS)
+def _reduce(lowering: Lowering, op: ReduceOp, operands: Operands) -> Operands:
+    (x,) = operands
+    along, of = axes(op.axes), element(op.x)
+    if not along:
+        return (x,)
+    sizes, rank, combine = Sizes(lowering), len(shape_of(op.x)), _COMBINE[op.COMBINER]
+    kept = [axis for axis in range(rank) if axis not in along]
+    into = _accumulator(lowering, op.COMBINER, of, [sizes.of(x, axis) for axis in kept])
+    maps = [AffineMap.identity(rank), _onto(rank, kept)]
+
+    def body(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
+        return combine(b, y, b.widen(x))
+
+    kind = computed_in(dtype(of))
+    (y,) = generic(lowering, [x], [into], maps, iterators(rank, along), body, kind)
+    return (_rounded(lowering, y, of),)
+
+
+def _onto(rank: int, axes: Sequence[int]) -> AffineMap:
+    return AffineMap(rank, 0, tuple(AffineExpr.dimension(axis) for axis in axes))
+
+
+@lower(ArgmaxOp, ArgminOp)
+def _arg_reduce(lowering: Lowering, op: ArgReduceOp, operands: Operands) -> Operands:
+    """Carry the best element and its place; take another if it is better, or the first NaN."""
+    (x,) = operands
+    axis, of, place = op.axis.value.data, element(op.x), element(op.y)
+    sizes, rank = Sizes(lowering), len(shape_of(op.x))
+    kept = [a for a in range(rank) if a != axis]
+    extents = [sizes.of(x, a) for a in kept]
+    combiner, better = (MAX, "gt") if isinstance(op, ArgmaxOp) else (MIN, "lt")
+    best = _accumulator(lowering, combiner, of, extents)
+    zero = constant(lowering, 0, dtype(place))
+    places = filled(lowering, zero, sizes.empty(extents, place))
+
+    def body(b: Body, x: SSAValue, y: SSAValue, at: SSAValue) -> Sequence[SSAValue]:
+        x = b.widen(x)
+        take = b.compare(better, x, y)
+        if b.floats:
+            known = b.emit(arith.CmpfOp(y, y, "ord"))
+            take = b.either(take, b.both(b.is_nan(x), known))
+        here = b.emit(arith.IndexCastOp(b.index(axis), place))
+        return b.select(take, x, y), b.select(take, here, at)
+
+    maps = [AffineMap.identity(rank), _onto(rank, kept), _onto(rank, kept)]
+    kind = computed_in(dtype(of))
+    return generic(lowering, [x], [best, places], maps, iterators(rank, [axis]), body, kind)[1:]
+
+
+@lower(*CUMULATIVES)
+def _cumulative(lowering: Lowering, op: CumulativeOp, operands: Operands) -> Operands:
+    """Carry the accumulator as a second output while writing the running results."""
+    (x,) = operands
+    axis, of = op.axis.value.data, element(op.x)
+    sizes, rank, combine = Sizes(lowering), len(shape_of(op.x)), _COMBINE[op.COMBINER]
+    x = reversed_along(lowering, x, [axis]) if op.reverse else x
+    kept = [a for a in range(rank) if a != axis]
+    extents = sizes.all_of(x)
+    running = sizes.empty(extents, result_type(op).element_type)
+    total = _accumulator(lowering, op.COMBINER, of, [extents[a] for a in kept])
+
+    def body(b: Body, x: SSAValue, y: SSAValue, before: SSAValue) -> Sequence[SSAValue]:
+        after = combine(b, before, b.widen(x))
+        return b.narrow(before if op.exclusive else after, y.type), after
+
+    maps = [AffineMap.identity(rank), AffineMap.identity(rank), _onto(rank, kept)]
+    kind = computed_in(dtype(of))
+    y, _ = generic(lowering, [x], [running, total], maps, iterators(rank, [axis]), body, kind)
+    return (reversed_along(lowering, y, [axis]) if op.reverse else y,)
+
+
+@lower(*WINDOWS)
+def _window(lowering: Lowering, op: WindowOp, operands: Operands) -> Operands:
+    """Loop over the result, then over the window, whose sizes an unused tensor tells."""
+    (x,) = operands
+    of, type = element(op.x), result_type(op)
+    window, strides, low, high, dilation = op.geometry
+    sizes, rank = Sizes(lowering), len(window)
+    extents = [
+        _windows(sizes, sizes.of(x, axis), *each)
+        for axis, each in enumerate(zip(*op.geometry, strict=True))
+    ]
+    if 0 in type.get_shape():
+        return (sizes.empty_as(extents, type),)
+    if any((*low, *high)):
+        narrow = dtype(of)
+        border = constant(lowering, op.COMBINER.identity(narrow), narrow)
+        x = padded(lowering, x, border, low, high)
+    into = _accumulator(lowering, op.COMBINER, of, extents)
+    wide = [axis for axis in range(rank) if window[axis] > 1]
+    loops = rank + len(wide)
+    reads: list[AffineExpr] = [
+        AffineExpr.dimension(axis) * strides[axis]
+        if strides[axis] > 1
+        else AffineExpr.dimension(axis)
+        for axis in range(rank)
+    ]
+    for k, axis in enumerate(wide):
+        step = AffineExpr.dimension(rank + k)
+        reads[axis] = reads[axis] + (step * dilation[axis] if dilation[axis] > 1 else step)
+    shape = sizes.empty([window[axis] for axis in wide], tensor_type(x).element_type)
+    maps = [
+        AffineMap(loops, 0, tuple(reads)),
+        _onto(loops, range(rank, loops)),
+        _onto(loops, range(rank)),
+    ]
+    combine = _COMBINE[op.COMBINER]
+
+    def body(b: Body, x: SSAValue, _: SSAValue, y: SSAValue) -> SSAValue:
+        return combine(b, y, b.widen(x))
+
+    kind = computed_in(dtype(of))
+    (y,) = generic(
+        lowering, [x, shape], [into], maps, iterators(loops, range(rank, loops)), body, kind
+    )
+    return (_rounded(lowering, y, of),)
+
+
+def _windows(
+    sizes: Sizes, n: Size, window: int, stride: int, low: int, high: int, dilation: int
+) -> Size:
+    """Return how many windows fit along an axis."""
+    if isinstance(n, int):
+        return windows(n, window, stride, low, high, dilation)
+    reach = (window - 1) * dilation + 1
+    if (reach, stride, low, high) == (1, 1, 0, 0):
+        return n
+    return sizes.div(sizes.max(sizes.add(n, low + high - reach + stride), 0), stride)
