@@ -445,8 +445,9 @@ def _window_reference(op: WindowOp, operands: Sequence[Array]) -> Array:
     if 0 in result:
         return np.zeros(result, kind.numpy)
     identity = op.COMBINER.identity(kind)
-    pads = list(zip(low, high, strict=True))
-    wide = np.pad(x.astype(_accumulator(kind)), pads, constant_values=identity)
+    wide = np.full([n + a + b for n, a, b in zip(x.shape, low, high, strict=True)], identity)
+    wide = wide.astype(_accumulator(kind))
+    wide[tuple(slice(a, a + n) for n, a in zip(x.shape, low, strict=True))] = x
     reach = [(w - 1) * d + 1 for w, d in zip(window, dilation, strict=True)]
     views = sliding_window_view(wide, reach) if reach else wide
     chosen = [slice(None, None, s) for s in (*strides, *dilation)]

@@ -19,7 +19,7 @@ from stepwell.dialects.nd.shape import ReshapeOp
 from stepwell.dialects.nd.sizes import DimOp
 from stepwell.dialects.nd.syntax import shape_of
 from stepwell.dialects.types import tensor_type
-from stepwell.lowering.nd_to_linalg.shape import result_type
+from stepwell.lowering.nd_to_linalg.shape import result_type, view
 from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower
 
@@ -52,8 +52,7 @@ def _reshape(lowering: Lowering, op: ReshapeOp, operands: Sequence[SSAValue]) ->
     groups = _groups(_operand_extents(op), _result_extents(op))
     if not groups:  # one element: a `?` on either side is 1
         x = _collapsed(lowering, _cast(lowering, x, [1] * len(shape_of(op.x))), [])
-        ones = TensorType(type.element_type, [1] * len(sizes))
-        return (_cast(lowering, _expanded(lowering, x, [], ones, ()), type.get_shape()),)
+        return (view(lowering, x, sizes, []) if sizes else x,)
     x = _collapsed(lowering, x, [g[0] for g in groups])
     x = _cast(lowering, x, [_merged([type.get_shape()[a] for a in g[1]]) for g in groups])
     return (_expanded(lowering, x, [g[1] for g in groups], type, sizes),)
