@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +10,7 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, traits_def
 from xdsl.traits import Commutative
 
+from stepwell.core.fma import fma
 from stepwell.dialects.nd.base import FLOAT, NUMBER
 from stepwell.dialects.nd.elementwise import Binary, Elementwise, Unary, in_numpy, same_type
 from stepwell.dialects.readings import Array
@@ -234,32 +233,6 @@ def _floor_divide(a: Array, b: Array) -> Array:
     return np.where(b == 0, a / b, nearest)
 
 
-def _fma(a: Array, b: Array, c: Array) -> Array:
-    """Multiply and add, rounding once: by exact fractions, as NumPy has no such function."""
-    result = np.asarray(a * b + c)  # right as it is where something is not finite
-    finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
-    for i in zip(*np.nonzero(finite), strict=True):
-        value = Fraction(float(a[i])) * Fraction(float(b[i])) + Fraction(float(c[i]))
-        if value:  # the sign of a zero is right as it is
-            result[i] = _nearest(value) if a.dtype == np.float64 else _odd(_nearest(value), value)
-    return result
-
-
-def _nearest(value: Fraction) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.copysign(math.inf, value.numerator)
-
-
-def _odd(nearest: float, value: Fraction) -> float:
-    """Return of the two f64 around ``value`` the odd one, which rounds to f32 as ``value`` does."""
-    if math.isinf(nearest) or not (rest := value - Fraction(nearest)):
-        return nearest
-    even = np.float64(nearest).view(np.int64) % 2 == 0
-    return math.nextafter(nearest, math.copysign(math.inf, rest)) if even else nearest
-
-
 in_numpy(
     {
         NegOp: np.negative,
@@ -278,6 +251,6 @@ in_numpy(
         FloorDivOp: _floor_divide,
         RemOp: _remainder,
         ModOp: _modulo,
-        FmaOp: _fma,
+        FmaOp: fma,
     }
 )

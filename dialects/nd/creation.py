@@ -400,10 +400,15 @@ def _full_reference(op: FullOp, operands: Sequence[Array]) -> Array:
 @reference(IotaOp)
 def _iota_reference(op: IotaOp, operands: Sequence[Array]) -> Array:
     shape, axis = _sizes(op, operands), op.axis.value.data
-    count = _dtype_of(op).round(np.arange(shape[axis]))
+    count = _dtype_of(op).round(_counted(_dtype_of(op), shape[axis]))
     return np.broadcast_to(
         count.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape
     )
+
+
+def _counted(kind: DType, n: int) -> Array:
+    """Return 0, 1, ..., n - 1; those of f16 and bf16 are rounded to f32 first."""
+    return np.arange(n, dtype=np.float32 if kind.kind == "float" and kind.bytes == 2 else np.int64)
 
 
 @reference(RandomBitsOp)

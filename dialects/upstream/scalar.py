@@ -25,9 +25,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from stepwell.core.fma import fma
 from stepwell.core.rules import OpClass
 from stepwell.dialects.readings import Array, reference
 from stepwell.dialects.types import array, dtype
+from stepwell.dialects.upstream.missing import ErfcOp, RemFOp
 
 
 def numpy_type(element: Attribute) -> np.dtype[Any]:
@@ -92,7 +94,7 @@ _row(
     lambda x, y: _unsigned(x) // _unsigned(y) + (_unsigned(x) % _unsigned(y) != 0),
     arith.CeilDivUIOp,
 )
-_row(np.fmod, arith.RemSIOp)
+_row(np.fmod, arith.RemSIOp, RemFOp)
 _row(_as_unsigned(np.fmod), arith.RemUIOp)
 _row(np.maximum, arith.MaxSIOp)
 _row(np.minimum, arith.MinSIOp)
@@ -211,12 +213,6 @@ def _round_half_away(x: Array) -> Array:
     return np.where(np.abs(x) >= 2**52, x, np.copysign(np.floor(np.abs(x) + 0.5), x))
 
 
-def _fma(x: Array, y: Array, z: Array) -> Array:
-    """Round once: exact for f32 and narrower by way of long doubles, best effort for f64."""
-    wide = np.longdouble if np.asarray(x).dtype == np.float64 else np.float64
-    return np.asarray(x, wide) * np.asarray(y, wide) + np.asarray(z, wide)
-
-
 def _count_leading(x: Array) -> Array:
     bits = 8 * np.asarray(x).dtype.itemsize
     widths = np.vectorize(lambda v: bits - int(v).bit_length(), otypes=[np.int64])
@@ -248,12 +244,13 @@ _row(_count_leading, math.CountLeadingZerosOp)
 _row(_count_trailing, math.CountTrailingZerosOp)
 _row(_as_unsigned(np.bitwise_count), math.CtPopOp)
 _row(_wide(python_math.erf), math.ErfOp)
+_row(_wide(python_math.erfc), ErfcOp)
 _row(np.exp2, math.Exp2Op)
 _row(np.expm1, math.ExpM1Op)
 _row(np.exp, math.ExpOp)
 _row(np.power, math.FPowIOp, math.IPowIOp, math.PowFOp)
 _row(np.floor, math.FloorOp)
-_row(_fma, math.FmaOp)
+_row(fma, math.FmaOp)
 _row(np.log10, math.Log10Op)
 _row(np.log1p, math.Log1pOp)
 _row(np.log2, math.Log2Op)

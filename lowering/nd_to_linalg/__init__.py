@@ -18,6 +18,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
 
 from stepwell.lowering.nd_to_linalg import (
+    convert,
+    creation,
     elementwise,
     indexing,
     reduction,
@@ -25,10 +27,11 @@ from stepwell.lowering.nd_to_linalg import (
     shape,
     sizes,
 )
+from stepwell.lowering.nd_to_linalg.signature import finish, pass_resources
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower_block, signless
 from stepwell.transforms.passes import Pass, fail
 
-FAMILIES = (elementwise, sizes, shape, reshape, indexing, reduction)
+FAMILIES = (creation, elementwise, convert, sizes, shape, reshape, indexing, reduction)
 """The twins of the families of `nd`; importing them fills the table."""
 
 
@@ -40,15 +43,21 @@ class NdToLinalg(Pass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Lower every function of the module."""
-        for function in list(op.ops):
-            if isinstance(function, func.FuncOp) and function.body.blocks:
-                _lower_function(function)
+        lowered = {
+            function.sym_name.data: (function, _lower_function(function))
+            for function in op.ops
+            if isinstance(function, func.FuncOp) and function.body.blocks
+        }
+        pass_resources(lowered)
+        for function, lowering in lowered.values():
+            finish(function, lowering)
         for left in op.walk():
             if left.name.startswith("nd."):
                 fail(left, f"nd-to-linalg has no rule for {left.name}")
 
 
-def _lower_function(function: func.FuncOp) -> None:
+def _lower_function(function: func.FuncOp) -> Lowering:
+    """Put the lowered body in place; the function's type is still the old one."""
     old = function.body.block
     block = Block(arg_types=[signless(t) for t in old.arg_types])
     lowering = Lowering(block)
@@ -60,6 +69,6 @@ def _lower_function(function: func.FuncOp) -> None:
     assert last is not None
     lowering.source = last
     lowering.insert(func.ReturnOp(*(lowering.values[v] for v in last.operands)))
-    function.properties["function_type"] = signless(function.function_type)
     function.detach_region(function.body)
     function.add_region(Region(block))
+    return lowering

@@ -46,7 +46,7 @@ def computed_in(dtype: DType) -> DType:
     return DTYPES["f32"] if dtype.name in ("f16", "bf16") else dtype
 
 
-def signless_element(dtype: DType) -> Attribute:
+def signless_element(dtype: DType) -> Any:
     """Return the element type that stands for ``dtype`` on the lower floors."""
     return element_type(dtype.name.removeprefix("u"))
 
@@ -59,7 +59,7 @@ class Body:
     dtype: DType
 
     @property
-    def type(self) -> Attribute:
+    def type(self) -> Any:
         """The IR type of the values computed with."""
         return signless_element(self.dtype)
 

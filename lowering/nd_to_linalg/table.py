@@ -10,9 +10,22 @@ from xdsl.dialects.builtin import FunctionType, IntegerType, Signedness, TensorT
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from stepwell.core.rules import RuleTable
+from stepwell.dialects.nd.creation import ResourceAttr
 from stepwell.dialects.types import UNKNOWN
+from stepwell.transforms.passes import fail
 
 OpT = TypeVar("OpT", bound=Operation)
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A weight that has become an argument."""
+
+    name: str
+    sha256: str
+    element: Attribute
+    """The element type it had, which may be unsigned."""
+    value: SSAValue
 
 
 @dataclass
@@ -27,6 +40,13 @@ class Lowering:
     """The new value of every old one."""
     source: Operation | None = None
     """The op being lowered."""
+    resources: dict[str, Resource] = field(default_factory=dict[str, "Resource"])
+    """The weights that the function reads, by name."""
+    entry: Block = field(init=False)
+    """The block whose arguments are those of the function."""
+
+    def __post_init__(self) -> None:
+        self.entry = self.block
 
     def insert(self, op: OpT) -> OpT:
         """Append ``op`` to the new body and locate it."""
@@ -34,6 +54,26 @@ class Lowering:
         _locate(op, self.source)
         self.block.add_op(op)
         return op
+
+    def resource(self, attribute: ResourceAttr, type: TensorType[Attribute]) -> SSAValue:
+        """Return the argument that a weight has become, adding it on first use."""
+        name = attribute.key.data
+        if (known := self.resources.get(name)) is None:
+            known = self._adopted(name, attribute.sha256.data, type.element_type, signless(type))
+        elif signless(type) != known.value.type:
+            assert self.source is not None
+            fail(self.source, f"resource {name!r} is used as {type} and as {known.value.type}")
+        return known.value
+
+    def adopt(self, resource: Resource) -> None:
+        """Make a weight of a called function one of this function too."""
+        self._adopted(resource.name, resource.sha256, resource.element, resource.value.type)
+
+    def _adopted(self, name: str, sha256: str, element: Attribute, type: Attribute) -> Resource:
+        value = self.entry.insert_arg(type, len(self.entry.args))
+        value.name_hint = name if SSAValue.is_valid_name(name) else None
+        self.resources[name] = Resource(name, sha256, element, value)
+        return self.resources[name]
 
     def region(self, old: Region, extra: Sequence[Attribute] = ()) -> Region:
         """Return the lowered copy of a region of one block; ``extra`` leading argument types.

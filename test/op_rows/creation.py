@@ -66,4 +66,22 @@ ROWS: tuple[Row, ...] = (
         SIZES,
         values=spread,
     ),
+    Row(
+        "nd.random_bits",
+        {"key": "tensor<2xui32>", "start": "tensor<ui64>"},
+        "%y = nd.random_bits %key, %start : tensor<{e}>",
+        "tensor<{e}>",
+        ("ui32", "ui64"),
+        values=spread,
+        note="scalar",
+    ),
+    Row(
+        "nd.random_bits",
+        {"key": "tensor<2xui32>", "start": "tensor<ui64>"},
+        "%y = nd.random_bits %key, %start : tensor<3x5x{e}>",
+        "tensor<3x5x{e}>",
+        ("ui32", "ui64"),
+        values=spread,
+        note="static",
+    ),
 )

@@ -1,0 +1,103 @@
+"""Casts and bitcasts as scalar bodies; what only changes signedness is nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from stepwell.core.dtypes import DTYPES, DType
+from stepwell.dialects.nd.convert import BitcastOp, CastOp
+from stepwell.dialects.types import dtype, element_type, tensor_type
+from stepwell.lowering.nd_to_linalg.body import Body, computed_in, signless_element
+from stepwell.lowering.nd_to_linalg.generic import mapped
+from stepwell.lowering.nd_to_linalg.table import Lowering, lower
+
+
+@lower(CastOp)
+def _cast(lowering: Lowering, op: CastOp, operands: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    before, after = _dtypes(op)
+    if signless_element(before) == signless_element(after):
+        return operands
+    return mapped(
+        lowering,
+        operands,
+        signless_element(after),
+        lambda b, x, _: cast(b, x, before, after),
+        before,
+    )
+
+
+@lower(BitcastOp)
+def _bitcast(lowering: Lowering, op: BitcastOp, operands: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    before, after = _dtypes(op)
+    to = signless_element(after)
+    if signless_element(before) == to:
+        return operands
+    return mapped(lowering, operands, to, lambda b, x, _: b.emit(arith.BitcastOp(x, to)), before)
+
+
+def _dtypes(op: CastOp | BitcastOp) -> tuple[DType, DType]:
+    return dtype(tensor_type(op.x).element_type), dtype(tensor_type(op.y).element_type)
+
+
+def cast(b: Body, x: SSAValue, before: DType, after: DType) -> SSAValue:
+    """Return ``x`` as `nd.cast` converts it; f16 and bf16 come and go by way of f32."""
+    x, wide = b.widen(x), b.of(computed_in(before))
+    to = signless_element(after)
+    if after.kind == "bool":
+        return wide.compare("ne", x, b.constant(0, x.type))
+    if after.kind != "float":
+        return _to_integer(wide, x, after)
+    return b.narrow(_to_float(wide, x, computed_in(after)), to)
+
+
+def _to_float(b: Body, x: SSAValue, after: DType) -> SSAValue:
+    to, before = signless_element(after), b.dtype
+    if before.kind == "signed":
+        return b.emit(arith.SIToFPOp(x, to))
+    if before.kind != "float":
+        return b.emit(arith.UIToFPOp(x, to))
+    if before.bytes == after.bytes:
+        return x
+    return b.emit((arith.ExtFOp if before.bytes < after.bytes else arith.TruncFOp)(x, to))
+
+
+def _to_integer(b: Body, x: SSAValue, after: DType) -> SSAValue:
+    to, before = signless_element(after), b.dtype
+    if before.kind == "float":
+        return _saturated(b, x, after)
+    if before.kind == "bool":
+        return b.emit(arith.ExtUIOp(x, to))
+    if before.bytes == after.bytes:
+        return x
+    if before.bytes > after.bytes:
+        return b.emit(arith.TruncIOp(x, to))
+    return b.emit((arith.ExtSIOp if before.kind == "signed" else arith.ExtUIOp)(x, to))
+
+
+def _saturated(b: Body, x: SSAValue, after: DType) -> SSAValue:
+    """Truncate where that is defined; elsewhere take the nearest integer there is, 0 for NaN."""
+    limits, to = np.iinfo(after.numpy), signless_element(after)
+    low, high = b.number(float(limits.min)), b.number(float(limits.max + 1))
+    above, below = b.compare("ge", x, high), b.compare("lt", x, low)
+    inside = b.both(b.compare("ge", x, low), b.compare("lt", x, high))
+    convert: Any = arith.FPToSIOp if after.kind == "signed" else arith.FPToUIOp
+    whole = b.emit(convert(b.select(inside, x, b.number(0)), to))
+    whole = b.select(above, b.constant(int(limits.max), to), whole)
+    if after.kind == "unsigned":
+        return whole
+    return b.select(below, b.constant(int(limits.min), to), whole)
+
+
+def from_index(b: Body, x: SSAValue, after: DType) -> SSAValue:
+    """Return an index as a number of another dtype: wrapped, or rounded (by way of f32)."""
+    to = signless_element(after)
+    if after.kind != "float":
+        return b.emit(arith.IndexCastOp(x, to))
+    x = b.emit(arith.IndexCastOp(x, element_type("i64")))
+    wide = b.of(DTYPES["i64"])
+    return b.narrow(_to_float(wide, x, computed_in(after)), to)

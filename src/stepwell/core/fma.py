@@ -1,0 +1,52 @@
+"""Multiply and add with one rounding, which NumPy has no function for."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def fma(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
+    """Return ``a * b + c`` of three f32 or f64 arrays of one shape, rounded once.
+
+    >>> a = np.array([1 + 2**-12], np.float32)
+    >>> fma(a, a, -a) == np.float32(2**-12 + 2**-24)
+    array([ True])
+    """
+    a, b, c = (np.asarray(x) for x in (a, b, c))
+    with np.errstate(all="ignore"):
+        if a.dtype != np.float64:
+            return _by_f64(*(x.astype(np.float64) for x in (a, b, c))).astype(a.dtype)
+        return _by_fractions(a, b, c)
+
+
+def _by_f64(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
+    """Return of the two f64 around the exact result the odd one: rounded to f32 it is right."""
+    product = a * b  # exact
+    total = product + c
+    left = total - product
+    rest = (product - (total - left)) + (c - left)
+    inexact = np.isfinite(total) & (rest != 0) & (total.view(np.int64) % 2 == 0)
+    return np.where(inexact, np.nextafter(total, np.copysign(np.inf, rest)), total)
+
+
+def _by_fractions(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
+    result = np.array(a * b + c)  # right as it is where something is not finite
+    finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    for i in np.ndindex(result.shape):
+        if finite[i]:
+            value = Fraction(float(a[i])) * Fraction(float(b[i])) + Fraction(float(c[i]))
+            if value:  # the sign of a zero is right as it is
+                result[i] = _nearest(value)
+    return result
+
+
+def _nearest(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
