@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+
+from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.machine import Machine
+from stepwell.core.signature import Signature
+from stepwell.dialects import upstream
+from stepwell.dialects.parsing import did_you_mean, parse_module
+from stepwell.dialects.printing import text_of
+from stepwell.dialects.types import place_of
+from stepwell.dialects.verification import verify
+from stepwell.pass_pipeline import Step, parse
+from stepwell.registry import Registry, registry
+from stepwell.reproducer import write_reproducer
+from stepwell.transforms.equal_sizes import EqualSizes, equal_sizes
+
+assert upstream, "imported for its patches of upstream syntax"
 
 
 @dataclass(frozen=True)
@@ -22,3 +44,152 @@ STAGES = (
         frozenset({"builtin", "func", "tensor", "linalg", "arith", "math", "scf"}),
     ),
 )
+
+STAGE_NAMES = tuple(stage.name for stage in STAGES)
+
+EMITTERS = {"c": "stepwell.lowering.emit:emit_c"}
+"""For each target ``(module, entry) -> (text, Signature)``, loaded on first use."""
+
+
+def through(stage: str) -> str:
+    """Return the pipeline of every stage up to and including ``stage``."""
+    if stage not in STAGE_NAMES:
+        help = did_you_mean(stage, STAGE_NAMES) or f"the stages are {', '.join(STAGE_NAMES)}"
+        raise CompileError(Diagnostic("error", f"unknown stage '{stage}'", help=help))
+    reached = STAGES[: STAGE_NAMES.index(stage) + 1]
+    return ",".join(s.passes for s in reached if s.passes)
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is to be compiled: a module's text, the function to call in it, and for what machine."""
+
+    text: str
+    name: str
+    entry: str
+    machine: Machine
+
+
+@dataclass
+class Descent:
+    """Takes one module down the stages; afterwards ``equal`` says which `?` must agree."""
+
+    source: Source
+    known: Registry
+    context: Context
+    module: ModuleOp
+    equal: EqualSizes = field(default_factory=EqualSizes)
+    done: list[Step] = field(default_factory=list[Step])
+
+    @classmethod
+    def of(cls, source: Source) -> Descent:
+        """Parse and verify, and make the entry the only public function."""
+        known = registry()
+        context = known.context()
+        module = parse_module(context, source.text, source.name)
+        verify(module)
+        choose_entry(module, source.entry)
+        return cls(source, known, context, module)
+
+    def to(self, last: str = STAGES[-1].name) -> None:
+        """Run every stage up to and including ``last``."""
+        through(last)  # complains about a stage that is not there
+        for stage in STAGES:
+            for step in self._steps(stage):
+                self._run(stage, step)
+            _check_leavings(stage, self.module)
+            _verify_own(stage, self.module)
+            if stage.name == "structured":
+                self.equal = equal_sizes(self.module, self.source.entry)
+            if stage.name == last:
+                return
+
+    def _steps(self, stage: Stage) -> Iterator[Step]:
+        """Return the passes of ``stage``; what has an option that `Machine` knows is told."""
+        machine = {f.name: getattr(self.source.machine, f.name) for f in fields(Machine)}
+        for step in parse(stage.passes, self.known.passes):
+            options: Any = {f.name for f in fields(step.pass_)}
+            told = {k: v for k, v in machine.items() if k in options}
+            yield replace(step, pass_=replace(step.pass_, **told)) if told else step
+
+    def _run(self, stage: Stage, step: Step) -> None:
+        try:
+            step.run(self.context, self.module)
+        except (CompileError, RecursionError):
+            raise
+        except Exception as error:
+            raise self._fault(stage, step, error) from error
+        self.done.append(step)
+
+    def _fault(self, stage: Stage, step: Step, error: Exception) -> CompileError:
+        """Save the module as it was before ``step`` and say how to see the fault again."""
+        before = Descent.of(self.source)
+        for earlier in self.done:
+            earlier.run(before.context, before.module)
+        path = write_reproducer(None, before.module, [step])
+        after = f" after pass '{self.done[-1]}'" if self.done else ""
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        return CompileError(
+            Diagnostic(
+                "error",
+                f"compiler bug in stage '{stage.name}', in pass '{step}'{after}: {what}",
+                help=f"reproduce with: stepwell-opt --run-reproducer --debug {path}",
+            )
+        )
+
+
+def translate(source: Source, target: str) -> tuple[str, Signature]:
+    """Return the program of ``source`` in the target's language, and its signature."""
+    if target not in EMITTERS:
+        help = did_you_mean(target, EMITTERS) or f"the targets are {', '.join(EMITTERS)}"
+        raise CompileError(Diagnostic("error", f"unknown target '{target}'", help=help))
+    descent = Descent.of(source)
+    descent.to()
+    module, name = EMITTERS[target].split(":")
+    text, signature = getattr(import_module(module), name)(descent.module, source.entry)
+    equal = descent.equal
+    signature = replace(signature, equal=equal.groups, fixed=equal.fixed, loops=equal.loops)
+    return text, replace(signature, machine=source.machine.features)
+
+
+def stage_text(source: Source, stage: str) -> str:
+    """Return the module as it is after ``stage``."""
+    descent = Descent.of(source)
+    descent.to(stage)
+    return text_of(descent.module)
+
+
+def choose_entry(module: ModuleOp, entry: str) -> None:
+    """Make ``entry`` the one public function; `CompileError` where there is none of that name."""
+    functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
+    names = [f.sym_name.data for f in functions]
+    if entry not in names:
+        listed = ", ".join(f"@{n}" for n in names)
+        help = did_you_mean(entry, names) or (f"there is {listed}" if listed else "")
+        raise CompileError(Diagnostic("error", f"no function @{entry} in the module", help=help))
+    for function in functions:
+        if function.sym_name.data == entry:
+            function.properties.pop("sym_visibility", None)
+        else:
+            function.properties["sym_visibility"] = StringAttr("private")
+
+
+def _check_leavings(stage: Stage, module: ModuleOp) -> None:
+    """Fail where an op of a dialect is left that should be gone after ``stage``."""
+    for op in module.walk():
+        dialect = op.name.partition(".")[0]
+        if dialect not in stage.leaves:
+            message = f"{op.name} is left after stage '{stage.name}', which no pass lowers"
+            help = f"a stage leaves only {', '.join(sorted(stage.leaves))}"
+            raise CompileError(Diagnostic("error", message, place_of(op), help=help))
+
+
+def _verify_own(stage: Stage, module: ModuleOp) -> None:
+    try:
+        verify(module)
+    except CompileError as error:
+        said = error.diagnostic
+        message = f"compiler bug: invalid IR after stage '{stage.name}': {said.message}"
+        raise CompileError(
+            replace(said, message=message, help="find the pass with stepwell-opt --verify-each")
+        ) from None

@@ -58,6 +58,8 @@ class Signature:
     kernels: tuple[Kernel, ...] = ()
     equal: tuple[tuple[int, ...], ...] = ()
     """Groups of `?` of the arguments (numbered in order) that must be equal in every call."""
+    fixed: tuple[tuple[int, int], ...] = ()
+    """`?` of the arguments that must have one size in every call: (number, size)."""
     loops: bool = False
     """Whether the host runs loops: such a call may take long however small its arrays are."""
     target: str = "c"
@@ -101,6 +103,7 @@ class Signature:
                         Kernel(k["name"], tuple(k["lines"])) for k in found["kernels"]
                     ),
                     "equal": tuple(tuple(group) for group in found["equal"]),
+                    "fixed": tuple((number, size) for number, size in found["fixed"]),
                     "host": tuple(found["host"]),
                 }
             )

@@ -132,6 +132,12 @@ class Entry:
             for axis, size in enumerate(spec.shape)
             if size == DYNAMIC
         ]
+        for number, want in self.signature.fixed:
+            name, axis, size = axes[number]
+            if size != want:
+                raise ValueError(
+                    f"argument '{name}': expected size {want} along axis {axis}, got {size}"
+                )
         for group in self.signature.equal:
             name, axis, size = axes[group[0]]
             for other, other_axis, other_size in (axes[i] for i in group[1:]):

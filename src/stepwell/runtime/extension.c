@@ -25,6 +25,11 @@ typedef struct { /* what one array must be; sizes < 0 are `?` */
   npy_intp *sizes;
 } Guard;
 
+typedef struct { /* dims[dim] must be dims[other], or -other - 1 where that is negative */
+  int dim;
+  int64_t other;
+} Equal;
+
 typedef struct {
   PyObject_HEAD
   vectorcallfunc vectorcall;
@@ -36,7 +41,7 @@ typedef struct {
   int dims, result_dims, equals, heavy;
   Guard *guards;          /* of inputs, then outputs */
   npy_intp *sizes;        /* what all guards' sizes point into */
-  int (*equal)[2];        /* pairs of dims that must agree */
+  Equal *equal;
   void **constant_data;
   char *arena;
   int64_t capacity;
@@ -120,8 +125,10 @@ static inline int fits_all(Program *p, PyObject *const *args, void **buffers, in
     if (!fits(&p->guards[i], args[i], &next)) return 0;
     buffers[i] = PyArray_DATA((PyArrayObject *)args[i]);
   }
-  for (int i = 0; i < p->equals; i++)
-    if (dims[p->equal[i][0]] != dims[p->equal[i][1]]) return 0;
+  for (int i = 0; i < p->equals; i++) {
+    int64_t other = p->equal[i].other;
+    if (dims[p->equal[i].dim] != (other < 0 ? -other - 1 : dims[other])) return 0;
+  }
   return 1;
 }
 
@@ -363,8 +370,11 @@ static int read_constants(Program *p, PyObject *constants) {
 }
 
 static int read_equal(Program *p, PyObject *equal) {
-  for (int i = 0; i < p->equals; i++)
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(equal, i), "ii", &p->equal[i][0], &p->equal[i][1])) return 0;
+  for (int i = 0; i < p->equals; i++) {
+    long long other;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(equal, i), "iL", &p->equal[i].dim, &other)) return 0;
+    p->equal[i].other = other;
+  }
   return 1;
 }
 

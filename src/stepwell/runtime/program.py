@@ -98,7 +98,10 @@ def _callee(path: Path, signature: Signature, constants: Sequence[Array]) -> Cal
         inputs=tuple((numpy_dtype(a.dtype), a.shape) for a in signature.arguments),
         constants=tuple(constants),
         outputs=tuple((numpy_dtype(r.dtype), r.shape) for r in signature.results),
-        equal=tuple((g[0], other) for g in signature.equal for other in g[1:]),
+        equal=(
+            *((group[0], other) for group in signature.equal for other in group[1:]),
+            *((number, -size - 1) for number, size in signature.fixed),
+        ),
         keep=library,
         miss=entry.miss,
         failed=entry.failed,

@@ -22,13 +22,13 @@ from stepwell.dialects.printing import text_of
 from stepwell.dialects.verification import verify
 from stepwell.pass_pipeline import SOURCE as PIPELINE
 from stepwell.pass_pipeline import Step, parse
+from stepwell.registry import Registry, registry
+from stepwell.reproducer import pipeline_of, write_reproducer
 from stepwell.tools.opt.check import Checker
 from stepwell.tools.opt.expectations import Expectations
 from stepwell.tools.opt.instruments import IRPrinter, Statistics, Timer, fingerprint
 from stepwell.tools.opt.listing import answer
 from stepwell.tools.opt.messages import Messages
-from stepwell.tools.opt.registry import Registry, registry
-from stepwell.tools.opt.reproducer import pipeline_of, write_reproducer
 from stepwell.transforms.passes import Pass
 
 assert upstream, "imported for its patches of upstream syntax"

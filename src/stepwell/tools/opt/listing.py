@@ -14,7 +14,7 @@ from xdsl.passes import get_pass_option_infos
 from stepwell import __version__
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.dialects.parsing import did_you_mean
-from stepwell.tools.opt.registry import OURS, XDSL, Registry
+from stepwell.registry import OURS, XDSL, Registry
 from stepwell.transforms.passes import Pass
 from stepwell.universe import PASSES
 

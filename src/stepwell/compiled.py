@@ -1,0 +1,185 @@
+"""`sw.compile` and `sw.load`: textual IR in, a callable out; on a warm start without the compiler.
+
+Nothing here imports the compiler before it is needed: a program found in the cache is loaded and
+run by the runtime alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stepwell import __version__
+from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.machine import Machine, this_machine
+from stepwell.core.signature import Kernel, Signature
+from stepwell.modules import ModuleText, read_module
+from stepwell.runtime.cache import digest, disk_cache
+from stepwell.runtime.extension import prepare
+from stepwell.runtime.program import Program, load_program, write_program
+from stepwell.runtime.toolchain import find_compiler
+
+PACKAGE = Path(__file__).parent
+
+_RESOURCE = re.compile(r'#nd\.resource<"([^"]*)", *"([^"]*)">')
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What was asked to be compiled, enough of it to do so again."""
+
+    module: ModuleText
+    entry: str
+    target: str
+    machine: Machine
+
+    def source(self) -> Any:
+        """Return it as the pipeline takes it, which imports the compiler."""
+        make = import_module("stepwell.pipeline").Source
+        return make(self.module.text, self.module.name, self.entry, self.machine)
+
+
+class Compiled:
+    """A compiled function: call it with arrays; it returns fresh arrays, or fills those of `out=`.
+
+    >>> Compiled.__call__.__doc__ is not None
+    True
+    """
+
+    # __call__ is a slot filled with the program itself, so a call runs no Python code of ours
+    __slots__ = ("__call__", "__weakref__", "_program", "_request")
+
+    __call__: Callable[..., Any]
+
+    def __init__(self, program: Program, request: _Request | None = None) -> None:
+        self._program = program
+        self._request = request
+        self.__call__ = program.call
+
+    @property
+    def signature(self) -> Signature:
+        """Names, dtypes and shapes of arguments and results; arena; kernels."""
+        return self._program.signature
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels of the program and the source lines they came from."""
+        return self._program.signature.kernels
+
+    @property
+    def source(self) -> str:
+        """The program in its target's language."""
+        return self._program.source
+
+    @property
+    def program(self) -> Any:
+        """What runs the program; `Dispatcher.add` takes it."""
+        return self._program.call
+
+    def text(self, stage: str) -> str:
+        """Return the module as it is after ``stage`` ('nd', 'structured', ..., or the target)."""
+        if self._request is None:
+            raise ValueError("a saved program has no stages; its source is in .source")
+        if stage == self.signature.target:
+            return self.source
+        return import_module("stepwell.pipeline").stage_text(self._request.source(), stage)
+
+    def save(self, path: str | Path) -> None:
+        """Write the program into the folder ``path``; `sw.load` needs nothing else."""
+        self._program.save(Path(path))
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.signature}>"
+
+
+def compile(
+    module: Any,
+    entry: str = "main",
+    *,
+    target: str = "c",
+    resources: Mapping[str, Any] | None = None,
+    machine: str | Machine = "",
+    name: str = "",
+) -> Compiled:
+    """Compile a module for this machine, or fetch it from the cache.
+
+    module : the text of a module, the Path of a file (with its weights in a .npz beside it), or a
+        ModuleOp of xDSL
+    entry : the function to call
+    resources : the arrays of the module's `#nd.resource` names
+    machine : properties to compile for instead of this machine's, as in 'vector_bits=256'
+    name : what messages and comments call the module, "<string>" where it has no file
+
+    Raises `CompileError` where the module is wrong or there is no working C compiler.
+    """
+    read = _read(module, name, resources)
+    described = machine if isinstance(machine, Machine) else this_machine().override(machine)
+    request = _Request(read, entry, target, described)
+    _check_resources(read)
+    compiler = find_compiler()
+    key = digest(
+        *(read.text, read.name, entry, target, repr(described), compiler.id),
+        *(__version__, _fingerprint()),
+    )
+    prepare()
+
+    def build(folder: Path) -> None:
+        pipeline = import_module("stepwell.pipeline")
+        source, signature = pipeline.translate(request.source(), target)
+        write_program(folder, source, signature, compiler)
+
+    folder = disk_cache().fetch("program", key, build)
+    return Compiled(load_program(folder, read.resources), request)
+
+
+def load(path: str | Path) -> Compiled:
+    """Load a program that `Compiled.save` wrote; neither its source nor the compiler is needed."""
+    return Compiled(load_program(Path(path)))
+
+
+def _read(module: Any, name: str, resources: Mapping[str, Any] | None) -> ModuleText:
+    """Return ``module`` as text and weights, whatever it came as."""
+    if isinstance(module, ModuleText):
+        return module
+    if isinstance(module, Path):
+        read = read_module(module)
+        given = read.resources if resources is None else dict(resources)
+        return ModuleText(read.text, name or read.name, given)
+    if not isinstance(module, str):
+        module = import_module("stepwell.dialects.printing").text_of(module, locations=True)
+    return ModuleText(module, name or "<string>", dict(resources or {}))
+
+
+def _check_resources(module: ModuleText) -> None:
+    """Check weights against the hashes that the module states."""
+    for name, stated in _RESOURCE.findall(module.text) if module.resources else ():
+        array = module.resources.get(name)
+        if array is None or not stated:
+            continue
+        found = sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).hexdigest()
+        if found != stated:
+            message = f"weight '{name}' is not the one the module was made with"
+            help = f"its SHA-256 is {found}, the module says {stated}"
+            raise CompileError(Diagnostic("error", message, help=help))
+
+
+@cache
+def _fingerprint() -> str:
+    """Return a digest of which files the compiler consists of: an edited compiler is another."""
+    stamps: list[str] = []
+    for folder, folders, files in os.walk(PACKAGE, followlinks=True):
+        folders.sort()
+        for name in sorted(files):
+            if name.endswith(".py"):
+                stat = os.stat(os.path.join(folder, name))
+                stamps.append(f"{name} {stat.st_size} {stat.st_mtime_ns}")
+    return digest(*stamps)

@@ -1,0 +1,52 @@
+"""Modules in files: the text, and the weights that lie beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepwell.core.diagnostics import CompileError, Diagnostic
+
+
+@dataclass(frozen=True)
+class ModuleText:
+    """The text of a module, what messages call it, and its named weights."""
+
+    text: str
+    name: str = "<string>"
+    resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
+
+
+def read_module(path: str | Path, weights: str | Path | None = None) -> ModuleText:
+    """Read ``path`` and its weights: ``weights``, else `name.npz` beside `name.mlir` if there."""
+    path = Path(path)
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise _error(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise _error(f"{path} is not text: byte {error.start} is not UTF-8") from None
+    beside = path.with_suffix(".npz") if weights is None else Path(weights)
+    if weights is None and not beside.exists():
+        return ModuleText(text, str(path))
+    return ModuleText(text, str(path), _read_weights(beside))
+
+
+def _read_weights(path: Path) -> dict[str, NDArray[Any]]:
+    found: dict[str, NDArray[Any]] = {}
+    try:
+        with np.load(path, allow_pickle=False) as table:
+            for name in table.files:
+                found[name] = table[name]
+                found[name].flags.writeable = False  # ours alone: a program need not copy it
+    except (OSError, ValueError, EOFError) as error:
+        raise _error(f"cannot read the weights in {path}: {error}") from None
+    return found
+
+
+def _error(message: str) -> CompileError:
+    return CompileError(Diagnostic("error", message))
