@@ -3,11 +3,13 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from stepwell.core.version import VERSION
+
 if TYPE_CHECKING:
     from stepwell.compiled import Compiled, compile, load
     from stepwell.core.diagnostics import CompileError
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _PUBLIC = {
     "CompileError": "stepwell.core.diagnostics",

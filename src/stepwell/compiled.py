@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from stepwell import __version__
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.machine import Machine, this_machine
 from stepwell.core.signature import Kernel, Signature
+from stepwell.core.version import VERSION
 from stepwell.modules import ModuleText, read_module
 from stepwell.runtime.cache import digest, disk_cache
 from stepwell.runtime.extension import prepare
@@ -49,11 +49,7 @@ class _Request:
 
 
 class Compiled:
-    """A compiled function: call it with arrays; it returns fresh arrays, or fills those of `out=`.
-
-    >>> Compiled.__call__.__doc__ is not None
-    True
-    """
+    """A compiled function: call it with arrays; returns fresh arrays, or fills `out=`."""
 
     # __call__ is a slot filled with the program itself, so a call runs no Python code of ours
     __slots__ = ("__call__", "__weakref__", "_program", "_request")
@@ -128,7 +124,7 @@ def compile(
     compiler = find_compiler()
     key = digest(
         *(read.text, read.name, entry, target, repr(described), compiler.id),
-        *(__version__, _fingerprint()),
+        *(VERSION, _fingerprint()),
     )
     prepare()
 

@@ -37,10 +37,10 @@ class Stage:
 
 
 STAGES = (
-    Stage("nd", "", frozenset({"builtin", "func", "nd", "arith"})),
+    Stage("nd", "inline-calls,decompose", frozenset({"builtin", "func", "nd", "arith"})),
     Stage(
         "structured",
-        "nd-to-linalg",
+        "nd-to-linalg,fuse-elementwise",
         frozenset({"builtin", "func", "tensor", "linalg", "arith", "math", "scf"}),
     ),
 )

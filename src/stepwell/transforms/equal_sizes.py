@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from xdsl.dialects import arith, func, linalg, scf, tensor
+from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
@@ -121,10 +122,10 @@ def _note_loops(classes: _Classes, op: linalg.GenericOp) -> None:
     """Unite the axes that each loop of a structured op runs over."""
     _note_results(classes, op)
     loops: dict[int, Size] = {}
-    for operand, indexing in zip(op.operands, op.get_indexing_maps(), strict=True):
+    for operand, indexing in zip(op.operands, op.indexing_maps, strict=True):
         if not isinstance(operand.type, TensorType):
             continue
-        for axis, expression in enumerate(indexing.results):
+        for axis, expression in enumerate(indexing.data.results):
             if isinstance(expression, AffineDimExpr):
                 size = classes.axis(operand, axis)
                 classes.unite(loops.setdefault(expression.position, size), size)
