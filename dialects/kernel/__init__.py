@@ -2,9 +2,10 @@
 
 from xdsl.ir import Dialect
 
+from stepwell.dialects.kernel import interpretation
 from stepwell.dialects.kernel.ops import FuncOp, LaunchOp, ReturnOp
 from stepwell.dialects.kernel.schedule import LoopsAttr
 
 KERNEL = Dialect("kernel", [FuncOp, LaunchOp, ReturnOp], [LoopsAttr])
 
-__all__ = ["KERNEL", "FuncOp", "LaunchOp", "LoopsAttr", "ReturnOp"]
+__all__ = ["KERNEL", "FuncOp", "LaunchOp", "LoopsAttr", "ReturnOp", "interpretation"]

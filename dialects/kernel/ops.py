@@ -74,6 +74,10 @@ class FuncOp(IRDLOperation):
         properties = {"sym_name": StringAttr(name), "function_type": function_type}
         super().__init__(properties=properties, regions=[body], attributes=attributes or {})
 
+    def set_name(self, name: str) -> None:
+        """Call the kernel ``name``."""
+        self.properties["sym_name"] = StringAttr(name)
+
     def verify_(self) -> None:
         """Check C1, C2 and C3."""
         inputs, outputs = self.function_type.inputs.data, self.function_type.outputs.data

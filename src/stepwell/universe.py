@@ -19,6 +19,7 @@ PASSES: dict[str, str] = {
     "linalg-to-loops": "stepwell.lowering.linalg_to_loops:LinalgToLoops",
     "nd-to-linalg": "stepwell.lowering.nd_to_linalg:NdToLinalg",
     "fuse-elementwise": "stepwell.transforms.fuse:FuseElementwise",
+    "outline-kernels": "stepwell.lowering.outline_kernels:OutlineKernels",
 }
 
 

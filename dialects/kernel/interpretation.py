@@ -1,0 +1,13 @@
+"""What a launch computes: its kernel, run on its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepwell.dialects.interpreter import Interpreter, Value, evaluate
+from stepwell.dialects.kernel.ops import LaunchOp
+
+
+@evaluate(LaunchOp)
+def _launch(interpreter: Interpreter, op: LaunchOp, operands: Sequence[Value]) -> Sequence[Value]:
+    return interpreter.call(op.callee.string_value(), operands)

@@ -1,0 +1,110 @@
+"""Cut every function into kernels and the host code that launches them.
+
+Before:  %h = linalg.generic {m, n, k: contraction} ins(%x, %w) outs(%zero)
+         %y = linalg.generic {m, n} ins(%h, %b) { addf, maximumf }
+After:   kernel.func @main_matmul_add_relu(%x, %w, %b, %y) attributes {kernel.shared = 2} {
+           linalg.fill, linalg.generic {m, n, k}, linalg.generic {m, n}, kernel.return }
+         %e = tensor.empty()
+         %y = kernel.launch @main_matmul_add_relu ins(%x, %w, %b) outs(%e)
+
+Afterwards the host has no linalg op: everything that computes on tensors lies in a kernel, one
+for ops that can run inside the same parallel loops with less memory traffic and no less
+parallelism. The shared loops come first in every generic. Equal kernels are one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, tensor
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, OpResult
+
+from stepwell.lowering.outline_kernels.build import Kernel
+from stepwell.lowering.outline_kernels.grow import Cut
+from stepwell.lowering.outline_kernels.names import kernel_name
+from stepwell.lowering.outline_kernels.order import arrange
+from stepwell.lowering.outline_kernels.sharing import Shared
+from stepwell.transforms.passes import Pass
+
+
+@dataclass(frozen=True)
+class OutlineKernels(Pass):
+    """Put everything that computes on tensors into kernels."""
+
+    name = "outline-kernels"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Cut each function."""
+        shared = Shared()
+        for function in list(op.ops):
+            if isinstance(function, func.FuncOp):
+                for block in function.body.blocks:
+                    _outline(block, function, shared)
+
+
+def _outline(block: Block, function: func.FuncOp, shared: Shared) -> None:
+    """Outline the kernels of ``block`` and of the blocks of control flow inside it."""
+    module = function.parent
+    assert module is not None
+    sources: list[Operation] = []
+    for cluster in Cut(block).grow():
+        arrange(cluster)
+        name = kernel_name(function.sym_name.data, cluster.members)
+        sources += [
+            v.owner for op in cluster.members for v in op.operands if isinstance(v, OpResult)
+        ]
+        kernel, launch = Kernel(cluster, cluster.members[-1]).build()
+        kernel, new = shared.add(kernel, name)
+        if new:
+            module.insert_op_before(kernel, function)
+        launch.properties["callee"] = SymbolRefAttr(kernel.sym_name.data)
+    _erase_unused(sources)
+    _in_order(block)
+    for op in block.ops:
+        for region in op.regions:
+            for inner in region.blocks:
+                _outline(inner, function, shared)
+
+
+def _erase_unused(ops: list[Operation]) -> None:
+    """Erase destinations and constants that are made inside kernels now."""
+    while ops:
+        op = ops.pop()
+        known = isinstance(op, tensor.EmptyOp | linalg.FillOp | arith.ConstantOp)
+        if op.parent is None or not known or op.results[0].first_use is not None:
+            continue
+        ops.extend(v.owner for v in op.operands if isinstance(v, OpResult))
+        op.detach()
+        op.erase()
+
+
+def _in_order(block: Block) -> None:
+    """Put every op of ``block`` after what it uses, and otherwise where it stands."""
+    placed: dict[Operation, None] = {}
+    for root in block.ops:
+        waiting = [root]
+        while waiting:
+            op = waiting[-1]
+            if op in placed:
+                waiting.pop()
+                continue
+            missing = [
+                made_by
+                for each in op.walk()
+                for v in each.operands
+                if isinstance(v, OpResult)
+                and (made_by := v.op).parent is block
+                and made_by not in placed
+                and made_by is not op
+            ]
+            if missing:
+                waiting.extend(reversed(missing))
+            else:
+                placed[waiting.pop()] = None
+    if list(placed) != list(block.ops):
+        for op in placed:
+            op.detach()
+        block.add_ops(placed)

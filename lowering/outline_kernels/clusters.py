@@ -1,0 +1,198 @@
+"""Which structured ops share one kernel: clusters grown greedily, each op looked at once.
+
+A cluster's members run inside common loops: loop j of the cluster is loop ``loops[op][j]`` of each
+member, all parallel, and a value passed inside is read at the very indices it was written at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from stepwell.transforms.structured import (
+    Index,
+    cost,
+    extents,
+    indices,
+    is_contraction,
+    is_parallel,
+    plain,
+)
+
+GUESS = 1024
+"""How long a loop is thought to be where only the run knows."""
+SERIAL = 1 << 15
+"""So much work is not worth a second thread."""
+ENOUGH = 64
+"""So many parallel iterations keep every thread busy."""
+SMALL_ROW = 1024
+"""A contraction may run row by row where a row is no more work than this."""
+MEMBERS = 32
+"""A kernel of more ops than this gains nothing by another."""
+
+
+@dataclass(eq=False)
+class Cluster:
+    """Ops that may become one kernel, and where in the order of kernels it stands."""
+
+    members: list[Operation]
+    loops: dict[Operation, list[int]]
+    position: int
+    host: int = 0
+    """The last position that what the host makes for it depends on."""
+    needs: set[Cluster] = field(default_factory=set["Cluster"])
+    users: set[Cluster] = field(default_factory=set["Cluster"])
+    held: bool = False
+    """Whether the host uses a result: then it cannot run later than it does."""
+    into: Cluster | None = None
+
+    def find(self) -> Cluster:
+        """Return the cluster this one has become part of."""
+        at = self
+        while at.into is not None:
+            at = at.into
+        return at
+
+
+@dataclass
+class Read:
+    """One operand of a member: the value, and where it is read (None: anywhere)."""
+
+    value: SSAValue
+    index: Index | None
+
+
+def reads(op: Operation) -> list[Read]:
+    """Return every tensor a member reads, destinations included, each with where."""
+    found: list[Read] = []
+    if isinstance(op, linalg.GenericOp):
+        found = [Read(v, i) for v, i in zip(op.operands, indices(op), strict=True)]
+    else:
+        found = [Read(v, None) for v in op.operands]
+    inside = {id(each) for each in op.walk()}
+    for region in op.regions:
+        for each in region.walk():
+            for value in each.operands:
+                if isinstance(value, OpResult):
+                    outer = id(value.op) not in inside
+                else:
+                    parent = value.owner.parent_op()
+                    outer = parent is None or id(parent) not in inside
+                if outer:
+                    found.append(Read(value, None))
+    return found
+
+
+def merged_loops(a: Cluster, b: Cluster) -> list[tuple[int, int]]:
+    """Return the pairs of loops of two clusters that can be one, for all values passed."""
+    pairs: list[tuple[int, int]] | None = None
+    for writer, reader in ((a, b), (b, a)):
+        for op in reader.members:
+            for read in reads(op):
+                made_by = read.value.owner
+                if not isinstance(made_by, linalg.GenericOp) or made_by not in writer.loops:
+                    continue
+                found = _matching(writer, made_by, read, reader.loops[op])
+                if reader is a:
+                    found = [(j, i) for i, j in found]
+                pairs = found if pairs is None else [p for p in pairs if p in found]
+    return pairs or []
+
+
+def _matching(
+    writer: Cluster, made_by: linalg.GenericOp, read: Read, loops: Sequence[int]
+) -> list[tuple[int, int]]:
+    if read.index is None:
+        return []
+    assert isinstance(read.value, OpResult)
+    written = indices(made_by)[len(made_by.inputs) + read.value.index]
+    found: list[tuple[int, int]] = []
+    for j, loop in enumerate(writer.loops[made_by]):
+        axis = written.index(AffineDimExpr(loop)) if AffineDimExpr(loop) in written else None
+        where = plain(read.index[axis]) if axis is not None else None
+        if where is not None and where in loops:
+            found.append((j, list(loops).index(where)))
+    return found
+
+
+def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
+    """Return why one kernel would be worse than two, "" where it would not."""
+    if len(a.members) + len(b.members) > MEMBERS:
+        return "the kernel is long enough"
+    work = _work(a) + _work(b)
+    tiny = work <= SERIAL
+    if not pairs and not tiny:
+        return "they have no parallel loop in common"
+    if _contracts(b) and not tiny:
+        return "a contraction wants its registers for itself"
+    if (contraction := _contracts(a)) and not tiny:
+        kept = [i for i, _ in pairs]
+        if not _stays_tiled(contraction, b, kept) and not _small_rows(a, contraction, kept):
+            return "the contraction would lose its register tile"
+    before = min(_parallelism(a, range(len(_loops(a)))), _parallelism(b, range(len(_loops(b)))))
+    after = _parallelism(a, [i for i, _ in pairs])
+    if after < min(before, ENOUGH) and not tiny:
+        return f"only {after} iterations would be left to run in parallel"
+    return ""
+
+
+def _loops(cluster: Cluster) -> list[int]:
+    return cluster.loops[cluster.members[0]]
+
+
+def _sizes(op: Operation) -> list[int]:
+    if isinstance(op, linalg.GenericOp):
+        return [GUESS if n == DYNAMIC_INDEX else n for n in extents(op)]
+    return [
+        GUESS if n == DYNAMIC_INDEX else n
+        for result in op.results
+        if isinstance(result.type, TensorType)
+        for n in result.type.get_shape()
+    ]
+
+
+def _parallelism(cluster: Cluster, which: Sequence[int]) -> int:
+    op = cluster.members[0]
+    sizes = _sizes(op)
+    return prod(sizes[cluster.loops[op][j]] for j in which)
+
+
+def _work(cluster: Cluster) -> int:
+    total = 0
+    for op in cluster.members:
+        each = cost(op.body.block) if isinstance(op, linalg.GenericOp) else 1
+        total += prod(_sizes(op)) * max(each, 1)
+    return total
+
+
+def _contracts(cluster: Cluster) -> linalg.GenericOp | None:
+    for op in cluster.members:
+        if isinstance(op, linalg.GenericOp) and contracts(op):
+            return op
+    return None
+
+
+def contracts(op: linalg.GenericOp) -> bool:
+    """Whether ``op`` is a contraction."""
+    parallel = is_parallel(op)
+    return not all(parallel) and is_contraction(parallel, indices(op)[: len(op.inputs)])
+
+
+def _stays_tiled(contraction: linalg.GenericOp, b: Cluster, kept: list[int]) -> bool:
+    """Whether all loops of the contraction's result stay shared, and nothing else is looped."""
+    return len(kept) == sum(is_parallel(contraction)) and all(
+        isinstance(op, linalg.GenericOp) and len(op.iterator_types) == len(kept) for op in b.members
+    )
+
+
+def _small_rows(a: Cluster, contraction: linalg.GenericOp, kept: list[int]) -> bool:
+    sizes = _sizes(contraction)
+    loops = a.loops[contraction]
+    shared = {loops[i] for i in kept}
+    return bool(kept) and prod(n for d, n in enumerate(sizes) if d not in shared) <= SMALL_ROW

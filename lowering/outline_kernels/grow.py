@@ -1,0 +1,165 @@
+"""Cut the ops of one block into kernels and what the host does between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from xdsl.dialects import scf, tensor
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from stepwell.lowering.outline_kernels.clusters import Cluster, merged_loops, reads, refusal
+from stepwell.transforms.passes import remark
+from stepwell.transforms.structured import is_parallel, shape
+
+_SCALAR = ("arith", "math")
+
+
+@dataclass
+class Cut:
+    """The clusters of one block, grown op by op in program order."""
+
+    block: Block
+    of: dict[Operation, Cluster] = field(default_factory=dict[Operation, Cluster])
+    clusters: list[Cluster] = field(default_factory=list[Cluster])
+    order: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    reached: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    """For an op of the host: the last position it depends on."""
+
+    def grow(self) -> list[Cluster]:
+        """Visit every op of the block; return the clusters in the order in which they run."""
+        for number, op in enumerate(self.block.ops):
+            self.order[op] = number
+            if is_computing(op):
+                self._add(op)
+            elif not isinstance(op, linalg.FillOp | tensor.EmptyOp):
+                self._pass(op)
+            else:
+                self.reached[op] = self._latest(op)
+        live = [c for c in self.clusters if c.into is None]
+        return sorted(live, key=lambda c: c.position)
+
+    def _pass(self, op: Operation) -> None:
+        """Note what an op that stays on the host depends on, and hold it in its place."""
+        for value in _values_used(op):
+            if isinstance(value, OpResult) and value.op in self.of:
+                self.of[value.op].find().held = True
+        self.reached[op] = self._latest(op)
+
+    def _latest(self, op: Operation) -> int:
+        return max((self._position(v) for v in _values_used(op)), default=0)
+
+    def _position(self, value: SSAValue) -> int:
+        if not isinstance(value, OpResult):
+            return 0
+        if (cluster := self.of.get(value.op)) is not None:
+            return cluster.find().position
+        return self.reached.get(value.op, 0)
+
+    def _add(self, op: Operation) -> None:
+        """Start a cluster with ``op``, then let it join those that feed it."""
+        cluster = Cluster([op], {op: _parallel_loops(op)}, len(self.clusters) + 1)
+        self.clusters.append(cluster)
+        self.of[op] = cluster
+        producers: dict[Cluster, None] = {}
+        for read in reads(op):
+            for value in self._through_fill(read.value):
+                if isinstance(value, OpResult) and value.op in self.of:
+                    producers[self.of[value.op].find()] = None
+                else:
+                    cluster.host = max(cluster.host, self._position(value))
+        for producer in producers:
+            producer.users.add(cluster)
+            cluster.needs.add(producer)
+        if isinstance(op, linalg.GenericOp):
+            for producer in sorted(producers, key=lambda c: -c.position):
+                self._try(producer, cluster)
+
+    def _through_fill(self, value: SSAValue) -> Iterator[SSAValue]:
+        """Yield what a destination really depends on: a fill is repeated inside the kernel."""
+        fill = value.owner
+        if isinstance(fill, linalg.FillOp) and fill not in self.of:
+            for operand in fill.operands:
+                yield from self._through_fill(operand)
+        else:
+            yield value
+
+    def _try(self, producer: Cluster, consumer: Cluster) -> None:
+        first, last = producer.find(), consumer.find()
+        if first is last or not isinstance(first.members[0], linalg.GenericOp):
+            return
+        if first.position > last.position:
+            first, last = last, first
+        others = max((c.find().position for c in last.needs if c.find() is not first), default=0)
+        hoists = max(others, last.host) < first.position
+        sinks = not first.held and all(c.find() in (first, last) for c in first.users)
+        where = consumer.members[-1]
+        if not hoists and not sinks:
+            remark(where, "not in the kernel of what feeds it: other kernels run between them")
+            return
+        pairs = merged_loops(first, last)
+        if why := refusal(first, last, pairs):
+            remark(where, f"not in the kernel of what feeds it: {why}")
+            return
+        self._merge(first, last, pairs, first.position if hoists else last.position)
+
+    def _merge(
+        self, first: Cluster, last: Cluster, pairs: list[tuple[int, int]], position: int
+    ) -> None:
+        loops = {op: [own[i] for i, _ in pairs] for op, own in first.loops.items()}
+        loops |= {op: [own[j] for _, j in pairs] for op, own in last.loops.items()}
+        first.members = sorted((*first.members, *last.members), key=self.order.__getitem__)
+        first.loops = loops
+        first.position = position
+        first.host = max(first.host, last.host)
+        first.needs = {c.find() for c in first.needs | last.needs} - {first, last}
+        first.users = {c.find() for c in first.users | last.users} - {first, last}
+        first.held |= last.held
+        last.into = first
+
+
+def is_computing(op: Operation) -> bool:
+    """Whether ``op`` belongs into a kernel."""
+    if isinstance(op, linalg.GenericOp | tensor.InsertOp | tensor.SplatOp | tensor.FromElementsOp):
+        return True
+    if isinstance(op, linalg.FillOp):
+        return any(not _is_destination(use.operation, use.index) for use in op.results[0].uses)
+    return isinstance(op, scf.ForOp) and is_scalar_nest(op)
+
+
+def is_scalar_nest(op: scf.ForOp) -> bool:
+    """Whether ``op`` writes single elements of tensors: a scatter, not the host's control flow."""
+    inserts = False
+    for inner in op.walk():
+        inserts |= isinstance(inner, tensor.InsertOp)
+        known = isinstance(
+            inner,
+            scf.ForOp | scf.IfOp | scf.YieldOp | tensor.InsertOp | tensor.ExtractOp | tensor.DimOp,
+        )
+        if not known and inner.name.split(".")[0] not in _SCALAR:
+            return False
+    return inserts
+
+
+def _parallel_loops(op: Operation) -> list[int]:
+    match op:
+        case linalg.GenericOp():
+            return [d for d, parallel in enumerate(is_parallel(op)) if parallel]
+        case linalg.FillOp() | tensor.SplatOp():
+            return list(range(len(shape(op.results[0]))))
+        case _:
+            return []
+
+
+def _is_destination(user: Operation, operand: int) -> bool:
+    if isinstance(user, linalg.GenericOp):
+        return operand >= len(user.inputs)
+    return isinstance(user, scf.ForOp) and operand >= 3 and is_scalar_nest(user)
+
+
+def _values_used(op: Operation) -> Iterator[SSAValue]:
+    yield from op.operands
+    for region in op.regions:
+        for inner in region.walk():
+            yield from inner.operands

@@ -1,0 +1,131 @@
+"""What a kernel is called: its function, then what it does, as people would say it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, math, tensor
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation
+
+from stepwell.lowering.outline_kernels.clusters import contracts
+from stepwell.transforms.structured import CASTS, combiner, indices, is_parallel, plain
+
+LONGEST = 4
+"""A name tells at most so many things."""
+
+_REDUCTIONS: dict[type[Operation], str] = {
+    arith.AddfOp: "sum",
+    arith.AddiOp: "sum",
+    arith.MulfOp: "prod",
+    arith.MuliOp: "prod",
+    arith.MaximumfOp: "max",
+    arith.MaxnumfOp: "max",
+    arith.MaxSIOp: "max",
+    arith.MaxUIOp: "max",
+    arith.MinimumfOp: "min",
+    arith.MinnumfOp: "min",
+    arith.MinSIOp: "min",
+    arith.MinUIOp: "min",
+    arith.AndIOp: "all",
+    arith.OrIOp: "any",
+    arith.XOrIOp: "xor",
+}
+_WORDS: dict[type[Operation], str] = {
+    arith.SelectOp: "select",
+    arith.NegfOp: "neg",
+    arith.ShLIOp: "shift",
+    arith.ShRSIOp: "shift",
+    arith.ShRUIOp: "shift",
+    arith.IndexCastOp: "iota",
+    math.PowFOp: "pow",
+    math.FPowIOp: "pow",
+    tensor.ExtractOp: "gather",
+}
+_SILENT: tuple[type[Operation], ...] = (
+    *CASTS,
+    arith.TruncIOp,
+    arith.ConstantOp,
+    arith.BitcastOp,
+    linalg.IndexOp,
+    linalg.YieldOp,
+)
+
+
+def kernel_name(function: str, ops: Sequence[Operation]) -> str:
+    """Return a name for the kernel of ``ops``, cut from ``function``; not yet unique."""
+    words = [word for op in ops for word in _words(op)]
+    said = _known(words) or _without_repeats(words)
+    return "_".join((function.replace(".", "_"), *said[:LONGEST]))
+
+
+def _known(words: list[str]) -> list[str]:
+    """Return the name of what these words together are, where they are something known."""
+    if "sqrt" in words or "rsqrt" in words:
+        if words.count("sum") == 2 and "matmul" not in words:
+            return ["layer_norm"]
+    elif {"max", "exp", "sum"} <= set(words):
+        before = words[: words.index("max")]
+        rest = ["log_softmax"] if "log" in words else ["softmax"]
+        return [*_without_repeats(before), *rest]
+    return []
+
+
+def _without_repeats(words: list[str]) -> list[str]:
+    return list(dict.fromkeys(words))
+
+
+def _words(op: Operation) -> list[str]:
+    if not isinstance(op, linalg.GenericOp):
+        return ["fill"] if isinstance(op, linalg.FillOp | tensor.SplatOp) else ["scatter"]
+    if all(is_parallel(op)):
+        return _elementwise(op) or ["copy"]
+    before = _elementwise(op)
+    if contracts(op):
+        simple = all(
+            plain(expr) is not None for index in indices(op)[: len(op.inputs)] for expr in index
+        )
+        return ["matmul" if simple else "conv"]
+    found = [combiner(op, k) for k in range(len(op.outputs))]
+    if None not in found:
+        words = [_REDUCTIONS[each] for each in found if each is not None]
+        return [*(w for w in before[:-1] if w not in words), *words]
+    return ["cumulative" if _is_cumulative(op) else "arg"]
+
+
+def _is_cumulative(op: linalg.GenericOp) -> bool:
+    parallel = is_parallel(op)
+    return any(
+        not parallel[d]
+        for index in indices(op)[len(op.inputs) :]
+        for expr in index
+        for d in expr.used_dims()
+    )
+
+
+def _elementwise(op: linalg.GenericOp) -> list[str]:
+    words: list[str] = []
+    for inner in op.body.block.ops:
+        if type(inner) in _SILENT:
+            continue
+        word = _WORDS.get(type(inner)) or _spelled(inner)
+        if word not in words:
+            words.append(word)
+    return words
+
+
+def _spelled(op: Operation) -> str:
+    if isinstance(op, arith.MaximumfOp | arith.MaxSIOp) and any(
+        isinstance(v.owner, arith.ConstantOp) and _is_zero(v.owner) for v in op.operands
+    ):
+        return "relu"
+    word = op.name.split(".")[1]
+    for ending in ("imumf", "numf"):
+        word = word.removesuffix(ending)
+    return word[:-1] if len(word) > 3 and word[-1] in "fi" and op.name.startswith("arith") else word
+
+
+def _is_zero(op: arith.ConstantOp) -> bool:
+    value = op.value
+    return isinstance(value, IntegerAttr | FloatAttr) and value.value.data == 0

@@ -1,0 +1,68 @@
+"""In which order the loops of a kernel run."""
+
+from __future__ import annotations
+
+from xdsl.dialects.linalg import ops as linalg
+
+from stepwell.lowering.outline_kernels.clusters import Cluster, contracts
+from stepwell.transforms.structured import Index, indices, linear, plain
+
+
+def arrange(cluster: Cluster) -> None:
+    """Order the shared loops of ``cluster``: as the memory it writes, a tile's two loops last."""
+    last = cluster.members[-1]
+    if not isinstance(last, linalg.GenericOp):
+        return
+    out = indices(last)[len(last.inputs)]
+    rank = {loop: axis for axis, expr in enumerate(out) if (loop := plain(expr)) is not None}
+    own = cluster.loops[last]
+    order = sorted(range(len(own)), key=lambda j: rank.get(own[j], len(rank)))
+    for op in cluster.members:
+        if isinstance(op, linalg.GenericOp) and contracts(op):
+            order = _tiled(op, cluster.loops[op], order)
+            break
+    cluster.loops = {op: [loops[j] for j in order] for op, loops in cluster.loops.items()}
+
+
+def loop_order(op: linalg.GenericOp, shared: list[int]) -> list[int]:
+    """Return the loops of ``op`` with the shared ones first."""
+    return [*shared, *(d for d in range(len(op.iterator_types)) if d not in shared)]
+
+
+def _tiled(op: linalg.GenericOp, loops: list[int], order: list[int]) -> list[int]:
+    """Return ``order`` with a row loop before the last, vector, loop.
+
+    What varies along the vector loop should be the same for all rows, so that a register tile
+    loads it once; of such loops the innermost is taken.
+    """
+    if len(order) < 2:
+        return order
+    vector = max(order, key=lambda j: (unit_strides(op, loops[j]), order.index(j)))
+    others = [j for j in order if j != vector]
+    inputs = [
+        {d for expr in index for d in expr.used_dims()} for index in indices(op)[: len(op.inputs)]
+    ]
+    along = [used for used in inputs if loops[vector] in used]
+    rows = [j for j in others if all(loops[j] not in used for used in along)]
+    if rows:
+        others = [*(j for j in others if j != rows[-1]), rows[-1]]
+    return [*others, vector]
+
+
+def unit_strides(op: linalg.GenericOp, loop: int) -> int:
+    """Return how many operands ``op`` walks element by element along ``loop``, or not at all."""
+    return sum(stride(index, loop) in (0, 1) for index in indices(op))
+
+
+def stride(index: Index, loop: int) -> int | None:
+    """Return by how many elements a step of ``loop`` moves in the last axis; None if elsewhere."""
+    found = 0
+    for axis, expr in enumerate(index):
+        form = linear(expr)
+        if form is None:
+            return None
+        if factor := form[0].get(loop, 0):
+            if axis != len(index) - 1:
+                return None
+            found = factor
+    return found
