@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     Float32Type,
     Float64Type,
     FusedLoc,
+    IndexType,
     IntegerType,
     LocationAttr,
     NoneAttr,
@@ -83,6 +84,8 @@ def dense(array: NDArray[Any], element: Attribute | None = None) -> DenseIntOrFP
 
 def array(attribute: DenseIntOrFPElementsAttr) -> NDArray[Any]:
     """Return a dense attribute as a read-only array without copying (bf16 as float32)."""
+    if isinstance(attribute.get_element_type(), IndexType):
+        return np.frombuffer(attribute.data.data, np.int64).reshape(attribute.get_shape())
     kind = dtype(attribute.get_element_type())
     data = attribute.data.data
     if kind.name == "bf16":

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import arith, linalg, memref
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, LocationAttr, VectorType
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from stepwell.dialects.types import fuse_locations

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects import arith, linalg, math, memref
+from xdsl.dialects import arith, math, memref
 from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     IntegerType,
     MemRefType,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import (
