@@ -8,6 +8,8 @@ temporary folder of this process, with one warning.
 
 from __future__ import annotations
 
+import atexit
+import errno
 import hashlib
 import logging
 import os
@@ -42,7 +44,7 @@ class Cache:
 
     root: Path
     limit: int = LIMIT
-    _private: tempfile.TemporaryDirectory[str] | None = field(default=None, init=False)
+    _private: Path | None = field(default=None, init=False)
 
     def find(self, kind: str, key: str) -> Path | None:
         """Return the folder of an entry that is there and whole."""
@@ -67,13 +69,12 @@ class Cache:
                     self.root,
                     error.strerror or error,
                 )
-                self._private = tempfile.TemporaryDirectory(
-                    prefix="stepwell-", ignore_cleanup_errors=True
-                )
-        return self._publish(Path(self._private.name), kind, key, build)
+                self._private = Path(tempfile.mkdtemp(prefix="stepwell-"))
+                atexit.register(rmtree, self._private, ignore_errors=True)
+        return self._publish(self._private, kind, key, build)
 
     def _roots(self) -> list[Path]:
-        return [self.root] + ([Path(self._private.name)] if self._private else [])
+        return [self.root] + ([self._private] if self._private else [])
 
     def _publish(self, root: Path, kind: str, key: str, build: Callable[[Path], None]) -> Path:
         place = root / kind / key
@@ -101,7 +102,7 @@ class Cache:
 
     def sweep(self) -> None:
         """Remove the entries not used for longest until the rest fits, and abandoned builds."""
-        entries = [(_size(p), p.stat().st_mtime, p) for p in self.root.glob("*/*") if p.is_dir()]
+        entries = [(_size(p), _used(p), p) for p in self.root.glob("*/*") if p.is_dir()]
         now = time.time()
         total = sum(size for size, _, _ in entries)
         for size, used, place in sorted(entries, key=lambda e: e[1]):
@@ -145,17 +146,19 @@ def _whole(place: Path) -> bool:
 
 def _move(work: Path, place: Path) -> None:
     """Put a finished entry where it belongs; one that is there already is as good."""
-    for _ in range(3):
+    for _ in range(5):
         try:
             work.rename(place)
             return
-        except OSError:
-            if not place.exists():
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
         if _whole(place):
             return
-        rmtree(place, ignore_errors=True)
-    raise OSError(f"cannot replace the damaged cache entry {place}")
+        with suppress(OSError):  # another process may have put the damaged entry away by now
+            place.rename(work.with_suffix(".damaged"))
+        rmtree(work.with_suffix(".damaged"), ignore_errors=True)
+    raise OSError(errno.EEXIST, f"cannot replace the damaged cache entry {place}")
 
 
 def _touch(place: Path) -> None:
@@ -169,3 +172,11 @@ def _size(place: Path) -> int:
         return sum(f.stat().st_size for f in place.iterdir())
     except OSError:
         return 0
+
+
+def _used(place: Path) -> float:
+    """Return when an entry was last used; now where another process has removed it."""
+    try:
+        return place.stat().st_mtime
+    except OSError:
+        return time.time()
