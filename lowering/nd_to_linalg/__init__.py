@@ -18,6 +18,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
 
 from stepwell.lowering.nd_to_linalg import (
+    contraction,
+    control,
     convert,
     creation,
     elementwise,
@@ -31,7 +33,18 @@ from stepwell.lowering.nd_to_linalg.signature import finish, pass_resources
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower_block, signless
 from stepwell.transforms.passes import Pass, fail
 
-FAMILIES = (creation, elementwise, convert, sizes, shape, reshape, indexing, reduction)
+FAMILIES = (
+    creation,
+    elementwise,
+    convert,
+    sizes,
+    shape,
+    reshape,
+    indexing,
+    reduction,
+    contraction,
+    control,
+)
 """The twins of the families of `nd`; importing them fills the table."""
 
 
@@ -64,11 +77,7 @@ def _lower_function(function: func.FuncOp) -> Lowering:
     for was, now in zip(old.args, block.args, strict=True):
         now.name_hint, now.location = was.name_hint, was.location
         lowering.values[was] = now
-    lower_block(lowering, old)
-    last = old.last_op
-    assert last is not None
-    lowering.source = last
-    lowering.insert(func.ReturnOp(*(lowering.values[v] for v in last.operands)))
+    lowering.insert(func.ReturnOp(*lower_block(lowering, old)))
     function.detach_region(function.body)
     function.add_region(Region(block))
     return lowering

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -75,19 +76,25 @@ class Lowering:
         self.resources[name] = Resource(name, sha256, element, value)
         return self.resources[name]
 
-    def region(self, old: Region, extra: Sequence[Attribute] = ()) -> Region:
-        """Return the lowered copy of a region of one block; ``extra`` leading argument types.
-
-        The old terminator is not copied; its lowered operands are in ``self.values``.
-        """
-        types = [*extra, *(signless(t) for t in old.block.arg_types)]
-        block = Block(arg_types=types)
-        outer, self.block, source = self.block, block, self.source
-        for was, now in zip(old.block.args, block.args[len(extra) :], strict=True):
-            self.values[was] = now
-            now.name_hint = was.name_hint
-        lower_block(self, old.block)
+    @contextmanager
+    def inside(self, block: Block) -> Generator[None]:
+        """Write into ``block`` instead, for the op being lowered."""
+        outer, source = self.block, self.source
+        self.block = block
+        yield
         self.block, self.source = outer, source
+
+    def region(self, old: Region, end: Callable[[Sequence[SSAValue]], None]) -> Region:
+        """Return the lowered copy of a region of one block.
+
+        ``end`` gets the lowered operands of its terminator and inserts the new one.
+        """
+        block = Block(arg_types=[signless(t) for t in old.block.arg_types])
+        with self.inside(block):
+            for was, now in zip(old.block.args, block.args, strict=True):
+                self.values[was] = now
+                now.name_hint, now.location = was.name_hint, was.location
+            end(lower_block(self, old.block))
         return Region(block)
 
 
@@ -97,13 +104,16 @@ lower: RuleTable[Callable[[Lowering, Any, Sequence[SSAValue]], Sequence[SSAValue
 """``(lowering, op, lowered operands) -> the values that stand for its results``."""
 
 
-def lower_block(lowering: Lowering, block: Block) -> None:
-    """Lower every op of ``block`` in order; ops of other dialects are copied, terminators left."""
+def lower_block(lowering: Lowering, block: Block) -> Sequence[SSAValue]:
+    """Lower every op of ``block`` in order; return the lowered operands of its terminator.
+
+    Ops of other dialects are copied; the terminator is left to the caller.
+    """
     for op in block.ops:
-        if op is block.last_op and op.name in ("func.return", "nd.yield"):
-            return
         lowering.source = op
         operands = [lowering.values[v] for v in op.operands]
+        if op.name in _TERMINATORS:
+            return operands
         if (rule := lower.get(type(op))) is not None:
             results = rule(lowering, op, operands)
         else:
@@ -112,6 +122,10 @@ def lower_block(lowering: Lowering, block: Block) -> None:
             if new.name_hint is None:
                 new.name_hint = old.name_hint
             lowering.values[old] = new
+    return []
+
+
+_TERMINATORS = frozenset({"func.return", "nd.yield", "nd.condition"})
 
 
 def signless(type: Attribute) -> Attribute:

@@ -10,8 +10,13 @@ from xdsl.dialects.builtin import ModuleOp
 
 from stepwell.dialects import nd, readings
 from stepwell.lowering.nd_to_linalg import NdToLinalg
+from stepwell.transforms.decompose import Decompose
 
 ROWS_OF_OPS = {row.op for row in ROWS}
+
+
+def _decompose(module: ModuleOp) -> None:
+    Decompose().apply(Context(), module)
 
 
 def _lower(module: ModuleOp) -> None:
@@ -35,4 +40,4 @@ def test_rows_name_ops() -> None:
 def test_lowering(row: Row) -> None:
     """The row means on the structured floor what it means on the graph floor."""
     for case in row.cases():
-        case.check(after(case, _lower), reference(case))
+        case.check(after(case, _decompose, _lower), reference(case))

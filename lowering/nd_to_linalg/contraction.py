@@ -1,0 +1,259 @@
+"""Sums of products as one generic each: parallel loops over the result, then the summed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, IntegerType, TensorType, i64
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from stepwell.core.dtypes import DType
+from stepwell.core.shapes import DYNAMIC
+from stepwell.core.shapes import contraction as shapes
+from stepwell.dialects.nd.contraction import ContractionOp, ConvolutionOp, DotGeneralOp
+from stepwell.dialects.nd.syntax import shape_of
+from stepwell.dialects.types import dtype, tensor_type
+from stepwell.lowering.nd_to_linalg.body import Body, computed_in, signless_element
+from stepwell.lowering.nd_to_linalg.generic import (
+    constant,
+    filled,
+    generic,
+    mapped,
+    parallel,
+)
+from stepwell.lowering.nd_to_linalg.shape import inserted
+from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
+from stepwell.lowering.nd_to_linalg.table import Lowering, lower
+from stepwell.transforms.passes import fail
+
+Operands = Sequence[SSAValue]
+
+
+@lower(DotGeneralOp)
+def _dot_general(lowering: Lowering, op: DotGeneralOp, operands: Operands) -> Operands:
+    x, w = operands
+    (bx, bw), (cx, cw) = op.batch, op.contract
+    ranks = len(shape_of(x)), len(shape_of(w))
+    fx, fw = shapes.free_axes(ranks[0], bx, cx), shapes.free_axes(ranks[1], bw, cw)
+    loops = [AffineExpr.dimension(i) for i in range(len(bx) + len(fx) + len(fw) + len(cx))]
+    first, second, third = len(bx), len(bx) + len(fx), len(bx) + len(fx) + len(fw)
+    of_x = dict(zip((*bx, *fx, *cx), [*loops[:second], *loops[third:]], strict=True))
+    of_w = dict(
+        zip((*bw, *fw, *cw), [*loops[:first], *loops[second:third], *loops[third:]], strict=True)
+    )
+    sizes = Sizes(lowering)
+    shape = [sizes.of(x, a) for a in (*bx, *fx)] + [sizes.of(w, a) for a in fw]
+    shape[:first] = [_known(a, sizes.of(w, b)) for a, b in zip(shape, bw, strict=False)]
+    maps = [
+        AffineMap(len(loops), 0, tuple(of_x[a] for a in range(ranks[0]))),
+        AffineMap(len(loops), 0, tuple(of_w[a] for a in range(ranks[1]))),
+        AffineMap(len(loops), 0, tuple(loops[:third])),
+    ]
+    return (_sum_of_products(lowering, op, [x, w], shape, maps),)
+
+
+def _known(a: Size, b: Size) -> Size:
+    return a if isinstance(a, int) else b
+
+
+def _sum_of_products(
+    lowering: Lowering,
+    op: ContractionOp,
+    operands: Operands,
+    shape: Sequence[Size],
+    maps: Sequence[AffineMap],
+) -> SSAValue:
+    """Sum in the accumulator's type from 0, then round to the result's.
+
+    The result is indexed by the first loops, as many as it has axes; the others are summed over.
+    """
+    kind = computed_in(dtype(op.element))
+    result = signless_element(dtype(op.element))
+    if 0 in shape:
+        return Sizes(lowering).empty(shape, result)
+    into = Sizes(lowering).empty(shape, signless_element(kind))
+    zero = filled(lowering, constant(lowering, 0, kind), into)
+    loops = maps[0].num_dims
+    iterators = parallel(len(shape))
+    iterators.extend("reduction" for _ in range(loops - len(shape)))
+
+    def body(b: Body, x: SSAValue, w: SSAValue, total: SSAValue) -> SSAValue:
+        return b.add(total, b.mul(_extended(b, x, kind), _extended(b, w, kind)))
+
+    (y,) = generic(lowering, operands, [zero], maps, iterators, body, kind)
+    if result == signless_element(kind):
+        return y
+    return mapped(lowering, [y], result, lambda b, total, _: b.narrow(total, result), kind)[0]
+
+
+def _extended(b: Body, x: SSAValue, kind: DType) -> SSAValue:
+    """Return an element as one of the accumulator's type."""
+    if x.type == b.type:
+        return x
+    if kind.kind == "float":
+        return b.emit(arith.ExtFOp(x, b.type))
+    extend = arith.ExtUIOp if kind.kind == "unsigned" else arith.ExtSIOp
+    return b.emit(extend(x, IntegerType(8 * kind.bytes)))
+
+
+@lower(ConvolutionOp)
+def _convolution(lowering: Lowering, op: ConvolutionOp, operands: Operands) -> Operands:
+    x, w = operands
+    window, groups, layout = op.how
+    plan = _plan(op, groups)
+    x = _spread(lowering, x, window, layout)
+    axes = len(window.size)
+    loops = [AffineExpr.dimension(i) for i in range(plan.parallel + axes + 1 + axes)]
+    n, places = loops[0], loops[plan.parallel : plan.parallel + axes]
+    c, kernel = loops[plan.parallel + axes], loops[plan.parallel + axes + 1 :]
+    spots = [
+        p * stride + k * apart if (stride, apart) != (1, 1) else p + k
+        for p, k, stride, apart in zip(
+            places, kernel, window.strides, window.rhs_dilation, strict=True
+        )
+    ]
+    in_feature = plan.group(loops) * plan.inputs + c if groups > 1 else c
+    rank = len(loops)
+    maps = [
+        _laid_out(rank, layout.x, [n, in_feature, *spots]),
+        _laid_out(rank, layout.w, [plan.output(loops), c, *kernel]),
+    ]
+    sizes = Sizes(lowering)
+    found = {
+        layout.y[0]: [(n, sizes.of(x, layout.x[0]))],
+        layout.y[1]: plan.features(loops, sizes.of(w, layout.w[0])),
+        **{layout.y[2 + i]: [(p, _count(sizes, x, w, op, i))] for i, p in enumerate(places)},
+    }
+    order = [each for axis in sorted(found) for each in found[axis]]
+    return (_in_result_order(lowering, op, [x, w], maps, order, rank),)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The loops over features: groups and outputs of one group, or one of them alone."""
+
+    groups: int
+    inputs: int
+    """Input features of a group."""
+    outputs: int
+    """Output features of a group."""
+
+    @property
+    def parallel(self) -> int:
+        """How many loops come before the spatial ones: batch, then those over features."""
+        return 3 if self.groups > 1 and self.outputs != 1 else 2
+
+    def group(self, loops: Sequence[AffineExpr]) -> AffineExpr:
+        """Return the number of the group."""
+        return loops[1]
+
+    def output(self, loops: Sequence[AffineExpr]) -> AffineExpr:
+        """Return the number of the output feature."""
+        if self.parallel == 2:
+            return loops[1]
+        return loops[1] * self.outputs + loops[2]
+
+    def features(self, loops: Sequence[AffineExpr], size: Size) -> list[tuple[AffineExpr, Size]]:
+        """Return the loops over output features and their extents."""
+        if self.parallel == 2:
+            return [(loops[1], size)]
+        return [(loops[1], self.groups), (loops[2], self.outputs)]
+
+
+def _plan(op: ConvolutionOp, groups: int) -> _Plan:
+    w = shape_of(op.w)
+    layout = op.how[2]
+    outputs, inputs = w[layout.w[0]], w[layout.w[1]]
+    if groups > 1 and DYNAMIC in (outputs, inputs):
+        fail(
+            op,
+            "the features of a grouped convolution must be known when compiling",
+            help="write their numbers in the type of the second operand",
+        )
+    return _Plan(groups, inputs, outputs // groups if outputs != DYNAMIC else DYNAMIC)
+
+
+def _laid_out(loops: int, layout: Sequence[int], reads: Sequence[AffineExpr]) -> AffineMap:
+    """Return the map of a tensor whose axes ``layout`` are read at ``reads``."""
+    at = dict(zip(layout, reads, strict=True))
+    return AffineMap(loops, 0, tuple(at[a] for a in range(len(layout))))
+
+
+def _count(sizes: Sizes, x: SSAValue, w: SSAValue, op: ConvolutionOp, axis: int) -> Size:
+    """Return how many places the window takes along a spatial axis of what was padded."""
+    window, _, layout = op.how
+    extent, kernel = sizes.of(x, layout.x[2 + axis]), sizes.of(w, layout.w[2 + axis])
+    stride, apart = window.strides[axis], window.rhs_dilation[axis]
+    reach = sizes.add(sizes.mul(sizes.sub(kernel, 1), apart), 1)
+    room = sizes.add(sizes.sub(extent, reach), stride)
+    return sizes.div(sizes.max(room, 0), stride)
+
+
+def _spread(
+    lowering: Lowering, x: SSAValue, window: shapes.Window, layout: shapes.Layout
+) -> SSAValue:
+    """Return ``x`` dilated and with zeros around, ``x`` itself where nothing is to be done."""
+    if not any((*window.low, *window.high)) and set(window.lhs_dilation) <= {1}:
+        return x
+    sizes = Sizes(lowering)
+    wide = sizes.all_of(x)
+    offsets, strides = [0] * len(wide), [1] * len(wide)
+    for axis, low, high, apart in zip(
+        layout.x[2:], window.low, window.high, window.lhs_dilation, strict=True
+    ):
+        extent = wide[axis]
+        if apart > 1:
+            extent = sizes.add(sizes.mul(sizes.sub(extent, 1), apart), 1)
+            extent = sizes.max(extent, 0)
+        wide[axis] = sizes.add(extent, low + high)
+        offsets[axis], strides[axis] = low, apart
+    element = tensor_type(x).element_type
+    zero = constant(lowering, 0, dtype(element))
+    into = filled(lowering, zero, sizes.empty(wide, element))
+    return inserted(lowering, x, into, offsets, strides)
+
+
+def _in_result_order(
+    lowering: Lowering,
+    op: ConvolutionOp,
+    operands: Operands,
+    maps: Sequence[AffineMap],
+    order: Sequence[tuple[AffineExpr, Size]],
+    loops: int,
+) -> SSAValue:
+    """Number the parallel loops as the result's axes lie, sum, and join the axes of features."""
+    count = len(order)
+    old = [AffineExpr.dimension(i) for i in range(loops)]
+    new = list(old)
+    for place, (loop, _) in enumerate(order):
+        new[old.index(loop)] = AffineExpr.dimension(place)
+    renamed = [
+        AffineMap(loops, 0, tuple(e.replace_dims_and_symbols(new, []) for e in m.results))
+        for m in maps
+    ]
+    identity = AffineMap(loops, 0, tuple(old[:count]))
+    sizes = [size for _, size in order]
+    y = _sum_of_products(lowering, op, operands, sizes, [*renamed, identity])
+    rank = len(shape_of(op.y))
+    if count == rank:
+        return y
+    at = op.how[2].y[1]
+    joined = [
+        *([a] for a in range(at)),
+        [at, at + 1],
+        *([a + 1] for a in range(at + 1, rank)),
+    ]
+    groups = ArrayAttr(ArrayAttr(IntegerAttr(a, i64) for a in each) for each in joined)
+    type = tensor_type(y)
+    shape = type.get_shape()
+    together = [*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]]
+    return lowering.insert(
+        tensor.CollapseShapeOp.build(
+            operands=[y],
+            properties={"reassociation": groups},
+            result_types=[TensorType(type.element_type, together)],
+        )
+    ).result
