@@ -15,6 +15,7 @@ from stepwell.dialects.nd import (
     normalization,
     pooling,
     reduction,
+    rewrites,
     shape,
     sizes,
     transcendental,
@@ -38,5 +39,8 @@ OPS: tuple[type[Operation], ...] = (
     *pooling.OPS,
 )
 ATTRIBUTES: tuple[type[Attribute], ...] = (*creation.ATTRIBUTES,)
+
+PATTERNS = rewrites.MODULES
+"""Importing these has given the ops their canonicalization patterns."""
 
 ND = Dialect("nd", list(OPS), list(ATTRIBUTES))

@@ -90,10 +90,10 @@ def _slice(lowering: Lowering, op: SliceOp, operands: Operands) -> Operands:
     """Read through a map, unless a range only leaves off the end or begins at a computed place."""
     (x,) = operands
     type = result_type(op)
-    if 0 in type.get_shape():
-        return (Sizes(lowering).empty_as(Sizes(lowering).all_of(x), type),)
     places = [_range(lowering, x, axis, *r) for axis, r in enumerate(op.ranges)]
     begins, counts, strides = ([p[k] for p in places] for k in range(3))
+    if 0 in type.get_shape():
+        return (Sizes(lowering).empty_as(counts, type),)
     whole = [_is_whole(n, *r) for n, r in zip(shape_of(op.x), op.ranges, strict=True)]
     readable = all(
         whole[axis] or (isinstance(begin, int) and (begin, stride) != (0, 1))

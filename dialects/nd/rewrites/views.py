@@ -1,0 +1,167 @@
+"""Reshapes, transposes and broadcasts that cancel, merge or do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+
+from stepwell.core.shapes import DYNAMIC, Shape
+from stepwell.core.shapes.shape import broadcast_unknown, reshape_unknown
+from stepwell.dialects.nd.rewrites.canonical import canonicalizes
+from stepwell.dialects.nd.shape import BroadcastOp, ReshapeOp, TransposeOp
+from stepwell.dialects.nd.sizes import DimOp
+from stepwell.dialects.nd.syntax import axes, shape_of
+
+
+@canonicalizes(ReshapeOp)
+class IdentityReshape(RewritePattern):
+    """reshape(x)  ->  x, where it has the same shape."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
+        """Match equal types whose unknown sizes are surely the same."""
+        if op.x.type != op.y.type:
+            return
+        unknown = reshape_unknown(shape_of(op.x), shape_of(op.y))
+        if all(_is_dim(n, op.x, a) for a, n in zip(unknown, op.sizes, strict=True)):
+            rewriter.replace(op, [], [op.x])
+
+
+def _is_dim(size: SSAValue, x: SSAValue, axis: int) -> bool:
+    owner = size.owner
+    return isinstance(owner, DimOp) and owner.x is x and owner.axis.value.data == axis
+
+
+@canonicalizes(ReshapeOp)
+class ReshapeOfReshape(RewritePattern):
+    """reshape(reshape(x))  ->  reshape(x)."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
+        """Match the outer reshape; the unknown sizes of its result must be told still."""
+        inner = op.x.owner
+        if not isinstance(inner, ReshapeOp):
+            return
+        result = shape_of(op.y)
+        unknown = len(reshape_unknown(shape_of(inner.x), result))
+        for sizes in ([], list(op.sizes), list(inner.sizes)):
+            if len(sizes) == unknown:
+                rewriter.replace(op, ReshapeOp(inner.x, result, sizes))
+                return
+
+
+@canonicalizes(TransposeOp)
+class IdentityTranspose(RewritePattern):
+    """transpose(x, [0, 1, ...])  ->  x."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
+        """Match a permutation that moves nothing."""
+        permutation = axes(op.permutation)
+        if list(permutation) == list(range(len(permutation))):
+            rewriter.replace(op, [], [op.x])
+
+
+@canonicalizes(TransposeOp)
+class TransposeOfTranspose(RewritePattern):
+    """transpose(transpose(x, p), q)  ->  transpose(x, [p[k] for k in q])."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
+        """Match the outer transpose."""
+        inner = op.x.owner
+        if isinstance(inner, TransposeOp):
+            first, second = axes(inner.permutation), axes(op.permutation)
+            rewriter.replace(op, TransposeOp(inner.x, [first[k] for k in second]))
+
+
+@canonicalizes(TransposeOp)
+class TransposeOfBroadcast(RewritePattern):
+    """transpose(broadcast(x, d), p)  ->  broadcast(transpose(x), d').
+
+    Before the broadcast there is less to move: nothing, if d' rises without transpose.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
+        """Match the transpose."""
+        inner = op.x.owner
+        if not isinstance(inner, BroadcastOp):
+            return
+        x, permutation = inner.x, axes(op.permutation)
+        moved = [permutation.index(axis) for axis in axes(inner.dims)]
+        order = sorted(range(len(moved)), key=moved.__getitem__)
+        told = dict(zip(_unknown(inner), inner.sizes, strict=True))
+        if order != list(range(len(order))):
+            x = rewriter.insert(TransposeOp(x, order)).y
+        result, dims = shape_of(op.y), sorted(moved)
+        unknown = broadcast_unknown(shape_of(x), dims, result)
+        sizes = [told[permutation[axis]] for axis in unknown]
+        rewriter.replace(op, BroadcastOp(x, dims, result, sizes))
+
+
+def _unknown(op: BroadcastOp) -> Shape:
+    return broadcast_unknown(shape_of(op.x), axes(op.dims), shape_of(op.y))
+
+
+@canonicalizes(BroadcastOp)
+class IdentityBroadcast(RewritePattern):
+    """broadcast(x)  ->  x, where it has the same shape."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: BroadcastOp, rewriter: PatternRewriter) -> None:
+        """Match equal types; an unknown size can only be that of x."""
+        if op.x.type == op.y.type:
+            rewriter.replace(op, [], [op.x])
+
+
+@canonicalizes(BroadcastOp)
+class BroadcastOfBroadcast(RewritePattern):
+    """broadcast(broadcast(x, d), e)  ->  broadcast(x, [e[k] for k in d])."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: BroadcastOp, rewriter: PatternRewriter) -> None:
+        """Match the outer broadcast; a size that came through the inner one is asked of that."""
+        inner = op.x.owner
+        if not isinstance(inner, BroadcastOp):
+            return
+        outer = axes(op.dims)
+        told = {outer[a]: n for a, n in zip(_unknown(inner), inner.sizes, strict=True)}
+        told.update(zip(_unknown(op), op.sizes, strict=True))
+        dims, result = [outer[axis] for axis in axes(inner.dims)], shape_of(op.y)
+        unknown = broadcast_unknown(shape_of(inner.x), dims, result)
+        rewriter.replace(op, BroadcastOp(inner.x, dims, result, [told[axis] for axis in unknown]))
+
+
+@canonicalizes(BroadcastOp)
+class BroadcastOfUnitAxes(RewritePattern):
+    """broadcast(reshape(x), d)  ->  broadcast(x, d'), if the reshape only adds unit axes."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: BroadcastOp, rewriter: PatternRewriter) -> None:
+        """Match the broadcast."""
+        inner = op.x.owner
+        if not isinstance(inner, ReshapeOp):
+            return
+        places = added_units(inner)
+        if places is None:
+            return
+        outer = axes(op.dims)
+        dims = [outer[place] for place in places]
+        rewriter.replace(op, BroadcastOp(inner.x, dims, shape_of(op.y), op.sizes))
+
+
+def added_units(op: ReshapeOp) -> Sequence[int] | None:
+    """Return which axis of the result each axis of ``x`` becomes, if all others have size 1."""
+    if op.sizes:
+        return None
+    places: list[int] = []
+    x = shape_of(op.x)
+    for axis, n in enumerate(shape_of(op.y)):
+        if len(places) < len(x) and x[len(places)] == n:
+            places.append(axis)
+        elif n != 1:
+            return None
+    return places if len(places) == len(x) and x.count(DYNAMIC) <= 1 else None
