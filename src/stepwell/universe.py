@@ -20,6 +20,7 @@ PASSES: dict[str, str] = {
     "nd-to-linalg": "stepwell.lowering.nd_to_linalg:NdToLinalg",
     "fuse-elementwise": "stepwell.transforms.fuse:FuseElementwise",
     "outline-kernels": "stepwell.lowering.outline_kernels:OutlineKernels",
+    "schedule": "stepwell.lowering.schedule:Schedule",
 }
 
 

@@ -1,0 +1,183 @@
+"""Choose how the loops of every kernel run, and write the choices as attributes.
+
+Before:  kernel.func @k(...) attributes {kernel.shared = 1} { linalg.generic {rows, columns} ... }
+After:   kernel.func @k(...) attributes {kernel.shared = 1, kernel.parallel = 1, kernel.grain = 8} {
+           linalg.generic {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 4>} ... }
+
+Afterwards every kernel says which shared loops run in parallel and how many iterations are worth
+a thread, every op which of its loops becomes vectors, a contraction its register tile and a large
+full reduction in how many runs it is cut. A choice that is written already is kept. Nothing
+depends on the number of threads, so no result does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, ModuleOp, i64
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute
+
+from stepwell.dialects import kernel
+from stepwell.lowering.schedule.vectors import (
+    Loops,
+    at_once,
+    best,
+    lanes,
+    own_axis,
+    read,
+)
+from stepwell.transforms.passes import Numerics, Pass
+
+CHUNK = 1 << 15
+"""So much work is worth handing to a thread."""
+ENOUGH = 64
+"""So many parallel iterations, or runs of a reduction, keep every thread busy."""
+LARGE = 1 << 17
+"""A reduction of so much work is worth cutting into runs."""
+
+
+@dataclass(frozen=True)
+class Schedule(Pass):
+    """Write vector axes, register tiles and parallel loops as attributes.
+
+    vector-bits : how wide the machine's vectors are
+    """
+
+    name = "schedule"
+    numerics: ClassVar[Numerics] = "reassociating"
+
+    vector_bits: int = 512
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Schedule each kernel."""
+        for function in op.ops:
+            if isinstance(function, kernel.FuncOp):
+                _schedule(function, self.vector_bits)
+
+
+def _schedule(function: kernel.FuncOp, bits: int) -> None:
+    ops = [read(op) for op in function.body.block.ops if isinstance(op, linalg.GenericOp)] or [
+        read(op) for op in function.body.block.ops if isinstance(op, linalg.FillOp)
+    ]
+    if not ops:
+        return
+    shared = _number(function, "kernel.shared")
+    if any("kernel.loops" in loops.op.attributes for loops in ops):
+        axis = None
+    elif (axis := _shared_axis(ops, shared)) is not None:
+        _vectorise_shared(function, ops, axis, shared, bits)
+    else:
+        for loops in ops:
+            _vectorise_own(loops, shared, bits)
+    _run_in_parallel(function, ops, shared)
+
+
+def _number(function: kernel.FuncOp, name: str) -> int:
+    value = function.attributes.get(name)
+    return value.value.data if isinstance(value, IntegerAttr) else 0
+
+
+def _shared_axis(ops: Sequence[Loops], shared: int) -> int | None:
+    """Return the shared loop to vectorise; None where the ops' own loops serve better."""
+    if not shared or any(loops.gathers for loops in ops):
+        return None
+    total = sum(loops.iterations * loops.work for loops in ops)
+
+    def worth(loops: Loops, axis: int | None) -> float:
+        score = loops.score(axis) if axis is not None else 0.0
+        return score * loops.iterations * loops.work / total
+
+    axis = max(range(shared), key=lambda k: (sum(worth(loops, k) for loops in ops), k))
+    together = sum(worth(loops, axis) for loops in ops)
+    apart = sum(worth(loops, own_axis(loops, shared)) for loops in ops)
+    usable = best(max(ops, key=lambda o: o.iterations * o.work), [axis]) is not None
+    if not usable or together < apart:
+        return None
+    contracts = any(loops.contracts for loops in ops)
+    return axis if together > apart or contracts or not _have_own(ops, shared) else None
+
+
+def _have_own(ops: Sequence[Loops], shared: int) -> bool:
+    """Whether some op has loops of its own that could be vectors."""
+    return any(own_axis(loops, shared) is not None for loops in ops)
+
+
+def _vectorise_shared(
+    function: kernel.FuncOp, ops: Sequence[Loops], axis: int, shared: int, bits: int
+) -> None:
+    width = lanes(ops, axis, bits)
+    if width == 1:
+        return
+    contraction = next((loops for loops in ops if loops.contracts), None)
+    many = 1 if contraction else min(at_once(loops, axis, width) for loops in ops)
+    for loops in ops:
+        loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
+    if contraction and axis == shared - 1 and shared >= 2:
+        _tile(function, contraction, shared, width, bits)
+
+
+def _tile(function: kernel.FuncOp, contraction: Loops, shared: int, width: int, bits: int) -> None:
+    """Keep a block of the result in registers: rows by vectors."""
+    rows, vectors = (6, 4) if bits >= 512 else (4, 2)
+    high, wide = contraction.extents[shared - 2], contraction.extents[shared - 1]
+    if wide != DYNAMIC_INDEX:
+        vectors = max(1, min(vectors, wide // width))
+    if high != DYNAMIC_INDEX:
+        rows = _even(high, rows)
+    if rows * vectors > 1:
+        _write(function, "kernel.tile", ArrayAttr(IntegerAttr(n, i64) for n in (rows, vectors)))
+
+
+def _even(size: int, most: int) -> int:
+    """Return a block of at most ``most`` rows; where there are few rows, one that divides them."""
+    if size <= most:
+        return max(size, 1)
+    if size >= 8 * most:
+        return most
+    return max(range(most, most // 2, -1), key=lambda rows: (size % rows == 0, rows))
+
+
+def _vectorise_own(loops: Loops, shared: int, bits: int) -> None:
+    axis = own_axis(loops, shared)
+    if axis is None or (width := lanes([loops], axis, bits)) == 1:
+        return
+    many = at_once(loops, axis, width)
+    loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
+
+
+def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int) -> None:
+    """Choose the parallel loops and the grain, or the runs of a full reduction."""
+    total = sum(loops.iterations * loops.work for loops in ops)
+    dynamic = any(DYNAMIC_INDEX in loops.extents for loops in ops)
+    if not shared:
+        if (dynamic or total >= LARGE) and _is_full_reduction(ops):
+            _write(function, "kernel.split", IntegerAttr(ENOUGH, i64))
+        return
+    if not dynamic and total < 2 * CHUNK:
+        return
+    sizes = ops[0].extents[:shared]
+    count, trips = 0, 1
+    while count < shared and trips < ENOUGH:
+        trips *= 1 if sizes[count] == DYNAMIC_INDEX else sizes[count]
+        count += 1
+    _write(function, "kernel.parallel", IntegerAttr(count, i64))
+    each = sum(
+        loops.work * prod(loops.size(k) for k in range(count, len(loops.extents))) for loops in ops
+    )
+    _write(function, "kernel.grain", IntegerAttr(-(-CHUNK // max(each, 1)), i64))
+
+
+def _is_full_reduction(ops: Sequence[Loops]) -> bool:
+    """Whether every op reduces all it reads by known combiners, or works on what those leave."""
+    loops = [each for each in ops if each.parallel]
+    return bool(loops) and all(each.free and not any(each.parallel) for each in loops)
+
+
+def _write(function: kernel.FuncOp, name: str, value: Attribute) -> None:
+    """Write a choice where none is written yet."""
+    function.attributes.setdefault(name, value)

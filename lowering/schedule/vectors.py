@@ -1,0 +1,184 @@
+"""Which loop of a structured op becomes vectors, how wide, and how many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, IndexType, IntegerType, ShapedType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Block
+
+from stepwell.transforms.structured import (
+    Index,
+    combiner,
+    cost,
+    extents,
+    identity,
+    indices,
+    is_contraction,
+    is_parallel,
+    linear,
+    shape,
+)
+
+GUESS = 256
+"""How long a loop is thought to be where only the run knows."""
+NARROWEST = 4
+"""Fewer lanes than this are not worth the shuffling."""
+
+
+@dataclass
+class Loops:
+    """What the choice of a vector axis needs to know of one op."""
+
+    op: linalg.GenericOp | linalg.FillOp
+    parallel: list[bool]
+    extents: list[int]
+    accesses: list[Index]
+    """Where each operand that the body touches is read or written."""
+    work: int
+    """What one iteration costs, in additions and memory accesses."""
+    free: bool
+    """Whether reductions may be taken in any order."""
+    gathers: bool
+    """Whether the body reads memory at indices it computes."""
+
+    def size(self, loop: int) -> int:
+        """Return how long ``loop`` is, or is thought to be."""
+        return GUESS if self.extents[loop] == DYNAMIC_INDEX else self.extents[loop]
+
+    @property
+    def iterations(self) -> int:
+        """Return how often the body runs."""
+        return prod(self.size(k) for k in range(len(self.extents)))
+
+    def score(self, axis: int) -> float:
+        """Return the part of the accesses that are whole vectors, or one element, along a loop."""
+        good = sum(_stride(index, axis) in (0, 1) for index in self.accesses)
+        return good / max(len(self.accesses), 1)
+
+    def allows(self, axis: int) -> bool:
+        """Whether the iterations of ``axis`` may be taken side by side."""
+        return self.parallel[axis] or self.free
+
+    @property
+    def contracts(self) -> bool:
+        """Whether the op is a contraction."""
+        inputs = len(self.op.inputs) if isinstance(self.op, linalg.GenericOp) else 0
+        return not all(self.parallel) and is_contraction(self.parallel, self.accesses[:inputs])
+
+
+def read(op: linalg.GenericOp | linalg.FillOp) -> Loops:
+    """Return what ``op`` says of its loops."""
+    if isinstance(op, linalg.FillOp):
+        rank = len(shape(op.outputs[0]))
+        size = list(shape(op.outputs[0]))
+        return Loops(op, [True] * rank, size, [identity(rank)], 1, True, False)
+    block = op.body.block
+    touched = [
+        index
+        for k, (index, argument) in enumerate(zip(indices(op), block.args, strict=True))
+        if k >= len(op.inputs) or argument.first_use is not None
+    ]
+    parallel = is_parallel(op)
+    work = max(cost(block), 1) + len(touched)
+    gathers = any(isinstance(inner, tensor.ExtractOp) for inner in block.walk())
+    return Loops(op, parallel, extents(op), touched, work, _is_free(op, parallel), gathers)
+
+
+def _is_free(op: linalg.GenericOp, parallel: list[bool]) -> bool:
+    """Whether every result is a reduction by a known combiner over all the reduction loops."""
+    for k, index in enumerate(indices(op)[len(op.inputs) :]):
+        if any(not parallel[d] for expr in index for d in expr.used_dims()):
+            return False
+        if combiner(op, k) is None:
+            return False
+    return True
+
+
+def _stride(index: Index, loop: int) -> int | None:
+    """Return by how many elements a step of ``loop`` moves; None where that is not few."""
+    found = 0
+    for axis, expr in enumerate(index):
+        form = linear(expr)
+        if form is None:
+            return None if loop in expr.used_dims() else found
+        if factor := form[0].get(loop, 0):
+            if axis != len(index) - 1:
+                return None
+            found = factor
+    return found
+
+
+def own_axis(loops: Loops, shared: int) -> int | None:
+    """Return the best loop of the op itself to vectorise, None where none is good."""
+    axes = [k for k in range(shared, len(loops.extents)) if loops.allows(k)]
+    return best(loops, axes)
+
+
+def best(loops: Loops, axes: Sequence[int]) -> int | None:
+    """Return the best of ``axes``: most vector accesses, then parallel, then innermost."""
+    ranked = sorted(axes, key=lambda k: (loops.score(k), loops.parallel[k], k))
+    return ranked[-1] if ranked and is_good(loops, ranked[-1]) else None
+
+
+def is_good(loops: Loops, axis: int) -> bool:
+    """Whether vectors along ``axis`` are worth the accesses that must be taken apart."""
+    if loops.gathers or loops.size(axis) < NARROWEST:
+        return False
+    score = loops.score(axis)
+    return score > 0.5 or (score == 0.5 and loops.work >= 8)
+
+
+def lanes(ops: Sequence[Loops], axis: int, bits: int) -> int:
+    """Return how many lanes a vector along ``axis`` should have in all of ``ops``."""
+    widest = max(_widest(loops) for loops in ops)
+    most = max(bits // widest, 1)
+    size = ops[0].extents[axis]
+    if size == DYNAMIC_INDEX:
+        return most if most >= NARROWEST else 1
+    choices: list[int] = []
+    while most >= NARROWEST or (most >= 2 and widest == 64):
+        choices.append(most)
+        most //= 2
+    fitting = [w for w in choices if w <= size]
+    return min(fitting, key=lambda w: size // w + size % w, default=1)
+
+
+def _widest(loops: Loops) -> int:
+    """Return the bits of the widest element that a body computes with."""
+    if isinstance(loops.op, linalg.FillOp):
+        return _bits(loops.op.inputs[0].type)
+    return _widest_of(loops.op.body.block)
+
+
+def _widest_of(block: Block) -> int:
+    found = [_bits(arg.type) for arg in block.args if arg.first_use is not None]
+    found += [_bits(result.type) for op in block.ops for result in op.results]
+    return max(found, default=8)
+
+
+def _bits(kind: Attribute) -> int:
+    match kind:
+        case IndexType():
+            return 64
+        case IntegerType():
+            return max(kind.width.data, 8)
+        case ShapedType():
+            return 8
+        case _:
+            return kind.bitwidth if isinstance(kind, AnyFloat) else 64
+
+
+def at_once(loops: Loops, axis: int, width: int) -> int:
+    """Return how many vectors along ``axis`` should be in flight."""
+    if loops.parallel[axis]:
+        count = 4 if loops.work <= 6 else 2 if loops.work <= 16 else 1
+    else:
+        count = 4 if loops.work <= 12 else 2 if loops.work <= 20 else 1
+    while count > 1 and width * count > loops.size(axis):
+        count //= 2
+    return count

@@ -1,0 +1,140 @@
+// RUN: %stepwell-opt %s -p schedule | filecheck %s
+// RUN: %stepwell-opt %s -p "schedule{vector-bits=256}" | filecheck %s --check-prefix=NARROW
+
+#id1 = affine_map<(d0) -> (d0)>
+#none1 = affine_map<(d0) -> ()>
+#id2 = affine_map<(d0, d1) -> (d0, d1)>
+#tr = affine_map<(d0, d1) -> (d1, d0)>
+#row = affine_map<(d0, d1) -> (d0)>
+#mk = affine_map<(d0, d1, d2) -> (d0, d2)>
+#kn = affine_map<(d0, d1, d2) -> (d2, d1)>
+#nk = affine_map<(d0, d1, d2) -> (d1, d2)>
+#mn = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// A streaming op: innermost loop in vectors, several at once; grain from the work of a row.
+// CHECK-LABEL:  kernel.func @stream
+// CHECK-SAME:     attributes {kernel.shared = 2 : i64, kernel.parallel = 1 : i64, kernel.grain = 8 : i64}
+// CHECK:          attrs = {{.*}}#kernel.loops<axis = 1, width = 16, interleave = 4>
+// NARROW-LABEL: kernel.func @stream
+// NARROW:         #kernel.loops<axis = 1, width = 8, interleave = 4>
+kernel.func @stream(%x: tensor<512x1024xf32>, %y: tensor<512x1024xf32>, %d: tensor<512x1024xf32>) -> tensor<512x1024xf32> attributes {kernel.shared = 2} {
+  %r = linalg.generic {indexing_maps = [#id2, #id2, #id2], iterator_types = ["parallel", "parallel"]} ins(%x, %y : tensor<512x1024xf32>, tensor<512x1024xf32>) outs(%d : tensor<512x1024xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %z = arith.addf %a, %b : f32
+    linalg.yield %z : f32
+  } -> tensor<512x1024xf32>
+  kernel.return %r : tensor<512x1024xf32>
+}
+
+// bf16 computes in f32, so lanes are those of f32; a long body takes one vector at a time.
+// CHECK-LABEL:  kernel.func @half
+// CHECK:          #kernel.loops<axis = 0, width = 16, interleave = 1>
+kernel.func @half(%x: tensor<4096xbf16>, %d: tensor<4096xbf16>) -> tensor<4096xbf16> attributes {kernel.shared = 1} {
+  %r = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]} ins(%x : tensor<4096xbf16>) outs(%d : tensor<4096xbf16>) {
+  ^bb0(%a: bf16, %o: bf16):
+    %w = arith.extf %a : bf16 to f32
+    %z = math.tanh %w : f32
+    %n = arith.truncf %z : f32 to bf16
+    linalg.yield %n : bf16
+  } -> tensor<4096xbf16>
+  kernel.return %r : tensor<4096xbf16>
+}
+
+// A large full reduction is cut in runs; small work stays on one thread.
+// CHECK-LABEL:  kernel.func @sum
+// CHECK-SAME:     attributes {kernel.shared = 0 : i64, kernel.split = 64 : i64}
+// CHECK:          #kernel.loops<axis = 0, width = 16, interleave = 4>
+kernel.func @sum(%x: tensor<1048576xf32>, %d: tensor<f32>) -> tensor<f32> attributes {kernel.shared = 0} {
+  %r = linalg.generic {indexing_maps = [#id1, #none1], iterator_types = ["reduction"]} ins(%x : tensor<1048576xf32>) outs(%d : tensor<f32>) {
+  ^bb0(%a: f32, %b: f32):
+    %z = arith.addf %a, %b : f32
+    linalg.yield %z : f32
+  } -> tensor<f32>
+  kernel.return %r : tensor<f32>
+}
+
+// CHECK-LABEL:  kernel.func @small_sum
+// CHECK-SAME:     attributes {kernel.shared = 0 : i64} {
+// CHECK:          #kernel.loops<axis = 0, width = 8, interleave = 1>
+kernel.func @small_sum(%x: tensor<10xf32>, %d: tensor<f32>) -> tensor<f32> attributes {kernel.shared = 0} {
+  %r = linalg.generic {indexing_maps = [#id1, #none1], iterator_types = ["reduction"]} ins(%x : tensor<10xf32>) outs(%d : tensor<f32>) {
+  ^bb0(%a: f32, %b: f32):
+    %z = arith.addf %a, %b : f32
+    linalg.yield %z : f32
+  } -> tensor<f32>
+  kernel.return %r : tensor<f32>
+}
+
+// A running sum goes in order: no vectors along it.
+// CHECK-LABEL:  kernel.func @cumulative
+// CHECK-NOT:      #kernel.loops
+// CHECK:          kernel.return
+kernel.func @cumulative(%x: tensor<512x1024xf32>, %d: tensor<512x1024xf32>, %e: tensor<512xf32>) -> (tensor<512x1024xf32>, tensor<512xf32>) attributes {kernel.shared = 1} {
+  %r, %q = linalg.generic {indexing_maps = [#id2, #id2, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<512x1024xf32>) outs(%d, %e : tensor<512x1024xf32>, tensor<512xf32>) {
+  ^bb0(%a: f32, %o: f32, %b: f32):
+    %z = arith.addf %a, %b : f32
+    linalg.yield %z, %z : f32, f32
+  } -> (tensor<512x1024xf32>, tensor<512xf32>)
+  kernel.return %r, %q : tensor<512x1024xf32>, tensor<512xf32>
+}
+
+// A contraction: the result's unit-stride loop in vectors, a tile of registers.
+// CHECK-LABEL:  kernel.func @matmul
+// CHECK-SAME:     attributes {kernel.shared = 2 : i64, kernel.tile = [6 : i64, 4 : i64], kernel.parallel = 2 : i64, kernel.grain = 26 : i64}
+// CHECK:          #kernel.loops<axis = 1, width = 16, interleave = 1>
+// NARROW-LABEL: kernel.func @matmul
+// NARROW-SAME:    kernel.tile = [4 : i64, 2 : i64]
+kernel.func @matmul(%x: tensor<?x256xf32>, %w: tensor<256x100xf32>, %d: tensor<?x100xf32>) -> tensor<?x100xf32> attributes {kernel.shared = 2} {
+  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<?x256xf32>, tensor<256x100xf32>) outs(%d : tensor<?x100xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %z = arith.addf %o, %p : f32
+    linalg.yield %z : f32
+  } -> tensor<?x100xf32>
+  kernel.return %r : tensor<?x100xf32>
+}
+
+// With the second operand transposed the contracting loop is the contiguous one.
+// CHECK-LABEL:  kernel.func @matmul_transposed
+// CHECK-NOT:      kernel.tile
+// CHECK:          #kernel.loops<axis = 2, width = 16, interleave = 4>
+kernel.func @matmul_transposed(%x: tensor<?x256xf32>, %w: tensor<100x256xf32>, %d: tensor<?x100xf32>) -> tensor<?x100xf32> attributes {kernel.shared = 2} {
+  %r = linalg.generic {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<?x256xf32>, tensor<100x256xf32>) outs(%d : tensor<?x100xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %z = arith.addf %o, %p : f32
+    linalg.yield %z : f32
+  } -> tensor<?x100xf32>
+  kernel.return %r : tensor<?x100xf32>
+}
+
+// Shared loops that are contiguous are vectors for all ops of the kernel.
+// CHECK-LABEL:  kernel.func @columns
+// CHECK:          #kernel.loops<axis = 0, width = 16, interleave = 2>
+// CHECK:          #kernel.loops<axis = 0, width = 16, interleave = 2>
+kernel.func @columns(%x: tensor<512x1024xf32>, %d: tensor<512x1024xf32>) -> tensor<512x1024xf32> attributes {kernel.shared = 1} {
+  %e = tensor.empty() : tensor<1024xf32>
+  %s = linalg.generic {indexing_maps = [#tr, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<512x1024xf32>) outs(%e : tensor<1024xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %z = arith.addf %a, %b : f32
+    linalg.yield %z : f32
+  } -> tensor<1024xf32>
+  %r = linalg.generic {indexing_maps = [#tr, #row, #tr], iterator_types = ["parallel", "parallel"]} ins(%x, %s : tensor<512x1024xf32>, tensor<1024xf32>) outs(%d : tensor<512x1024xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %z = arith.divf %a, %b : f32
+    linalg.yield %z : f32
+  } -> tensor<512x1024xf32>
+  kernel.return %r : tensor<512x1024xf32>
+}
+
+// What is written by hand is kept.
+// CHECK-LABEL:  kernel.func @by_hand
+// CHECK-SAME:     attributes {kernel.shared = 2 : i64, kernel.parallel = 2 : i64, kernel.grain = 7 : i64}
+// CHECK:          #kernel.loops<axis = 0, width = 4, interleave = 1>
+kernel.func @by_hand(%x: tensor<1024x512xf32>, %d: tensor<512x1024xf32>) -> tensor<512x1024xf32> attributes {kernel.shared = 2, kernel.parallel = 2, kernel.grain = 7} {
+  %r = linalg.generic {indexing_maps = [#tr, #id2], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<1024x512xf32>) outs(%d : tensor<512x1024xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 4, interleave = 1>} {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<512x1024xf32>
+  kernel.return %r : tensor<512x1024xf32>
+}
