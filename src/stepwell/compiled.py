@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.machine import Machine, this_machine
 from stepwell.core.signature import Kernel, Signature
@@ -42,10 +43,18 @@ class _Request:
     target: str
     machine: Machine
 
-    def source(self) -> Any:
-        """Return it as the pipeline takes it, which imports the compiler."""
-        make = import_module("stepwell.pipeline").Source
-        return make(self.module.text, self.module.name, self.entry, self.machine)
+    def translate(self) -> tuple[str, Signature]:
+        """Return the program's text and signature."""
+        pipeline = import_module("stepwell.pipeline")
+        return pipeline.translate(self._source(pipeline), self.target)
+
+    def stage(self, name: str) -> str:
+        """Return the module as it is after a stage."""
+        pipeline = import_module("stepwell.pipeline")
+        return pipeline.stage_text(self._source(pipeline), name)
+
+    def _source(self, pipeline: Any) -> Any:
+        return pipeline.Source(self.module.text, self.module.name, self.entry, self.machine)
 
 
 class Compiled:
@@ -87,7 +96,8 @@ class Compiled:
             raise ValueError("a saved program has no stages; its source is in .source")
         if stage == self.signature.target:
             return self.source
-        return import_module("stepwell.pipeline").stage_text(self._request.source(), stage)
+        request = self._request
+        return with_deep_stack(lambda: request.stage(stage))
 
     def save(self, path: str | Path) -> None:
         """Write the program into the folder ``path``; `sw.load` needs nothing else."""
@@ -129,8 +139,7 @@ def compile(
     prepare()
 
     def build(folder: Path) -> None:
-        pipeline = import_module("stepwell.pipeline")
-        source, signature = pipeline.translate(request.source(), target)
+        source, signature = with_deep_stack(request.translate)
         write_program(folder, source, signature, compiler)
 
     folder = disk_cache().fetch("program", key, build)

@@ -1,0 +1,40 @@
+"""Run a subcommand so that whatever goes wrong is one clear message, not a traceback."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from collections.abc import Callable
+
+from stepwell.core.diagnostics import CompileError, Diagnostic, listening
+from stepwell.tools.opt.messages import Messages
+
+
+def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """Return what ``command`` returns; 1 after an error, which is shown with its source line."""
+    messages = Messages(remarks=getattr(options, "remarks", False))
+    try:
+        with listening(messages.say):
+            return command(options)
+    except BrokenPipeError:
+        raise
+    except CompileError as error:
+        _traceback(options)
+        messages.say(error.diagnostic)
+    except (TypeError, ValueError, OSError) as error:
+        _traceback(options)
+        messages.say(Diagnostic("error", str(error)))
+    except RecursionError:
+        _traceback(options)
+        messages.say(Diagnostic("error", "the module is nested too deeply"))
+    except MemoryError:
+        messages.say(Diagnostic("error", "out of memory"))
+    except KeyboardInterrupt:
+        return 130
+    return 1
+
+
+def _traceback(options: argparse.Namespace) -> None:
+    if options.debug:
+        traceback.print_exc(file=sys.stderr)

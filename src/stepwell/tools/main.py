@@ -1,0 +1,109 @@
+"""stepwell: compile and run modules, and say what there is."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+EPILOG = """\
+examples:
+  stepwell run model.mlir --input x.npy            run a module on an array
+  stepwell run model.mlir --random --size 1000     run it on random arrays, `?` being 1000
+  stepwell run model.mlir --random --repeat 100    and time it
+  stepwell compile model.mlir -o build             C source, header, library, description
+  stepwell compile model.mlir --stage kernels      print the module as it is after a stage
+  stepwell passes canonicalize                     what a pass does
+  stepwell ops nd.softmax                          what an op means
+
+environment: STEPWELL_CC (C compiler), STEPWELL_CACHE (cache folder), STEPWELL_THREADS
+weights lie in model.npz beside model.mlir; stepwell-opt shows and tests single passes
+"""
+
+COMMANDS = {
+    "run": "stepwell.tools.running:run",
+    "compile": "stepwell.tools.compiling:compile_command",
+    "passes": "stepwell.tools.listing:passes",
+    "ops": "stepwell.tools.listing:ops",
+}
+"""What does the work of each subcommand, imported when it is asked for."""
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    parser = argparse.ArgumentParser(
+        "stepwell",
+        description="Compile tensor programs written as textual IR, and run them.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("--debug", action="store_true", help="show Python's traceback of errors")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    run = _command(commands, "run", "compile a module and run it on arrays")
+    _add_module(run)
+    run.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="an argument: a .npy file, in order or by name; a .npz file gives several by name",
+    )
+    run.add_argument(
+        "--random", type=int, nargs="?", const=0, metavar="SEED", help="make up what is not given"
+    )
+    run.add_argument("--size", type=int, default=8, help="what `?` is with --random (default 8)")
+    run.add_argument("-o", "--output", metavar="FILE", help="save results in a .npy or .npz file")
+    run.add_argument("--repeat", type=int, default=0, metavar="N", help="call N times and time it")
+    build = _command(commands, "compile", "write a program's source, header, library, description")
+    _add_module(build)
+    build.add_argument("-o", "--output", metavar="DIR", help="the folder to write (default: print)")
+    build.add_argument("--stage", help="print the module as it is after this stage instead")
+    passes = _command(commands, "passes", "list the passes, or show one")
+    passes.add_argument("name", nargs="?", help="a pass")
+    ops = _command(commands, "ops", "list the ops of the nd dialect, or show one")
+    ops.add_argument("name", nargs="?", help="an op")
+    return parser
+
+
+def _command(commands: Any, name: str, about: str) -> argparse.ArgumentParser:
+    return commands.add_parser(name, help=about, description=about, allow_abbrev=False)
+
+
+def _add_module(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", help="a module of textual IR")
+    parser.add_argument("--entry", default="main", help="the function to call (default main)")
+    parser.add_argument("--weights", metavar="FILE.npz", help="weights, if not FILE's own .npz")
+    parser.add_argument("--target", default="c", help="c or opencl (default c)")
+    parser.add_argument(
+        "--machine", default="", help="compile for another machine, as in vector_bits=256,threads=1"
+    )
+    parser.add_argument("--remarks", action="store_true", help="show what passes decided and why")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program; return 0, or 1 where something was wrong."""
+    parser = arguments()
+    options = parser.parse_args(argv)
+    if options.version:
+        print(f"stepwell {import_module('stepwell').__version__}")
+        return 0
+    if options.command is None:
+        parser.print_help()
+        return 1
+    module, name = COMMANDS[options.command].split(":")
+    try:
+        return import_module("stepwell.tools.guarded").guarded(
+            getattr(import_module(module), name), options
+        )
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader went away: not our fault
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
