@@ -108,9 +108,21 @@ _row(np.right_shift, arith.ShRSIOp)
 _row(_as_unsigned(np.right_shift), arith.ShRUIOp)
 _row(np.where, arith.SelectOp)
 _row(lambda x: x, arith.ExtFOp, arith.TruncFOp, arith.IndexCastOp)
-_row(lambda x: x, arith.SIToFPOp, arith.FPToSIOp, arith.TruncIOp)
+_row(lambda x: x, arith.FPToSIOp)
 _row(_unsigned, arith.UIToFPOp, arith.ExtUIOp)
-_row(lambda x: -np.asarray(x, np.int8) if np.asarray(x).dtype == bool else x, arith.ExtSIOp)
+_row(
+    lambda x: -np.asarray(x, np.int8) if np.asarray(x).dtype == bool else x,
+    arith.ExtSIOp,
+    arith.SIToFPOp,
+)
+
+
+@reference(arith.TruncIOp)
+def _trunci(op: arith.TruncIOp, operands: Sequence[Array]) -> Array:
+    """Keep the low bits, of an i1 the lowest."""
+    type = numpy_type(element_of(op.result.type))
+    x = np.asarray(operands[0])
+    return (x & 1 if type == np.bool_ else x).astype(type)[()]
 
 
 @reference(arith.FPToUIOp)

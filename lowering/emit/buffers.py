@@ -1,0 +1,86 @@
+"""A memref in a C-like language: a typed pointer, and sizes and strides as expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_DIGITS = frozenset("-0123456789")
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """``pointer`` points at the first element; sizes and strides may stand next to any operator."""
+
+    pointer: str
+    element: str
+    sizes: tuple[str, ...]
+    strides: tuple[str, ...]
+    space: str = ""
+    """Where it lies, for languages that say so in the pointer's type (``__global ``)."""
+    writable: bool = True
+
+    def at(self, indices: Sequence[str]) -> str:
+        """Return the element that ``indices`` name."""
+        return f"{self.pointer}[{offset(zip(indices, self.strides, strict=True))}]"
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether this is known to be row-major without gaps."""
+        return self.strides == row_major(self.sizes)
+
+
+def number(text: str) -> int | None:
+    """Return the value of a literal, None for any other expression."""
+    return int(text) if _DIGITS.issuperset(text) else None
+
+
+def plus(x: str, y: str) -> str:
+    """Return a sum, folded where it can be."""
+    a, b = number(x), number(y)
+    if a is not None and b is not None:
+        return str(a + b)
+    return y if a == 0 else x if b == 0 else f"{x} + {y}"
+
+
+def times(x: str, y: str) -> str:
+    """Return a product that may stand next to any operator, folded where it can be."""
+    a, b = number(x), number(y)
+    if a is not None and b is not None:
+        return str(a * b)
+    if 0 in (a, b):
+        return "0"
+    return y if a == 1 else x if b == 1 else f"({x} * {y})"
+
+
+def product(factors: Iterable[str]) -> str:
+    """Return the product of all ``factors``."""
+    result = "1"
+    for factor in factors:
+        result = times(result, factor)
+    return result
+
+
+def offset(terms: Iterable[tuple[str, str]]) -> str:
+    """Return the sum of index times stride."""
+    total, constant = "", 0
+    for index, stride in terms:
+        term = times(index, stride)
+        if (known := number(term)) is not None:
+            constant += known
+            continue
+        bare = term[1:-1] if term[0] == "(" and term.startswith(f"({index} * ") else term
+        total = f"{total} + {bare}" if total else bare
+    if constant < 0 and total:
+        return f"{total} - {-constant}"
+    return f"{total} + {constant}" if total and constant else total or str(constant)
+
+
+def row_major(sizes: Sequence[str]) -> tuple[str, ...]:
+    """Return the strides of a contiguous array."""
+    strides: list[str] = []
+    stride = "1"
+    for size in reversed(sizes):
+        strides.append(stride)
+        stride = times(size, stride)
+    return tuple(reversed(strides))

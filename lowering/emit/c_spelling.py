@@ -1,0 +1,262 @@
+"""C, with the vector extensions of gcc and clang: no includes, nothing but what the compilers know.
+
+Vectors of truth values are vectors of integers, all bits set or none, as wide as what was
+compared; gcc and clang turn comparison, and/andnot and blend of these into mask registers where
+the machine has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from stepwell.lowering.emit.kinds import Kind
+from stepwell.lowering.emit.names import C_WORDS
+from stepwell.lowering.emit.spelling import Spelling
+
+_SCALARS = {
+    "f64": "double",
+    "f32": "float",
+    "f16": "uint16_t",
+    "bf16": "uint16_t",
+    "index": "int64_t",
+    "i1": "_Bool",
+    **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
+}
+
+_FMA = {
+    "f32x16": ("__AVX512F__", "vfmaddps512_mask(x, y, z, -1, 4)"),
+    "f64x8": ("__AVX512F__", "vfmaddpd512_mask(x, y, z, -1, 4)"),
+    "f32x8": ("__FMA__", "vfmaddps256(x, y, z)"),
+    "f64x4": ("__FMA__", "vfmaddpd256(x, y, z)"),
+    "f32x4": ("__FMA__", "vfmaddps(x, y, z)"),
+    "f64x2": ("__FMA__", "vfmaddpd(x, y, z)"),
+}
+"""Fused multiply-add of whole vectors: gcc makes sixteen calls of a loop over lanes."""
+
+_ROUND = {"floor": 9, "ceil": 10, "trunc": 11, "rint": 8}
+"""Rounding modes of x86 (with exceptions suppressed)."""
+
+_WHOLE = frozenset({*_ROUND, "sqrt", "fma"})
+"""Functions computed on whole vectors, where the compiler can be told to."""
+
+_BUILTIN = frozenset({"floor", "ceil", "trunc", "rint", "sqrt", "fabs", "copysign", "fma"})
+"""Functions the compilers write inline; the others are declared and called."""
+
+
+class CSpelling(Spelling):
+    """GNU C11."""
+
+    words: ClassVar[frozenset[str]] = C_WORDS
+    scalars: ClassVar[dict[str, str]] = _SCALARS
+    private_function: ClassVar[str] = "static inline "
+
+    def type(self, kind: Kind) -> str:
+        """Return a C type; vectors are named like ``f32x16``."""
+        if not kind.lanes:
+            name = _SCALARS[kind.element]
+            if name.endswith("_t") and name not in self.prelude.types:
+                macro = f"__{name[:-2].upper()}_TYPE__"
+                self.prelude.types[name] = f"typedef {macro} {name};"
+            return name
+        if kind.is_mask or kind.element == "index":
+            return self.type(kind.signed)
+        if kind.element in ("f16", "bf16", "i1"):
+            return self.type(kind.unsigned)
+        name = str(kind)
+        if name not in self.prelude.types:
+            scalar, size = self.type(kind.scalar), kind.bits // 8 * kind.lanes
+            self.prelude.types[name] = (
+                f"typedef {scalar} {name} __attribute__((vector_size({size})));\n"
+                f"typedef {scalar} {name}_u __attribute__((vector_size({size}), "
+                f"aligned({kind.bits // 8}), may_alias));"
+            )
+        return name
+
+    def not_a_number(self, element: str, infinite: bool) -> str:
+        """Spell NaN and infinity without math.h."""
+        suffix = "f" if element == "f32" else ""
+        return f"__builtin_inf{suffix}()" if infinite else f'__builtin_nan{suffix}("")'
+
+    def splat(self, kind: Kind, x: str) -> str:
+        """Broadcast: gcc and clang make one instruction of ``x - (f32x16){0}``, which is exact."""
+        name, vector = self.type(kind), self.type(kind)
+        scalar = Kind(vector.partition("x")[0])
+        self.helper(f"sw_splat_{name}", kind, [(scalar, "x")], [f"return x - ({vector}){{0}};"])
+        return f"sw_splat_{name}({x})"
+
+    def lanes_of(self, kind: Kind, lanes: Sequence[str]) -> str:
+        """Spell a compound literal."""
+        return f"({self.type(kind)}){{{', '.join(lanes)}}}"
+
+    def bits(self, to: Kind, x: str, source: Kind) -> str:
+        """Cast vectors; scalars of one family too, others by copying their bytes."""
+        target, origin = self.type(to), self.type(source)
+        if target == origin:
+            return x
+        floats = {"float", "double"} & {target, origin}
+        if to.lanes or source.lanes or not floats:
+            return f"(({target}){x})"
+        name = f"sw_bits_{to}_from_{source}"
+        body = [f"{target} y;", "__builtin_memcpy(&y, &x, sizeof y);", "return y;"]
+        return f"{self.helper(name, to, [(source, 'x')], body)}({x})"
+
+    def convert(self, to: Kind, x: str, source: Kind) -> str:
+        """Cast scalars; convert vectors lane by lane in one expression."""
+        target = self.type(to)
+        if target == self.type(source):
+            return x
+        return f"__builtin_convertvector({x}, {target})" if to.lanes else f"(({target}){x})"
+
+    def compared(self, kind: Kind, comparison: str) -> str:
+        """Name the type of a vector comparison: compilers differ in the one they give it."""
+        return f"(({self.type(kind.mask)})({comparison}))" if kind.lanes else f"({comparison})"
+
+    def select(self, kind: Kind, mask: str, yes: str, no: str) -> str:
+        """Blend by and/andnot: ``m ? a : b`` of vectors is an error in C."""
+        vector, bits = self.type(kind), self.type(kind.signed)
+        name = self.helper(
+            f"sw_select_{vector}",
+            kind,
+            [(kind.mask, "m"), (kind, "x"), (kind, "y")],
+            [f"return ({vector})((m & ({bits})x) | (~m & ({bits})y));"],
+        )
+        return f"{name}({mask}, {yes}, {no})"
+
+    def lane(self, x: str, number: str) -> str:
+        """Subscript."""
+        return f"{x}[{number}]"
+
+    def load(self, kind: Kind, address: str) -> str:
+        """Read through a type that may be unaligned and alias anything."""
+        return f"*(const {self.type(kind)}_u *){address}"
+
+    def store(self, kind: Kind, address: str, x: str) -> str:
+        """Write through the same type."""
+        return f"*({self.type(kind)}_u *){address} = {x};"
+
+    def shuffle(self, kind: Kind, x: str, y: str, source: Kind, lanes: Sequence[int]) -> str:
+        """Use the builtin that clang and gcc (since 12) share."""
+        self.type(kind)
+        return f"__builtin_shufflevector({x}, {y}, {', '.join(map(str, lanes))})"
+
+    def each_lane(
+        self, result: Kind, sources: Sequence[tuple[Kind, str]], each: Callable[..., str]
+    ) -> list[str]:
+        """Loop over the lanes."""
+        lanes = (
+            f"({name}[k] != 0)" if kind.is_mask else f"{name}[k]" if kind.lanes else name
+            for kind, name in sources
+        )
+        value = each(*lanes)
+        return [
+            f"{self.type(result)} r = {{0}};",
+            f"for (int k = 0; k < {result.lanes}; k++) "
+            f"r[k] = {f'-({value})' if result.is_mask else value};",
+            "return r;",
+        ]
+
+    def function(self, name: str, kind: Kind, operands: Sequence[str]) -> str:
+        """Call the C library, lane by lane where nothing better is known."""
+        if kind.lanes:
+            return self._vector_function(name, kind, operands)
+        suffix = "f" if kind.element == "f32" else ""
+        if name in _BUILTIN:
+            return f"__builtin_{name}{suffix}({', '.join(operands)})"
+        scalar = self.type(kind)
+        called = f"{name}{suffix}"
+        self.prelude.types.setdefault(
+            called, f"{scalar} {called}({', '.join([scalar] * len(operands))});"
+        )
+        return f"{called}({', '.join(operands)})"
+
+    def _vector_function(self, name: str, kind: Kind, operands: Sequence[str]) -> str:
+        parameters = [(kind, letter) for letter in "xyz"[: len(operands)]]
+        loop = self.each_lane(
+            kind, parameters, lambda *lanes: self.function(name, kind.scalar, lanes)
+        )
+        fast = _fast_paths(name, kind)
+        helper = self.helper(
+            f"sw_{name}_{kind}", kind, parameters, [*fast, *loop, *["#endif"][: len(fast)]]
+        )
+        return f"{helper}({', '.join(operands)})"
+
+    def bit_count(self, what: str, kind: Kind) -> list[str]:
+        """Use the compiler's own counts, which leave zero undefined."""
+        unsigned = f"({self.type(kind.unsigned)})x"
+        if what == "ones":
+            return [f"return __builtin_popcountll({unsigned});"]
+        count = "__builtin_ctzll" if what == "trailing" else "__builtin_clzll"
+        less = f" - {64 - kind.bits}" if what == "leading" and kind.bits < 64 else ""
+        return [f"return x == 0 ? {kind.bits} : {count}({unsigned}){less};"]
+
+    def masked_load(self, kind: Kind, mask: Kind, pointer: str) -> str:
+        """Read lane by lane."""
+        body = [
+            f"for (int k = 0; k < {kind.lanes}; k++) if (m[k]) y[k] = p[k];",
+            "return y;",
+        ]
+        parameters = [(pointer, "p"), (mask, "m"), (kind, "y")]
+        return self.helper(f"sw_load_{kind}_{mask}", kind, parameters, body)
+
+    def masked_store(self, kind: Kind, mask: Kind, pointer: str) -> str:
+        """Write lane by lane."""
+        body = [f"for (int k = 0; k < {kind.lanes}; k++) if (m[k]) p[k] = x[k];"]
+        parameters = [(pointer, "p"), (mask, "m"), (kind, "x")]
+        return self.helper(f"sw_store_{kind}_{mask}", None, parameters, body)
+
+    def high_half(self, signed: bool) -> str:
+        """Multiply in 128 bits."""
+        if signed:
+            return "(int64_t)((__int128)x * y >> 64)"
+        wide = self.type(Kind("u64"))
+        return f"(int64_t)((unsigned __int128)({wide})x * ({wide})y >> 64)"
+
+    def half_conversion(self, kind: Kind, widening: bool) -> list[str]:
+        """Use AVX-512 or F16C for vectors of their width; the program's own rounding is kept."""
+        if kind.lanes == 16:
+            condition, size, mask = "defined(__AVX512F__)", "512_mask", ", (ZERO){0}, -1"
+        elif kind.lanes == 8:
+            condition = "defined(__F16C__) && SW_HAS(__builtin_ia32_vcvtph2ps256)"
+            size, mask = "256", ""
+        else:
+            return []
+        shorts, wide = self.type(kind.of("i16")), self.type(kind.of("f32"))
+        if widening:
+            extra = mask.replace("ZERO", wide) + (", 4" if mask else "")
+            call = f"return __builtin_ia32_vcvtph2ps{size}(({shorts})h{extra});"
+        else:
+            extra = mask.replace("ZERO", shorts)
+            call = f"return ({self.type(kind)})__builtin_ia32_vcvtps2ph{size}(x, 0{extra});"
+        return [f"#if {condition}", call, "#else"]
+
+    def fma(self, kind: Kind, x: str, y: str, z: str) -> str:
+        """Fuse in one instruction where the machine has it."""
+        return self.function("fma", kind, (x, y, z))
+
+
+def _fast_paths(name: str, kind: Kind) -> list[str]:
+    """Return whole-vector ways to compute ``name``, under the conditions they ask for."""
+    if name not in _WHOLE:
+        return []
+    arguments = "x, y, z" if name == "fma" else "x"
+    rows = [
+        f"#if SW_HAS(__builtin_elementwise_{name})",
+        f"return __builtin_elementwise_{name}({arguments});",
+    ]
+    letter, size = ("s" if kind.element == "f32" else "d"), kind.bits * kind.lanes
+    condition, call = "", ""
+    if name == "fma":
+        condition, call = _FMA.get(str(kind), ("", ""))
+    elif size == 512:
+        condition = "__AVX512F__"
+        call = f"sqrtp{letter}512_mask(x, x, -1, 4)"
+        if name != "sqrt":
+            call = f"rndscalep{letter}_mask(x, {_ROUND[name]}, x, -1, 4)"
+    elif size == 256:
+        condition = "__AVX__"
+        call = f"sqrtp{letter}256(x)" if name == "sqrt" else f"roundp{letter}256(x, {_ROUND[name]})"
+    if condition:
+        rows += [f"#elif defined({condition})", f"return __builtin_ia32_{call};"]
+    return [*rows, "#else"]

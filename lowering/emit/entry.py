@@ -1,0 +1,309 @@
+"""Public functions: what a program takes and gives, and the functions it exports for that.
+
+For a public `func.func @NAME` on buffers, with roles on its arguments and `@NAME.shapes` and
+`@NAME.arena` beside it, C gets `stepwell_NAME`, `stepwell_NAME_shapes` and `stepwell_NAME_arena`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from os.path import basename
+from typing import Any
+
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, MemRefType, ModuleOp, StringAttr
+from xdsl.ir import Attribute, BlockArgument, Operation
+
+from stepwell.core.dtypes import DTYPES
+from stepwell.core.shapes import DYNAMIC
+from stepwell.core.signature import Constant, Signature, Tensor
+from stepwell.core.signature import Kernel as KernelOfSignature
+from stepwell.dialects import kernel
+from stepwell.dialects.types import places
+from stepwell.lowering.emit.kinds import BITS, element_name
+from stepwell.lowering.emit.names import identifier
+from stepwell.transforms.passes import fail
+
+ROLES = ("input", "constant", "output", "arena")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a public function."""
+
+    number: int
+    role: str
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    resource: str = ""
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One public function."""
+
+    op: func.FuncOp
+    arguments: tuple[Argument, ...]
+    shapes: func.FuncOp | None
+    arena: func.FuncOp | None
+    signature: Signature
+
+    @property
+    def name(self) -> str:
+        """Its name in the program."""
+        return self.op.sym_name.data
+
+    def of_role(self, *roles: str) -> list[Argument]:
+        """Return the arguments of the given roles, in order."""
+        return [a for a in self.arguments if a.role in roles]
+
+
+def entries(module: ModuleOp, target: str = "c") -> list[Entry]:
+    """Return every public function of the module, in order."""
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
+    kernels = tuple(
+        KernelOfSignature(op.sym_name.data, tuple(_lines(op)))
+        for op in module.ops
+        if isinstance(op, kernel.FuncOp)
+    )
+    found: list[Entry] = []
+    for name, op in functions.items():
+        beside = name.endswith((".shapes", ".arena")) and name.rpartition(".")[0] in functions
+        if beside or (op.sym_visibility is not None and op.sym_visibility.data == "private"):
+            continue
+        arguments = tuple(_arguments(op))
+        shapes, arena = functions.get(f"{name}.shapes"), functions.get(f"{name}.arena")
+        signature = _signature(op, arguments, arena, kernels, target)
+        if signature.sized_by_program and shapes is None:
+            fail(op, f"@{name} has a result of unknown size but no @{name}.shapes is beside it")
+        found.append(Entry(op, arguments, shapes, arena, signature))
+    if not found:
+        fail(module, "no public function to export", help="make one func.func public")
+    return found
+
+
+def _lines(op: Operation) -> Iterator[str]:
+    """Return every source line a kernel came from, in order of mention, once."""
+    seen: dict[str, None] = {}
+    for each in op.walk():
+        seen.update((f"{basename(p.file)}:{p.line}", None) for p in places(each.location))
+    yield from seen
+
+
+def _arguments(op: func.FuncOp) -> Iterator[Argument]:
+    attributes = op.arg_attrs.data if op.arg_attrs else (DictionaryAttr({}),) * len(op.args)
+    order = 0
+    for number, (argument, each) in enumerate(zip(op.args, attributes, strict=True)):
+        role = _text(each.data.get("kernel.role")) or "input"
+        if role not in ROLES or ROLES.index(role) < order:
+            fail(op, f"argument {number} has the role {role!r} out of order ({', '.join(ROLES)})")
+        order = ROLES.index(role)
+        yield _argument(op, number, argument, role, each.data)
+
+
+def _argument(
+    op: func.FuncOp, number: int, argument: BlockArgument, role: str, attributes: Any
+) -> Argument:
+    type = argument.type
+    if not isinstance(type, MemRefType) or (element := element_name(type.element_type)) is None:
+        fail(op, f"argument {number} of @{op.sym_name.data} must be a memref, got {type}")
+    shape = tuple(DYNAMIC if n < 0 else n for n in type.get_shape())
+    name = argument.name_hint or f"{role}{number}"
+    dtype = _text(attributes.get("nd.dtype")) or element
+    if dtype not in DTYPES:
+        fail(op, f"argument {number} of @{op.sym_name.data} cannot have elements of type {dtype}")
+    resource = attributes.get("nd.resource")
+    parameters = [_text(p) for p in getattr(resource, "parameters", ())]
+    key, sha = parameters if len(parameters) == 2 else ("", "")
+    sha = sha or _text(attributes.get("nd.sha256"))
+    return Argument(number, role, name, dtype, shape, _text(resource) or key, sha)
+
+
+def _text(attribute: Attribute | None) -> str:
+    return attribute.data if isinstance(attribute, StringAttr) else ""
+
+
+def _signature(
+    op: func.FuncOp,
+    arguments: Sequence[Argument],
+    arena: func.FuncOp | None,
+    kernels: tuple[KernelOfSignature, ...],
+    target: str,
+) -> Signature:
+    def tensors(role: str) -> tuple[Tensor, ...]:
+        return tuple(Tensor(a.name, a.dtype, a.shape) for a in arguments if a.role == role)
+
+    constants = (a for a in arguments if a.role == "constant")
+    loops = any(isinstance(each, scf.ForOp | scf.WhileOp) for each in op.walk())
+    return Signature(
+        entry=op.sym_name.data,
+        arguments=tensors("input"),
+        results=tensors("output"),
+        constants=tuple(
+            Constant(a.resource or a.name, a.dtype, a.shape, a.sha256) for a in constants
+        ),
+        arena=_arena_bytes(arguments, arena),
+        kernels=kernels,
+        loops=loops,
+        target=target,
+    )
+
+
+def _arena_bytes(arguments: Sequence[Argument], arena: func.FuncOp | None) -> int | None:
+    """Return the arena's size where it is known now: 0 where there is none."""
+    given = next((a for a in arguments if a.role == "arena"), None)
+    if given is None:
+        return 0
+    if arena is None:
+        known = DYNAMIC not in given.shape
+        return prod(given.shape) * (BITS[given.dtype] // 8) if known else None
+    (size,) = arena.body.block.last_op.operands  # pyright: ignore
+    value = size.owner.value if isinstance(size.owner, arith.ConstantOp) else None
+    return value.value.data if isinstance(value, IntegerAttr) else None
+
+
+# what C exports
+
+
+def exported(entry: Entry, written: Callable[[Operation, str], Any], note: str) -> Iterator[str]:
+    """Return the exported functions of one entry.
+
+    written : writes a function and returns how to call it
+    """
+    name = f"stepwell_{identifier(entry.name)}"
+    comment = f"  // {note}" if note else ""
+    dims = {
+        (a.number, axis): k
+        for k, (a, axis) in enumerate(
+            (a, axis) for a in entry.of_role("input") for axis, n in enumerate(a.shape) if n < 0
+        )
+    }
+    sizes = {
+        (a.number, axis): k
+        for k, (a, axis) in enumerate(
+            (a, axis) for a in entry.of_role("output") for axis, n in enumerate(a.shape) if n < 0
+        )
+    }
+    if entry.shapes is not None and sizes:
+        yield _shapes(name, written(entry.shapes, entry.shapes.sym_name.data), comment)
+    yield _arena(name, entry, written, comment)
+    yield _main(name, entry, written(entry.op, entry.name), (dims, sizes), comment)
+
+
+def _shapes(name: str, function: Any, comment: str) -> str:
+    given = ", ".join(f"dims[{p.operand}]" for p in function.parameters)
+    rows = [f"void {name}_shapes(const int64_t *dims, int64_t *sizes) {{"]
+    if not function.parameters:
+        rows.append(f"  (void)dims;{comment}")
+    if len(function.results) == 1:
+        rows.append(f"  sizes[0] = {function.name}({given});{comment}")
+    else:
+        rows.append(f"  const {function.result_type} r = {function.name}({given});{comment}")
+        rows += [f"  sizes[{k}] = r.r{k};{comment}" for k in range(len(function.results))]
+    return "\n".join([*rows, "}"])
+
+
+def _arena(name: str, entry: Entry, written: Callable[..., Any], comment: str) -> str:
+    head = f"int64_t {name}_arena(const int64_t *dims) {{"
+    known = entry.signature.arena
+    if known is not None:
+        rows = [f"  (void)dims;{comment}", f"  return {known};{comment}"]
+    elif entry.arena is None:
+        fail(entry.op, f"the arena has no size known now and no @{entry.name}.arena is beside it")
+    else:
+        function = written(entry.arena, entry.arena.sym_name.data)
+        given = ", ".join(f"dims[{p.operand}]" for p in function.parameters)
+        rows = [f"  return {function.name}({given});{comment}"]
+    return "\n".join([head, *rows, "}"])
+
+
+def _main(
+    name: str,
+    entry: Entry,
+    function: Any,
+    places: tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]],
+    comment: str,
+) -> str:
+    dims, sizes = places
+    buffers = {a.number: k for k, a in enumerate(entry.of_role("input", "constant", "output"))}
+    given: list[str] = []
+    for p in function.parameters:
+        at = (p.operand, p.axis)
+        if p.part == "runtime":
+            given.append("rt")
+        elif p.part == "size":
+            given.append(f"dims[{dims[at]}]" if at in dims else f"sizes[{sizes[at]}]")
+        elif p.operand in buffers:
+            given.append(f"buffers[{buffers[p.operand]}]")
+        else:
+            given.append("(void *)arena")
+    text = ", ".join(given)
+    rows = [
+        f"int32_t {name}(const struct sw_runtime *rt, void *const *buffers, const int64_t *dims,",
+        f"{' ' * (len(name) + 9)}char *arena) {{",
+    ]
+    if "sizes[" in text:
+        rows += [
+            f"  int64_t sizes[{len(sizes)}];{comment}",
+            f"  {name}_shapes(dims, sizes);{comment}",
+        ]
+    unused = [w for w in ("rt", "buffers", "dims", "arena") if w not in "".join(rows[2:]) + text]
+    rows += [f"  (void){word};{comment}" for word in unused]
+    rows += [f"  {function.name}({text});{comment}", f"  return 0;{comment}"]
+    return "\n".join([*rows, "}"])
+
+
+def header(found: Sequence[Entry]) -> str:
+    """Return the text of a header that declares what `exported` defines."""
+    guard = f"STEPWELL_{identifier(found[0].name).upper()}_H"
+    rows = [
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "#include <stdint.h>",
+        "",
+        "/* What a program asks of its caller: run body over 0..n in runs of about `grain`, on as",
+        " * many threads as there are; `parallel` may call body(context, 0, n) itself. Where n is",
+        " * not positive it must do nothing. */",
+        ABI,
+    ]
+    for entry in found:
+        rows += ["", *_declarations(entry)]
+    return "\n".join([*rows, "", f"#endif  /* {guard} */", ""])
+
+
+ABI = """struct sw_runtime {
+  void (*parallel)(const struct sw_runtime *rt,
+                   void (*body)(void *context, int64_t begin, int64_t end),
+                   void *context, int64_t n, int64_t grain);
+  int32_t threads;
+};"""
+
+
+def _declarations(entry: Entry) -> Iterator[str]:
+    name, signature = f"stepwell_{identifier(entry.name)}", entry.signature
+    yield f"/* {signature}"
+    yield " *"
+    for k, a in enumerate(entry.of_role("input", "constant", "output")):
+        yield f" * buffers[{k}]  {a.role:<8}  {a.name}: {Tensor(a.name, a.dtype, a.shape)}"
+    unknown = [
+        f"{a.name}.shape[{axis}]"
+        for a in entry.of_role("input")
+        for axis, n in enumerate(a.shape)
+        if n < 0
+    ]
+    for k, text in enumerate(unknown):
+        yield f" * dims[{k}]     {text}"
+    yield " *"
+    yield " * All arrays are contiguous and row-major; no result overlaps another array."
+    yield f" * arena is scratch memory of {name}_arena(dims) bytes, aligned to 64."
+    yield " * Returns 0, or the number of an error. */"
+    yield f"int32_t {name}(const struct sw_runtime *rt, void *const *buffers, const int64_t *dims,"
+    yield f"{' ' * (len(name) + 9)}char *arena);"
+    if signature.sized_by_program:
+        yield "/* Writes every unknown size of the results, in order. */"
+        yield f"void {name}_shapes(const int64_t *dims, int64_t *sizes);"
+    yield f"int64_t {name}_arena(const int64_t *dims);"

@@ -1,0 +1,252 @@
+"""memref: a pointer for each buffer, index arithmetic from its strides; views are pointers too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
+from xdsl.ir import SSAValue
+
+from stepwell.lowering.emit.arith import constant
+from stepwell.lowering.emit.buffers import Buffer, number, offset, product, row_major, times
+from stepwell.lowering.emit.kinds import Kind
+from stepwell.lowering.emit.writer import Writer, emit
+from stepwell.transforms.passes import fail
+
+STACK = 1 << 18
+"""Bytes a buffer on the stack may have."""
+
+
+@emit(memref.LoadOp)
+def _load(w: Writer, op: memref.LoadOp) -> None:
+    buffer = w.buffer(op.memref)
+    element = buffer.at([w[i] for i in op.indices])
+    w.define(op.res, f"{element} != 0" if buffer.element == "i1" else element)
+
+
+@emit(memref.StoreOp)
+def _store(w: Writer, op: memref.StoreOp) -> None:
+    w.line(f"{w.buffer(op.memref).at([w[i] for i in op.indices])} = {w[op.value]};")
+
+
+@emit(memref.AllocaOp, memref.AllocOp)
+def _allocate(w: Writer, op: Any) -> None:
+    """A buffer of known size is an array of the block it is in."""
+    type = op.memref.type
+    element = w.element(op, type)
+    sizes, strides = w.shaped(op, type, (w[n] for n in op.dynamic_sizes))
+    count = number(product(sizes))
+    if count is None:
+        fail(op, "a buffer of a kernel must have a size known here", help="run plan-memory first")
+    bytes = count * (Kind(element).bits // 8)
+    if bytes > STACK:
+        fail(op, f"a buffer of {bytes} bytes is too large for a stack", "run plan-memory first")
+    name, space = w.array(op.memref, element, max(count, 1))
+    w.buffers[op.memref] = Buffer(name, element, sizes, strides, space)
+
+
+@emit(memref.DeallocOp)
+def _deallocate(w: Writer, op: memref.DeallocOp) -> None:
+    """Nothing: the block's end does it."""
+
+
+@emit(memref.DimOp)
+def _dim(w: Writer, op: memref.DimOp) -> None:
+    axis = constant(op.index)
+    if axis is None:
+        fail(op, "the axis of memref.dim must be a constant")
+    w.bind(op.result, w.buffer(op.source).sizes[axis])
+
+
+@emit(memref.RankOp)
+def _rank(w: Writer, op: memref.RankOp) -> None:
+    w.bind(op.rank, str(len(w.buffer(op.source).sizes)))
+
+
+# views
+
+
+def _view(w: Writer, op: Any, result: SSAValue, source: Buffer, address: str, like: Any) -> None:
+    """Define the pointer of a view, unless it is the source's own."""
+    sizes, strides = like
+    assert isinstance(result.type, MemRefType)
+    element = w.element(op, result.type)
+    writable = source.writable
+    if element == source.element and address == source.pointer:
+        pointer = address
+    else:
+        type = w.pointer(Buffer("", element, (), (), source.space, writable))
+        cast = f"({type})" if element != source.element else ""
+        pointer = w.fresh(result.name_hint, type)
+        start = f"{cast}({address})" if cast else address
+        w.line(f"{type}const {pointer} = {start};", defines=pointer)
+    w.buffers[result] = Buffer(pointer, element, sizes, strides, source.space, writable)
+
+
+def _moved(pointer: str, by: str) -> str:
+    return pointer if by == "0" else f"{pointer} + {by}"
+
+
+def _mixed(w: Writer, static: Any, dynamic: Sequence[SSAValue]) -> list[str]:
+    values: Iterator[SSAValue] = iter(dynamic)
+    return [
+        w[next(values)] if n == DYNAMIC_INDEX else str(n) if n >= 0 else f"({n})"
+        for n in static.get_values()
+    ]
+
+
+@emit(memref.SubviewOp)
+def _subview(w: Writer, op: memref.SubviewOp) -> None:
+    """Move the pointer; leave out the axes of size 1 that the result type leaves out."""
+    source, type = w.buffer(op.source), op.result.type
+    assert isinstance(type, MemRefType)
+    offsets = _mixed(w, op.static_offsets, op.offsets)
+    sizes = _mixed(w, op.static_sizes, op.sizes)
+    steps = _mixed(w, op.static_strides, op.strides)
+    strides = [times(s, t) for s, t in zip(steps, source.strides, strict=True)]
+    kept = _kept(sizes, type.get_shape())
+    if kept is None:
+        fail(op, f"cannot tell which axes {type} leaves out")
+    address = _moved(source.pointer, offset(zip(offsets, source.strides, strict=True)))
+    shape = tuple(sizes[k] for k in kept), tuple(strides[k] for k in kept)
+    _view(w, op, op.result, source, address, shape)
+
+
+def _kept(sizes: Sequence[str], shape: Sequence[int]) -> list[int] | None:
+    """Return which axes of ``sizes`` are those of ``shape``, dropping axes of size 1."""
+    kept: list[int] = []
+    spare = len(sizes) - len(shape)
+    for axis, size in enumerate(sizes):
+        wanted = shape[len(kept)] if len(kept) < len(shape) else None
+        known = number(size)
+        fits = wanted is not None and (known == wanted or (known is None and wanted < 0))
+        if fits and not (
+            known == 1 and spare and _fits_later(sizes[axis + 1 :], shape[len(kept) :])
+        ):
+            kept.append(axis)
+        elif known == 1 and spare:
+            spare -= 1
+        else:
+            return None
+    return kept
+
+
+def _fits_later(sizes: Sequence[str], shape: Sequence[int]) -> bool:
+    """Whether the rest of the axes can be ``shape`` on their own."""
+    return len(sizes) >= len(shape) and _kept(sizes, shape) is not None
+
+
+@emit(memref.ReinterpretCastOp)
+def _reinterpret_cast(w: Writer, op: memref.ReinterpretCastOp) -> None:
+    source = w.buffer(op.source)
+    (start,) = _mixed(w, op.static_offsets, op.offsets)
+    sizes = tuple(_mixed(w, op.static_sizes, op.sizes))
+    strides = tuple(_mixed(w, op.static_strides, op.strides))
+    _view(w, op, op.result, source, _moved(source.pointer, start), (sizes, strides))
+
+
+@emit(memref.CastOp, memref.MemorySpaceCastOp)
+def _cast(w: Writer, op: Any) -> None:
+    """The same buffer; sizes the new type knows become numbers."""
+    source = w.buffer(op.source)
+    if not isinstance(op.dest.type, MemRefType):
+        fail(op, f"{op.dest.type} has no rank")
+    sizes, strides = (
+        tuple(old if n is None or n < 0 else str(n) for old, n in zip(have, new, strict=True))
+        for have, new in (
+            (source.sizes, op.dest.type.get_shape()),
+            (source.strides, op.dest.type.get_strides() or ()),
+        )
+    )
+    w.buffers[op.dest] = Buffer(
+        source.pointer, source.element, sizes, strides, source.space, source.writable
+    )
+
+
+@emit(memref.ViewOp)
+def _bytes_view(w: Writer, op: memref.ViewOp) -> None:
+    """A part of a buffer of bytes, as elements."""
+    source, type = w.buffer(op.source), op.result.type
+    assert isinstance(type, MemRefType)
+    shape = w.shaped(op, type, (w[n] for n in op.sizes))
+    _view(w, op, op.result, source, _moved(source.pointer, w[op.byte_shift]), shape)
+
+
+@emit(memref.ExpandShapeOp)
+def _expand_shape(w: Writer, op: memref.ExpandShapeOp) -> None:
+    """Each group of new axes is row-major within its old one."""
+    source = w.buffer(op.src)
+    sizes = _mixed(w, op.static_output_shape, op.output_shape)
+    strides = [""] * len(sizes)
+    for old, group in enumerate(op.reassociation.data):
+        stride = source.strides[old]
+        for axis in reversed([k.value.data for k in group.data]):
+            strides[axis] = stride
+            stride = times(sizes[axis], stride)
+    for axis in {*range(len(sizes))} - {
+        k.value.data for g in op.reassociation.data for k in g.data
+    }:
+        strides[axis] = "1"
+    _reshaped(w, op, source, sizes, strides)
+
+
+@emit(memref.CollapseShapeOp)
+def _collapse_shape(w: Writer, op: memref.CollapseShapeOp) -> None:
+    """A merged axis has the stride of the last of its axes that is not of size 1."""
+    source = w.buffer(op.src)
+    sizes: list[str] = []
+    strides: list[str] = []
+    for group in op.reassociation.data:
+        axes = [k.value.data for k in group.data]
+        long = [k for k in axes if source.sizes[k] != "1"] or axes
+        sizes.append(product(source.sizes[k] for k in axes))
+        strides.append(source.strides[long[-1]])
+    _reshaped(w, op, source, sizes, strides)
+
+
+def _reshaped(
+    w: Writer, op: Any, source: Buffer, sizes: Sequence[str], strides: Sequence[str]
+) -> None:
+    """Bind the result; what its type knows is better than what was worked out."""
+    type = op.result.type
+    known = type.get_strides() or [None] * len(sizes)
+    sizes = tuple(
+        have if n < 0 else str(n) for have, n in zip(sizes, type.get_shape(), strict=True)
+    )
+    strides = tuple(have if n is None else str(n) for have, n in zip(strides, known, strict=True))
+    _view(w, op, op.result, source, source.pointer, (sizes, strides))
+
+
+# copies
+
+
+@emit(memref.CopyOp)
+def _copy(w: Writer, op: memref.CopyOp) -> None:
+    """At once where both lie without gaps, else element by element."""
+    source, target = w.buffer(op.source), w.buffer(op.destination)
+    if source.contiguous and target.contiguous:
+        w.copy(source, target, product(target.sizes))
+        return
+    inside: list[str] = []
+    for size in target.sizes:
+        index = w.fresh("i", w.spelling.type(Kind("index")))
+        w.line(f"for ({w.declared[index]} {index} = 0; {index} < {size}; {index}++)")
+        w.depth += 1
+        inside.append(index)
+    w.line(f"{target.at(inside)} = {source.at(inside)};")
+    w.depth -= len(inside)
+
+
+# globals
+
+
+@emit(memref.GetGlobalOp)
+def _get_global(w: Writer, op: memref.GetGlobalOp) -> None:
+    type = op.memref.type
+    assert isinstance(type, MemRefType)
+    element = w.element(op, type)
+    name, space, writable = w.global_array(op, op.name_.string_value())
+    sizes = tuple(str(n) for n in type.get_shape())
+    w.buffers[op.memref] = Buffer(name, element, sizes, row_major(sizes), space, writable)

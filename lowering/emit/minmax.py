@@ -1,0 +1,46 @@
+"""The greater and the lesser of two values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects import arith
+
+from stepwell.lowering.emit.kinds import Kind
+from stepwell.lowering.emit.spelling import Spelling
+
+INTEGER: dict[type[Any], tuple[str, bool]] = {
+    arith.MaxSIOp: (">", True),
+    arith.MinSIOp: ("<", True),
+    arith.MaxUIOp: (">", False),
+    arith.MinUIOp: ("<", False),
+}
+"""The comparison after which the left operand is taken, and whether it is signed."""
+
+
+def extreme(s: Spelling, name: str, kind: Kind, x: str, y: str) -> str:
+    """Return ``maximum``, ``minimum`` (NaN wins) or ``maxnum``, ``minnum`` (NaN loses).
+
+    As in IEEE 754-2019, -0 is less than +0.
+    """
+    sign, zero_sign = (">", "&") if name.startswith("max") else ("<", "|")
+    wins = "x" if name.endswith("imum") else "y"
+    bits = kind.signed
+    equal = s.bits(kind, f"({s.bits(bits, 'x', kind)} {zero_sign} {s.bits(bits, 'y', kind)})", bits)
+    takes = f"({s.compared(kind, f'x {sign} y')} | {s.compared(kind, f'{wins} != {wins}')})"
+    otherwise = s.choose(kind, s.compared(kind, "x == y"), equal, "y")
+    body = [f"return {s.choose(kind, takes, 'x', otherwise)};"]
+    return f"{s.helper(f'sw_{name}_{kind}', kind, [(kind, 'x'), (kind, 'y')], body)}({x}, {y})"
+
+
+def extreme_of_constant(s: Spelling, name: str, kind: Kind, x: str, y: str) -> str:
+    """Return `extreme` where ``y`` is neither NaN nor the zero that loses against the other."""
+    greater = name.startswith("max")
+    if name.endswith("num"):  # false on NaN
+        test = s.compared(kind, f"x {'>' if greater else '<'} y")
+    else:
+        opposite = f"x {'<=' if greater else '>='} y"
+        test = f"{'~' if kind.lanes else '!'}{s.compared(kind, opposite)}"
+    text = [f"return {s.choose(kind, test, 'x', 'y')};"]
+    helper = s.helper(f"sw_{name}_of_constant_{kind}", kind, [(kind, "x"), (kind, "y")], text)
+    return f"{helper}({x}, {y})"

@@ -1,0 +1,134 @@
+"""What a function takes: a memref becomes its pointer and those sizes and strides it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects import func, memref, vector
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import BlockArgument, Operation, OpResult, Region, SSAValue
+
+from stepwell.dialects import kernel
+from stepwell.lowering.emit.buffers import Buffer
+from stepwell.lowering.emit.kinds import INDEX, Kind
+from stepwell.lowering.emit.writer import Writer
+
+RUNTIME = "rt"
+"""The name under which every function that needs it has the runtime."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter and where a caller finds it: it is ``part`` of operand ``operand``."""
+
+    name: str
+    type: str
+    operand: int = -1
+    part: str = "runtime"
+    """``value``, ``pointer``, ``size`` or ``stride`` (of ``axis``), or ``runtime``."""
+    axis: int = 0
+    kind: Kind | None = None
+
+    @property
+    def declaration(self) -> str:
+        """The parameter as C declares it."""
+        return f"{self.type}{'' if self.type[-1] == '*' else ' '}{self.name}"
+
+    def given(self, w: Writer, operands: Sequence[SSAValue]) -> str:
+        """Return what a caller passes."""
+        if self.part == "runtime":
+            return RUNTIME
+        operand = operands[self.operand]
+        if self.part == "value":
+            assert self.kind is not None
+            return w.spelling.convert(self.kind, w[operand], w.kind(operand))
+        buffer = w.buffer(operand)
+        if self.part == "pointer":
+            return buffer.pointer
+        return (buffer.sizes if self.part == "size" else buffer.strides)[self.axis]
+
+
+def parameters(
+    w: Writer, op: Operation, arguments: Sequence[BlockArgument], space: str, writes: set[SSAValue]
+) -> list[Parameter]:
+    """Name every parameter a function might need and bind its arguments to them."""
+    found: list[Parameter] = []
+
+    def add(hint: str | None, type: str, operand: int, part: str, axis: int = 0) -> str:
+        name = w.fresh(hint, type)
+        found.append(Parameter(name, type, operand, part, axis))
+        return name
+
+    size_type = w.spelling.type(INDEX)
+    for number, argument in enumerate(arguments):
+        type = argument.type
+        if not isinstance(type, MemRefType):
+            kind = w.kind(argument)
+            name = add(argument.name_hint, w.spelling.type(kind), number, "value")
+            found[-1] = Parameter(name, found[-1].type, number, "value", kind=kind)
+            w.bind(argument, name)
+            continue
+        element, writable = w.element(op, type), argument in writes
+        pointer_type = w.pointer(Buffer("", element, (), (), space, writable))
+        pointer = add(argument.name_hint or "x", pointer_type, number, "pointer")
+        sizes = (
+            add(f"{pointer}_d{axis}", size_type, number, "size", axis)
+            for axis, n in enumerate(type.get_shape())
+            if n < 0
+        )
+        given_strides = type.get_strides() or ()
+        strides = (
+            add(f"{pointer}_s{axis}", size_type, number, "stride", axis)
+            for axis, n in enumerate(given_strides)
+            if n is None
+        )
+        shape = w.shaped(op, type, sizes, strides)
+        w.buffers[argument] = Buffer(pointer, element, *shape, space, writable)
+    return found
+
+
+_VIEWS: dict[type[Any], str] = {
+    memref.SubviewOp: "source",
+    memref.ReinterpretCastOp: "source",
+    memref.CastOp: "source",
+    memref.MemorySpaceCastOp: "source",
+    memref.ViewOp: "source",
+    memref.ExpandShapeOp: "src",
+    memref.CollapseShapeOp: "src",
+}
+_STORES: dict[type[Any], str] = {
+    memref.StoreOp: "memref",
+    vector.StoreOp: "base",
+    vector.MaskedStoreOp: "base",
+    memref.CopyOp: "destination",
+}
+_READS = (memref.LoadOp, memref.DimOp, memref.RankOp, vector.LoadOp, vector.MaskedLoadOp)
+
+
+def root(value: SSAValue) -> SSAValue:
+    """Return the buffer that a view looks at."""
+    while isinstance(value, OpResult) and (field := _VIEWS.get(type(value.op))):
+        value = getattr(value.op, field)
+    return value
+
+
+def written(region: Region, writes_of: Callable[[Operation, str], Iterable[bool]]) -> set[SSAValue]:
+    """Return every buffer that may be written; what is not known to only read, writes.
+
+    writes_of : tells of a called function or kernel which operands it writes
+    """
+    found: set[SSAValue] = set()
+    for op in region.walk():
+        kind = type(op)
+        if field := _STORES.get(kind):
+            found.add(root(getattr(op, field)))
+        elif isinstance(op, kernel.LaunchOp | func.CallOp):
+            callee = op.callee.string_value()
+            for operand, writes in zip(op.operands, writes_of(op, callee), strict=True):
+                if writes and isinstance(operand.type, MemRefType):
+                    found.add(root(operand))
+        elif kind not in _VIEWS and kind not in _READS:
+            found.update(root(v) for v in op.operands if isinstance(v.type, MemRefType))
+    return found

@@ -1,0 +1,163 @@
+"""scf: loops and branches; what they carry is in variables that the region's end assigns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Block, Operation, SSAValue
+
+from stepwell.lowering.emit.kinds import Kind
+from stepwell.lowering.emit.names import WORD
+from stepwell.lowering.emit.writer import Writer, emit
+from stepwell.transforms.passes import fail
+
+
+def carry(w: Writer, value: SSAValue, start: SSAValue, hint: str | None) -> None:
+    """Declare a variable for ``value`` that begins as ``start``."""
+    if isinstance(value.type, MemRefType):
+        buffer = w.buffer(start)
+        type = w.pointer(buffer)
+        name = w.fresh(hint, type)
+        w.line(f"{type}{name} = {buffer.pointer};")
+        w.buffers[value] = replace(buffer, pointer=name)
+        return
+    declaration = w.declare(value, _carried(w, start), hint)
+    w.line(f"{declaration} = {_as(w, value, start)};")
+
+
+def expect(w: Writer, op: Operation, value: SSAValue, hint: str | None) -> None:
+    """Declare a variable for ``value``, to be assigned later."""
+    if isinstance(value.type, MemRefType):
+        fail(op, f"{op.name} cannot result in a buffer here", "copy into one buffer instead")
+    w.line(f"{w.declare(value, _carried(w, value), hint)};")
+
+
+def _carried(w: Writer, value: SSAValue) -> Kind:
+    """Return the kind of the variable that carries ``value``: masks have one width there."""
+    kind = w.kind(value)
+    return kind.of("m32") if kind.is_mask else kind
+
+
+def _as(w: Writer, value: SSAValue, source: SSAValue) -> str:
+    """Return ``source`` in the representation of ``value``, which differs for masks only."""
+    return w.spelling.convert(w.kind(value), w[source], w.kind(source))
+
+
+def assign(w: Writer, targets: Sequence[SSAValue], sources: Sequence[SSAValue]) -> None:
+    """Assign all at once: by way of temporaries where one source is another's target."""
+    pairs = [(_text(w, t, t), _text(w, t, s)) for t, s in zip(targets, sources, strict=True)]
+    spoiled: set[str] = set()
+    rows: list[str] = []
+    for target, source in pairs:
+        if target == source:
+            continue
+        if not spoiled.isdisjoint(WORD.findall(source)):
+            type = w.declared[target]
+            kept = w.fresh(f"next_{target}", type)
+            w.line(
+                f"const {type} {kept} = {source};"
+                if type[-1] != "*"
+                else f"{type}{kept} = {source};"
+            )
+            source = kept
+        spoiled.add(target)
+        rows.append(f"{target} = {source};")
+    for row in rows:
+        w.line(row)
+
+
+def _text(w: Writer, target: SSAValue, source: SSAValue) -> str:
+    if isinstance(target.type, MemRefType):
+        return w.buffer(source).pointer
+    return w[source] if target is source else _as(w, target, source)
+
+
+def alias(w: Writer, value: SSAValue, other: SSAValue) -> None:
+    """Let ``value`` be what ``other`` is."""
+    if isinstance(value.type, MemRefType):
+        w.buffers[value] = w.buffers[other]
+    else:
+        w.bind(value, w[other], w.kind(other))
+
+
+@emit(scf.ForOp)
+def _for(w: Writer, op: scf.ForOp) -> None:
+    """Carried values are variables, which are the loop's results when it is over."""
+    index, *carried = op.body.block.args
+    for result, argument, start in zip(op.res, carried, op.iter_args, strict=True):
+        carry(w, result, start, result.name_hint or argument.name_hint)
+        alias(w, argument, result)
+    with w.block(w.loop_head(index, w[op.lb], w[op.ub], w[op.step])):
+        _region(w, op.body.block, op.res)
+
+
+def _region(w: Writer, block: Block, results: Sequence[SSAValue]) -> None:
+    """Write a block, whose scf.yield assigns ``results``."""
+    outer, w.yields = w.yields, results
+    w.ops(block)
+    w.yields = outer
+
+
+@emit(scf.YieldOp)
+def _yield(w: Writer, op: scf.YieldOp) -> None:
+    assign(w, w.yields, op.operands)
+
+
+@emit(scf.ReduceOp)
+def _reduce(w: Writer, op: scf.ReduceOp) -> None:
+    """Nothing: a parallel loop ends here."""
+    if op.args:
+        fail(op, "a parallel loop cannot reduce here", help="split the reduction, as schedule does")
+
+
+@emit(scf.ParallelOp)
+def _parallel(w: Writer, op: scf.ParallelOp) -> None:
+    if op.initVals:
+        fail(op, "a parallel loop cannot reduce here", help="split the reduction, as schedule does")
+    w.parallel(op)
+
+
+@emit(scf.IfOp)
+def _if(w: Writer, op: scf.IfOp) -> None:
+    for result in op.output:
+        expect(w, op, result, result.name_hint)
+    otherwise = op.false_region.blocks.first
+    if otherwise is not None and isinstance(otherwise.first_op, scf.YieldOp) and not op.output:
+        otherwise = None
+    with w.block(f"if ({w[op.cond]})", "} else {" if otherwise else "}"):
+        _region(w, op.true_region.block, op.output)
+    if otherwise is not None:
+        w.depth += 1
+        _region(w, otherwise, op.output)
+        w.depth -= 1
+        w.end()
+
+
+@emit(scf.WhileOp)
+def _while(w: Writer, op: scf.WhileOp) -> None:
+    """Test in the middle: the first region runs once more often than the second."""
+    before, after = op.before_region.block, op.after_region.block
+    last = before.last_op
+    assert isinstance(last, scf.ConditionOp)
+    for argument, start in zip(before.args, op.arguments, strict=True):
+        carry(w, argument, start, argument.name_hint or start.name_hint)
+    for result, argument, value in zip(op.res, after.args, last.args, strict=True):
+        if value in w.buffers or value in before.args:  # handed on as it came
+            alias(w, result, value)
+        else:
+            expect(w, op, result, result.name_hint or argument.name_hint)
+        alias(w, argument, result)
+    with w.block("while (1)"):
+        w.ops(before)
+        _region(w, after, before.args)
+
+
+@emit(scf.ConditionOp)
+def _condition(w: Writer, op: scf.ConditionOp) -> None:
+    loop = op.parent_op()
+    assert isinstance(loop, scf.WhileOp)
+    assign(w, loop.res, op.args)
+    w.line(f"if (!{w[op.condition]}) break;")

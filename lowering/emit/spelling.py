@@ -1,0 +1,191 @@
+"""How a C-like language spells types, vectors and functions: what C and OpenCL C do differently.
+
+Every method that yields an expression yields one that may stand next to any operator. A method
+that needs a type or a function declared asks the `Prelude` for it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from stepwell.core.dtypes import round_to_bf16
+from stepwell.lowering.emit.kinds import Kind
+
+
+@dataclass
+class Prelude:
+    """What the text declares before its functions, each once, in order of first use."""
+
+    types: dict[str, str] = field(default_factory=dict[str, str])
+    functions: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class Spelling(ABC):
+    """One C-like language."""
+
+    words: ClassVar[frozenset[str]]
+    """What an identifier may not be."""
+    scalars: ClassVar[dict[str, str]]
+    """The type of a value, by element."""
+    private_function: ClassVar[str]
+    """What stands before a function that only this text calls."""
+
+    def __init__(self) -> None:
+        self.prelude = Prelude()
+
+    # types and literals
+
+    @abstractmethod
+    def type(self, kind: Kind) -> str:
+        """Return the type of a value."""
+
+    def memory(self, element: str) -> str:
+        """Return the type an element has in memory."""
+        return self.type(Kind("u8" if element == "i1" else element))
+
+    def literal(self, element: str, value: float) -> str:
+        """Return a constant of a scalar element type; floats come back to the last bit."""
+        if element in ("f64", "f32"):
+            return self._float(element, value)
+        if element in ("f16", "bf16"):
+            return f"{narrow_bits(element, value):#06x}"
+        if element == "i1":
+            return "1" if value else "0"
+        bits = 64 if element == "index" else int(element[1:])
+        whole = (int(value) + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+        if whole in (-(1 << 63), -(1 << 31)):
+            return f"({whole + 1}{'L' if bits == 64 else ''} - 1)"
+        long = "L" if not -(1 << 31) < whole < 1 << 31 else ""
+        return f"({whole}{long})" if whole < 0 else f"{whole}{long}"
+
+    @abstractmethod
+    def not_a_number(self, element: str, infinite: bool) -> str:
+        """Return NaN or infinity."""
+
+    def _float(self, element: str, value: float) -> str:
+        number = np.float32(value) if element == "f32" else np.float64(value)
+        if not np.isfinite(number):
+            text = self.not_a_number(element, bool(np.isinf(number)))
+            return f"(-{text})" if np.signbit(number) else text
+        text = f"{number}{'f' if element == 'f32' else ''}"
+        return f"({text})" if text[0] == "-" else text
+
+    # vectors
+
+    @abstractmethod
+    def splat(self, kind: Kind, x: str) -> str:
+        """Return a vector whose every lane is the scalar ``x``."""
+
+    @abstractmethod
+    def lanes_of(self, kind: Kind, lanes: Sequence[str]) -> str:
+        """Return a vector of the given literals."""
+
+    @abstractmethod
+    def bits(self, to: Kind, x: str, source: Kind) -> str:
+        """Return the bits of ``x`` as another kind of the same size."""
+
+    @abstractmethod
+    def convert(self, to: Kind, x: str, source: Kind) -> str:
+        """Return the values of ``x``, which must be in range, as another element."""
+
+    @abstractmethod
+    def compared(self, kind: Kind, comparison: str) -> str:
+        """Return the result of comparing two of ``kind``, as its mask."""
+
+    @abstractmethod
+    def select(self, kind: Kind, mask: str, yes: str, no: str) -> str:
+        """Return the lanes of ``yes`` where ``mask`` is set, of ``no`` elsewhere."""
+
+    def choose(self, kind: Kind, condition: str, yes: str, no: str) -> str:
+        """Return ``yes`` or ``no``: lane by lane for a vector, whose condition is a mask."""
+        if kind.lanes:
+            return self.select(kind, condition, yes, no)
+        return f"({condition} ? {yes} : {no})"
+
+    @abstractmethod
+    def lane(self, x: str, number: str) -> str:
+        """Return one lane; ``number`` is a literal or an index."""
+
+    @abstractmethod
+    def load(self, kind: Kind, address: str) -> str:
+        """Return the vector that lies at ``address``, which need not be aligned."""
+
+    @abstractmethod
+    def store(self, kind: Kind, address: str, x: str) -> str:
+        """Return the statement that writes ``x`` at ``address``."""
+
+    def stream(self, kind: Kind, address: str, x: str) -> str:
+        """Return the statement that writes ``x`` past the caches, where that can be said."""
+        return self.store(kind, address, x)
+
+    @abstractmethod
+    def shuffle(self, kind: Kind, x: str, y: str, source: Kind, lanes: Sequence[int]) -> str:
+        """Return the lanes of ``x`` and ``y``, numbered through, that ``lanes`` names."""
+
+    # functions
+
+    def helper(
+        self,
+        name: str,
+        result: Kind | None,
+        parameters: Sequence[tuple[Kind | str, str]],
+        body: Sequence[str],
+    ) -> str:
+        """Declare a small function once; return its name. A pointer's type is text."""
+        if name not in self.prelude.functions:
+            taken = ", ".join(
+                f"{each}{word}" if isinstance(each, str) else f"{self.type(each)} {word}"
+                for each, word in parameters
+            )
+            returned = "void" if result is None else self.type(result)
+            head = f"{self.private_function}{returned} {name}({taken}) {{"
+            rows = (row if row.startswith("#") else f"  {row}" for row in body)
+            self.prelude.functions[name] = "\n".join((head, *rows, "}"))
+        return name
+
+    @abstractmethod
+    def each_lane(
+        self, result: Kind, sources: Sequence[tuple[Kind, str]], each: Callable[..., str]
+    ) -> list[str]:
+        """Return a function body: ``each`` applied lane by lane."""
+
+    @abstractmethod
+    def function(self, name: str, kind: Kind, operands: Sequence[str]) -> str:
+        """Call a function of the mathematical library by its C name without suffix."""
+
+    def bit_count(self, what: str, kind: Kind) -> list[str]:
+        """Return the body of a bit count of the scalar ``x``; nothing where a loop must do."""
+        return []
+
+    @abstractmethod
+    def masked_load(self, kind: Kind, mask: Kind, pointer: str) -> str:
+        """Return a function of address, mask and what the unset lanes are."""
+
+    @abstractmethod
+    def masked_store(self, kind: Kind, mask: Kind, pointer: str) -> str:
+        """Return a function of address, mask and vector."""
+
+    @abstractmethod
+    def high_half(self, signed: bool) -> str:
+        """Return the upper 64 bits of the product of the i64 ``x`` and ``y``."""
+
+    def half_conversion(self, kind: Kind, widening: bool) -> list[str]:
+        """Return lines that convert f16 with the machine's own instruction, under ``#if``."""
+        return []
+
+    @abstractmethod
+    def fma(self, kind: Kind, x: str, y: str, z: str) -> str:
+        """Return ``x * y + z``, rounded once."""
+
+
+def narrow_bits(element: str, value: float) -> int:
+    """Return the bits of a float as f16 or bf16."""
+    if element == "f16":
+        with np.errstate(over="ignore"):
+            return int(np.float16(value).view(np.uint16))
+    return int(round_to_bf16(np.array([value], np.float32)).view(np.uint32)[0] >> 16)

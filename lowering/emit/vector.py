@@ -1,0 +1,189 @@
+"""vector: loads, stores and lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects import vector
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.ir import SSAValue
+
+from stepwell.lowering.emit.arith import wrapping
+from stepwell.lowering.emit.kinds import INDEX, NARROW, Kind
+from stepwell.lowering.emit.minmax import extreme
+from stepwell.lowering.emit.narrow import narrow, widen
+from stepwell.lowering.emit.spelling import Spelling
+from stepwell.lowering.emit.writer import Writer, emit
+from stepwell.transforms.passes import fail
+
+
+def _address(w: Writer, op: Any) -> str:
+    """Return where a vector begins, refusing lanes that do not lie side by side."""
+    buffer = w.buffer(op.base)
+    if buffer.strides and buffer.strides[-1] != "1":
+        fail(op, f"{op.name} needs a last dimension without gaps, its stride is not 1")
+    return f"&{buffer.at([w[i] for i in op.indices])}"
+
+
+@emit(vector.LoadOp)
+def _load(w: Writer, op: vector.LoadOp) -> None:
+    """Truth values lie in memory as bytes."""
+    kind, s = w.kind(op.result), w.spelling
+    if kind.is_mask:
+        bytes = kind.of("u8")
+        mask = s.compared(bytes, f"{s.load(bytes, _address(w, op))} != 0")
+        w.define(op.result, mask, bytes.mask)
+    else:
+        w.define(op.result, s.load(kind, _address(w, op)))
+
+
+def _bytes(w: Writer, value: SSAValue) -> tuple[str, Kind]:
+    """Return a vector as it lies in memory."""
+    kind, s = w.kind(value), w.spelling
+    if not kind.is_mask:
+        return w[value], kind
+    bytes = kind.of("u8")
+    mask = s.convert(kind.of("m8"), w[value], kind)
+    return f"({s.bits(bytes, mask, kind.of('m8'))} & 1)", bytes
+
+
+@emit(vector.StoreOp)
+def _store(w: Writer, op: vector.StoreOp) -> None:
+    text, kind = _bytes(w, op.vector)
+    nontemporal = bool(op.nontemporal.value.data)
+    store = w.spelling.stream if nontemporal else w.spelling.store
+    w.line(store(kind, _address(w, op), text))
+
+
+@emit(vector.BroadcastOp)
+def _broadcast(w: Writer, op: vector.BroadcastOp) -> None:
+    source, kind = w.kind(op.source), w.kind(op.vector)
+    if source.lanes == kind.lanes:
+        w.bind(op.vector, w[op.source], source)
+        return
+    x = w.spelling.lane(w[op.source], "0") if source.lanes else w[op.source]
+    if kind.is_mask:
+        x = f"(-({x} != 0))" if source.lanes else f"(-{x})"
+    w.define(op.vector, w.spelling.splat(kind, x), kind)
+
+
+def _position(w: Writer, op: Any) -> str:
+    static = op.static_position.get_values()
+    if not static:
+        return "0"
+    return w[op.dynamic_position[0]] if static[0] == DYNAMIC_INDEX else str(static[0])
+
+
+@emit(vector.ExtractOp)
+def _extract(w: Writer, op: vector.ExtractOp) -> None:
+    kind = w.kind(op.vector)
+    x = w.spelling.lane(w[op.vector], _position(w, op))
+    w.define(op.result, f"{x} != 0" if kind.is_mask else x)
+
+
+@emit(vector.InsertOp)
+def _insert(w: Writer, op: vector.InsertOp) -> None:
+    kind = w.kind(op.dest)
+    x = f"-{w[op.source]}" if kind.is_mask else w[op.source]
+    w.line(f"{w.declare(op.result, kind)} = {w[op.dest]};")
+    w.line(f"{w.spelling.lane(w[op.result], _position(w, op))} = {x};")
+
+
+@emit(vector.ShuffleOp)
+def _shuffle(w: Writer, op: vector.ShuffleOp) -> None:
+    """A lane numbered -1 may hold anything."""
+    x, kind = w.kind(op.v1), w.kind(op.result)
+    kind = kind.of(x.element)
+    lanes = [max(n, 0) for n in op.mask.get_values()]
+    w.define(op.result, w.spelling.shuffle(kind, w[op.v1], w[op.v2], x, lanes), kind)
+
+
+@emit(vector.BitcastOp)
+def _bitcast(w: Writer, op: vector.BitcastOp) -> None:
+    w.define(op.result, w.spelling.bits(w.kind(op.result), w[op.source], w.kind(op.source)))
+
+
+@emit(vector.CreateMaskOp)
+def _create_mask(w: Writer, op: vector.CreateMaskOp) -> None:
+    """The first n lanes, n being anything."""
+    kind, s = w.kind(op.mask_vector), w.spelling
+    lanes = kind.lanes
+    numbers = kind.of("i32")
+    count = s.splat(numbers, f"(n < 0 ? 0 : n > {lanes} ? {lanes} : (i32)n)").replace(
+        "(i32)", f"({s.type(Kind('i32'))})"
+    )
+    test = s.compared(numbers, f"{s.lanes_of(numbers, [str(k) for k in range(lanes)])} < {count}")
+    name = s.helper(f"sw_first_{kind}", kind, [(INDEX, "n")], [f"return {test};"])
+    (n,) = op.mask_dim_sizes
+    w.define(op.mask_vector, f"{name}({w[n]})")
+
+
+@emit(vector.MaskedLoadOp)
+def _masked_load(w: Writer, op: vector.MaskedLoadOp) -> None:
+    """Touch only the lanes that are set."""
+    kind, mask, s = w.kind(op.pass_thru), w.kind(op.mask), w.spelling
+    if kind.is_mask:
+        fail(op, "a masked load of truth values is not supported", help="load them as i8")
+    buffer = w.buffer(op.base)
+    pointer = f"{buffer.space}const {s.memory(kind.element)} *"
+    name = s.masked_load(kind, mask, pointer)
+    w.define(op.result, f"{name}({_address(w, op)}, {w[op.mask]}, {w[op.pass_thru]})", kind)
+
+
+@emit(vector.MaskedStoreOp)
+def _masked_store(w: Writer, op: vector.MaskedStoreOp) -> None:
+    kind, mask, s = w.kind(op.value_to_store), w.kind(op.mask), w.spelling
+    x, kind = _bytes(w, op.value_to_store)
+    buffer = w.buffer(op.base)
+    name = s.masked_store(kind, mask, f"{buffer.space}{s.memory(kind.element)} *")
+    w.line(f"{name}({_address(w, op)}, {w[op.mask]}, {x});")
+
+
+# reductions: halves are combined with halves, as a tree
+
+_INFIX = {"add": "+", "mul": "*", "and": "&", "or": "|", "xor": "^"}
+_CHOICE = {"maxsi": (">", True), "minsi": ("<", True), "maxui": (">", False), "minui": ("<", False)}
+
+
+@emit(vector.ReductionOp)
+def _reduction(w: Writer, op: vector.ReductionOp) -> None:
+    kind, name, s = w.kind(op.vector), op.kind.data.value, w.spelling
+    if kind.is_mask and name not in ("and", "or", "xor"):
+        fail(op, f"a reduction by {name} of truth values is not supported")
+    helper = _tree(s, name, kind)
+    x = f"{helper}({w[op.vector]})"
+    if op.acc is not None:
+        x = _combined(s, name, kind.scalar, w[op.acc], x)
+    w.define(op.dest, x)
+
+
+def _tree(s: Spelling, name: str, kind: Kind) -> str:
+    """Declare a function that combines all lanes."""
+    type = s.type(kind)
+    rows: list[str] = []
+    x, width = "x", kind.lanes
+    while width > 1:
+        width //= 2
+        other = [(k + width) % (2 * width) if k < 2 * width else k for k in range(kind.lanes)]
+        rows.append(f"const {type} y{width} = {s.shuffle(kind, x, x, kind, other)};")
+        rows.append(f"const {type} x{width} = {_combined(s, name, kind, x, f'y{width}')};")
+        x = f"x{width}"
+    first = s.lane(x, "0")
+    rows.append(f"return {f'{first} != 0' if kind.is_mask else first};")
+    return s.helper(f"sw_reduce_{name}_{kind}", kind.scalar, [(kind, "x")], rows)
+
+
+def _combined(s: Spelling, name: str, kind: Kind, x: str, y: str) -> str:
+    """Combine two values, or two vectors lane by lane."""
+    if kind.element in NARROW:
+        wide = kind.of("f32")
+        return narrow(s, kind, _combined(s, name, wide, widen(s, kind, x), widen(s, kind, y)))
+    if name in _CHOICE:
+        sign, signed = _CHOICE[name]
+        twin = kind if signed else kind.unsigned
+        test = s.compared(twin, f"{s.bits(twin, x, kind)} {sign} {s.bits(twin, y, kind)}")
+        return s.choose(kind, test, x, y)
+    if name in _INFIX:
+        whole = kind.element[0] in "iu" and not kind.is_bool and name in ("add", "mul")
+        return wrapping(s, kind, x, _INFIX[name], y) if whole else f"({x} {_INFIX[name]} {y})"
+    return extreme(s, name.removesuffix("f"), kind, x, y)

@@ -1,0 +1,319 @@
+"""Write the body of one function: statements, the names of values, where each comes from.
+
+A rule of the table `emit` gets the writer and one op, and prints whole statements; every
+statement ends in a comment with the source lines it came from. What differs between C and OpenCL
+C is a `Spelling`, and for whole functions and parallel loops a subclass of `Writer`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from os.path import basename
+from typing import Any, NamedTuple, NoReturn
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import LocationAttr, MemRefType, NoneAttr, UnknownLoc
+from xdsl.ir import Block, Operation, SSAValue
+
+from stepwell.core.rules import RuleTable
+from stepwell.dialects.types import places
+from stepwell.lowering.emit.buffers import Buffer, row_major
+from stepwell.lowering.emit.kinds import Kind, element_name, kind_of, layout_of
+from stepwell.lowering.emit.names import WORD, Names
+from stepwell.lowering.emit.narrow import narrow, widen
+from stepwell.lowering.emit.spelling import Spelling
+from stepwell.transforms.passes import fail
+
+emit: RuleTable[Callable[[Writer, Any], None]] = RuleTable("emit")
+"""``(writer, op)``: print the statements of one op. Third parties add rows for ops of theirs."""
+
+
+class Line(NamedTuple):
+    """One line of text, and the source lines it came from."""
+
+    depth: int
+    text: str
+    note: str
+    defines: str = ""
+    """The name it gives to a value; the line may go if nothing mentions that."""
+
+    def __str__(self) -> str:
+        indented = f"{'  ' * self.depth}{self.text}"
+        return f"{indented}  // {self.note}" if self.note else indented
+
+
+def words(lines: Iterable[Line]) -> set[str]:
+    """Return every identifier that ``lines`` mention."""
+    return set(WORD.findall(" ".join(line.text for line in lines)))
+
+
+def pruned(lines: Sequence[Line]) -> list[Line]:
+    """Return ``lines`` without definitions that nothing mentions."""
+    mentioned = Counter(WORD.findall(" ".join(line.text for line in lines)))
+    kept: list[Line] = []
+    for line in reversed(lines):
+        if line.defines and mentioned[line.defines] == 1:
+            mentioned.subtract(WORD.findall(line.text))
+        else:
+            kept.append(line)
+    return kept[::-1]
+
+
+@dataclass
+class Notes:
+    """The comment of each location, worked out once."""
+
+    known: dict[int, tuple[LocationAttr, str]] = field(
+        default_factory=dict[int, tuple[LocationAttr, str]]
+    )
+
+    def of(self, location: LocationAttr) -> str:
+        """Return 'model.mlir:3, 7-9' for a location, '' for an unknown one."""
+        if isinstance(location, UnknownLoc):
+            return ""
+        key = id(location)
+        if key not in self.known:
+            self.known[key] = (location, source_lines(location))
+        return self.known[key][1]
+
+
+def source_lines(location: LocationAttr) -> str:
+    """Spell every source line in ``location``, file by file, runs of lines as ranges.
+
+    >>> from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
+    >>> source_lines(FileLineColLoc(StringAttr("dir/m.mlir"), IntAttr(3), IntAttr(1)))
+    'm.mlir:3'
+    """
+    files: dict[str, set[int]] = {}
+    for place in places(location):
+        files.setdefault(basename(place.file), set()).add(place.line)
+    return "; ".join(f"{file}:{', '.join(_runs(sorted(lines)))}" for file, lines in files.items())
+
+
+def _runs(lines: list[int]) -> Generator[str]:
+    start = last = lines[0]
+    for line in [*lines[1:], -1]:
+        if line == last + 1:
+            last = line
+            continue
+        yield str(start) if start == last else f"{start}-{last}"
+        start = last = line
+
+
+@dataclass
+class Writer(ABC):
+    """Lines of one function and what its values are called."""
+
+    spelling: Spelling
+    notes: Notes
+    names: Names
+    lines: list[Line] = field(default_factory=list[Line])
+    values: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    kinds: dict[SSAValue, Kind] = field(default_factory=dict[SSAValue, Kind])
+    buffers: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
+    declared: dict[str, str] = field(default_factory=dict[str, str])
+    """The type of every variable, by name, in order of declaration."""
+    yields: Sequence[SSAValue] = ()
+    """What the scf.yield of the region being written assigns."""
+    depth: int = 1
+    note: str = ""
+
+    # lines
+
+    def line(self, text: str, defines: str = "") -> None:
+        """Write one line at the present depth, from the op being written."""
+        self.lines.append(Line(self.depth, text, self.note, defines))
+
+    @contextmanager
+    def block(self, head: str, tail: str = "}") -> Generator[None]:
+        """Write ``head {``, what is written inside, and ``tail``."""
+        self.line(f"{head} {{")
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self.end(tail)
+
+    def end(self, text: str = "}") -> None:
+        """Write a line that closes something and so came from nowhere."""
+        self.lines.append(Line(self.depth, text, ""))
+
+    def ops(self, block: Block) -> None:
+        """Write every op of ``block``."""
+        outer = self.note
+        for op in block.ops:
+            rule = emit.get(type(op))
+            if rule is None:
+                unknown(op)
+            self.note = self.notes.of(op.location) or outer
+            rule(self, op)
+        self.note = outer
+
+    # values
+
+    def kind(self, value: SSAValue) -> Kind:
+        """Return the kind of a scalar or vector value."""
+        if (kind := self.kinds.get(value)) is None:
+            kind = kind_of(value.type)
+            if kind is None:
+                op = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+                assert op is not None
+                fail(
+                    op,
+                    f"a value of type {value.type} has no place in C",
+                    help="scalars are f64 f32 f16 bf16 i64 i32 i16 i8 i1 index; a vector has "
+                    "one dimension and a power of two of lanes, 64 at most",
+                )
+            self.kinds[value] = kind
+        return kind
+
+    def __getitem__(self, value: SSAValue) -> str:
+        """Return the expression of a scalar or vector value: a name or a literal."""
+        return self.values[value]
+
+    def bind(self, value: SSAValue, expression: str, kind: Kind | None = None) -> None:
+        """Let ``expression``, which may stand next to any operator, be the value; write nothing."""
+        self.values[value] = expression
+        if kind is not None:
+            self.kinds[value] = kind
+
+    def declare(self, value: SSAValue, kind: Kind | None = None, hint: str | None = None) -> str:
+        """Name a value and return its declaration, without ``const``."""
+        if kind is not None:
+            self.kinds[value] = kind
+        type = self.spelling.type(self.kind(value))
+        name = self.values[value] = self.fresh(hint or value.name_hint, type)
+        return f"{type} {name}"
+
+    def fresh(self, hint: str | None, type: str) -> str:
+        """Return a new variable's name."""
+        name = self.names.fresh(hint)
+        self.declared[name] = type
+        return name
+
+    def define(self, value: SSAValue, expression: str, kind: Kind | None = None) -> None:
+        """Write ``const T name = expression;``, or nothing where nobody uses the value."""
+        if value.first_use is None:
+            return
+        if expression[0] == "(" and _closes_at_end(expression):
+            expression = expression[1:-1]
+        declaration = self.declare(value, kind)
+        self.line(f"const {declaration} = {expression};", defines=self[value])
+
+    # memrefs
+
+    def buffer(self, value: SSAValue) -> Buffer:
+        """Return what is known of a memref."""
+        return self.buffers[value]
+
+    def element(self, op: Operation, type: MemRefType) -> str:
+        """Return the element of a memref type."""
+        element = element_name(type.element_type)
+        if element is None:
+            fail(op, f"elements of type {type.element_type} have no place in memory")
+        return element
+
+    def shaped(
+        self, op: Operation, type: MemRefType, sizes: Iterable[str], strides: Iterable[str] = ()
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return sizes and strides; the given ones fill the `?` of the type, in order."""
+        layout = layout_of(type)
+        if layout is None:
+            fail(op, f"{type} has no strides", help="layouts are row-major or strided<[...]>")
+        dynamic_sizes, dynamic_strides = iter(sizes), iter(strides)
+        known = tuple(next(dynamic_sizes) if n is None else str(n) for n in layout[0])
+        if isinstance(type.layout, NoneAttr):
+            return known, row_major(known)
+        return known, tuple(next(dynamic_strides) if n is None else str(n) for n in layout[1])
+
+    def pointer(self, buffer: Buffer) -> str:
+        """Return the pointer type of a buffer."""
+        const = "" if buffer.writable else "const "
+        return f"{buffer.space}{const}{self.spelling.memory(buffer.element)} *"
+
+    # narrow floats
+
+    def widened(self, value: SSAValue) -> str:
+        """Return a value, as f32 where it is a narrow float."""
+        return widen(self.spelling, self.kind(value), self[value])
+
+    def narrowed(self, kind: Kind, x: str) -> str:
+        """Return an expression of f32 as ``kind``, where that is a narrow float."""
+        return narrow(self.spelling, kind, x)
+
+    # what targets do differently
+
+    def parallel(self, op: scf.ParallelOp) -> None:
+        """Write a parallel loop; a plain writer has no threads to give it."""
+        self.serial(op)
+
+    def serial(self, op: scf.ParallelOp) -> None:
+        """Write a parallel loop as nested loops."""
+        heads = zip(op.body.block.args, op.lowerBound, op.upperBound, op.step, strict=True)
+        for i, low, high, step in heads:
+            self.line(f"{self.loop_head(i, self[low], self[high], self[step])} {{")
+            self.depth += 1
+        self.ops(op.body.block)
+        for _ in op.lowerBound:
+            self.depth -= 1
+            self.end()
+
+    def loop_head(self, i: SSAValue, low: str, high: str, step: str) -> str:
+        """Return ``for (...)`` with ``i`` as its variable."""
+        declaration = self.declare(i)
+        name = self[i]
+        advance = f"{name}++" if step == "1" else f"{name} += {step}"
+        return f"for ({declaration} = {low}; {name} < {high}; {advance})"
+
+    def array(self, value: SSAValue, element: str, count: int) -> tuple[str, str]:
+        """Declare a buffer on the stack; return its name and its space."""
+        type = self.spelling.memory(element)
+        name = self.fresh(value.name_hint, f"{type} *")
+        self.line(f"{type} {name}[{count}] __attribute__((aligned(64)));")
+        return name, ""
+
+    def copy(self, source: Buffer, target: Buffer, count: str) -> None:
+        """Write the copy of ``count`` elements that lie side by side."""
+        index = self.fresh("i", self.spelling.type(Kind("index")))
+        self.line(f"for ({self.declared[index]} {index} = 0; {index} < {count}; {index}++)")
+        self.depth += 1
+        self.line(f"{target.pointer}[{index}] = {source.pointer}[{index}];")
+        self.depth -= 1
+
+    @abstractmethod
+    def global_array(self, op: Operation, symbol: str) -> tuple[str, str, bool]:
+        """Return name, space and writability of a memref.global."""
+
+    @abstractmethod
+    def call(self, op: Operation, callee: str, operands: Sequence[SSAValue]) -> None:
+        """Write the call of a function or the launch of a kernel."""
+
+    @abstractmethod
+    def leave(self, op: Operation) -> None:
+        """Write the end of a function or kernel, handing back the operands."""
+
+
+def unknown(op: Operation) -> NoReturn:
+    """Refuse an op without a rule."""
+    near = difflib.get_close_matches(op.name, sorted(kind.name for kind in emit), 1)
+    guess = f"did you mean {near[0]}? " if near and near[0] != op.name else ""
+    fail(
+        op,
+        f"{op.name} cannot be written as C: no rule for it",
+        help=f"{guess}register one with @emit({type(op).__name__}) from stepwell.lowering.emit, "
+        "or lower the op before emission",
+    )
+
+
+def _closes_at_end(text: str) -> bool:
+    """Whether the first parenthesis of ``text`` closes at its end."""
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return at == len(text) - 1
+    return False
