@@ -36,10 +36,24 @@ def index(lowering: Lowering, value: int) -> SSAValue:
 
 
 def dim(lowering: Lowering, value: SSAValue, axis: int) -> SSAValue:
-    """Return the size of one axis of a tensor: a constant where the type tells it."""
+    """Return the size of one axis of a tensor: a constant where the type tells it.
+
+    What computes a tensor is not asked for its size but what gave its destination that size, so
+    that sizes do not depend on results and ops can merge.
+    """
     if (size := tensor_type(value).get_shape()[axis]) != DYNAMIC:
         return index(lowering, size)
-    return lowering.insert(tensor.DimOp(value, index(lowering, axis))).result
+    while True:
+        match value.owner:
+            case linalg.ops.GenericOp() | linalg.ops.FillOp() as op:
+                value = op.outputs[op.results.index(value)]  # pyright: ignore[reportArgumentType]
+            case tensor.InsertSliceOp() as op:
+                value = op.dest
+            case tensor.EmptyOp() as op:
+                before = tensor_type(value).get_shape()[:axis]
+                return op.dynamic_sizes[before.count(DYNAMIC)]
+            case _:
+                return lowering.insert(tensor.DimOp(value, index(lowering, axis))).result
 
 
 def dynamic_sizes(lowering: Lowering, value: SSAValue) -> list[SSAValue]:
