@@ -21,6 +21,7 @@ PASSES: dict[str, str] = {
     "fuse-elementwise": "stepwell.transforms.fuse:FuseElementwise",
     "outline-kernels": "stepwell.lowering.outline_kernels:OutlineKernels",
     "schedule": "stepwell.lowering.schedule:Schedule",
+    "bufferize": "stepwell.lowering.bufferize:Bufferize",
 }
 
 

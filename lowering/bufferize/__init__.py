@@ -1,0 +1,136 @@
+"""Rewrite tensors as buffers: kernels write into their destinations, the host provides them.
+
+Before:  %e = tensor.empty() : tensor<4xf32>
+         %y = kernel.launch @k ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+         func.return %y : tensor<4xf32>
+After:   func.func @main(%x: memref<4xf32> {kernel.role = "input"},
+                         %y: memref<4xf32> {kernel.role = "output"}) {
+           kernel.launch @k ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
+           func.return
+
+Afterwards no tensor is left. Inputs and constants are never written; results are written where
+the caller wants them; every temporary of the host is a `memref.alloc` at its entry. Each copy
+that remains is a `memref.copy` with a remark that says why. `@main.shapes` tells the `?` of the
+results. A kernel that can write a destination over an input says so in `kernel.in_place`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Attribute
+
+from stepwell.dialects import kernel
+from stepwell.lowering.bufferize.chains import straighten
+from stepwell.lowering.bufferize.constants import Constants
+from stepwell.lowering.bufferize.facts import Facts, facts_of
+from stepwell.lowering.bufferize.host import HostWriter
+from stepwell.lowering.bufferize.kernels import buffered
+from stepwell.lowering.bufferize.views import buffer_of
+from stepwell.transforms.passes import Pass, fail
+
+
+@dataclass(frozen=True)
+class Bufferize(Pass):
+    """Rewrite kernels and host functions from tensors to buffers.
+
+    Before:  %y = kernel.launch @k ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> ...
+    After:   kernel.launch @k ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
+
+    Afterwards no tensor is left, and copies remain only where a remark says why.
+    """
+
+    name = "bufferize"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module."""
+        constants = Constants(op)
+        kernels = Kernels(op, constants)
+        for function in list(op.ops):
+            if isinstance(function, func.FuncOp) and function.body.blocks:
+                _function(function, kernels, constants)
+        kernels.finish()
+        constants.finish()
+
+
+def _function(function: func.FuncOp, kernels: Kernels, constants: Constants) -> None:
+    types = (*function.function_type.inputs.data, *function.function_type.outputs.data)
+    if not any(isinstance(t, TensorType) for t in types):
+        return
+    writer = HostWriter(function, kernels.facts, kernels.variant, constants)
+    block = function.parent_block()
+    assert block is not None
+    new = [writer.write()]
+    if (shapes := writer.shapes()) is not None:
+        shapes.location = function.location
+        new.append(shapes)
+    block.insert_ops_after(new, function)
+    function.detach()
+    function.erase()
+
+
+class Kernels:
+    """The kernels of a module, on tensors, and each on the buffers it is launched with."""
+
+    def __init__(self, module: ModuleOp, constants: Constants) -> None:
+        self.constants = constants
+        self._old = {
+            op.sym_name.data: op
+            for op in module.ops
+            if isinstance(op, kernel.FuncOp) and op.function_type.outputs.data
+        }
+        self._facts: dict[str, Facts] = {}
+        self._new: dict[str, dict[tuple[Attribute, ...], kernel.FuncOp]] = {
+            name: {} for name in self._old
+        }
+
+    def facts(self, launch: kernel.LaunchOp) -> Facts:
+        """Return what is known of the kernel that ``launch`` runs."""
+        return self._facts_of(launch.callee.root_reference.data, launch)
+
+    def _facts_of(self, name: str, launch: kernel.LaunchOp | None = None) -> Facts:
+        if (known := self._facts.get(name)) is None:
+            function = self._old.get(name)
+            if function is None:
+                assert launch is not None
+                fail(launch, f"no kernel @{name} on tensors in the module")
+            straighten(function)
+            known = self._facts[name] = facts_of(function)
+        return known
+
+    def variant(self, launch: kernel.LaunchOp, types: Sequence[Attribute]) -> str:
+        """Return the name of the launched kernel for arguments of ``types``."""
+        return self._variant(self.facts(launch), types)
+
+    def _variant(self, facts: Facts, types: Sequence[Attribute]) -> str:
+        old = facts.function.sym_name.data
+        made = self._new[old]
+        if (known := made.get(key := tuple(types))) is None:
+            name = old if key == _plain(facts) else self.constants.fresh(f"{old}_view")
+            known = made[key] = buffered(facts, name, types, self.constants)
+        return known.sym_name.data
+
+    def finish(self) -> None:
+        """Put the kernels on buffers in the place of those on tensors."""
+        for name, old in self._old.items():
+            if not self._new[name]:
+                facts = self._facts_of(name)
+                self._variant(facts, _plain(facts))
+            block = old.parent_block()
+            assert block is not None
+            block.insert_ops_before(list(self._new[name].values()), old)
+            old.detach()
+            old.erase()
+
+
+def _plain(facts: Facts) -> tuple[Attribute, ...]:
+    """Return the types of contiguous arguments, extra destinations included."""
+    arguments = [
+        buffer_of(a.type) if isinstance(a.type, TensorType) else a.type
+        for a in facts.function.body.block.args
+    ]
+    return (*arguments, *(buffer_of(c.type) for c in facts.extras))

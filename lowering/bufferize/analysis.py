@@ -1,0 +1,513 @@
+"""Decide for every tensor of a host function which memory it takes, so that few copies remain.
+
+Each tensor first gets a buffer of its own. Wherever the program says "this tensor goes on as that
+one" (a destination and its result, a piece and the whole it is inserted in, what a loop hands on,
+what a function returns) there is a *tie*; a tie is kept by uniting the two buffers, and broken by
+a copy. Buffers may be united where no tensor in one is still wanted when the other is written,
+see `liveness`. Ties inside loops come first, ties to the function's results last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, Literal, TypeAlias
+
+from xdsl.dialects import arith, func, scf, tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from stepwell.dialects import kernel
+from stepwell.lowering.bufferize.facts import Facts
+from stepwell.lowering.bufferize.liveness import Liveness, Query
+from stepwell.lowering.bufferize.places import Places, Storage, slice_of, step_of
+from stepwell.lowering.bufferize.views import (
+    Slice,
+    Step,
+    Steps,
+    buffer_of,
+    disjoint,
+    inverse,
+    join,
+    part,
+)
+from stepwell.transforms.passes import fail
+from stepwell.transforms.sizes import Shape, Sizes
+
+What: TypeAlias = Literal["update", "insert", "branch", "init", "next", "hand", "exit", "output"]
+
+
+@dataclass(eq=False)
+class Tie:
+    """``value`` goes on as ``step`` of ``into``; a copy, if there must be one, is at ``at``."""
+
+    what: What
+    at: Operation
+    value: SSAValue
+    into: SSAValue
+    step: Step | None = None
+    position: int = 0
+    broken: str = ""
+    """Why the tie could not be kept."""
+
+    @property
+    def write(self) -> tuple[Operation, Step | None]:
+        """What the copy would write of ``into``."""
+        return self.at, self.step
+
+
+@dataclass(eq=False)
+class Loop:
+    """What a loop hands from one iteration to the next by exchanging buffers."""
+
+    op: scf.ForOp | scf.WhileOp
+    slots: Sequence[BlockArgument]
+    yields: scf.YieldOp
+    ties: list[Tie] = field(default_factory=list[Tie])
+    carried: list[Storage] = field(default_factory=list[Storage])
+    """The buffers exchanged, as the body sees them: of rotating slots, then the spare ones."""
+    outside: list[Storage] = field(default_factory=list[Storage])
+    """The buffers they are before the first iteration."""
+    following: list[int] = field(default_factory=list[int])
+    """Which of them each one is in the next iteration, by number."""
+    number: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    """For each slot that rotates, its number among ``carried``."""
+
+
+class Analysis:
+    """The places of all tensors of one host function, and the ties between them."""
+
+    def __init__(self, function: func.FuncOp, facts: Callable[[kernel.LaunchOp], Facts]) -> None:
+        block = function.body.block
+        self.sizes = Sizes(block.args)
+        self.places = Places(self.sizes)
+        self.facts = facts
+        self.liveness = Liveness(block, facts)
+        self.ties: list[Tie] = []
+        self.broken: dict[tuple[Operation, SSAValue, SSAValue], str] = {}
+        self.loops: dict[Operation, Loop] = {}
+        self.extras: dict[Operation, list[Storage]] = {}
+        self.outputs: list[Storage] = []
+        self.returned: list[str] = []
+        """For each result why it is copied, "" where it is not."""
+        for number, argument in enumerate(block.args):
+            if isinstance(argument.type, TensorType):
+                resource = _has_resource(function, number)
+                self.places.new(argument, "constant" if resource else "input")
+        self._visit(block)
+        self._settle()
+        self._return(block)
+
+    # -- what there is
+
+    def _visit(self, block: Block) -> None:
+        for op in block.ops:
+            if (rule := _VISIT.get(type(op))) is not None:
+                rule(self, op)
+            elif any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
+                help = "run outline-kernels first" if op.name.startswith("linalg") else ""
+                help = "run inline-calls first" if isinstance(op, func.CallOp) else help
+                fail(op, f"bufferize does not know {op.name} on the host", help)
+
+    def _written(self, value: SSAValue, op: Operation, step: Step | None = None) -> None:
+        self.places.writes.setdefault(value, []).append((op, step))
+
+    def _tie(self, what: What, at: Operation, value: SSAValue, into: SSAValue) -> Tie:
+        tie = Tie(what, at, value, into, None, self.liveness.start(at))
+        self.ties.append(tie)
+        if self._copies(tie):
+            self._written(into, at)
+        return tie
+
+    def _copies(self, tie: Tie) -> bool:
+        """Whether breaking the tie writes more than its op does anyway."""
+        launched = tie.what == "update" and isinstance(tie.at, kernel.LaunchOp)
+        return tie.what != "exit" and not launched
+
+    def empty(self, op: tensor.EmptyOp) -> None:
+        """An empty tensor: memory that nobody has set."""
+        self.places.new(op.tensor)
+        self.places.undefined.add(op.tensor)
+
+    def constant(self, op: arith.ConstantOp) -> None:
+        """A dense constant: a global of the module."""
+        if isinstance(op.result.type, TensorType):
+            self.places.new(op.result, "constant")
+
+    def view(self, op: Operation) -> None:
+        """A slice or reshape: a view, or a copy where the elements do not lie as they must."""
+        source, result = op.operands[0], op.results[0]
+        step = step_of(self.sizes, op)
+        if not self.places.view(result, source, step):
+            self.places.copied.add(op)
+            self.places.put(result, self.places.storage(source), (step,))
+            self._written(result, op)
+
+    def launch(self, op: kernel.LaunchOp) -> None:
+        """A launch: each result is written, where the kernel wishes over its destination."""
+        facts = self.facts(op)
+        for number, (into, result) in enumerate(zip(op.outputs, op.results, strict=True)):
+            self.places.new(result)
+            self._written(result, op)
+            if facts.reads_destination[number]:
+                self._tie("update", op, into, result)
+        self.extras[op] = [
+            Storage("local", buffer_of(c.type), _outside(self.sizes, op, facts, shape))
+            for c, shape in zip(facts.extras, facts.extra_shapes, strict=True)
+        ]
+
+    def insert_slice(self, op: tensor.InsertSliceOp) -> None:
+        """An insertion: the destination goes on as the result, the source as a slice of it."""
+        self.places.new(op.result)
+        self._tie("update", op, op.dest, op.result)
+        tie = Tie("insert", op, op.source, op.result, slice_of(self.sizes, op))
+        tie.position = self.liveness.start(op)
+        self.ties.append(tie)
+        self._written(op.result, op, tie.step)
+
+    def insert(self, op: tensor.InsertOp) -> None:
+        """One element replaced: the destination goes on as the result."""
+        self.places.new(op.result)
+        self._tie("update", op, op.dest, op.result)
+        self._written(op.result, op)
+
+    def made(self, op: tensor.FromElementsOp | tensor.SplatOp) -> None:
+        """A tensor made of scalars."""
+        self.places.new(op.result)
+        self._written(op.result, op)
+
+    def branch(self, op: scf.IfOp) -> None:
+        """A branch: what either side yields goes on as the result."""
+        for result in op.output:
+            if isinstance(result.type, TensorType):
+                self.places.new(result)
+        for region in op.regions:
+            self._visit(region.block)
+            last = region.block.last_op
+            assert last is not None
+            for value, result in zip(last.operands, op.output, strict=True):
+                if isinstance(result.type, TensorType):
+                    self._tie("branch", last, value, result)
+
+    def for_loop(self, op: scf.ForOp) -> None:
+        """A loop: what it carries begins as its operand and ends as its result."""
+        block = op.body.block
+        last = block.last_op
+        assert isinstance(last, scf.YieldOp)
+        loop = self.loops[op] = Loop(op, block.args[1:], last)
+        self._slots(loop, op.iter_args)
+        self._visit(block)
+        self._nexts(loop)
+        for slot, result in zip(loop.slots, op.res, strict=True):
+            if isinstance(result.type, TensorType):
+                self.places.new(result)
+                self._tie("exit", op, result, slot).position = self.liveness.defined(result)
+
+    def while_loop(self, op: scf.WhileOp) -> None:
+        """A while: its first region hands to its second, which hands to the next iteration."""
+        before, after = op.before_region.block, op.after_region.block
+        condition, last = before.last_op, after.last_op
+        assert isinstance(condition, scf.ConditionOp) and isinstance(last, scf.YieldOp)
+        loop = self.loops[op] = Loop(op, before.args, last)
+        self._slots(loop, op.arguments)
+        self._visit(before)
+        for value, argument, result in zip(condition.args, after.args, op.res, strict=True):
+            if not isinstance(value.type, TensorType):
+                continue
+            self.places.new(result)
+            if value in loop.slots:
+                self.places.put(argument, *self.places.of(value))
+                self._tie("exit", op, result, value).position = self.liveness.defined(result)
+            else:
+                self.places.new(argument)
+                self._tie("hand", condition, value, argument)
+                tie = self._tie("exit", op, result, argument)
+                tie.position = self.liveness.defined(result)
+        self._visit(after)
+        self._nexts(loop)
+
+    def _slots(self, loop: Loop, inits: Sequence[SSAValue]) -> None:
+        for init, slot in zip(inits, loop.slots, strict=True):
+            if isinstance(slot.type, TensorType):
+                self.places.new(slot)
+                self._tie("init", loop.op, init, slot)
+
+    def _nexts(self, loop: Loop) -> None:
+        for value, slot in zip(loop.yields.operands, loop.slots, strict=True):
+            if isinstance(slot.type, TensorType):
+                if self.sizes.shape(value) != self.sizes.shape(slot):
+                    fail(loop.op, "a tensor changes its size from one iteration to the next")
+                tie = Tie("next", loop.yields, value, slot)
+                tie.position = self.liveness.start(loop.yields)
+                self._written(slot, loop.yields)
+                loop.ties.append(tie)
+
+    # -- which ties can be kept
+
+    def _settle(self) -> None:
+        depth = self.liveness.depth
+        rows = [(-depth(t.at), t.position, 0, n) for n, t in enumerate(self.ties)]
+        loops = list(self.loops.values())
+        rows += [
+            (-depth(each.yields), self.liveness.start(each.yields), 1, n)
+            for n, each in enumerate(loops)
+        ]
+        for _, _, is_loop, number in sorted(rows):
+            if is_loop:
+                self._close(loops[number])
+            else:
+                self._keep(self.ties[number])
+
+    def _keep(self, tie: Tie) -> None:
+        """Unite what the tie joins, or note why not."""
+        if tie.what == "exit" and self._exit(tie):
+            return
+        writes = self.places.writes.get(tie.into, [])
+        pending = tie.write
+        removed = self._copies(tie) and pending in writes
+        if removed:
+            writes.remove(pending)
+        tie.broken = self._unite(tie)
+        if tie.broken:
+            self.broken[tie.at, tie.value, tie.into] = tie.broken
+            if removed and tie.value not in self.places.undefined:
+                writes.append(pending)
+
+    def _target(self, tie: Tie) -> tuple[Storage, Steps]:
+        if tie.what == "init":
+            loop = self.loops[tie.at]
+            if (number := loop.number.get(tie.into)) is not None:
+                return self.places.root(loop.outside[number], ())
+        return self.places.of(tie.into)
+
+    def _unite(self, tie: Tie) -> str:
+        target, steps = self._target(tie)
+        if tie.step is not None:
+            steps = join(steps, (tie.step,))
+        source, path = self.places.of(tie.value)
+        if (source, path) == (target, steps):
+            return ""
+        if source is target:
+            return "it would overlap with itself"
+        tries = [(source, target, steps, path), (target, source, path, steps)]
+        if tie.what == "update":
+            tries.reverse()
+        why = ""
+        for inner, outer, to, way in tries:
+            back = inverse(way)
+            if inner.kind != "local" or outer.kind in ("input", "constant") or back is None:
+                why = why or _why_not(inner, outer)
+                continue
+            view = join(to, back)
+            if not self.places.fits(inner, outer, view) or not self._in_time(inner, view):
+                why = "its place is not known early enough, or is not contiguous"
+                continue
+            if clash := self._clash(inner, outer, view):
+                return clash
+            self.places.unite(inner, outer, view)
+            return ""
+        return why
+
+    def _in_time(self, inner: Storage, view: Steps) -> bool:
+        """Whether where ``view`` lies is known when ``inner`` is first written."""
+        sizes = chain.from_iterable(
+            (*s.offsets, *s.sizes, *s.strides) for s in view if isinstance(s, Slice)
+        )
+        late = [v for n in sizes for v in self.sizes.unknowns(n)]
+        writers = [op for v, _ in inner.members for op, _ in self.places.writes.get(v, ())]
+        return all(self.liveness.dominates(v, op) for v in late for op in writers)
+
+    def _clash(self, inner: Storage, outer: Storage, view: Steps) -> str:
+        """Return why the two cannot be one, "" where they can."""
+        self.places.pending = (inner, outer, view)
+        try:
+            for a, path in inner.members:
+                mine = join(view, path)
+                for b, theirs in outer.members:
+                    for x, x_path, y, y_path in ((a, mine, b, theirs), (b, theirs, a, mine)):
+                        if self._overwrites(x, x_path, y, y_path):
+                            return f"{_name(y)} is still read after {_name(x)} is written"
+        finally:
+            self.places.pending = None
+        return ""
+
+    def _overwrites(self, x: SSAValue, path: Steps, y: SSAValue, y_path: Steps) -> bool:
+        """Whether writing ``x`` destroys what is still wanted of ``y``."""
+        for op, over in self.places.parts_written(x, path):
+            query = Query(self.places, op, over, x)
+            if not disjoint(self.sizes, over, part(y_path)) and self.liveness.wanted(
+                query, y, y_path
+            ):
+                return True
+        return False
+
+    # -- loops that exchange buffers
+
+    def _close(self, loop: Loop) -> None:
+        for tie in loop.ties:
+            self._keep(tie)
+        failing = {t.into: t for t in loop.ties if t.broken}
+        while True:
+            bad = [slot for slot, tie in failing.items() if not self._rotates(loop, tie, failing)]
+            if not bad:
+                break
+            for slot in bad:
+                del failing[slot]
+        if failing:
+            self._rotate(loop, list(failing.values()))
+
+    def _rotates(self, loop: Loop, tie: Tie, failing: dict[SSAValue, Tie]) -> bool:
+        """Whether a slot may take over the buffer of its next value, and give its own away."""
+        slot, steps = self.places.of(tie.into)
+        new, path = self.places.of(tie.value)
+        same = [t for t in loop.ties if self.places.of(t.value)[0] is new]
+        slots = [self.places.of(s)[0] for s in failing]
+        start = self.liveness.start(loop.op)
+        end = self.liveness.end(loop.op)
+        inside = all(start <= self.liveness.defined(v) < end for v, _ in new.members)
+        return (
+            slot.kind == new.kind == "local"
+            and steps == path == ()
+            and slot.type == new.type
+            and len(same) == 1
+            and slots.count(slot) == 1
+            and (new in slots or (inside and not self._is_slot(loop, new)))
+        )
+
+    def _is_slot(self, loop: Loop, storage: Storage) -> bool:
+        tensors = [s for s in loop.slots if isinstance(s.type, TensorType)]
+        return any(self.places.of(s)[0] is storage for s in tensors)
+
+    def _rotate(self, loop: Loop, ties: Sequence[Tie]) -> None:
+        slots = [self.places.of(t.into)[0] for t in ties]
+        targets = [self.places.of(t.value)[0] for t in ties]
+        spares = [s for s in targets if s not in slots]
+        values = [t.into for t in ties]
+        values += [t.value for t, s in zip(ties, targets, strict=True) if s not in slots]
+        for storage, value in zip([*slots, *spares], values, strict=True):
+            outside = Storage("local", storage.type, storage.sizes, None, [(value, ())])
+            outside.name = value.name_hint
+            loop.outside.append(outside)
+            storage.kind = "carried"
+        loop.carried = [*slots, *spares]
+        loop.number = {t.into: n for n, t in enumerate(ties)}
+        loop.following = [loop.carried.index(t) for t in targets]
+        left = [n for n in range(len(loop.carried)) if n not in loop.following]
+        for spare in spares:
+            fitting = next(n for n in left if loop.carried[n].type == spare.type)
+            left.remove(fitting)
+            loop.following.append(fitting)
+        for tie in ties:
+            tie.broken = ""
+            del self.broken[tie.at, tie.value, tie.into]
+
+    def _exit(self, tie: Tie) -> bool:
+        """Settle where the result of an exchanging loop is; False where the loop does not."""
+        loop = self.loops[tie.at]
+        if (number := loop.number.get(tie.into)) is None:
+            return False
+        inner, _ = self.places.of(tie.value)
+        turns = self._turns(loop)
+        if turns is not None:
+            for _ in range(turns % _period(loop.following)):
+                number = loop.following[number]
+            outer, steps = self.places.root(loop.outside[number], ())
+            if not self._clash(inner, outer, steps):
+                self.places.unite(inner, outer, steps)
+                return True
+        inner.kind = "result"
+        return True
+
+    def _turns(self, loop: Loop) -> int | None:
+        if not isinstance(loop.op, scf.ForOp):
+            return None
+        start, stop, step = (self.sizes.of(v).number for v in loop.op.operands[:3])
+        if start is None or stop is None or not step:
+            return None
+        return max(0, -(-(stop - start) // step))
+
+    # -- results
+
+    def _return(self, block: Block) -> None:
+        last = block.last_op
+        assert isinstance(last, func.ReturnOp)
+        for value in last.operands:
+            storage = self.places.storage(value, "output")
+            self.outputs.append(storage)
+        for value, output in zip(last.operands, self.outputs, strict=True):
+            storage, path = self.places.of(value)
+            back = inverse(path)
+            if storage.kind == "output":
+                why = "it is also, or is part of, another result"
+            elif storage.kind != "local" or back is None:
+                why = _why_not(storage, output)
+            elif not self.places.fits(storage, output, back):
+                why = "its elements do not lie in order"
+            elif not (why := self._clash(storage, output, back)):
+                self.places.unite(storage, output, back)
+            self.returned.append(why)
+
+
+def _has_resource(function: func.FuncOp, number: int) -> bool:
+    return function.arg_attrs is not None and "nd.resource" in function.arg_attrs.data[number].data
+
+
+def _why_not(inner: Storage, outer: Storage) -> str:
+    for storage in (outer, inner):
+        if storage.kind == "input":
+            return "an argument is never written"
+        if storage.kind == "constant":
+            return "a constant is never written"
+        if storage.kind == "result":
+            return "which buffer a loop ends in depends on its number of iterations"
+    return "it is part of another buffer"
+
+
+def _name(value: SSAValue) -> str:
+    return f"%{value.name_hint}" if value.name_hint else "a value"
+
+
+def _period(following: Sequence[int]) -> int:
+    """Return after how many steps every buffer is back where it was.
+
+    >>> _period([1, 0, 3, 4, 2])
+    6
+    """
+    at, steps = list(following), 1
+    while at != list(range(len(at))):
+        at, steps = [following[n] for n in at], steps + 1
+    return steps
+
+
+def _outside(sizes: Sizes, op: kernel.LaunchOp, facts: Facts, shape: Shape) -> Shape:
+    """Return sizes told by a kernel's arguments as sizes told by those of the host function."""
+    given = [sizes.shape(op.operands[number])[axis] for number, axis in facts.sizes.dims]
+    return tuple(facts.sizes.told(n, given, sizes) for n in shape)
+
+
+def _nothing(analysis: Analysis, op: Operation) -> None:
+    """An op that makes no tensor."""
+
+
+_VISIT: dict[type[Operation], Callable[[Analysis, Any], None]] = {
+    tensor.EmptyOp: Analysis.empty,
+    arith.ConstantOp: Analysis.constant,
+    tensor.ExtractSliceOp: Analysis.view,
+    tensor.ExpandShapeOp: Analysis.view,
+    tensor.CollapseShapeOp: Analysis.view,
+    tensor.CastOp: Analysis.view,
+    kernel.LaunchOp: Analysis.launch,
+    tensor.InsertSliceOp: Analysis.insert_slice,
+    tensor.InsertOp: Analysis.insert,
+    tensor.FromElementsOp: Analysis.made,
+    tensor.SplatOp: Analysis.made,
+    scf.IfOp: Analysis.branch,
+    scf.ForOp: Analysis.for_loop,
+    scf.WhileOp: Analysis.while_loop,
+    tensor.DimOp: _nothing,
+    tensor.ExtractOp: _nothing,
+    func.ReturnOp: _nothing,
+    scf.YieldOp: _nothing,
+    scf.ConditionOp: _nothing,
+}

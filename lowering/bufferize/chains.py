@@ -1,0 +1,263 @@
+"""Make every chain of destinations inside a kernel a line that ends in one result.
+
+In destination-passing style the result of an op overwrites its destination. That is only true to
+the tensors' meaning where nobody else looks at the destination later. What breaks the rule is
+mended here, on tensors: a fill or an empty tensor used several times is written several times,
+anything else is copied by a generic that only copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    IndexType,
+    IntegerAttr,
+    TensorType,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+
+from stepwell.dialects import kernel
+from stepwell.dialects.types import tensor_type
+from stepwell.transforms.passes import fail
+
+
+@dataclass(frozen=True)
+class Read:
+    """An op looks at the elements of ``value``: through ``map``, or (None) anywhere."""
+
+    value: SSAValue
+    map: AffineMap | None
+
+
+@dataclass(frozen=True)
+class Write:
+    """An op overwrites ``destination`` through ``map`` (None: anywhere), giving ``result``."""
+
+    destination: SSAValue
+    result: OpResult
+    map: AffineMap | None
+    reads: bool
+    """Whether what the destination held matters."""
+
+
+def operations(function: kernel.FuncOp) -> list[Operation]:
+    """Return the ops of a kernel that touch elements, in order."""
+    known = linalg.GenericOp | linalg.FillOp | scf.ForOp
+    return [op for op in function.body.block.ops if isinstance(op, known)]
+
+
+def returned(function: kernel.FuncOp) -> kernel.ReturnOp:
+    """Return the op that ends a kernel."""
+    last = function.body.block.last_op
+    assert isinstance(last, kernel.ReturnOp)
+    return last
+
+
+def reads_of(op: Operation) -> Iterator[Read]:
+    """Yield what ``op`` reads besides its destinations."""
+    if isinstance(op, linalg.GenericOp):
+        maps = op.indexing_maps.data
+        for value, map, inside in zip(op.inputs, maps, op.body.block.args, strict=False):
+            if inside.uses and isinstance(value.type, TensorType):
+                yield Read(value, map.data)
+    inits = set[SSAValue](op.iter_args) if isinstance(op, scf.ForOp) else set[SSAValue]()
+    for inside in op.walk():
+        if inside is not op and inside.name != "tensor.dim":
+            for value in inside.operands:
+                outside = not _is_inside(value, op) and value not in inits
+                if outside and isinstance(value.type, TensorType):
+                    yield Read(value, None)
+
+
+def writes_of(op: Operation) -> list[Write]:
+    """Return what ``op`` overwrites, one for each of its results that is a tensor."""
+    if isinstance(op, linalg.GenericOp):
+        first = len(op.inputs)
+        rows = zip(
+            op.outputs,
+            op.res,
+            op.indexing_maps.data[first:],
+            op.body.block.args[first:],
+            strict=True,
+        )
+        return [Write(d, r, m.data, bool(inside.uses)) for d, r, m, inside in rows]
+    if isinstance(op, linalg.FillOp):
+        rank = tensor_type(op.outputs[0]).get_num_dims()
+        return [Write(op.outputs[0], op.res[0], AffineMap.identity(rank), False)]
+    if not isinstance(op, scf.ForOp):
+        return []
+    pairs = zip(op.iter_args, op.res, strict=True)
+    return [Write(d, r, None, True) for d, r in pairs if isinstance(r.type, TensorType)]
+
+
+def _is_inside(value: SSAValue, op: Operation) -> bool:
+    block = value.block if isinstance(value, BlockArgument) else value.owner.parent_block()
+    while block is not None:
+        parent = block.parent_op()
+        if parent is op:
+            return True
+        block = parent.parent_block() if parent is not None else None
+    return False
+
+
+def straighten(function: kernel.FuncOp) -> None:
+    """Mend the chains of ``function``, a kernel on tensors."""
+    _check(function)
+    _separate(function)
+    for op in operations(function):
+        for write in writes_of(op):
+            if not _may_overwrite(function, write):
+                _replace_destination(function, op, write)
+    last = returned(function)
+    seen: set[SSAValue] = set()
+    for number, value in enumerate(last.values):
+        if value in seen or not _may_return(function, value, number):
+            source, last_use = value, last
+            last.operands[number] = _copy(function, source, last_use, number)
+        seen.add(last.operands[number])
+
+
+def _check(function: kernel.FuncOp) -> None:
+    allowed = linalg.GenericOp | linalg.FillOp | scf.ForOp | tensor.EmptyOp | tensor.DimOp
+    for op in function.body.block.ops:
+        fine = isinstance(op, allowed | arith.ConstantOp | kernel.ReturnOp)
+        on_tensors = any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results))
+        if not fine and on_tensors:
+            fail(op, f"bufferize does not know {op.name} inside a kernel", "keep it on the host")
+
+
+def _separate(function: kernel.FuncOp) -> None:
+    """Give every use of a fill or an empty tensor an op of its own."""
+    for op in list(function.body.block.ops):
+        if isinstance(op, linalg.FillOp | tensor.EmptyOp):
+            for use in list(op.results[0].uses)[1:]:
+                twin = op.clone()
+                block = function.body.block
+                block.insert_op_before(twin, op)
+                if isinstance(twin, linalg.FillOp) and isinstance(
+                    twin.outputs[0].owner, tensor.EmptyOp
+                ):
+                    empty = twin.outputs[0].owner.clone()
+                    block.insert_op_before(empty, twin)
+                    twin.operands[1] = empty.tensor
+                twin.results[0].name_hint = op.results[0].name_hint
+                use.operation.operands[use.index] = twin.results[0]
+
+
+def _may_overwrite(function: kernel.FuncOp, write: Write) -> bool:
+    value = write.destination
+    alone = value.has_one_use()
+    if isinstance(value, BlockArgument):
+        number = value.index - (len(function.body.block.args) - len(returned(function).values))
+        return alone and number >= 0 and _reaches(write.result, function, number)
+    return alone and not isinstance(value.owner, arith.ConstantOp)
+
+
+def _reaches(value: SSAValue, function: kernel.FuncOp, number: int) -> bool:
+    """Whether the chain that ``value`` begins ends as the kernel's ``number``-th result."""
+    last = returned(function)
+    while True:
+        if any(use.operation is last and use.index == number for use in value.uses):
+            return True
+        following = [
+            w.result
+            for use in value.uses
+            if use.operation is not last and use.operation.parent_block() is last.parent_block()
+            for w in writes_of(use.operation)
+            if w.destination is value
+        ]
+        if not following:
+            return False
+        value = following[0]
+
+
+def _may_return(function: kernel.FuncOp, value: SSAValue, number: int) -> bool:
+    if isinstance(value, BlockArgument):
+        first = len(function.body.block.args) - len(returned(function).values)
+        return value.index == first + number and value.has_one_use()
+    return not isinstance(value.owner, arith.ConstantOp)
+
+
+def _replace_destination(function: kernel.FuncOp, op: Operation, write: Write) -> None:
+    at = next(i for i, v in enumerate(op.operands) if v is write.destination)
+    if isinstance(op, linalg.GenericOp | linalg.FillOp):
+        at = len(op.inputs) + list(op.outputs).index(write.destination)
+    if write.reads:
+        op.operands[at] = _copy(function, write.destination, op, None)
+    else:
+        op.operands[at] = _empty_like(function, write.destination, op)
+
+
+def _empty_like(function: kernel.FuncOp, value: SSAValue, before: Operation) -> SSAValue:
+    block = function.body.block
+    sizes: list[SSAValue] = []
+    for axis, n in enumerate(tensor_type(value).get_shape()):
+        if n == DYNAMIC_INDEX:
+            index = arith.ConstantOp(IntegerAttr(axis, IndexType()))
+            dim = tensor.DimOp(value, index)
+            block.insert_ops_before([index, dim], before)
+            sizes.append(dim.result)
+    empty = tensor.EmptyOp(sizes, value.type)
+    empty.location = before.location
+    block.insert_op_before(empty, before)
+    return empty.tensor
+
+
+def _copy(
+    function: kernel.FuncOp, value: SSAValue, before: Operation, result: int | None
+) -> SSAValue:
+    """Insert a generic that copies ``value``; its loops are the kernel's shared ones."""
+    destination = _empty_like(function, value, before)
+    rank = tensor_type(value).get_num_dims()
+    map = AffineMapAttr(_aligned(function, value, rank))
+    body = Block(arg_types=[tensor_type(value).element_type] * 2)
+    body.add_op(linalg.YieldOp(body.args[0]))
+    parallel: list[Attribute] = [IteratorTypeAttr.parallel()] * rank
+    copy = linalg.GenericOp(
+        [value], [destination], Region(body), [map, map], parallel, [value.type]
+    )
+    copy.location = before.location
+    copy.res[0].name_hint = value.name_hint
+    function.body.block.insert_op_before(copy, before)
+    return copy.res[0]
+
+
+def _aligned(function: kernel.FuncOp, value: SSAValue, rank: int) -> AffineMap:
+    """Return the map of a copy of ``value`` whose first loops are the kernel's shared ones."""
+    shared = shared_loops(function)
+    axis_of = list(range(shared))
+    for op in operations(function):
+        maps = [r.map for r in reads_of(op) if r.value is value]
+        maps += [w.map for w in writes_of(op) if w.result is value or w.destination is value]
+        for map in maps:
+            if map is not None and None not in (at := shared_axes(map, shared)):
+                axis_of = [a for a in at if a is not None]
+    others = iter(d for d in range(shared, rank))
+    exprs: list[AffineExpr] = [
+        AffineDimExpr(axis_of.index(a) if a in axis_of else next(others)) for a in range(rank)
+    ]
+    return AffineMap(rank, 0, tuple(exprs))
+
+
+def shared_loops(function: kernel.FuncOp) -> int:
+    """Return how many first loops the ops of a kernel share."""
+    attribute = function.attributes.get("kernel.shared")
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
+
+
+def shared_axes(map: AffineMap, shared: int) -> list[int | None]:
+    """Return for each shared loop which axis it alone indexes, None where there is none.
+
+    >>> shared_axes(AffineMap.transpose_map(), 2)
+    [1, 0]
+    """
+    plain = {e.position: a for a, e in enumerate(map.results) if isinstance(e, AffineDimExpr)}
+    return [plain.get(loop) for loop in range(shared)]

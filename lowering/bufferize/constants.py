@@ -1,0 +1,58 @@
+"""Dense constants as read-only globals of the module, each value once."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.traits import SymbolOpInterface
+
+from stepwell.transforms.passes import fail
+
+
+class Constants:
+    """Gives every dense constant a global; `finish` puts them at the top of the module."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.module = module
+        self._globals: dict[DenseIntOrFPElementsAttr, memref.GlobalOp] = {}
+        self._taken: set[str] = set()
+        for op in module.ops:
+            trait = op.get_trait(SymbolOpInterface)
+            name = trait.get_sym_attr_name(op) if trait else None
+            if name is not None:
+                self._taken.add(name.data)
+
+    def read(self, op: arith.ConstantOp) -> memref.GetGlobalOp:
+        """Return an op that gives the buffer of a constant tensor."""
+        value, type = op.value, op.result.type
+        if not isinstance(value, DenseIntOrFPElementsAttr) or not isinstance(type, TensorType):
+            fail(op, f"bufferize has no buffer for a constant of type {type}")
+        buffer = MemRefType(type.element_type, type.get_shape())
+        if value not in self._globals:
+            name = self.fresh(op.result.name_hint or "constant")
+            made = memref.GlobalOp.get(StringAttr(name), buffer, value, constant=UnitAttr())
+            made.location = op.location
+            self._globals[value] = made
+        return memref.GetGlobalOp(self._globals[value].sym_name.data, buffer)
+
+    def fresh(self, name: str) -> str:
+        """Return a symbol like ``name`` that the module does not have yet."""
+        unique, number = name, 1
+        while unique in self._taken:
+            unique, number = f"{name}_{number}", number + 1
+        self._taken.add(unique)
+        return unique
+
+    def finish(self) -> None:
+        """Put the globals before everything else."""
+        if self._globals:
+            block, first = self.module.body.block, self.module.body.block.first_op
+            assert first is not None
+            block.insert_ops_before(list(self._globals.values()), first)

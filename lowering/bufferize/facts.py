@@ -1,0 +1,271 @@
+"""Decide where every tensor inside a kernel lives, and what its callers may rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from stepwell.dialects import kernel
+from stepwell.dialects.types import dtype, tensor_type
+from stepwell.lowering.bufferize.chains import (
+    Read,
+    Write,
+    operations,
+    reads_of,
+    returned,
+    shared_axes,
+    shared_loops,
+    writes_of,
+)
+from stepwell.transforms.sizes import Shape, Sizes
+
+SCRATCH_BYTES = 32 * 1024
+"""How much of a temporary one iteration of the shared loops may need to be the kernel's own."""
+
+
+@dataclass(eq=False)
+class Chain:
+    """Tensors that take the same memory one after the other."""
+
+    values: list[SSAValue] = field(default_factory=list[SSAValue])
+    first: int = 0
+    """Number of the op that first writes it."""
+    last: int = 0
+    """Number of the op that last looks at it."""
+    argument: int | None = None
+    """The kernel's argument that is its memory."""
+    touched: bool = False
+
+    @property
+    def type(self) -> TensorType[Attribute]:
+        """The type of the tensors."""
+        return tensor_type(self.values[0])
+
+
+@dataclass
+class Facts:
+    """What bufferize knows of one kernel."""
+
+    function: kernel.FuncOp
+    homes: dict[SSAValue, Chain]
+    """The memory of every tensor made in the kernel's body."""
+    extras: list[Chain]
+    """Temporaries that the host must provide, as further destinations."""
+    extra_shapes: list[Shape]
+    sizes: Sizes
+    reads_input: list[bool]
+    """For each input, whether its elements matter and not only its shape."""
+    reads_destination: list[bool]
+    """For each destination, whether what it held matters."""
+    in_place: list[tuple[int, int]]
+    """Pairs (input, destination), by number among their kind, that may share a buffer."""
+
+
+def facts_of(function: kernel.FuncOp) -> Facts:
+    """Analyse a kernel whose chains are straight."""
+    arguments = function.body.block.args
+    results = len(returned(function).values)
+    inputs, destinations = len(arguments) - results, arguments[len(arguments) - results :]
+    steps = operations(function)
+    homes = _chains(function, steps)
+    sizes = Sizes(arguments)
+    reads = [list(reads_of(op)) for op in steps]
+    read = {r.value for each in reads for r in each}
+    begun = {w.destination for op in steps for w in writes_of(op) if w.reads}
+    kept = set(returned(function).values)
+    reads_destination = [v in read or v in begun or v in kept for v in destinations]
+    _reuse_destinations(function, steps, homes, reads_destination, inputs)
+    temporaries = list(dict.fromkeys(c for c in homes.values() if c.argument is None))
+    extras = [c for c in temporaries if c.touched and not _is_small(function, steps, c)]
+    for number, chain in enumerate(extras):
+        chain.argument = len(arguments) + number
+    return Facts(
+        function,
+        homes,
+        extras,
+        [sizes.shape(c.values[0]) for c in extras],
+        sizes,
+        [v in read for v in arguments[:inputs]],
+        reads_destination,
+        _in_place(function, steps, homes, inputs, results),
+    )
+
+
+def _chains(function: kernel.FuncOp, steps: Sequence[Operation]) -> dict[SSAValue, Chain]:
+    homes: dict[SSAValue, Chain] = {}
+    for op in function.body.block.ops:
+        if op.name == "tensor.empty":
+            homes[op.results[0]] = Chain([op.results[0]])
+    for number, op in enumerate(steps):
+        for read in reads_of(op):
+            if (chain := homes.get(read.value)) is not None:
+                chain.last, chain.touched = number, True
+        for write in writes_of(op):
+            _extend(homes, write, number)
+    arguments = function.body.block.args
+    first = len(arguments) - len(returned(function).values)
+    for number, value in enumerate(returned(function).values):
+        if (chain := homes.get(value)) is not None:
+            chain.argument = first + number
+    return homes
+
+
+def _extend(homes: dict[SSAValue, Chain], write: Write, number: int) -> None:
+    chain = homes.get(write.destination)
+    if chain is None:
+        assert isinstance(write.destination, BlockArgument)
+        chain = Chain([write.destination], argument=write.destination.index)
+        homes[write.destination] = chain
+    if not chain.touched:
+        chain.first, chain.touched = number, True
+    chain.last = number
+    chain.values.append(write.result)
+    homes[write.result] = chain
+
+
+def _reuse_destinations(
+    function: kernel.FuncOp,
+    steps: Sequence[Operation],
+    homes: dict[SSAValue, Chain],
+    reads_destination: Sequence[bool],
+    inputs: int,
+) -> None:
+    """Let a temporary live in a destination that is written only after the temporary's death."""
+    chains = list(dict.fromkeys(homes.values()))
+    for chain in chains:
+        if chain.argument is not None or not chain.touched:
+            continue
+        for target in chains:
+            if (
+                target.argument is not None
+                and not reads_destination[target.argument - inputs]
+                and _fits(function, steps, chain, target)
+            ):
+                chain.argument = target.argument
+                target.first = chain.first
+                break
+
+
+def _fits(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain, target: Chain) -> bool:
+    if chain.type != target.type or chain.last > target.first:
+        return False
+    written = [w for w in writes_of(steps[target.first]) if w.result in target.values]
+    if not written:
+        return False
+    if chain.last == target.first:
+        if not all(
+            _same_index(steps[chain.last], r, written[0]) for r in _uses(steps, chain, True)
+        ):
+            return False
+    elif DYNAMIC_INDEX in chain.type.get_shape():
+        return False
+    return all(
+        _same_iteration(function, map, written[0].map)
+        for map in (r.map for r in _uses(steps, chain, False))
+    )
+
+
+def _uses(steps: Sequence[Operation], chain: Chain, at_the_end: bool) -> list[Read | Write]:
+    """Return how ``chain`` is looked at: by its last op only, or by all of them."""
+    members = set(chain.values)
+    uses: list[Read | Write] = []
+    for op in (steps[chain.last],) if at_the_end else steps[chain.first : chain.last + 1]:
+        uses.extend(r for r in reads_of(op) if r.value in members)
+        uses.extend(w for w in writes_of(op) if w.result in members)
+    return uses
+
+
+def _same_index(op: Operation, use: Read | Write, written: Write) -> bool:
+    """Whether ``op`` looks at an element only in the very iteration that overwrites it."""
+    return (
+        isinstance(op, linalg.GenericOp)
+        and isinstance(use, Read)
+        and all(i.data == IteratorType.PARALLEL for i in op.iterator_types)
+        and use.map is not None
+        and use.map == written.map
+        and _is_permutation(use.map)
+    )
+
+
+def _is_permutation(map: AffineMap) -> bool:
+    dims = [e.position for e in map.results if isinstance(e, AffineDimExpr)]
+    return len(dims) == len(map.results) and sorted(dims) == list(range(map.num_dims))
+
+
+def _same_iteration(
+    function: kernel.FuncOp, map: AffineMap | None, other: AffineMap | None
+) -> bool:
+    """Whether one iteration of the shared loops sees the same part through both maps."""
+    shared = shared_loops(function)
+    if not shared:
+        return True
+    if map is None or other is None:
+        return False
+    axes = shared_axes(map, shared)
+    return None not in axes and axes == shared_axes(other, shared)
+
+
+def _is_small(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain) -> bool:
+    """Whether one shared iteration's part of a temporary is static and fits the scratch."""
+    shape = list(chain.type.get_shape())
+    for use in _uses(steps, chain, False):
+        if isinstance(use, Write) and use.map is not None:
+            axes = shared_axes(use.map, shared_loops(function))
+            part = [n for a, n in enumerate(shape) if a not in axes]
+            bytes = prod(part) * dtype(chain.type.element_type).bytes
+            return DYNAMIC_INDEX not in part and bytes <= SCRATCH_BYTES
+    return False
+
+
+def _in_place(
+    function: kernel.FuncOp,
+    steps: Sequence[Operation],
+    homes: dict[SSAValue, Chain],
+    inputs: int,
+    results: int,
+) -> list[tuple[int, int]]:
+    """Find the inputs that are read no later than the destination's same element is written."""
+    if any(isinstance(op, scf.ForOp) for op in steps):
+        return []
+    arguments = function.body.block.args
+    found: list[tuple[int, int]] = []
+    for d in range(results):
+        chains = {c for c in homes.values() if c.argument == inputs + d and c.touched}
+        if not chains:
+            continue
+        first = min(c.first for c in chains)
+        written = [w for w in writes_of(steps[first]) if homes[w.result] in chains]
+        for i in range(inputs):
+            same = arguments[i].type == arguments[inputs + d].type
+            if same and _dies_before(function, steps, arguments[i], first, written[0]):
+                found.append((i, d))
+    return found
+
+
+def _dies_before(
+    function: kernel.FuncOp, steps: Sequence[Operation], value: SSAValue, first: int, written: Write
+) -> bool:
+    same_size = DYNAMIC_INDEX not in tensor_type(value).get_shape()
+    seen = False
+    for number, op in enumerate(steps):
+        for read in reads_of(op):
+            if read.value is not value:
+                continue
+            seen = True
+            if number > first or read.map is None:
+                return False
+            if number == first:
+                if not _same_index(op, read, written):
+                    return False
+                same_size = True
+            if number < first and not _same_iteration(function, read.map, written.map):
+                return False
+    return seen and same_size

@@ -1,0 +1,160 @@
+"""When the tensors of a host function are looked at, across its loops and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects import scf, tensor
+from xdsl.ir import Block, Operation, Region, SSAValue, Use
+
+from stepwell.dialects import kernel
+from stepwell.lowering.bufferize.facts import Facts
+from stepwell.lowering.bufferize.places import Places, is_view, slice_of, step_of
+from stepwell.lowering.bufferize.views import Part, Steps, covers, disjoint, join, part
+
+
+@dataclass(frozen=True)
+class Query:
+    """A write under examination: ``point`` writes the part ``over`` as the tensor ``writing``."""
+
+    places: Places
+    point: Operation
+    over: Part
+    writing: SSAValue
+
+
+class Liveness:
+    """Answers whether what a tensor holds is still wanted when something is about to be written."""
+
+    def __init__(self, block: Block, facts: Callable[[kernel.LaunchOp], Facts]) -> None:
+        self.facts = facts
+        self._span: dict[Operation, tuple[int, int]] = {}
+        self._loops: dict[Operation, tuple[Operation, ...]] = {}
+        self._count = 0
+        self._number(block, ())
+
+    def _number(self, block: Block, loops: tuple[Operation, ...]) -> None:
+        for op in block.ops:
+            start = self._count
+            self._count += 1
+            self._loops[op] = loops
+            inside = (*loops, op) if isinstance(op, scf.ForOp | scf.WhileOp) else loops
+            if not isinstance(op, kernel.LaunchOp):
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self._number(inner, inside)
+            self._span[op] = (start, self._count)
+            self._count += 1
+
+    def start(self, op: Operation) -> int:
+        """Return when ``op`` begins, in program order."""
+        return self._span[op][0]
+
+    def end(self, op: Operation) -> int:
+        """Return when ``op`` is done."""
+        return self._span[op][1]
+
+    def dominates(self, value: SSAValue, op: Operation) -> bool:
+        """Whether ``value`` is known at ``op``."""
+        home = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
+        block = op.parent_block()
+        while block is not None and block is not home:
+            block = block.parent_block()
+        return block is home and self.defined(value) < self.start(op)
+
+    def depth(self, op: Operation) -> int:
+        """Return how many loops are around ``op``."""
+        return len(self._loops[op])
+
+    def defined(self, value: SSAValue) -> int:
+        """Return when ``value`` comes to be; what a block is given, when its op begins."""
+        owner = value.owner
+        if isinstance(owner, Block):
+            parent = owner.parent_op()
+            return self._span[parent][0] if parent is not None and parent in self._span else -1
+        return self._span[owner][1] if owner.regions else self._span[owner][0]
+
+    def _comes_after(self, use: Operation, point: Operation, value: SSAValue) -> bool:
+        """Whether ``use`` of ``value`` may run after ``point``, without ``value`` made anew."""
+        made, at = self.defined(value), self._span[point][0]
+        for loop in self._loops[use]:
+            start, end = self._span[loop]
+            if start < at < end and not start <= made < end:
+                return True
+        return self._span[use][0] > at and not _exclusive(use, point)
+
+    def wanted(self, query: Query, value: SSAValue, steps: Steps) -> bool:
+        """Whether ``value``, seen through ``steps``, is looked at when or after the write."""
+        if value in query.places.undefined or self.defined(value) > self.start(query.point):
+            return False
+        return self._wanted(query, value, value, steps)
+
+    def _wanted(self, query: Query, value: SSAValue, through: SSAValue, steps: Steps) -> bool:
+        """The same for ``through``, which shows what ``value`` holds."""
+        places = query.places
+        for use in through.uses:
+            op = use.operation
+            if op is query.point:
+                if self._looks_while_writing(query, use, through):
+                    return True
+            elif is_view(op) and op not in places.copied:
+                inner = join(steps, (step_of(places.sizes, op),))
+                if not disjoint(places.sizes, part(inner), query.over) and self._wanted(
+                    query, value, op.results[0], inner
+                ):
+                    return True
+            elif not self._comes_after(op, query.point, value):
+                continue
+            elif isinstance(op, tensor.InsertSliceOp) and use.index == 1:
+                hole = part(join(steps, (slice_of(places.sizes, op),)))
+                if not covers(places.sizes, hole, query.over) and self._wanted(
+                    query, value, op.result, steps
+                ):
+                    return True
+            elif self._reads(use):
+                return True
+        return False
+
+    def _looks_while_writing(self, query: Query, use: Use, value: SSAValue) -> bool:
+        op, places = use.operation, query.places
+        same = places.same_spot(value, query.writing)
+        if isinstance(op, kernel.LaunchOp):
+            facts, inputs = self.facts(op), len(op.inputs)
+            results = list(op.results)
+            number = results.index(query.writing) if query.writing in results else -1  # pyright: ignore
+            if use.index < inputs:
+                pair = (use.index, number)
+                return facts.reads_input[use.index] and not (same and pair in facts.in_place)
+            mine = use.index - inputs
+            return facts.reads_destination[mine] and not (same and mine == number)
+        if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
+            return not same
+        return op.name != "tensor.dim"
+
+    def _reads(self, use: Use) -> bool:
+        """Whether ``use`` looks at the elements and not only at the shape."""
+        op = use.operation
+        if isinstance(op, kernel.LaunchOp):
+            facts, inputs = self.facts(op), len(op.inputs)
+            if use.index < inputs:
+                return facts.reads_input[use.index]
+            return facts.reads_destination[use.index - inputs]
+        return op.name != "tensor.dim"
+
+
+def _exclusive(a: Operation, b: Operation) -> bool:
+    """Whether two ops lie in different branches of one scf.if."""
+    branches = _branches(a)
+    return any(branches.get(op, region) is not region for op, region in _branches(b).items())
+
+
+def _branches(op: Operation) -> dict[Operation, Region]:
+    found: dict[Operation, Region] = {}
+    at: Operation | None = op
+    while at is not None:
+        region = at.parent_region()
+        at = at.parent_op()
+        if isinstance(at, scf.IfOp) and region is not None:
+            found[at] = region
+    return found

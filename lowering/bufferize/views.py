@@ -1,0 +1,275 @@
+"""Views: the ways in which one buffer is seen as part or reshape of another.
+
+A view is a list of steps, each from the buffer so far to the next. The same steps are compared
+(are these two tensors in the same place? may these two parts overlap?) and written as memref ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from stepwell.transforms.sizes import Shape, Size, Sizes
+
+Buffer: TypeAlias = "MemRefType[Attribute]"
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Every ``strides``-th element from ``offsets`` on; only the axes ``kept`` remain."""
+
+    offsets: Shape
+    sizes: Shape
+    strides: Shape
+    kept: tuple[int, ...]
+
+    def result(self, source: Buffer) -> Buffer | None:
+        """Return the type of the view of a buffer."""
+        old, offset = source.get_strides(), source.get_offset()
+        if old is None:
+            return None
+        for at, stride in zip(self.offsets, old, strict=True):
+            offset = _plus(offset, _times(at.number, stride))
+        by = [_times(stride.number, n) for stride, n in zip(self.strides, old, strict=True)]
+        shape = [_static(self.sizes[a]) for a in self.kept]
+        return _strided(source, shape, [by[a] for a in self.kept], offset)
+
+    def write(self, source: SSAValue, result: Buffer, index: Index) -> Operation:
+        """Return the op that makes the view."""
+        lists = [[_mixed(n, index) for n in each] for each in (self.offsets, self.sizes)]
+        by = [_mixed(n, index) for n in self.strides]
+        return memref.SubviewOp.get(source, lists[0], lists[1], by, result)
+
+
+@dataclass(frozen=True)
+class Reshape:
+    """The same elements, in order, in another shape: each group of axes is one axis."""
+
+    groups: tuple[tuple[int, ...], ...]
+    source: Shape
+    target: Shape
+
+    @property
+    def expands(self) -> bool:
+        """Whether one axis becomes several, and not the reverse."""
+        return len(self.target) > len(self.source)
+
+    def inverse(self) -> Reshape:
+        """Return the way back."""
+        return Reshape(self.groups, self.target, self.source)
+
+    def result(self, source: Buffer) -> Buffer | None:
+        """Return the type of the view, None where the elements do not lie in order."""
+        shape = [_static(n) for n in self.target]
+        if isinstance(source.layout, NoneAttr):
+            return MemRefType(source.element_type, shape)
+        old = source.get_strides()
+        assert old is not None
+        strides: list[int | None] | None = []
+        for number, group in enumerate(self.groups):
+            if self.expands:
+                strides += _expanded([shape[a] for a in group], old[number])
+            elif (one := _collapsed([(_static(self.source[a]), old[a]) for a in group])) is False:
+                return None
+            else:
+                strides.append(one)
+        return _strided(source, shape, strides, source.get_offset())
+
+    def write(self, source: SSAValue, result: Buffer, index: Index) -> Operation:
+        """Return the op that makes the view."""
+        groups = ArrayAttr(
+            ArrayAttr(IntegerAttr(axis, i64) for axis in group) for group in self.groups
+        )
+        if not self.expands:
+            return memref.CollapseShapeOp.build(
+                operands=[source], properties={"reassociation": groups}, result_types=[result]
+            )
+        static = DenseArrayBase.from_list(i64, [_static(n) for n in self.target])
+        dynamic = [index(n) for n in self.target if n.number is None]
+        return memref.ExpandShapeOp.build(
+            operands=[source, dynamic],
+            properties={"reassociation": groups, "static_output_shape": static},
+            result_types=[result],
+        )
+
+
+@dataclass(frozen=True)
+class Cast:
+    """The same buffer, more or less of its shape being told by the type."""
+
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+
+    def inverse(self) -> Cast:
+        """Return the way back."""
+        return Cast(self.target, self.source)
+
+    def result(self, source: Buffer) -> Buffer | None:
+        """Return the type of the view."""
+        return MemRefType(source.element_type, self.target, source.layout)
+
+    def write(self, source: SSAValue, result: Buffer, index: Index) -> Operation:
+        """Return the op that makes the view."""
+        return memref.CastOp.get(source, result)
+
+
+Step: TypeAlias = Slice | Reshape | Cast
+Steps: TypeAlias = tuple[Step, ...]
+Index: TypeAlias = Callable[[Size], SSAValue]
+
+
+def join(first: Steps, then: Steps) -> Steps:
+    """Return one view after another; a step and its way back cancel."""
+    steps = list(first)
+    for step in then:
+        back = None if isinstance(step, Slice) else step.inverse()
+        if steps and steps[-1] == back:
+            steps.pop()
+        else:
+            steps.append(step)
+    return tuple(steps)
+
+
+def inverse(steps: Steps) -> Steps | None:
+    """Return the view that leads back, None where ``steps`` leave something out."""
+    back: list[Step] = []
+    for step in reversed(steps):
+        if isinstance(step, Slice):
+            return None
+        back.append(step.inverse())
+    return tuple(back)
+
+
+def view_type(source: Buffer, steps: Steps) -> Buffer | None:
+    """Return the type at the end of ``steps``, None where a reshape would need a copy."""
+    type: Buffer | None = source
+    for step in steps:
+        if type is not None:
+            type = step.result(type)
+    return type
+
+
+@dataclass(frozen=True)
+class Part:
+    """A box of a buffer; ``exact`` where every element in it belongs to the view."""
+
+    box: Slice | None
+    exact: bool
+
+
+def part(steps: Steps) -> Part:
+    """Return the box of a buffer that a view of it stays in."""
+    inner = [s for s in steps if not isinstance(s, Cast)]
+    if not inner:
+        return Part(None, True)
+    if not isinstance(inner[0], Slice):
+        return Part(None, False)
+    rest = all(not isinstance(s, Slice) for s in inner[1:])
+    return Part(inner[0], rest and all(n.number == 1 for n in inner[0].strides))
+
+
+def disjoint(sizes: Sizes, a: Part, b: Part) -> bool:
+    """Whether two parts of one buffer certainly have no element in common."""
+    if a.box is None or b.box is None:
+        return False
+    rows = zip(
+        a.box.offsets,
+        _reach(a.box),
+        b.box.offsets,
+        _reach(b.box),
+        strict=True,
+    )
+    return any(
+        sizes.never_negative(start_b - end_a) or sizes.never_negative(start_a - end_b)
+        for start_a, end_a, start_b, end_b in rows
+    )
+
+
+def covers(sizes: Sizes, a: Part, b: Part) -> bool:
+    """Whether part ``a`` certainly has every element of part ``b``."""
+    if not a.exact:
+        return False
+    if a.box is None or a == b:
+        return True
+    if b.box is None:
+        return False
+    rows = zip(a.box.offsets, _reach(a.box), b.box.offsets, _reach(b.box), strict=True)
+    return all(
+        sizes.never_negative(start_b - start_a) and sizes.never_negative(end_a - end_b)
+        for start_a, end_a, start_b, end_b in rows
+    )
+
+
+def _reach(box: Slice) -> list[Size]:
+    """Return for each axis a bound behind the last element."""
+    return [o + n * s for o, n, s in zip(box.offsets, box.sizes, box.strides, strict=True)]
+
+
+def buffer_of(type: TensorType[Attribute]) -> Buffer:
+    """Return the contiguous buffer that holds such a tensor."""
+    return MemRefType(type.element_type, type.get_shape())
+
+
+def contiguous(type: Buffer) -> bool:
+    """Whether the elements are those of a buffer of its own: in order, from its start."""
+    if isinstance(type.layout, NoneAttr):
+        return True
+    plain = MemRefType(type.element_type, type.get_shape()).get_strides()
+    return type.get_offset() == 0 and type.get_strides() == plain and None not in (plain or ())
+
+
+def _static(size: Size) -> int:
+    return DYNAMIC_INDEX if size.number is None else size.number
+
+
+def _mixed(size: Size, index: Index) -> SSAValue | int:
+    return index(size) if size.number is None else size.number
+
+
+def _times(a: int | None, b: int | None) -> int | None:
+    if a == 0 or b == 0:
+        return 0
+    return None if a is None or b is None else a * b
+
+
+def _plus(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
+
+
+def _expanded(shape: Sequence[int], stride: int | None) -> list[int | None]:
+    strides: list[int | None] = []
+    for n in reversed(shape):
+        strides.insert(0, stride)
+        stride = _times(stride, None if n == DYNAMIC_INDEX else n)
+    return strides
+
+
+def _collapsed(group: Sequence[tuple[int, int | None]]) -> int | bool | None:
+    """Return the stride of a group of (size, stride) seen as one axis, False if it has none."""
+    axes = [(n, stride) for n, stride in group if n != 1]
+    for (_, outer), (n, inner) in pairwise(axes):
+        if outer is None or inner is None or n == DYNAMIC_INDEX or outer != n * inner:
+            return False
+    return axes[-1][1] if axes else 1
+
+
+def _strided(
+    source: Buffer, shape: Sequence[int], strides: Sequence[int | None], offset: int | None
+) -> Buffer:
+    return MemRefType(source.element_type, shape, StridedLayoutAttr(strides, offset))

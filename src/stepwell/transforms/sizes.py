@@ -1,0 +1,455 @@
+"""What a size is, as a formula over the `?` of its function's arguments.
+
+Two sizes are equal for certain where their formulas are: sums of products of atoms, each atom a
+`?` of an argument, the result of an index operation that is no sum or product, or a value that
+is known only once the program runs (a loop's counter, a number read from a tensor).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.dialects import arith, memref, scf, tensor
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    TensorType,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+
+from stepwell.dialects import kernel
+
+Monomial: TypeAlias = tuple[int, ...]
+
+_NUMBERS = (IndexType(), i64, i1)
+
+
+@dataclass(frozen=True)
+class Size:
+    """A sum of products: pairs of (numbers of the atoms multiplied, coefficient), sorted."""
+
+    terms: tuple[tuple[Monomial, int], ...] = ()
+
+    @staticmethod
+    def of(number: int) -> Size:
+        """Return a plain number."""
+        return Size((((), number),)) if number else Size()
+
+    @staticmethod
+    def _sum(terms: Mapping[Monomial, int]) -> Size:
+        return Size(tuple(sorted((m, c) for m, c in terms.items() if c)))
+
+    def __add__(self, other: Size) -> Size:
+        terms = dict(self.terms)
+        for monomial, factor in other.terms:
+            terms[monomial] = terms.get(monomial, 0) + factor
+        return Size._sum(terms)
+
+    def __mul__(self, other: Size) -> Size:
+        terms: dict[Monomial, int] = {}
+        for left, a in self.terms:
+            for right, b in other.terms:
+                both = tuple(sorted(left + right))
+                terms[both] = terms.get(both, 0) + a * b
+        return Size._sum(terms)
+
+    def __sub__(self, other: Size) -> Size:
+        return self + other * Size.of(-1)
+
+    @property
+    def number(self) -> int | None:
+        """The size as a plain number, where it is one."""
+        if not self.terms:
+            return 0
+        return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
+
+
+@dataclass(frozen=True)
+class Dim:
+    """The ``index``-th `?` of the function's arguments."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an index operation makes of its operands."""
+
+    op: type[Operation]
+    properties: tuple[tuple[str, Attribute], ...]
+    operands: tuple[Size, ...]
+    type: Attribute
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A value that only a run of the program can tell."""
+
+    value: SSAValue
+
+
+Atom: TypeAlias = Dim | Result | Unknown
+Shape: TypeAlias = tuple[Size, ...]
+
+_SUMS: dict[type[Operation], Callable[[Size, Size], Size]] = {
+    arith.AddiOp: Size.__add__,
+    arith.SubiOp: Size.__sub__,
+    arith.MuliOp: Size.__mul__,
+}
+_PURE = (
+    arith.DivSIOp,
+    arith.DivUIOp,
+    arith.CeilDivSIOp,
+    arith.CeilDivUIOp,
+    arith.FloorDivSIOp,
+    arith.RemSIOp,
+    arith.RemUIOp,
+    arith.MinSIOp,
+    arith.MinUIOp,
+    arith.MaxSIOp,
+    arith.MaxUIOp,
+    arith.CmpiOp,
+    arith.SelectOp,
+)
+
+
+class Sizes:
+    """The sizes of the values of one function."""
+
+    def __init__(self, arguments: Sequence[SSAValue]) -> None:
+        self.atoms: list[Atom] = []
+        self.dims: list[tuple[int, int]] = []
+        """(argument, axis) of every `?` of the arguments, in order."""
+        self._numbers: dict[Atom, int] = {}
+        self._known: dict[SSAValue, Size] = {}
+        self._shapes: dict[SSAValue, Shape] = {}
+        for number, argument in enumerate(arguments):
+            self._shapes[argument] = self._argument(number, argument.type)
+
+    def _argument(self, number: int, type: Attribute) -> Shape:
+        shape: list[Size] = []
+        for axis, n in enumerate(static_shape(type)):
+            if n == DYNAMIC_INDEX:
+                self.dims.append((number, axis))
+                shape.append(self.atom(Dim(len(self.dims) - 1)))
+            else:
+                shape.append(Size.of(n))
+        return tuple(shape)
+
+    def atom(self, atom: Atom) -> Size:
+        """Return ``atom`` as a size."""
+        if atom not in self._numbers:
+            self._numbers[atom] = len(self.atoms)
+            self.atoms.append(atom)
+        return Size((((self._numbers[atom],), 1),))
+
+    def unknowns(self, size: Size) -> list[SSAValue]:
+        """Return the values inside ``size`` that only a run can tell."""
+        found: list[SSAValue] = []
+        for monomial, _ in size.terms:
+            for number in monomial:
+                match self.atoms[number]:
+                    case Unknown(value):
+                        found.append(value)
+                    case Result(operands=operands):
+                        found.extend(v for each in operands for v in self.unknowns(each))
+                    case Dim():
+                        pass
+        return found
+
+    def told(self, size: Size, dims: Sequence[Size], by: Sizes) -> Size:
+        """Return ``size`` as one of another function, where our `?` are ``dims``."""
+        total = Size()
+        for monomial, factor in size.terms:
+            term = Size.of(factor)
+            for number in monomial:
+                match self.atoms[number]:
+                    case Dim(index):
+                        term = term * dims[index]
+                    case Unknown() as atom:
+                        term = term * by.atom(atom)
+                    case Result(op, properties, operands, type):
+                        inner = tuple(self.told(each, dims, by) for each in operands)
+                        term = term * by.atom(Result(op, properties, inner, type))
+            total = total + term
+        return total
+
+    def never_negative(self, size: Size) -> bool:
+        """Whether ``size`` is certainly >= 0: a sum of extents of arguments."""
+        return all(
+            factor >= 0 and all(isinstance(self.atoms[n], Dim) for n in monomial)
+            for monomial, factor in size.terms
+        )
+
+    def of(self, value: SSAValue) -> Size:
+        """Return what ``value``, an index, is."""
+        if (known := self._known.get(value)) is None:
+            known = self._known[value] = self._of(value)
+        return known
+
+    def _of(self, value: SSAValue) -> Size:
+        op = value.owner
+        if isinstance(op, Block) or value.type not in _NUMBERS:
+            return self.atom(Unknown(value))
+        if isinstance(op, arith.ConstantOp) and value.type != i1:
+            assert isinstance(op.value, IntegerAttr)
+            return Size.of(op.value.value.data)
+        if isinstance(op, tensor.DimOp | memref.DimOp):
+            axis = self.of(op.index).number
+            return self.atom(Unknown(value)) if axis is None else self.shape(op.source)[axis]
+        if isinstance(op, arith.IndexCastOp):
+            return self.of(op.input)
+        if (combine := _SUMS.get(type(op))) is not None:
+            return combine(self.of(op.operands[0]), self.of(op.operands[1]))
+        if isinstance(op, _PURE):
+            operands = tuple(self.of(v) for v in op.operands)
+            properties = tuple(sorted(op.properties.items()))
+            type_ = value.type if value.type == i1 else IndexType()
+            return self.atom(Result(type(op), properties, operands, type_))
+        return self.atom(Unknown(value))
+
+    def shape(self, value: SSAValue) -> Shape:
+        """Return the sizes of ``value``, a tensor or a buffer."""
+        if (known := self._shapes.get(value)) is None:
+            static = static_shape(value.type)
+            if DYNAMIC_INDEX in static:
+                found = self._shape(value)
+                known = tuple(
+                    f if n == DYNAMIC_INDEX else Size.of(n)
+                    for n, f in zip(static, found, strict=True)
+                )
+            else:
+                known = tuple(Size.of(n) for n in static)
+            self._shapes[value] = known
+        return known
+
+    def _shape(self, value: SSAValue) -> Shape:
+        if isinstance(value, BlockArgument):
+            return self._carried(value)
+        assert isinstance(value, OpResult)
+        if (rule := _RULES.get(type(value.op))) is not None:
+            return rule(self, value)
+        rank = len(static_shape(value.type))
+        return (self.atom(Unknown(value)),) * rank
+
+    def _carried(self, value: BlockArgument) -> Shape:
+        """Return the sizes of what a loop carries: those it starts with."""
+        loop = value.block.parent_op()
+        if isinstance(loop, scf.ForOp) and value.index:
+            return self.shape(loop.iter_args[value.index - 1])
+        if isinstance(loop, scf.WhileOp):
+            if value.block is loop.before_region.block:
+                return self.shape(loop.arguments[value.index])
+            return self.shape(loop.res[value.index])
+        return (self.atom(Unknown(value)),) * len(static_shape(value.type))
+
+    def mixed(self, static: Sequence[int], dynamic: Sequence[SSAValue]) -> Shape:
+        """Return a list in which the static numbers are and the others are operands, in order."""
+        rest = iter(dynamic)
+        return tuple(self.of(next(rest)) if n == DYNAMIC_INDEX else Size.of(n) for n in static)
+
+
+def static_shape(type: Attribute) -> tuple[int, ...]:
+    """Return the shape a type tells; anything but a tensor or a buffer has none."""
+    return type.get_shape() if isinstance(type, TensorType | MemRefType) else ()
+
+
+def kept_axes(full: Sequence[int], reduced: Sequence[int]) -> tuple[int, ...]:
+    """Return which axes of a slice of sizes ``full`` its rank-reduced type keeps.
+
+    >>> kept_axes((1, 4, 1, 8), (4, 1, 8)), kept_axes((1, 4), (1, 4))
+    ((1, 2, 3), (0, 1))
+    """
+    kept: list[int] = []
+    for axis, n in enumerate(full):
+        if len(kept) < len(reduced) and n == reduced[len(kept)]:
+            kept.append(axis)
+    return tuple(kept)
+
+
+def product(sizes: Sequence[Size]) -> Size:
+    """Return the product of ``sizes``."""
+    result = Size.of(1)
+    for each in sizes:
+        result = result * each
+    return result
+
+
+def groups_of(op: Operation) -> tuple[tuple[int, ...], ...]:
+    """Return the reassociation of an expand_shape or collapse_shape as plain numbers."""
+    groups = op.properties["reassociation"]
+    return tuple(tuple(i.value.data for i in group) for group in groups)  # pyright: ignore
+
+
+def _empty(sizes: Sizes, value: OpResult) -> Shape:
+    assert isinstance(value.op, tensor.EmptyOp)
+    return sizes.mixed(static_shape(value.type), value.op.dynamic_sizes)
+
+
+def _alloc(sizes: Sizes, value: OpResult) -> Shape:
+    assert isinstance(value.op, memref.AllocOp)
+    return sizes.mixed(static_shape(value.type), value.op.dynamic_sizes)
+
+
+def _launch(sizes: Sizes, value: OpResult) -> Shape:
+    assert isinstance(value.op, kernel.LaunchOp)
+    return sizes.shape(value.op.outputs[value.index])
+
+
+def _slice(sizes: Sizes, value: OpResult) -> Shape:
+    op = value.op
+    assert isinstance(op, tensor.ExtractSliceOp | memref.SubviewOp)
+    static = op.static_sizes.get_values()
+    full = sizes.mixed(static, op.sizes)
+    return tuple(full[a] for a in kept_axes(static, static_shape(value.type)))
+
+
+def _dest(sizes: Sizes, value: OpResult) -> Shape:
+    assert isinstance(value.op, tensor.InsertSliceOp | tensor.InsertOp)
+    return sizes.shape(value.op.dest)
+
+
+def _same(sizes: Sizes, value: OpResult) -> Shape:
+    return sizes.shape(value.op.operands[0])
+
+
+def _expand(sizes: Sizes, value: OpResult) -> Shape:
+    op = value.op
+    assert isinstance(op, tensor.ExpandShapeOp)
+    return sizes.mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)
+
+
+def _collapse(sizes: Sizes, value: OpResult) -> Shape:
+    source = sizes.shape(value.op.operands[0])
+    return tuple(product([source[i] for i in group]) for group in groups_of(value.op))
+
+
+def _if(sizes: Sizes, value: OpResult) -> Shape:
+    assert isinstance(value.op, scf.IfOp)
+    branches: list[Shape] = []
+    for region in value.op.regions:
+        last = region.block.last_op
+        assert last is not None
+        branches.append(sizes.shape(last.operands[value.index]))
+    first, second = branches
+    unknown = sizes.atom(Unknown(value))
+    return tuple(a if a == b else unknown for a, b in zip(first, second, strict=True))
+
+
+def _for(sizes: Sizes, value: OpResult) -> Shape:
+    assert isinstance(value.op, scf.ForOp)
+    return sizes.shape(value.op.iter_args[value.index])
+
+
+def _while(sizes: Sizes, value: OpResult) -> Shape:
+    assert isinstance(value.op, scf.WhileOp)
+    condition = value.op.before_region.block.last_op
+    assert isinstance(condition, scf.ConditionOp)
+    return sizes.shape(condition.args[value.index])
+
+
+_RULES: dict[type[Operation], Callable[[Sizes, OpResult], Shape]] = {
+    tensor.EmptyOp: _empty,
+    tensor.SplatOp: lambda sizes, value: sizes.mixed(
+        static_shape(value.type), value.op.operands[1:]
+    ),
+    memref.AllocOp: _alloc,
+    kernel.LaunchOp: _launch,
+    tensor.ExtractSliceOp: _slice,
+    memref.SubviewOp: _slice,
+    tensor.InsertSliceOp: _dest,
+    tensor.InsertOp: _dest,
+    tensor.CastOp: _same,
+    memref.CastOp: _same,
+    tensor.ExpandShapeOp: _expand,
+    tensor.CollapseShapeOp: _collapse,
+    scf.IfOp: _if,
+    scf.ForOp: _for,
+    scf.WhileOp: _while,
+}
+
+
+@dataclass
+class SizeWriter:
+    """Writes sizes as index arithmetic, each number and product once."""
+
+    sizes: Sizes
+    dim: Callable[[int], SSAValue]
+    """Gives the value of the n-th `?` of the arguments."""
+    append: Callable[[Operation], None]
+    """Puts an op where it dominates whatever uses the sizes."""
+    outer: SizeWriter | None = None
+    """Writes, at a place that dominates this one, the sizes that the arguments tell."""
+    unknown: Callable[[SSAValue], SSAValue] = lambda value: value
+    """Gives what stands for a value that only a run can tell."""
+
+    def __post_init__(self) -> None:
+        self._written: dict[Size | tuple[Size, Attribute], SSAValue] = {}
+
+    def __call__(self, size: Size, hint: str | None = None) -> SSAValue:
+        """Return ``size`` as a value, written on first use."""
+        if self.outer is not None and not self.sizes.unknowns(size):
+            return self.outer(size, hint)
+        if (value := self._written.get(size)) is None:
+            value = self._written[size] = self._write(size)
+            if hint and value.name_hint is None and not isinstance(value, BlockArgument):
+                value.name_hint = hint
+        return value
+
+    def _write(self, size: Size) -> SSAValue:
+        if (number := size.number) is not None:
+            return self._put(arith.ConstantOp(IntegerAttr(number, IndexType())))
+        value: SSAValue | None = None
+        for monomial, factor in sorted(size.terms, key=lambda t: (not t[0], t[1] < 0)):
+            term = self._term(monomial, abs(factor))
+            if value is None and factor < 0:
+                value = self(Size())
+            if value is None:
+                value = term
+            elif factor < 0:
+                value = self._put(arith.SubiOp(value, term))
+            else:
+                value = self._put(arith.AddiOp(value, term))
+        assert value is not None
+        return value
+
+    def _term(self, monomial: Monomial, factor: int) -> SSAValue:
+        value: SSAValue | None = None
+        for number in monomial:
+            atom = self._atom(number)
+            value = atom if value is None else self._put(arith.MuliOp(value, atom))
+        if value is None:
+            return self(Size.of(factor))
+        if factor == 1:
+            return value
+        return self._put(arith.MuliOp(value, self(Size.of(factor))))
+
+    def _atom(self, number: int) -> SSAValue:
+        atom = self.sizes.atoms[number]
+        match atom:
+            case Dim(index):
+                return self.dim(index)
+            case Unknown(value):
+                return self.unknown(value)
+            case Result():
+                key = Size((((number,), 1),))
+                if key not in self._written:
+                    self._written[key] = self._result(atom)
+                return self._written[key]
+
+    def _result(self, atom: Result) -> SSAValue:
+        """Write the op again; a comparison's or selection's operands may be of other types."""
+        operands: list[SSAValue] = [self(each) for each in atom.operands]
+        properties = dict(atom.properties)
+        op = atom.op.create(operands=operands, result_types=[atom.type], properties=properties)
+        return self._put(op)
+
+    def _put(self, op: Operation) -> SSAValue:
+        self.append(op)
+        return op.results[0]
