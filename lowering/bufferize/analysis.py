@@ -118,6 +118,8 @@ class Analysis:
         self.ties.append(tie)
         if self._copies(tie):
             self._written(into, at)
+        elif what == "update":
+            self.places.begun.add(into)
         return tie
 
     def _copies(self, tie: Tie) -> bool:
@@ -268,8 +270,11 @@ class Analysis:
         removed = self._copies(tie) and pending in writes
         if removed:
             writes.remove(pending)
+        self.places.begun.discard(tie.into)
         tie.broken = self._unite(tie)
         if tie.broken:
+            if tie.what == "update" and tie.value not in self.places.undefined:
+                self.places.begun.add(tie.into)
             self.broken[tie.at, tie.value, tie.into] = tie.broken
             if removed and tie.value not in self.places.undefined:
                 writes.append(pending)
@@ -300,7 +305,7 @@ class Analysis:
                 why = why or _why_not(inner, outer)
                 continue
             view = join(to, back)
-            if not self.places.fits(inner, outer, view) or not self._in_time(inner, view):
+            if not self.places.fits(inner, outer, view) or not self._in_time(inner, outer, view):
                 why = "its place is not known early enough, or is not contiguous"
                 continue
             if clash := self._clash(inner, outer, view):
@@ -309,13 +314,15 @@ class Analysis:
             return ""
         return why
 
-    def _in_time(self, inner: Storage, view: Steps) -> bool:
+    def _in_time(self, inner: Storage, outer: Storage, view: Steps) -> bool:
         """Whether where ``view`` lies is known when ``inner`` is first written."""
         sizes = chain.from_iterable(
             (*s.offsets, *s.sizes, *s.strides) for s in view if isinstance(s, Slice)
         )
         late = [v for n in sizes for v in self.sizes.unknowns(n)]
         writers = [op for v, _ in inner.members for op, _ in self.places.writes.get(v, ())]
+        if outer.kind == "result":
+            late.append(outer.members[0][0])
         return all(self.liveness.dominates(v, op) for v in late for op in writers)
 
     def _clash(self, inner: Storage, outer: Storage, view: Steps) -> str:

@@ -96,7 +96,7 @@ class Liveness:
         for use in through.uses:
             op = use.operation
             if op is query.point:
-                if self._looks_while_writing(query, use, through):
+                if self._looks_while_writing(query, use, through, value):
                     return True
             elif is_view(op) and op not in places.copied:
                 inner = join(steps, (step_of(places.sizes, op),))
@@ -116,21 +116,28 @@ class Liveness:
                 return True
         return False
 
-    def _looks_while_writing(self, query: Query, use: Use, value: SSAValue) -> bool:
-        op, places = use.operation, query.places
-        same = places.same_spot(value, query.writing)
+    def _looks_while_writing(
+        self, query: Query, use: Use, through: SSAValue, value: SSAValue
+    ) -> bool:
+        """Whether the op that writes looks at what it destroys, now or in a later iteration."""
+        if not self._reads(use):
+            return False
+        op, made = use.operation, self.defined(value)
+        for loop in self._loops[op]:
+            if not self._span[loop][0] <= made < self._span[loop][1]:
+                return True
+        if not query.places.same_spot(through, query.writing):
+            return True
         if isinstance(op, kernel.LaunchOp):
             facts, inputs = self.facts(op), len(op.inputs)
-            results = list(op.results)
-            number = results.index(query.writing) if query.writing in results else -1  # pyright: ignore
+            number = next((n for n, r in enumerate(op.results) if r is query.writing), -1)
             if use.index < inputs:
-                pair = (use.index, number)
-                return facts.reads_input[use.index] and not (same and pair in facts.in_place)
-            mine = use.index - inputs
-            return facts.reads_destination[mine] and not (same and mine == number)
+                first_copied = query.writing in query.places.begun
+                return first_copied or (use.index, number) not in facts.in_place
+            return use.index - inputs != number
         if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
-            return not same
-        return op.name != "tensor.dim"
+            return False
+        return _goes_on_as(op, use.index) is not query.writing
 
     def _reads(self, use: Use) -> bool:
         """Whether ``use`` looks at the elements and not only at the shape."""
@@ -141,6 +148,26 @@ class Liveness:
                 return facts.reads_input[use.index]
             return facts.reads_destination[use.index - inputs]
         return op.name != "tensor.dim"
+
+
+def _goes_on_as(op: Operation, index: int) -> SSAValue | None:
+    """Return what a loop or branch calls the operand that it is handed."""
+    parent = op.parent_op()
+    match op:
+        case scf.ForOp():
+            return op.body.block.args[index - 2] if index >= 3 else None
+        case scf.WhileOp():
+            return op.before_region.block.args[index]
+        case scf.ConditionOp() if isinstance(parent, scf.WhileOp):
+            return parent.after_region.block.args[index - 1] if index else None
+        case scf.YieldOp() if isinstance(parent, scf.ForOp):
+            return parent.body.block.args[index + 1]
+        case scf.YieldOp() if isinstance(parent, scf.WhileOp):
+            return parent.before_region.block.args[index]
+        case scf.YieldOp() if isinstance(parent, scf.IfOp):
+            return parent.output[index]
+        case _:
+            return None
 
 
 def _exclusive(a: Operation, b: Operation) -> bool:

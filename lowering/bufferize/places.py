@@ -49,6 +49,8 @@ class Places:
         self.sizes = sizes
         self.undefined: set[SSAValue] = set()
         """Tensors whose elements nobody has set."""
+        self.begun: set[SSAValue] = set()
+        """Results that a copy of their destination is written into before the launch."""
         self.copied: set[Operation] = set()
         """Views that could not be one and copy what they see."""
         self.writes: dict[SSAValue, list[tuple[Operation, Step | None]]] = {}
