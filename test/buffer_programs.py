@@ -14,11 +14,13 @@ from xdsl.dialects import arith, func, linalg, math, memref, scf, tensor
 from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.parser import Parser
 
-import stepwell.dialects.upstream  # noqa: F401
 from stepwell.core.diagnostics import Diagnostic, listening
+from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.kernel import KERNEL
 from stepwell.lowering.bufferize import Bufferize
+
+assert upstream, "imported for its patches of upstream syntax"
 
 Array = NDArray[Any]
 

@@ -10,18 +10,18 @@ see `liveness`. Ties inside loops come first, ties to the function's results las
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.facts import Facts
 from stepwell.lowering.bufferize.liveness import Liveness, Query
 from stepwell.lowering.bufferize.places import Places, Storage, slice_of, step_of
+from stepwell.lowering.bufferize.ties import Loop, Tie, What
 from stepwell.lowering.bufferize.views import (
     Slice,
     Step,
@@ -34,45 +34,6 @@ from stepwell.lowering.bufferize.views import (
 )
 from stepwell.transforms.passes import fail
 from stepwell.transforms.sizes import Shape, Sizes
-
-What: TypeAlias = Literal["update", "insert", "branch", "init", "next", "hand", "exit", "output"]
-
-
-@dataclass(eq=False)
-class Tie:
-    """``value`` goes on as ``step`` of ``into``; a copy, if there must be one, is at ``at``."""
-
-    what: What
-    at: Operation
-    value: SSAValue
-    into: SSAValue
-    step: Step | None = None
-    position: int = 0
-    broken: str = ""
-    """Why the tie could not be kept."""
-
-    @property
-    def write(self) -> tuple[Operation, Step | None]:
-        """What the copy would write of ``into``."""
-        return self.at, self.step
-
-
-@dataclass(eq=False)
-class Loop:
-    """What a loop hands from one iteration to the next by exchanging buffers."""
-
-    op: scf.ForOp | scf.WhileOp
-    slots: Sequence[BlockArgument]
-    yields: scf.YieldOp
-    ties: list[Tie] = field(default_factory=list[Tie])
-    carried: list[Storage] = field(default_factory=list[Storage])
-    """The buffers exchanged, as the body sees them: of rotating slots, then the spare ones."""
-    outside: list[Storage] = field(default_factory=list[Storage])
-    """The buffers they are before the first iteration."""
-    following: list[int] = field(default_factory=list[int])
-    """Which of them each one is in the next iteration, by number."""
-    number: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    """For each slot that rotates, its number among ``carried``."""
 
 
 class Analysis:

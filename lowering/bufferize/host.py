@@ -7,6 +7,7 @@ from typing import Any
 
 from xdsl.dialects import arith, func, memref, scf, tensor
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     ArrayAttr,
     DictionaryAttr,
     FunctionType,
@@ -21,10 +22,12 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from stepwell.dialects import kernel
 from stepwell.dialects.types import UNKNOWN, tensor_type
-from stepwell.lowering.bufferize.analysis import Analysis, Loop
+from stepwell.lowering.bufferize.analysis import Analysis
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.facts import Facts
 from stepwell.lowering.bufferize.places import Storage, is_view, slice_of
+from stepwell.lowering.bufferize.sweeping import sweep
+from stepwell.lowering.bufferize.ties import Loop
 from stepwell.lowering.bufferize.views import Steps, contiguous, join
 from stepwell.transforms.passes import fail, remark
 from stepwell.transforms.sizes import Size, SizeWriter
@@ -72,7 +75,7 @@ class HostWriter:
             attributes.append(self._output(len(attributes) - len(old.args)))
         self.body(old)
         self.block.add_ops([*self.entry, *self.ops])
-        _sweep(self.block)
+        sweep(self.block)
         done = func.FuncOp(
             self.function.sym_name.data,
             FunctionType.from_lists(list(self.block.arg_types), []),
@@ -201,8 +204,12 @@ class HostWriter:
             else:
                 for size in storage.sizes:
                     self._check_told(size)
-                dynamic = [self.at_entry(n) for n in storage.sizes if _is_open(storage, n)]
-                op = memref.AllocOp(dynamic, [], _alloc_type(storage))
+                dynamic = [
+                    self.at_entry(n)
+                    for n, known in zip(storage.sizes, storage.type.get_shape(), strict=True)
+                    if known == DYNAMIC_INDEX
+                ]
+                op = memref.AllocOp(dynamic, [], storage.type)
             self._put_at_entry(op)
             value = self.roots[storage] = op.results[0]
             value.name_hint = storage.name
@@ -462,37 +469,6 @@ class Nested:
         self.writer.ops = self._outer
         self.writer.views.pop()
 
-
-def _is_open(storage: Storage, size: Size) -> bool:
-    return size.number is None
-
-
-def _alloc_type(storage: Storage) -> MemRefType[Attribute]:
-    return storage.type
-
-
-def _sweep(block: Block) -> None:
-    """Erase index arithmetic and views that turned out not to be needed."""
-    for op in reversed(list(block.ops)):
-        for region in op.regions:
-            for inner in region.blocks:
-                _sweep(inner)
-        if op.results and isinstance(op, _FREE) and not any(r.uses for r in op.results):
-            op.detach()
-            op.erase()
-
-
-_FREE = (
-    arith.ConstantOp,
-    memref.DimOp,
-    memref.SubviewOp,
-    memref.CastOp,
-    memref.ExpandShapeOp,
-    memref.CollapseShapeOp,
-    arith.AddiOp,
-    arith.SubiOp,
-    arith.MuliOp,
-)
 
 _WRITE: dict[type[Operation], Callable[[HostWriter, Any], None]] = {
     kernel.LaunchOp: HostWriter.launch,

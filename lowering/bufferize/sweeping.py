@@ -1,0 +1,30 @@
+"""Take away the index arithmetic and the views that turned out not to be needed."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, memref
+from xdsl.ir import Block
+
+
+def sweep(block: Block) -> None:
+    """Erase index arithmetic and views that turned out not to be needed."""
+    for op in reversed(list(block.ops)):
+        for region in op.regions:
+            for inner in region.blocks:
+                sweep(inner)
+        if op.results and isinstance(op, _FREE) and not any(r.uses for r in op.results):
+            op.detach()
+            op.erase()
+
+
+_FREE = (
+    arith.ConstantOp,
+    memref.DimOp,
+    memref.SubviewOp,
+    memref.CastOp,
+    memref.ExpandShapeOp,
+    memref.CollapseShapeOp,
+    arith.AddiOp,
+    arith.SubiOp,
+    arith.MuliOp,
+)

@@ -1,0 +1,52 @@
+"""What the program says goes on as what: the joints at which buffers are united, or copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from xdsl.dialects import scf
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from stepwell.lowering.bufferize.places import Storage
+from stepwell.lowering.bufferize.views import Step
+
+What: TypeAlias = Literal["update", "insert", "branch", "init", "next", "hand", "exit", "output"]
+
+
+@dataclass(eq=False)
+class Tie:
+    """``value`` goes on as ``step`` of ``into``; a copy, if there must be one, is at ``at``."""
+
+    what: What
+    at: Operation
+    value: SSAValue
+    into: SSAValue
+    step: Step | None = None
+    position: int = 0
+    broken: str = ""
+    """Why the tie could not be kept."""
+
+    @property
+    def write(self) -> tuple[Operation, Step | None]:
+        """What the copy would write of ``into``."""
+        return self.at, self.step
+
+
+@dataclass(eq=False)
+class Loop:
+    """What a loop hands from one iteration to the next by exchanging buffers."""
+
+    op: scf.ForOp | scf.WhileOp
+    slots: Sequence[BlockArgument]
+    yields: scf.YieldOp
+    ties: list[Tie] = field(default_factory=list[Tie])
+    carried: list[Storage] = field(default_factory=list[Storage])
+    """The buffers exchanged, as the body sees them: of rotating slots, then the spare ones."""
+    outside: list[Storage] = field(default_factory=list[Storage])
+    """The buffers they are before the first iteration."""
+    following: list[int] = field(default_factory=list[int])
+    """Which of them each one is in the next iteration, by number."""
+    number: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    """For each slot that rotates, its number among ``carried``."""
