@@ -43,6 +43,8 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from stepwell.dialects.kernel.sharing import check_choices, check_shared_loops
+
 
 @irdl_op_definition
 class FuncOp(IRDLOperation):
@@ -54,6 +56,11 @@ class FuncOp(IRDLOperation):
     * (C1) The entry block's arguments have the function type's input types.
     * (C2) The body ends in kernel.return, whose operands have the function type's result types.
     * (C3) The results are as many as, and have the types of, the last arguments.
+    * (C4) kernel.shared, kernel.parallel, kernel.grain and kernel.split are numbers of 0 or more;
+      parallel <= shared, and split only without shared loops.
+    * (C5) The first kernel.shared loops of every linalg.generic are parallel.
+    * (C6) A value passed from one linalg.generic to another is read at the very indices of the
+      shared loops that it is written at.
     """
 
     name = "kernel.func"
@@ -79,7 +86,7 @@ class FuncOp(IRDLOperation):
         self.properties["sym_name"] = StringAttr(name)
 
     def verify_(self) -> None:
-        """Check C1, C2 and C3."""
+        """Check C1 to C6."""
         inputs, outputs = self.function_type.inputs.data, self.function_type.outputs.data
         if tuple(inputs) != tuple(self.body.block.arg_types):  # kernel_func_c1
             raise VerifyException("arguments must have the types that the kernel's type says")
@@ -93,6 +100,8 @@ class FuncOp(IRDLOperation):
             )
         if outputs and tuple(inputs[-len(outputs) :]) != tuple(outputs):  # kernel_func_c3
             raise VerifyException("each result must have a destination among the last arguments")
+        if shared := check_choices(self.attributes):
+            check_shared_loops(self.body.block, shared)
 
     @classmethod
     def parse(cls, parser: Parser) -> FuncOp:

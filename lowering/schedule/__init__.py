@@ -86,7 +86,7 @@ def _shared_axis(ops: Sequence[Loops], shared: int) -> int | None:
     """Return the shared loop to vectorise; None where the ops' own loops serve better."""
     if not shared or any(loops.gathers for loops in ops):
         return None
-    total = sum(loops.iterations * loops.work for loops in ops)
+    total = max(sum(loops.iterations * loops.work for loops in ops), 1)
 
     def worth(loops: Loops, axis: int | None) -> float:
         score = loops.score(axis) if axis is not None else 0.0

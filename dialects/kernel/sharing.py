@@ -1,0 +1,60 @@
+"""What makes loops of several structured ops the same loops, and how to tell where they are not."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.ir import Attribute, Block, OpResult
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.utils.exceptions import VerifyException
+
+_PARALLEL = IteratorTypeAttr.parallel()
+
+
+def check_choices(attributes: dict[str, Attribute]) -> int:
+    """Check C4 of kernel.func; return how many loops are shared."""
+    numbers = {"kernel.shared": 0, "kernel.parallel": 0, "kernel.grain": 1, "kernel.split": 0}
+    for name in numbers:
+        if (value := attributes.get(name)) is None:
+            continue
+        if not isinstance(value, IntegerAttr) or value.value.data < 0:  # kernel_func_c4
+            raise VerifyException(f"{name} must be a number of 0 or more, got {value}")
+        numbers[name] = value.value.data
+    shared, parallel = numbers["kernel.shared"], numbers["kernel.parallel"]
+    if parallel > shared:  # kernel_func_c4
+        raise VerifyException(
+            f"kernel.parallel = {parallel} is more than the {shared} loops of kernel.shared"
+        )
+    if numbers["kernel.split"] and shared:  # kernel_func_c4
+        raise VerifyException("kernel.split cuts full reductions, so kernel.shared must be 0")
+    return shared
+
+
+def check_shared_loops(block: Block, shared: int) -> None:
+    """Check C5 and C6 of kernel.func."""
+    for op in block.ops:
+        if not isinstance(op, linalg.GenericOp):
+            continue
+        kinds = op.iterator_types.data
+        if len(kinds) < shared or any(k != _PARALLEL for k in kinds[:shared]):  # kernel_func_c5
+            raise VerifyException(
+                f"the first {shared} loops of every linalg.generic must be parallel: "
+                "kernel.shared says that they are the same"
+            )
+        for value, map in zip(op.operands, op.indexing_maps.data, strict=True):
+            if isinstance(value, OpResult) and isinstance(value.op, linalg.GenericOp):
+                written = value.op.indexing_maps.data[len(value.op.inputs) + value.index].data
+                _check_passed(written.results, map.data.results, shared)
+
+
+def _check_passed(
+    written: tuple[AffineExpr, ...], read: tuple[AffineExpr, ...], shared: int
+) -> None:
+    for loop in range(shared):
+        here = AffineDimExpr(loop)
+        axes = [axis for axis, expr in enumerate(written) if expr == here]
+        if not axes or any(read[axis] != here for axis in axes):  # kernel_func_c6
+            raise VerifyException(
+                f"a value is read at other indices of shared loop {loop} than it is written at"
+            )
