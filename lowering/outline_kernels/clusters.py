@@ -31,7 +31,7 @@ SERIAL = 1 << 15
 """So much work is not worth a second thread."""
 ENOUGH = 64
 """So many parallel iterations keep every thread busy."""
-SMALL_ROW = 1024
+SMALL_ROW = 256
 """A contraction may run row by row where a row is no more work than this."""
 MEMBERS = 32
 """A kernel of more ops than this gains nothing by another."""

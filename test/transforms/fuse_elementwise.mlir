@@ -252,3 +252,30 @@ func.func @reshape(%a: tensor<4x8xf32>) -> tensor<32xf32> {
   } -> tensor<32xf32>
   func.return %r : tensor<32xf32>
 }
+
+// A size is asked of what it was decided by, so that the op in between can vanish.
+// CHECK-LABEL: func.func @sizes
+// CHECK-SAME:    (%a: tensor<?xf32>, %n: index)
+// CHECK:         tensor.empty(%n) : tensor<?xf32>
+// CHECK:         arith.negf
+// CHECK-NEXT:    math.exp
+// CHECK-NOT:     tensor.dim
+func.func @sizes(%a: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %x = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]}
+    ins(%a : tensor<?xf32>) outs(%e : tensor<?xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %z = arith.negf %in : f32
+    linalg.yield %z : f32
+  } -> tensor<?xf32>
+  %m = tensor.dim %x, %c0 : tensor<?xf32>
+  %e1 = tensor.empty(%m) : tensor<?xf32>
+  %y = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]}
+    ins(%x : tensor<?xf32>) outs(%e1 : tensor<?xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %z = math.exp %in : f32
+    linalg.yield %z : f32
+  } -> tensor<?xf32>
+  func.return %y : tensor<?xf32>
+}

@@ -26,6 +26,7 @@ from xdsl.ir import Block, Operation, OpResult
 from stepwell.transforms.fuse.draft import Draft
 from stepwell.transforms.fuse.reshapes import ReshapingFusion
 from stepwell.transforms.fuse.siblings import Siblings
+from stepwell.transforms.fuse.sizes import resolve_sizes
 from stepwell.transforms.passes import Pass
 
 
@@ -44,6 +45,7 @@ class FuseElementwise(Pass):
 
 
 def _fuse(block: Block) -> None:
+    resolve_sizes(block)
     fusion = ReshapingFusion()
     fusion.walk(block)
     away = _merge_siblings(fusion)
