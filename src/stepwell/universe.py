@@ -17,6 +17,7 @@ PASSES: dict[str, str] = {
     "inline-calls": "stepwell.transforms.inline_calls:InlineCalls",
     "decompose": "stepwell.transforms.decompose:Decompose",
     "linalg-to-loops": "stepwell.lowering.linalg_to_loops:LinalgToLoops",
+    "expand-math": "stepwell.lowering.expand_math:ExpandMath",
     "nd-to-linalg": "stepwell.lowering.nd_to_linalg:NdToLinalg",
     "fuse-elementwise": "stepwell.transforms.fuse:FuseElementwise",
     "outline-kernels": "stepwell.lowering.outline_kernels:OutlineKernels",

@@ -1,0 +1,270 @@
+"""Spelling arithmetic on f32 as formulas, for one number and for a vector of them alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from xdsl.dialects import arith, math, scf, vector
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    LocationAttr,
+    VectorType,
+    f32,
+    i32,
+)
+from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from stepwell.core.rules import RuleTable
+from stepwell.dialects.types import UNKNOWN
+
+SIGN = -(1 << 31)
+"""The sign bit of an f32, as an i32."""
+REST = (1 << 31) - 1
+"""All its other bits."""
+MAGIC = 12582912.0
+"""1.5 * 2**23: adding it leaves no bit below the point, so the sum is rounded to an integer."""
+ROUNDED = 0x4B400000
+"""The bits of `MAGIC`."""
+
+
+@dataclass
+class Body:
+    """The function being written; ``width`` is its number of lanes, 0 for a scalar."""
+
+    block: Block
+    width: int
+    location: LocationAttr = UNKNOWN
+    _constants: dict[Attribute, SSAValue] = field(default_factory=dict[Attribute, SSAValue])
+    _last_constant: Operation | None = None
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Append ``op``; return its result."""
+        op.location = self.location
+        self.block.add_op(op)
+        return op.results[0]
+
+    def type(self, element: Attribute) -> Attribute:
+        """Return ``element``, or a vector of it."""
+        return VectorType(element, [self.width]) if self.width else element
+
+    def constant(self, number: float, element: Attribute) -> Lanes:
+        """Return a number in every lane; constants stand at the top and once."""
+        type: Any = self.type(element)
+        kind: Any = element
+        value: Any = FloatAttr(number, f32) if kind == f32 else IntegerAttr(int(number), kind)
+        if self.width:
+            value = DenseIntOrFPElementsAttr.from_list(type, [number] * self.width)
+        if (found := self._constants.get(value)) is None:
+            op = arith.ConstantOp.create(result_types=[type], properties={"value": value})
+            op.location = self.location
+            top = self.top
+            if self._last_constant is not None:
+                top.insert_op_after(op, self._last_constant)
+            elif top.first_op is not None:
+                top.insert_op_before(op, top.first_op)
+            else:
+                top.add_op(op)
+            self._last_constant = op
+            found = self._constants[value] = op.results[0]
+        return Lanes(found, self)
+
+    def __post_init__(self) -> None:
+        self.top = self.block
+
+
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """A number, or one in each lane: f32, i32 (its bits) or i1 (a condition)."""
+
+    value: SSAValue
+    body: Body
+
+    @property
+    def element(self) -> Attribute:
+        """The type of one lane."""
+        type = self.value.type
+        return type.element_type if isinstance(type, VectorType) else type
+
+    def named(self, name: str) -> Lanes:
+        """Give the value a name in the text."""
+        self.value.name_hint = name
+        return self
+
+    def _other(self, other: Operand) -> Lanes:
+        return other if isinstance(other, Lanes) else self.body.constant(other, self.element)
+
+    def _binary(self, other: Operand, floats: type[Operation], integers: type[Operation]) -> Lanes:
+        op: Any = floats if self.element == f32 else integers
+        return Lanes(self.body.insert(op(self.value, self._other(other).value)), self.body)
+
+    def __add__(self, other: Operand) -> Lanes:
+        return self._binary(other, arith.AddfOp, arith.AddiOp)
+
+    def __sub__(self, other: Operand) -> Lanes:
+        return self._binary(other, arith.SubfOp, arith.SubiOp)
+
+    def __rsub__(self, other: float) -> Lanes:
+        return self._other(other) - self
+
+    def __mul__(self, other: Operand) -> Lanes:
+        return self._binary(other, arith.MulfOp, arith.MuliOp)
+
+    def __truediv__(self, other: Operand) -> Lanes:
+        return self._binary(other, arith.DivfOp, arith.DivSIOp)
+
+    def __rtruediv__(self, other: float) -> Lanes:
+        return self._other(other) / self
+
+    def __and__(self, other: Operand) -> Lanes:
+        return self._binary(other, arith.AndIOp, arith.AndIOp)
+
+    def __or__(self, other: Operand) -> Lanes:
+        return self._binary(other, arith.OrIOp, arith.OrIOp)
+
+    def __xor__(self, other: Operand) -> Lanes:
+        return self._binary(other, arith.XOrIOp, arith.XOrIOp)
+
+    def __lshift__(self, by: int) -> Lanes:
+        return self._binary(by, arith.ShLIOp, arith.ShLIOp)
+
+    def __rshift__(self, by: int) -> Lanes:
+        return self._binary(by, arith.ShRSIOp, arith.ShRSIOp)
+
+    def __neg__(self) -> Lanes:
+        return Lanes(self.body.insert(arith.NegfOp(self.value)), self.body)
+
+    def compare(self, how: str, other: Operand) -> Lanes:
+        """Compare as arith.cmpf or arith.cmpi names it; with NaN every ``o..`` is false."""
+        op: Any = arith.CmpfOp if self.element == f32 else arith.CmpiOp
+        return Lanes(self.body.insert(op(self.value, self._other(other).value, how)), self.body)
+
+    def __lt__(self, other: Operand) -> Lanes:
+        return self.compare("olt" if self.element == f32 else "slt", other)
+
+    def __gt__(self, other: Operand) -> Lanes:
+        return self.compare("ogt" if self.element == f32 else "sgt", other)
+
+    def equals(self, other: Operand) -> Lanes:
+        """Return where both are equal; NaN never is."""
+        return self.compare("oeq" if self.element == f32 else "eq", other)
+
+    def choose(self, yes: Operand, no: Operand) -> Lanes:
+        """Where this condition holds ``yes``, else ``no``; at least one of them is lanes."""
+        known = yes if isinstance(yes, Lanes) else no
+        assert isinstance(known, Lanes)
+        values = (known._other(yes).value, known._other(no).value)
+        return Lanes(self.body.insert(arith.SelectOp(self.value, *values)), self.body)
+
+    def bits(self) -> Lanes:
+        """Return the bits of f32 as i32."""
+        return self._cast(i32)
+
+    def number(self) -> Lanes:
+        """Return the f32 that has these bits."""
+        return self._cast(f32)
+
+    def _cast(self, element: Attribute) -> Lanes:
+        op: Any = vector.BitcastOp if self.body.width else arith.BitcastOp
+        return Lanes(self.body.insert(op(self.value, self.body.type(element))), self.body)
+
+    def truncated(self) -> Lanes:
+        """Return an f32 within the range of i32 as an i32, without what is behind the point."""
+        type: Any = self.body.type(i32)
+        return Lanes(self.body.insert(arith.FPToSIOp(self.value, type)), self.body)
+
+    def converted(self) -> Lanes:
+        """Return an i32 as an f32."""
+        type: Any = self.body.type(f32)
+        return Lanes(self.body.insert(arith.SIToFPOp(self.value, type)), self.body)
+
+    def magnitude(self) -> Lanes:
+        """Return the number without its sign."""
+        return (self.bits() & REST).number()
+
+    def with_sign_of(self, other: Lanes) -> Lanes:
+        """Return this number, which must not be negative, with the sign of another."""
+        return (self.bits() | (other.bits() & SIGN)).number()
+
+    def root(self) -> Lanes:
+        """Return the square root."""
+        return Lanes(self.body.insert(math.SqrtOp(self.value)), self.body)
+
+
+Operand: TypeAlias = "Lanes | float"
+
+expansion: RuleTable[Callable[..., Lanes]] = RuleTable("expansion")
+"""``(operands of the op, as lanes of f32) -> its result``, for ops of the math dialect."""
+
+
+def fma(a: Lanes, b: Operand, c: Operand) -> Lanes:
+    """Return ``a * b + c``, rounded once."""
+    values = (a.value, a._other(b).value, a._other(c).value)  # pyright: ignore[reportPrivateUsage]
+    return Lanes(a.body.insert(math.FmaOp(*values)), a.body)
+
+
+def polynomial(x: Lanes, coefficients: Sequence[float]) -> Lanes:
+    """Return ``sum(c[k] * x**k)`` by Horner's rule."""
+    *lower, last = coefficients
+    first = lower.pop()
+    result = fma(x, last, first)
+    for c in reversed(lower):
+        result = fma(result, x, c)
+    return result
+
+
+def rounded(x: Lanes) -> tuple[Lanes, Lanes]:
+    """Return the integer nearest to ``x`` as f32 and as i32; ``abs(x)`` must be below 2**22."""
+    shifted = x + MAGIC
+    return shifted - MAGIC, shifted.bits() - ROUNDED
+
+
+def power_of_two(n: Lanes) -> Lanes:
+    """Return ``2**n`` for an i32 from -126 to 127."""
+    return ((n + 127) << 23).number()
+
+
+def scaled(x: Lanes, n: Lanes) -> Lanes:
+    """Return ``x * 2**n`` in two steps, so that neither factor overflows or vanishes."""
+    half = n >> 1
+    return x * power_of_two(half) * power_of_two(n - half)
+
+
+def unless_any_above(
+    bits: Lanes, limit: int, x: Lanes, slow: type[Operation], fast: Callable[[], Lanes]
+) -> Lanes:
+    """Return ``fast()``, but ``slow`` of all of ``x`` where a lane of ``bits`` exceeds ``limit``.
+
+    ``slow`` is an op of the math dialect, left to the C library.
+    """
+    body = x.body
+    worst = bits.value
+    if body.width:
+        kind = CombiningKindAttr(CombiningKindFlag.MAXSI)
+        flags = arith.FastMathFlagsAttr("none")
+        worst = body.insert(
+            vector.ReductionOp.create(
+                operands=[worst],
+                result_types=[i32],
+                properties={"kind": kind, "fastmath": flags},
+            )
+        )
+    bound = body.insert(arith.ConstantOp(IntegerAttr(limit, i32)))
+    beyond = body.insert(arith.CmpiOp(worst, bound, "sgt"))
+    make: Any = slow
+    blocks: list[Block] = []
+    outer = body.block
+    for write in (lambda: Lanes(body.insert(make(x.value)), body), fast):
+        body.block = Block()
+        result = write()
+        end = scf.YieldOp(result.value)
+        end.location = body.location
+        body.block.add_op(end)
+        blocks.append(body.block)
+    body.block = outer
+    regions = [Region(block) for block in blocks]
+    return Lanes(body.insert(scf.IfOp(beyond, [x.value.type], regions[0], regions[1])), body)

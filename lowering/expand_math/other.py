@@ -1,0 +1,51 @@
+"""erf, rsqrt and cbrt."""
+
+from __future__ import annotations
+
+from xdsl.dialects import math
+
+from stepwell.lowering.expand_math.exponential import clamped, exp_of_reduced, reduced
+from stepwell.lowering.expand_math.lanes import Lanes, expansion, fma, polynomial, power_of_two
+
+ERF = (0.12837917, -0.3761263, 0.11283624, -0.02685556, 0.0051917536, -0.0008039768, 7.94322e-05)
+"""erf(x) / x - 1, in x**2, up to 0.9"""
+LOG_ERFC = (
+    *(-0.00015012972, 1.1293792, 0.63366956, 0.10785003, -0.024767978),
+    *(0.0039908504, -0.000377867, 1.11464515e-05, 7.492072e-07),
+)
+"""-log(1 - erf(x)), from 0.9 to 4"""
+
+
+@expansion(math.ErfOp)
+def erf(x: Lanes) -> Lanes:
+    """A polynomial up to 0.9, ``1 - exp(-polynomial)`` above, 1 from 4 on."""
+    size = x.magnitude()
+    squared = x * x
+    small = fma(size, polynomial(squared, ERF), size)
+    n, r = reduced(-polynomial(clamped(size, 0.0, 4.0), LOG_ERFC))
+    large = 1.0 - exp_of_reduced(r) * power_of_two(n)
+    return (size < 0.9).choose(small, large).with_sign_of(x)
+
+
+@expansion(math.RsqrtOp)
+def rsqrt(x: Lanes) -> Lanes:
+    """One over the root."""
+    return 1.0 / x.root()
+
+
+@expansion(math.CbrtOp)
+def cbrt(x: Lanes) -> Lanes:
+    """A third of the exponent as a first guess, two steps of Halley's rule, one of Newton's."""
+    size = x.magnitude()
+    tiny, vast = size < 1.1754944e-38, size > 1e30
+    value = vast.choose(size * 5.9604645e-08, tiny.choose(size * 16777216.0, size))
+    third = (value.bits().converted() * 0.33333334).truncated()
+    y = (third + 709958130).number()
+    for _ in range(2):
+        cubed = y * y * y
+        y = y * ((cubed + value + value) / (cubed + cubed + value))
+    error = fma(y * y, y, -value)
+    y = y - error / (y * y * 3.0)
+    y = vast.choose(y * 256.0, tiny.choose(y * 0.00390625, y))
+    kept = x.equals(0.0) | size.compare("ueq", float("inf"))
+    return kept.choose(x, y.with_sign_of(x))

@@ -1,0 +1,156 @@
+"""sin, cos, tan, atan, atan2.
+
+``x = n * pi/2 + r`` by three constants and fused multiply-add, exact enough up to `LIMIT`; where a
+lane is beyond it, infinite or NaN, the C library's function serves all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects import math
+from xdsl.ir import Operation
+
+from stepwell.lowering.expand_math.lanes import (
+    REST,
+    SIGN,
+    Lanes,
+    expansion,
+    fma,
+    polynomial,
+    rounded,
+    unless_any_above,
+)
+
+LIMIT = 0x47C35000
+"""The bits of 100000.0."""
+TWO_BY_PI = 0.63661975
+HALF_PI = (1.5707964, -4.371139e-08, -1.7151245e-15)
+PI, PI_REST = 3.1415927, -8.742278e-08
+
+SIN = (-0.16666667, 0.008333379, -0.0001985309, 2.8330423e-06)
+"""(sin(r) / r - 1) / r**2, in r**2"""
+COS = (0.041666646, -0.0013887311, 2.4432562e-05)
+"""(cos(r) - 1 + r**2 / 2) / r**4, in r**2"""
+TAN = (0.3333335, 0.13332675, 0.054058906, 0.02128629, 0.010827126, 9.8767596e-05, 0.0043723877)
+"""(tan(r) / r - 1) / r**2, in r**2"""
+ATAN = (
+    *(-0.3333333, 0.19999887, -0.14283459, 0.11088349, -0.08954836, 0.07165663),
+    *(-0.05268504, 0.032192677, -0.014539391, 0.0041623595, -0.0005551715),
+)
+"""(atan(t) / t - 1) / t**2, in t**2, up to 1"""
+
+
+def reduced(x: Lanes) -> tuple[Lanes, Lanes]:
+    """Return the quadrant and what is left of ``x`` in it."""
+    whole, n = rounded(x * TWO_BY_PI)
+    r = x
+    for part in HALF_PI:
+        r = fma(whole, -part, r)
+    return n, r.named("r")
+
+
+def reduced_with_rest(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """Return the quadrant, what is left of ``x`` in it, and what that lost to rounding."""
+    whole, n = rounded(x * TWO_BY_PI)
+    first = fma(whole, -HALF_PI[0], x)
+    second = whole * -HALF_PI[1]
+    r = first + second
+    taken = r - first
+    lost = (first - (r - taken)) + (second - taken)
+    lost = lost + fma(whole, -HALF_PI[1], -second)
+    return n, r.named("r"), fma(whole, -HALF_PI[2], lost)
+
+
+def sin_of_reduced(r: Lanes) -> Lanes:
+    """Return sin(r) for ``abs(r) <= pi / 4``."""
+    squared = r * r
+    return fma(r * squared, polynomial(squared, SIN), r)
+
+
+def cos_of_reduced(r: Lanes) -> Lanes:
+    """Return cos(r) for ``abs(r) <= pi / 4``."""
+    squared = r * r
+    return fma(squared * squared, polynomial(squared, COS), fma(squared, -0.5, 1.0))
+
+
+def _where_reducible(x: Lanes, op: type[Operation], fast: Callable[[], Lanes]) -> Lanes:
+    return unless_any_above(x.bits() & REST, LIMIT, x, op, fast)
+
+
+def _quadrant(n: Lanes, r: Lanes) -> Lanes:
+    """Return sin(n * pi/2 + r)."""
+    value = (n & 1).equals(0).choose(sin_of_reduced(r), cos_of_reduced(r))
+    return (value.bits() ^ ((n & 2) << 30)).number()
+
+
+@expansion(math.SinOp)
+def sin(x: Lanes) -> Lanes:
+    """Odd, and -0 at -0."""
+
+    def fast() -> Lanes:
+        n, r = reduced(x)
+        return x.equals(0.0).choose(x, _quadrant(n, r))
+
+    return _where_reducible(x, math.SinOp, fast)
+
+
+@expansion(math.CosOp)
+def cos(x: Lanes) -> Lanes:
+    """The sine a quarter turn on."""
+
+    def fast() -> Lanes:
+        n, r = reduced(x)
+        return _quadrant(n + 1, r)
+
+    return _where_reducible(x, math.CosOp, fast)
+
+
+@expansion(math.TanOp)
+def tan(x: Lanes) -> Lanes:
+    """``tan(r)``, in odd quadrants ``-1 / tan(r)``."""
+
+    def fast() -> Lanes:
+        n, r, lost = reduced_with_rest(x)
+        squared = r * r
+        curved = r * squared * polynomial(squared, TAN)
+        value = r + curved
+        rest = (r - value) + curved + lost
+        inverse = -1.0 / value
+        inverse = fma(inverse, fma(inverse, rest, fma(inverse, value, 1.0)), inverse)
+        value = (n & 1).equals(0).choose(value + rest, inverse)
+        return x.equals(0.0).choose(x, value)
+
+    return _where_reducible(x, math.TanOp, fast)
+
+
+def atan_of_ratio(t: Lanes) -> Lanes:
+    """Return atan(t) for ``0 <= t <= 1``."""
+    squared = t * t
+    return fma(t * squared, polynomial(squared, ATAN), t)
+
+
+@expansion(math.AtanOp)
+def atan(x: Lanes) -> Lanes:
+    """Above 1 ``pi/2 - atan(1 / x)``."""
+    size = x.magnitude()
+    steep = size > 1.0
+    t = atan_of_ratio(steep.choose(1.0 / size, size))
+    return steep.choose(HALF_PI[0] - (t - HALF_PI[1]), t).with_sign_of(x)
+
+
+@expansion(math.Atan2Op)
+def atan2(y: Lanes, x: Lanes) -> Lanes:
+    """The angle of the point (x, y); signed zeros and infinities as in C."""
+    height, width = y.magnitude(), x.magnitude()
+    steep = height > width
+    small, large = steep.choose(width, height), steep.choose(height, width)
+    ratio = small / large
+    ratio = small.equals(large).choose(1.0, ratio)
+    ratio = large.equals(0.0).choose(0.0, ratio)
+    t = atan_of_ratio(ratio)
+    t = steep.choose(HALF_PI[0] - (t - HALF_PI[1]), t)
+    behind = (x.bits() & SIGN).equals(SIGN)
+    t = behind.choose(PI - (t - PI_REST), t)
+    t = x.compare("uno", y).choose(float("nan"), t)
+    return t.with_sign_of(y)
