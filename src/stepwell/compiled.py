@@ -43,8 +43,8 @@ class _Request:
     target: str
     machine: Machine
 
-    def translate(self) -> tuple[str, Signature]:
-        """Return the program's text and signature."""
+    def translate(self) -> Any:
+        """Return the program as its target's text, with header and signature."""
         pipeline = import_module("stepwell.pipeline")
         return pipeline.translate(self._source(pipeline), self.target)
 
@@ -139,8 +139,8 @@ def compile(
     prepare()
 
     def build(folder: Path) -> None:
-        source, signature = with_deep_stack(request.translate)
-        write_program(folder, source, signature, compiler)
+        made = with_deep_stack(request.translate)
+        write_program(folder, made.text, made.header, made.signature, compiler)
 
     folder = disk_cache().fetch("program", key, build)
     return Compiled(load_program(folder, read.resources), request)

@@ -36,19 +36,22 @@ class Stage:
     leaves: frozenset[str]
 
 
+_TENSORS = frozenset({"builtin", "func", "tensor", "linalg", "arith", "math", "scf"})
+_BUFFERS = frozenset({"builtin", "func", "kernel", "memref", "linalg", "arith", "math", "scf"})
+_LOOPS = frozenset({"builtin", "func", "kernel", "memref", "vector", "arith", "math", "scf"})
+
 STAGES = (
     Stage("nd", "inline-calls,decompose", frozenset({"builtin", "func", "nd", "arith"})),
-    Stage(
-        "structured",
-        "nd-to-linalg,fuse-elementwise",
-        frozenset({"builtin", "func", "tensor", "linalg", "arith", "math", "scf"}),
-    ),
+    Stage("structured", "nd-to-linalg,canonicalize,cse,fuse-elementwise", _TENSORS),
+    Stage("kernels", "outline-kernels,schedule", _TENSORS | {"kernel"}),
+    Stage("buffers", "bufferize,plan-memory", _BUFFERS),
+    Stage("loops", "linalg-to-loops,expand-math,canonicalize,cse", _LOOPS),
 )
 
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
 
 EMITTERS = {"c": "stepwell.lowering.emit:emit_c"}
-"""For each target ``(module, entry) -> (text, Signature)``, loaded on first use."""
+"""For each target what prints a module: ``(module, entry)`` -> text, header and signature."""
 
 
 def through(stage: str) -> str:
@@ -138,18 +141,32 @@ class Descent:
         )
 
 
-def translate(source: Source, target: str) -> tuple[str, Signature]:
-    """Return the program of ``source`` in the target's language, and its signature."""
+@dataclass(frozen=True)
+class Translation:
+    """A program in its target's language, how to declare it there, and its signature."""
+
+    text: str
+    header: str
+    signature: Signature
+
+
+def translate(source: Source, target: str) -> Translation:
+    """Return the program of ``source`` in the target's language."""
     if target not in EMITTERS:
         help = did_you_mean(target, EMITTERS) or f"the targets are {', '.join(EMITTERS)}"
         raise CompileError(Diagnostic("error", f"unknown target '{target}'", help=help))
     descent = Descent.of(source)
     descent.to()
     module, name = EMITTERS[target].split(":")
-    text, signature = getattr(import_module(module), name)(descent.module, source.entry)
-    equal = descent.equal
-    signature = replace(signature, equal=equal.groups, fixed=equal.fixed, loops=equal.loops)
-    return text, replace(signature, machine=source.machine.features)
+    emitted = getattr(import_module(module), name)(descent.module, source.entry)
+    signature = replace(
+        emitted.signature,
+        equal=descent.equal.groups,
+        fixed=descent.equal.fixed,
+        loops=descent.equal.loops,
+        machine=source.machine.features,
+    )
+    return Translation(emitted.source, emitted.header, signature)
 
 
 def stage_text(source: Source, stage: str) -> str:

@@ -1,4 +1,7 @@
-"""A program on disk: program.c, program.so, program.json and, with weights, constants.bin."""
+"""A program on disk: program.c, .h, .so and .json, and with weights constants.bin.
+
+The program is loaded from program.so as program.json describes it; text and header are for people.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,8 @@ from stepwell.runtime.fallback import CtypesProgram, PythonDispatcher
 from stepwell.runtime.toolchain import Compiler
 
 LOG = logging.getLogger("stepwell")
-SOURCE, LIBRARY, DESCRIPTION, CONSTANTS = "program.c", "program.so", "program.json", "constants.bin"
+SOURCE, HEADER, LIBRARY, DESCRIPTION = "program.c", "program.h", "program.so", "program.json"
+CONSTANTS = "constants.bin"
 LINE = 64
 
 _INSTRUCTIONS = re.compile(r"avx|fma|sse|bmi|f16c|amx|sve|asimd|popcnt|abm|adx|vaes|gfni")
@@ -45,16 +49,19 @@ class Program:
     def save(self, path: Path) -> None:
         """Write all that `load` needs into the folder ``path``."""
         path.mkdir(parents=True, exist_ok=True)
-        for name in (SOURCE, LIBRARY, DESCRIPTION):
+        for name in (SOURCE, HEADER, LIBRARY, DESCRIPTION):
             if (self.folder / name).exists() and self.folder.resolve() != path.resolve():
                 copyfile(self.folder / name, path / name)
         if self.constants:
             _write_constants(path / CONSTANTS, self.constants)
 
 
-def write_program(folder: Path, source: str, signature: Signature, compiler: Compiler) -> None:
+def write_program(
+    folder: Path, source: str, header: str, signature: Signature, compiler: Compiler
+) -> None:
     """Write a C program into ``folder`` and compile it."""
     (folder / SOURCE).write_text(source)
+    (folder / HEADER).write_text(header)
     (folder / DESCRIPTION).write_text(signature.to_json())
     compiler.build_program(folder / SOURCE, folder / LIBRARY)
 

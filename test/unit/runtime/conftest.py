@@ -51,7 +51,7 @@ def _add(folder: Path, rows: int) -> Program:
     equal = ((0, 1),) if rows < 0 else ()
     source = ADD_DYNAMIC if rows < 0 else ADD_STATIC
     folder.mkdir(exist_ok=True)
-    write_program(folder, source, Signature("add", (x, y), (z,), equal=equal), find_compiler())
+    write_program(folder, source, "", Signature("add", (x, y), (z,), equal=equal), find_compiler())
     return load_program(folder, {})
 
 
