@@ -109,8 +109,8 @@ class Nest:
         for count in counts:
             trips = self._product(trips, count)
         grain = schedule.grain
-        for b in blocks:
-            grain = max(1, grain // b)
+        for k, b in enumerate(blocks):
+            grain = max(1, grain // min(b, self.extents[0][k].number or b))
 
         def body(p: Index) -> None:
             ranges: dict[int, tuple[Index, Index]] = {}

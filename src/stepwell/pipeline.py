@@ -44,8 +44,8 @@ STAGES = (
     Stage("nd", "inline-calls,decompose", frozenset({"builtin", "func", "nd", "arith"})),
     Stage("structured", "nd-to-linalg,canonicalize,cse,fuse-elementwise", _TENSORS),
     Stage("kernels", "outline-kernels,schedule", _TENSORS | {"kernel"}),
-    Stage("buffers", "bufferize,plan-memory", _BUFFERS),
-    Stage("loops", "linalg-to-loops,expand-math,canonicalize,cse", _LOOPS),
+    Stage("buffers", "bufferize", _BUFFERS),
+    Stage("loops", "linalg-to-loops,canonicalize,cse", _LOOPS),
 )
 
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
