@@ -202,7 +202,6 @@ def _cumulate(p: Program, x: Value) -> list[Value]:
 
 
 def _matmul(p: Program, x: Value) -> list[Value]:
-    other = [v for v in p.values if len(v.shape) == 2 and v.shape[0] == x.shape[-1:] and x.shape]
     other = [v for v in p.values if len(x.shape) == 2 == len(v.shape) and v.shape[0] == x.shape[1]]
     if not other:
         return _transpose(p, x)
@@ -212,7 +211,11 @@ def _matmul(p: Program, x: Value) -> list[Value]:
         "ppr",
         [(x, "d0, d2"), (y, "d2, d1")],
         [(into, "d0, d1")],
-        ["%p = arith.mulf %i0, %i1 : f32", "%z = arith.addf %o0, %p : f32", "linalg.yield %z : f32"],
+        [
+            "%p = arith.mulf %i0, %i1 : f32",
+            "%z = arith.addf %o0, %p : f32",
+            "linalg.yield %z : f32",
+        ],
     )
 
 
@@ -232,7 +235,11 @@ def _number(p: Program, x: Value) -> list[Value]:
 
 def _two_results(p: Program, x: Value) -> list[Value]:
     own, n = _ident(len(x.shape)), "p" * len(x.shape)
-    body = ["%z = arith.negf %i0 : f32", "%y = math.absf %i0 : f32", "linalg.yield %z, %y : f32, f32"]
+    body = [
+        "%z = arith.negf %i0 : f32",
+        "%y = math.absf %i0 : f32",
+        "linalg.yield %z, %y : f32, f32",
+    ]
     return p.generic(n, [(x, own)], [(_like(p, x), own), (_like(p, x), own)], body)
 
 
