@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from stepwell.core.shapes import Shape, ShapeError
 from stepwell.core.shapes import indexing as rules
+from stepwell.dialects.nd.base import I1
 from stepwell.dialects.nd.groups import GroupedOp, like
 from stepwell.dialects.nd.syntax import AXES, axes, axes_attr, element, shape_of
 from stepwell.dialects.readings import Array, reference, shape
@@ -122,13 +123,15 @@ class ScatterOpBase(GroupedOp, ABC):
         )
 
     def verify_(self) -> None:
-        """Check C1 to C4."""
+        """Check C1 to C5."""
         super().verify_()
         _check_integers(self.indices, "indices")  # scatter_c3
         if element(self.updates) != element(self.x):  # scatter_c4
             raise VerifyException(
                 f"updates must have elements {element(self.x)}, got {element(self.updates)}"
             )
+        if isinstance(self, ScatterAddOp | ScatterMulOp) and element(self.x) == I1:  # scatter_c5
+            raise VerifyException("sums and products of i1 are not defined; cast to integers first")
 
 
 @irdl_op_definition
@@ -142,6 +145,7 @@ class ScatterOp(ScatterOpBase):
     * (C2) updates is shaped as nd.gather's result would be.
     * (C3) indices are integers, of any width, signed or not.
     * (C4) updates has the elements of x.
+    * (C5) x is not i1 where updates are added or multiplied.
     """
 
     name = "nd.scatter"

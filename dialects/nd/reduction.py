@@ -71,10 +71,10 @@ OR = Combiner("or", np.bitwise_or)
 
 def check_combines(combiner: Combiner, kind: DType) -> None:
     """Refuse what makes no sense: a sum of truth values, the bits of floats."""
-    if combiner in (SUM, PROD) and kind.kind == "bool":  # reduce_c2
-        raise VerifyException(f"the {combiner.name} of i1 is not defined; cast to integers first")
+    if combiner in (SUM, PROD) and kind.kind == "bool":  # reduce_c2, cumulative_c2, window_c3
+        raise VerifyException("sums and products of i1 are not defined; cast to integers first")
     if combiner in (AND, OR) and kind.kind == "float":  # reduce_c2
-        raise VerifyException(f"'{combiner.name}' combines integers and i1, got {kind.name}")
+        raise VerifyException(f"'and' and 'or' combine integers and i1, got {kind.name}")
 
 
 def _accumulator(kind: DType) -> np.dtype[Any]:

@@ -5,10 +5,28 @@ gradients against finite differences. Rows of a family lie in the file of its na
 adds its module, with the `OPS` it covers and their `ROWS`, to `FAMILIES`.
 """
 
-from op_rows import composite, contraction, control, creation, elementwise
+from op_rows import (
+    composite,
+    contraction,
+    control,
+    creation,
+    elementwise,
+    indexing,
+    reduction,
+    shape,
+)
 from op_rows.row import Case, Row
 
-FAMILIES = (creation, elementwise, contraction, control, composite)
+FAMILIES = (
+    creation,
+    elementwise,
+    shape,
+    indexing,
+    reduction,
+    contraction,
+    control,
+    composite,
+)
 ROWS: tuple[Row, ...] = tuple(row for family in FAMILIES for row in family.ROWS)
 
 __all__ = ["FAMILIES", "ROWS", "Case", "Row"]

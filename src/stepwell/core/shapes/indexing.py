@@ -15,14 +15,14 @@ def gather(x: Shape, indices: Sequence[Shape], axes: Sequence[int]) -> Shape:
     ((5, 2, 3, 7), (2, 6))
     """
     checked_axes(len(x), axes)
-    if not axes or len(indices) != len(axes):
+    if not axes or len(indices) != len(axes):  # gather_c1, scatter_c1
         raise ShapeError(f"one index tensor is needed for each of axes, got {len(indices)}")
     shape = indices[0]
     for other in indices[1:]:
-        if other != shape:
+        if other != shape:  # gather_c2, scatter_c1
             raise ShapeError(f"index tensors differ in shape: {show(shape)} and {show(other)}")
     kept = [n for a, n in enumerate(x) if a not in axes]
-    if DYNAMIC not in shape and 0 not in shape and any(x[a] == 0 for a in axes):
+    if DYNAMIC not in shape and 0 not in shape and any(x[a] == 0 for a in axes):  # gather_c4
         raise ShapeError(f"cannot read from an axis of size 0: {show(x)} along {list(axes)}")
     return (*kept[: axes[0]], *shape, *kept[axes[0] :])
 
@@ -34,7 +34,7 @@ def scatter(x: Shape, indices: Sequence[Shape], updates: Shape, axes: Sequence[i
     fits = len(want) == len(updates) and all(
         same_size(a, b) is not None for a, b in zip(want, updates, strict=True)
     )
-    if not fits:
+    if not fits:  # scatter_c2
         raise ShapeError(f"updates must be {show(want)}, got {show(updates)}")
     return x
 
@@ -46,11 +46,11 @@ def dynamic_slice(x: Shape, axes: Sequence[int], sizes: Sequence[int], starts: i
     (1, 4)
     """
     checked_axes(len(x), axes)
-    if not len(axes) == len(sizes) == starts:
+    if not len(axes) == len(sizes) == starts:  # dynamic_slice_c1
         raise ShapeError(f"one size and one start are needed for each of {len(axes)} axes")
     result = list(x)
     for a, n in zip(axes, sizes, strict=True):
-        if n < 0 or DYNAMIC != x[a] < n:
+        if n < 0 or DYNAMIC != x[a] < n:  # dynamic_slice_c2
             raise ShapeError(f"cannot take {n} elements along axis {a} of {show(x)}")
         result[a] = n
     return tuple(result)
@@ -59,12 +59,12 @@ def dynamic_slice(x: Shape, axes: Sequence[int], sizes: Sequence[int], starts: i
 def dynamic_update_slice(x: Shape, update: Shape, axes: Sequence[int], starts: int) -> Shape:
     """Return the shape of ``x``; ``update`` must fit into it, and be as long off ``axes``."""
     checked_axes(len(x), axes)
-    if len(axes) != starts:
+    if len(axes) != starts:  # dynamic_update_slice_c1
         raise ShapeError(f"one start is needed for each of {len(axes)} axes, got {starts}")
-    if len(update) != len(x):
+    if len(update) != len(x):  # dynamic_update_slice_c2
         raise ShapeError(f"update must have rank {len(x)}, got {show(update)}")
     for a, (n, m) in enumerate(zip(x, update, strict=True)):
         fits = DYNAMIC in (n, m) or m <= n if a in axes else same_size(n, m) is not None
-        if not fits:
+        if not fits:  # dynamic_update_slice_c2
             raise ShapeError(f"update {show(update)} does not fit into {show(x)} along axis {a}")
     return x

@@ -14,13 +14,14 @@ def reduce(x: Shape, axes: Sequence[int]) -> Shape:
     >>> reduce((2, 3, 4), (0, 2))
     (3,)
     """
-    checked_axes(len(x), axes)
+    checked_axes(len(x), axes)  # reduce_c1
     return tuple(n for a, n in enumerate(x) if a not in axes)
 
 
 def arg_reduce(x: Shape, axis: int) -> Shape:
     """Return ``x`` without ``axis``, which must have an element to choose."""
     checked_axis(len(x), axis)
+    # arg_reduce_c1
     if x[axis] == 0 and all(n != 0 for a, n in enumerate(x) if a != axis):
         raise ShapeError(f"nothing to choose from along axis {axis} of {show(x)}")
     return reduce(x, (axis,))
@@ -28,7 +29,7 @@ def arg_reduce(x: Shape, axis: int) -> Shape:
 
 def cumulative(x: Shape, axis: int) -> Shape:
     """Return ``x``: every element is replaced by one that sums up those before it."""
-    checked_axis(len(x), axis)
+    checked_axis(len(x), axis)  # cumulative_c1
     return x
 
 
@@ -46,13 +47,13 @@ def window_reduce(
     '2x?'
     """
     for what in (window, strides, low, high, dilation):
-        if len(what) != len(x):
+        if len(what) != len(x):  # window_c1
             raise ShapeError(
                 f"window, strides, low, high and dilation must have {len(x)} entries each"
             )
-    if any(n < 1 for n in (*window, *strides, *dilation)):
+    if any(n < 1 for n in (*window, *strides, *dilation)):  # window_c2
         raise ShapeError("window, strides and dilation must be positive")
-    if any(n < 0 for n in (*low, *high)):
+    if any(n < 0 for n in (*low, *high)):  # window_c2
         raise ShapeError("low and high must not be negative")
     return tuple(
         windows(*each) for each in zip(x, window, strides, low, high, dilation, strict=True)

@@ -33,13 +33,13 @@ def broadcast(x: Shape, dims: Sequence[int], result: Shape) -> Shape:
     >>> broadcast((1, 4), (0, 2), (3, 5, 4))
     (3, 5, 4)
     """
-    if len(dims) != len(x):
+    if len(dims) != len(x):  # broadcast_c1
         raise ShapeError(
             f"dims must name one result axis for each of {len(x)} axes, got {len(dims)}"
         )
-    checked_axes(len(result), dims, "dims")
+    checked_axes(len(result), dims, "dims")  # broadcast_c1
     for axis, to in enumerate(dims):
-        if x[axis] not in (1, result[to]):
+        if x[axis] not in (1, result[to]):  # broadcast_c2
             raise ShapeError(
                 f"axis {axis} of {show(x)} cannot become axis {to} of {show(result)}: "
                 "its size must be 1 or the same"
@@ -67,7 +67,7 @@ def reshape(x: Shape, result: Shape) -> Shape:
     elif free_x or free_result:
         known, part = (have, want) if free_result else (want, have)
         fits = known == 0 if part == 0 else known % part == 0
-    if not fits:
+    if not fits:  # reshape_c1
         raise ShapeError(f"cannot reshape {show(x)} to {show(result)}: the elements do not add up")
     return result
 
@@ -92,7 +92,7 @@ def transpose(x: Shape, permutation: Sequence[int]) -> Shape:
     >>> transpose((2, 3, 4), (2, 0, 1))
     (4, 2, 3)
     """
-    if sorted(permutation) != list(range(len(x))):
+    if sorted(permutation) != list(range(len(x))):  # transpose_c1
         raise ShapeError(
             f"permutation must name each of {len(x)} axes once, got {list(permutation)}"
         )
@@ -115,9 +115,9 @@ def slice_(x: Shape, starts: Sequence[int], limits: Sequence[int], strides: Sequ
     >>> show(slice_((5, DYNAMIC, DYNAMIC), (0, 1, 2), (-1, END, 2), (2, 1, 1)))
     '2x?x0'
     """
-    if not len(starts) == len(limits) == len(strides) == len(x):
+    if not len(starts) == len(limits) == len(strides) == len(x):  # slice_c1
         raise ShapeError(f"slice must say a range for each of {len(x)} axes, got {len(starts)}")
-    if any(s < 1 for s in strides):
+    if any(s < 1 for s in strides):  # slice_c2
         raise ShapeError(f"strides must be positive, got {list(strides)}")
     return tuple(map(_sliced, x, starts, limits, strides))
 
@@ -136,9 +136,9 @@ def pad(x: Shape, low: Sequence[int], high: Sequence[int], interior: Sequence[in
     >>> show(pad((3, DYNAMIC), (1, 0), (0, 2), (1, 0)))
     '6x?'
     """
-    if not len(low) == len(high) == len(interior) == len(x):
+    if not len(low) == len(high) == len(interior) == len(x):  # pad_c1
         raise ShapeError(f"low, high and interior must have {len(x)} entries each")
-    if any(n < 0 for n in (*low, *high, *interior)):
+    if any(n < 0 for n in (*low, *high, *interior)):  # pad_c1
         raise ShapeError("low, high and interior must not be negative")
     return tuple(
         DYNAMIC if n == DYNAMIC else n + a + b + max(n - 1, 0) * c
@@ -152,20 +152,20 @@ def concat(shapes: Sequence[Shape], axis: int) -> Shape:
     >>> concat([(2, DYNAMIC), (3, 4)], 0)
     (5, 4)
     """
-    if not shapes:
+    if not shapes:  # concat_c1
         raise ShapeError("concat needs at least one operand")
     first = shapes[0]
-    checked_axis(len(first), axis)
+    checked_axis(len(first), axis)  # concat_c1
     total = list(first)
     for other in shapes[1:]:
-        if len(other) != len(first):
+        if len(other) != len(first):  # concat_c1
             raise ShapeError(
                 f"concat wants operands of one rank, got {show(first)} and {show(other)}"
             )
         for a, n in enumerate(other):
             if a == axis:
                 total[a] = DYNAMIC if DYNAMIC in (n, total[a]) else total[a] + n
-            elif (size := same_size(total[a], n)) is None:
+            elif (size := same_size(total[a], n)) is None:  # concat_c2
                 raise ShapeError(f"sizes of axis {a} differ: {show(first)} and {show(other)}")
             else:
                 total[a] = size
@@ -174,5 +174,5 @@ def concat(shapes: Sequence[Shape], axis: int) -> Shape:
 
 def reverse(x: Shape, axes: Sequence[int]) -> Shape:
     """Return the shape of ``x`` turned round along ``axes``: its own."""
-    checked_axes(len(x), axes)
+    checked_axes(len(x), axes)  # reverse_c1
     return x
