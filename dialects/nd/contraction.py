@@ -14,9 +14,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from stepwell.core.dtypes import DType
 from stepwell.core.shapes import Shape
 from stepwell.core.shapes import contraction as shapes
-from stepwell.dialects.nd.base import NdOp
+from stepwell.dialects.nd.base import ANY, NdOp, check_elements, tensor_of
 from stepwell.dialects.nd.shape import TransposeOp
 from stepwell.dialects.nd.syntax import (
     AXES,
@@ -53,10 +54,11 @@ class ContractionOp(NdOp):
     def verify_(self) -> None:
         """Check C1 and C2, then the result's type."""
         of, other = element(self.x), element(self.w)
+        check_elements(tensor_of(self.x), ANY)
         if of != other or of == IntegerType(1):  # contraction_c1
             raise VerifyException(f"operands must be numbers of one type, got {of} and {other}")
         if self.dtype is not None:
-            narrow, wide = dtype(of), dtype(self.dtype)
+            narrow, wide = dtype(of), _dtype(self.dtype)
             if wide.kind != narrow.kind or wide.bytes < narrow.bytes:  # contraction_c2
                 raise VerifyException(f"dtype must be at least as wide as {of}, got {self.dtype}")
         super().verify_()
@@ -65,6 +67,13 @@ class ContractionOp(NdOp):
     def element(self) -> Attribute:
         """The element type of the result."""
         return self.dtype or element(self.x)
+
+
+def _dtype(element: Attribute) -> DType:
+    try:
+        return dtype(element)
+    except KeyError:
+        raise VerifyException(f"{element} is no element type of nd") from None
 
 
 @irdl_op_definition
