@@ -61,13 +61,14 @@ def _scan(lowering: Lowering, op: ScanOp, operands: Operands) -> Operands:
     block = Block(arg_types=[INDEX, *(v.type for v in initial)])
     zero, one = index(lowering, 0), index(lowering, 1)
     end = sizes.value(count)
+    last = sizes.value(sizes.sub(count, 1)) if op.reverse is not None else None
+    shapes = [[sizes.of(x, a) for a in range(1, len(shape_of(x)))] for x in xs]
     with lowering.inside(block):
         at = block.args[0]
         at.name_hint = "i"
-        if op.reverse is not None:
-            last = sizes.value(sizes.sub(end, 1))
+        if last is not None:
             at = lowering.insert(arith.SubiOp(last, at)).result
-        slices = [_taken(lowering, x, at) for x in xs]
+        slices = [_taken(lowering, x, at, shape) for x, shape in zip(xs, shapes, strict=True)]
         inside = [*block.args[1 : 1 + first], *slices]
         for was, now in zip(op.body.block.args, inside, strict=True):
             lowering.values[was] = now
@@ -95,9 +96,8 @@ def _destinations(
     return found
 
 
-def _taken(lowering: Lowering, x: SSAValue, at: SSAValue) -> SSAValue:
-    """Return ``x[at]``."""
-    sizes = Sizes(lowering).all_of(x)[1:]
+def _taken(lowering: Lowering, x: SSAValue, at: SSAValue, sizes: Sequence[Size]) -> SSAValue:
+    """Return ``x[at]``, which has those sizes."""
     ones = [1] * (len(sizes) + 1)
     offsets: list[Size] = [at, *(0 for _ in sizes)]
     slice = TensorType(tensor_type(x).element_type, shape_of(x)[1:])

@@ -1,0 +1,61 @@
+// RUN: %stepwell-opt %s -p nd-to-linalg | filecheck %s
+
+// A choice is one of two regions; its condition is read from its tensor.
+func.func @if(%c: tensor<i1>, %x: tensor<?xui8>, %y: tensor<?xui8>) -> tensor<?xui8> {
+  %r = nd.if %c -> tensor<?xui8> {
+    nd.yield %x : tensor<?xui8>
+  } else {
+    nd.yield %y : tensor<?xui8>
+  }
+  func.return %r : tensor<?xui8>
+}
+// CHECK-LABEL: @if
+// CHECK-NEXT:    %[[C:.*]] = tensor.extract %c[] : tensor<i1>
+// CHECK-NEXT:    %r = scf.if %[[C]] -> (tensor<?xi8>) {
+// CHECK-NEXT:      scf.yield %x : tensor<?xi8>
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      scf.yield %y : tensor<?xi8>
+
+// A loop carries tensors.
+func.func @while(%n: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %i, %r = nd.while (%go = %n, %a = %x) : tensor<i1>, tensor<4xf32> {
+    nd.condition %go
+  } do (%gone, %b) {
+    %c = nd.add %b, %x : tensor<4xf32>
+    nd.yield %gone, %c : tensor<i1>, tensor<4xf32>
+  }
+  func.return %r : tensor<4xf32>
+}
+// CHECK-LABEL: @while
+// CHECK-NEXT:    %i, %r = scf.while (%go = %n, %a = %x) : (tensor<i1>, tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) {
+// CHECK-NEXT:      %[[GO:.*]] = tensor.extract %go[] : tensor<i1>
+// CHECK-NEXT:      scf.condition(%[[GO]]) %go, %a : tensor<i1>, tensor<4xf32>
+// CHECK:         ^{{.*}}(%gone: tensor<i1>, %b: tensor<4xf32>):
+// CHECK:           %c = linalg.generic {{.*}} ins(%b, %x
+// CHECK:           scf.yield %gone, %c : tensor<i1>, tensor<4xf32>
+
+// A scan is a loop that takes slices and puts slices; backwards it counts down.
+func.func @scan(%c: tensor<f32>, %xs: tensor<?x3xf32>) -> (tensor<f32>, tensor<?xf32>) {
+  %last, %ys = nd.scan (%s = %c) over (%x = %xs) {reverse} : (tensor<f32>, tensor<?x3xf32>) -> (tensor<f32>, tensor<?xf32>) {
+    %t = nd.dot_general %x, %x contract [0] x [0] : (tensor<3xf32>, tensor<3xf32>) -> tensor<f32>
+    nd.yield %t, %s : tensor<f32>, tensor<f32>
+  }
+  func.return %last, %ys : tensor<f32>, tensor<?xf32>
+}
+// CHECK-LABEL: @scan
+// CHECK:         %[[N:.*]] = tensor.dim %xs
+// CHECK:         %[[INTO:.*]] = tensor.empty(%[[N]]) : tensor<?xf32>
+// CHECK:         %[[LAST:.*]] = arith.subi %[[N]]
+// CHECK-NEXT:    %last, %ys = scf.for %i = %{{.*}} to %[[N]] step %{{.*}} iter_args(%s = %c, %[[YS:.*]] = %[[INTO]]) -> (tensor<f32>, tensor<?xf32>) {
+// CHECK-NEXT:      %[[AT:.*]] = arith.subi %[[LAST]], %i : index
+// CHECK-NEXT:      %x = tensor.extract_slice %xs[%[[AT]], 0] [1, 3] [1, 1] : tensor<?x3xf32> to tensor<3xf32>
+// CHECK:           %t = linalg.generic
+// CHECK:           %[[PUT:.*]] = tensor.insert_slice %s into %[[YS]][%[[AT]]] [1] [1] : tensor<f32> into tensor<?xf32>
+// CHECK-NEXT:      scf.yield %t, %[[PUT]] : tensor<f32>, tensor<?xf32>
+
+func.func @call(%c: tensor<i1>, %x: tensor<?xui8>) -> tensor<?xui8> {
+  %r = nd.call @if(%c, %x, %x) : (tensor<i1>, tensor<?xui8>, tensor<?xui8>) -> tensor<?xui8>
+  func.return %r : tensor<?xui8>
+}
+// CHECK-LABEL: @call
+// CHECK-NEXT:    %r = func.call @if(%c, %x, %x) : (tensor<i1>, tensor<?xi8>, tensor<?xi8>) -> tensor<?xi8>
