@@ -26,11 +26,11 @@ from stepwell.transforms.structured import (
     array_of_maps,
     at,
     element,
+    extents,
     indices,
     is_contraction,
     is_parallel,
     linear,
-    loop_extents,
     plain,
     shape,
 )
@@ -63,6 +63,7 @@ class Draft:
     readers: Readers
     block: Block = field(init=False)
     parallel: list[bool] = field(init=False)
+    extents: list[int] = field(init=False)
     reads: dict[tuple[SSAValue, Index], SSAValue] = field(init=False)
     outputs: list[Destination] = field(init=False)
     sizes: list[tuple[SSAValue, Index]] = field(init=False)
@@ -74,7 +75,7 @@ class Draft:
     def __post_init__(self) -> None:
         op = self.op
         self.block = op.body.block
-        self.parallel = is_parallel(op)
+        self.parallel, self.extents = is_parallel(op), extents(op)
         self.locations = [op.location]
         self.reads, self.sizes, self.loop_numbers, self.constants = {}, [], {}, {}
         where = indices(op)
@@ -103,12 +104,6 @@ class Draft:
         """Whether this is a contraction now."""
         return not all(self.parallel) and is_contraction(
             self.parallel, [index for _, index in self.reads]
-        )
-
-    def extents(self) -> list[int]:
-        """Return the extent of each loop."""
-        return loop_extents(
-            self.loops, [*self.reads, *self.sizes, *((d.init, d.index) for d in self.outputs)]
         )
 
     def read(self, value: SSAValue, index: Index, name: str | None = None) -> SSAValue:

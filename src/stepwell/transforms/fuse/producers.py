@@ -141,7 +141,7 @@ class Fusion:
 
     def repetition(self, op: linalg.GenericOp, use: Use) -> str:
         """Return what merging ``op`` would compute again, "" where that is little."""
-        again = repeats(use.index, use.draft.extents())
+        again = repeats(use.index, use.draft.extents)
         if again is False or is_made_of_nothing(op):
             return ""
         if again and self.costs.chain(op).cost <= CHEAP_PER_ELEMENT:
