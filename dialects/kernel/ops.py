@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     FunctionType,
     MemRefType,
+    ModuleOp,
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
@@ -39,7 +41,6 @@ from xdsl.traits import (
     Pure,
     ReturnLike,
     SymbolOpInterface,
-    SymbolTable,
 )
 from xdsl.utils.exceptions import VerifyException
 
@@ -57,7 +58,8 @@ class FuncOp(IRDLOperation):
     * (C2) The body ends in kernel.return, whose operands have the function type's result types.
     * (C3) The results are as many as, and have the types of, the last arguments.
     * (C4) kernel.shared, kernel.parallel, kernel.grain and kernel.split are numbers of 0 or more;
-      parallel <= shared, and split only without shared loops.
+      parallel <= shared, and split only without shared loops. kernel.tile is two positive
+      numbers, for the last two of at least two shared loops.
     * (C5) The first kernel.shared loops of every linalg.generic are parallel.
     * (C6) A value passed from one linalg.generic to another is read at the very indices of the
       shared loops that it is written at.
@@ -188,7 +190,9 @@ class LaunchOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        """Check C3; C1 and C2 need the module and are checked by `kernel_of`."""
+        """Check C1 to C3; C1 and C2 only inside a module."""
+        if isinstance(self.get_toplevel_object(), ModuleOp):
+            kernel_of(self)
         want = [v.type for v in self.outputs if isinstance(v.type, TensorType)]
         if want != list(self.results_.types):  # kernel_launch_c3
             raise VerifyException("each tensor among outs must give one result of its type")
@@ -196,11 +200,26 @@ class LaunchOp(IRDLOperation):
 
 def kernel_of(launch: LaunchOp) -> FuncOp:
     """Return the kernel that ``launch`` runs, checking C1 and C2 of kernel.launch."""
-    callee = SymbolTable.lookup_symbol(launch, launch.callee)
-    if not isinstance(callee, FuncOp):  # kernel_launch_c1
+    callee = _find(launch.get_toplevel_object(), launch.callee.string_value())
+    if callee is None:  # kernel_launch_c1
         raise VerifyException(f"no kernel.func {launch.callee} in the module")
     if tuple(v.type for v in launch.operands) != callee.function_type.inputs.data:
         raise VerifyException(  # kernel_launch_c2
             f"operands do not have the types of the arguments of {launch.callee}"
         )
     return callee
+
+
+_kernels: WeakKeyDictionary[ModuleOp, dict[str, FuncOp]] = WeakKeyDictionary()
+
+
+def _find(root: object, name: str) -> FuncOp | None:
+    """Return the kernel ``name``; a module is searched once, not once for each launch."""
+    if not isinstance(root, ModuleOp):
+        return None
+    known = _kernels.get(root, {}).get(name)
+    if known is None or known.parent is not root.body.block or known.sym_name.data != name:
+        table = {op.sym_name.data: op for op in root.ops if isinstance(op, FuncOp)}
+        _kernels[root] = table
+        known = table.get(name)
+    return known

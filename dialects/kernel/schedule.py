@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 
 @irdl_attr_definition
@@ -17,6 +18,8 @@ class LoopsAttr(ParametrizedAttribute):
 
     Spelled ``#kernel.loops<axis = 1, width = 16, interleave = 4>`` and attached to a structured
     op under the name ``kernel.loops``. ``axis`` counts the op's own iterators; width 1 is scalar.
+
+    * (C1) axis >= 0, width >= 1, interleave >= 1.
     """
 
     name = "kernel.loops"
@@ -28,6 +31,15 @@ class LoopsAttr(ParametrizedAttribute):
     def of(cls, axis: int, width: int, interleave: int = 1) -> LoopsAttr:
         """Build one from plain numbers."""
         return cls(IntAttr(axis), IntAttr(width), IntAttr(interleave))
+
+    def verify(self) -> None:
+        """Check C1."""
+        axis, width, interleave = self.axis.data, self.width.data, self.interleave.data
+        if axis < 0 or width < 1 or interleave < 1:  # kernel_loops_c1
+            raise VerifyException(
+                "kernel.loops needs axis >= 0, width >= 1 and interleave >= 1, "
+                f"got {axis}, {width} and {interleave}"
+            )
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, OpResult
@@ -28,6 +28,14 @@ def check_choices(attributes: dict[str, Attribute]) -> int:
         )
     if numbers["kernel.split"] and shared:  # kernel_func_c4
         raise VerifyException("kernel.split cuts full reductions, so kernel.shared must be 0")
+    if (tile := attributes.get("kernel.tile")) is not None:
+        sizes = tile.data if isinstance(tile, ArrayAttr) else ()
+        good = [n for n in sizes if isinstance(n, IntegerAttr) and n.value.data > 0]
+        if len(good) != 2 or len(sizes) != 2 or shared < 2:  # kernel_func_c4
+            raise VerifyException(
+                "kernel.tile must be two positive numbers, for the last two of two or more shared "
+                f"loops, got {tile} for {shared}"
+            )
     return shared
 
 

@@ -1,0 +1,137 @@
+// RUN: %stepwell-opt %s --verify-diagnostics --split-input-file
+
+// Each case breaks one numbered constraint of the kernel dialect.
+
+// kernel_func_c1
+// expected-error@+1 {{arguments must have the types that the kernel's type says}}
+"kernel.func"() <{sym_name = "k", function_type = (tensor<4xf32>) -> ()}> ({
+^bb0(%x: tensor<8xf32>):
+  "kernel.return"() : () -> ()
+}) : () -> ()
+
+// -----
+
+// kernel_func_c2
+// expected-error@+1 {{kernel body must end in kernel.return}}
+kernel.func @k(%x: tensor<4xf32>) {
+  %c = arith.constant 0 : index
+}
+
+// -----
+
+// kernel_func_c2
+// expected-error@+1 {{kernel returns (tensor<4xf32>), but its type says (tensor<8xf32>)}}
+kernel.func @k(%x: tensor<4xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  kernel.return %x : tensor<4xf32>
+}
+
+// -----
+
+// kernel_func_c3
+// expected-error@+1 {{each result must have a destination among the last arguments}}
+kernel.func @k(%x: tensor<4xf32>, %y: tensor<8xf32>) -> tensor<4xf32> {
+  kernel.return %x : tensor<4xf32>
+}
+
+// -----
+
+// kernel_func_c4
+// expected-error@+1 {{kernel.shared must be a number of 0 or more, got -1 : i64}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = -1} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_func_c4
+// expected-error@+1 {{kernel.parallel = 2 is more than the 1 loops of kernel.shared}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 1, kernel.parallel = 2} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_func_c4
+// expected-error@+1 {{kernel.split cuts full reductions, so kernel.shared must be 0}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 1, kernel.split = 64} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_func_c4
+// expected-error@+1 {{kernel.tile must be two positive numbers, for the last two of two or more shared loops, got [6 : i64, 0 : i64] for 2}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tile = [6, 0]} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_func_c5
+// expected-error@+1 {{the first 2 loops of every linalg.generic must be parallel: kernel.shared says that they are the same}}
+kernel.func @k(%x: tensor<4x4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.shared = 2} {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
+    ins(%x : tensor<4x4xf32>) outs(%y : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<4xf32>
+  kernel.return %r : tensor<4xf32>
+}
+
+// -----
+
+// kernel_func_c6
+// expected-error@+1 {{a value is read at other indices of shared loop 0 than it is written at}}
+kernel.func @k(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 1} {
+  %e = tensor.empty() : tensor<4x4xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+    ins(%x : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<4x4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+    ins(%t : tensor<4x4xf32>) outs(%y : tensor<4x4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<4x4xf32>
+  kernel.return %r : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_launch_c1
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{no kernel.func @k in the module}}
+  %y = kernel.launch @k outs(%x : tensor<4xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}
+
+// -----
+
+// kernel_launch_c2
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  kernel.return %x : tensor<4x4xf32>
+}
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{operands do not have the types of the arguments of @k}}
+  %y = kernel.launch @k outs(%x : tensor<4xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}
+
+// -----
+
+// kernel_launch_c3
+kernel.func @k(%x: tensor<4xf32>) -> tensor<4xf32> {
+  kernel.return %x : tensor<4xf32>
+}
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{each tensor among outs must give one result of its type}}
+  %y = kernel.launch @k outs(%x : tensor<4xf32>) -> tensor<4x4xf32>
+  func.return %x : tensor<4xf32>
+}
+
+// -----
+
+// kernel_loops_c1
+// expected-error@+1 {{kernel.loops needs axis >= 0, width >= 1 and interleave >= 1, got 0, 0 and 1}}
+"test.op"() {kernel.loops = #kernel.loops<axis = 0, width = 0, interleave = 1>} : () -> ()
