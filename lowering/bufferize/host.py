@@ -314,6 +314,7 @@ class HostWriter:
         regions: list[Region] = []
         for region in op.regions:
             with self.nested(region.block, []) as inside:
+                self.body(region.block)
                 last = region.block.last_op
                 assert last is not None
                 self.source = last

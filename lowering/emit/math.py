@@ -6,6 +6,7 @@ from typing import Any
 
 from xdsl.dialects import math, vector
 
+from stepwell.dialects.upstream.missing import ErfcOp, RemFOp
 from stepwell.lowering.emit.kinds import NARROW, Kind
 from stepwell.lowering.emit.spelling import Spelling
 from stepwell.lowering.emit.writer import Writer, emit
@@ -23,6 +24,7 @@ _C_NAMES: dict[type[Any], str] = {
     math.CosOp: "cos",
     math.CoshOp: "cosh",
     math.ErfOp: "erf",
+    ErfcOp: "erfc",
     math.ExpOp: "exp",
     math.Exp2Op: "exp2",
     math.ExpM1Op: "expm1",
@@ -32,6 +34,7 @@ _C_NAMES: dict[type[Any], str] = {
     math.Log1pOp: "log1p",
     math.Log2Op: "log2",
     math.PowFOp: "pow",
+    RemFOp: "fmod",
     math.RoundOp: "round",
     math.RoundEvenOp: "rint",
     math.SinOp: "sin",

@@ -81,6 +81,8 @@ class Memory:
         """Return the element, or the lanes, that ``access`` touches at ``point``."""
         if (value := self.passed.get((access.buffer, point.slot))) is not None:
             return value
+        if not isinstance(access.buffer.type, MemRefType):
+            return access.buffer  # a scalar operand is its own element
         buffer, at, width = self._place(access, point)
         if width < 0:
             return self._gather(access, point, cache)
