@@ -436,12 +436,21 @@ class SizeWriter:
             case Dim(index):
                 return self.dim(index)
             case Unknown(value):
-                return self.unknown(value)
+                return self._as_index(number, self.unknown(value))
             case Result():
                 key = Size((((number,), 1),))
                 if key not in self._written:
                     self._written[key] = self._result(atom)
                 return self._written[key]
+
+    def _as_index(self, number: int, value: SSAValue) -> SSAValue:
+        """Return a number read from a tensor as an index: sizes look through the cast."""
+        if value.type != i64:
+            return value
+        key = Size((((number,), 1),))
+        if key not in self._written:
+            self._written[key] = self._put(arith.IndexCastOp(value, IndexType()))
+        return self._written[key]
 
     def _result(self, atom: Result) -> SSAValue:
         """Write the op again; a comparison's or selection's operands may be of other types."""
