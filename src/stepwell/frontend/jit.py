@@ -1,0 +1,306 @@
+"""`jit`: a Python function, traced once for each dtype and shape signature, and compiled."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepwell.compiled import Compiled, compile
+from stepwell.core.dtypes import DType, dtype_of
+from stepwell.core.shapes import Shape
+from stepwell.frontend import operators
+from stepwell.frontend.promotion import is_number, lift, number_dtype
+from stepwell.frontend.pytree import Leaf, Tree, flatten, paths, unflatten
+from stepwell.frontend.spelling import type_text
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import Trace, TraceError, tracing
+from stepwell.modules import ModuleText
+from stepwell.runtime.entry import dispatcher
+
+assert operators, "imported to fill the table of operators"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One array a program takes: what the user calls it, its dtype and shape."""
+
+    path: str
+    kind: DType
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A function as `nd` text, for one signature."""
+
+    module: ModuleText
+    entry: str
+    out_tree: Tree
+
+    def lower(self, stage: str = "loops") -> Lowered:
+        """Return the module as it is after ``stage``: nd, structured, kernel, buffers, loops."""
+        return Lowered(self, self.compile().text(stage))
+
+    def compile(self, **options: Any) -> Compiled:
+        """Return the compiled program; it takes and returns flat arrays. Options: `sw.compile`."""
+        return compile(self.module, self.entry, **options)
+
+    def __str__(self) -> str:
+        """Spell the trace in the custom syntax of `nd`."""
+        return import_module("stepwell.pipeline").pretty(self.module)
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A function on one of the floors below `nd`."""
+
+    traced: Traced
+    text: str
+
+    def compile(self, **options: Any) -> Compiled:
+        """Return the compiled program."""
+        return self.traced.compile(**options)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call, taken apart: what selects the program, and the arrays it gets."""
+
+    key: Any
+    static: Mapping[str, Any]
+    trees: tuple[tuple[str, Tree], ...]
+    arguments: tuple[Argument, ...]
+    leaves: tuple[Any, ...]
+
+
+class Function:
+    """A compiled Python function. Call it like the original; arrays come back as NumPy arrays.
+
+    `trace`, `.lower()` and `.compile()` give the stages of one signature; each prints as text.
+    """
+
+    # a call goes straight to the dispatcher in C; only a new signature reaches `_miss`
+    __slots__ = (
+        "__call__",
+        "__dict__",
+        "__weakref__",
+        "__wrapped__",
+        "_dispatcher",
+        "_lock",
+        "_options",
+        "_programs",
+        "_signature",
+        "_static",
+    )
+
+    __call__: Callable[..., Any]
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        static_argnames: Iterable[str],
+        static_argnums: Iterable[int],
+        options: Mapping[str, Any],
+    ) -> None:
+        self.__wrapped__ = function
+        self._signature = inspect.signature(function)
+        names = list(self._signature.parameters)
+        self._static = {*static_argnames, *(names[i] for i in static_argnums)}
+        if unknown := sorted(self._static - set(names)):
+            raise ValueError(f"the function has no argument {', '.join(unknown)}")
+        self._options = dict(options)
+        self._programs: dict[Any, tuple[Compiled, Tree]] = {}
+        self._lock = threading.RLock()
+        self._dispatcher = dispatcher(self._miss)
+        self.__call__ = self._dispatcher
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.__wrapped__, "__name__", "function")
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        return lambda *args, **kwargs: self(instance, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<stepwell.jit {self.__name__}{self._signature}>"
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Trace the function for arguments like these; nothing is compiled or run."""
+        return self._trace(self._take_apart(args, kwargs))
+
+    def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call with arguments that fit no program the dispatcher knows."""
+        out = kwargs.pop("out", None) if "out" not in self._signature.parameters else None
+        call = self._take_apart(args, kwargs)
+        with self._lock:
+            known = self._programs.get(call.key)
+            if known is None:
+                traced = self._trace(call)
+                known = traced.compile(**self._options), traced.out_tree
+                self._programs[call.key] = known
+                if _is_plain(call, args, known[1]):
+                    self._dispatcher.add(known[0].program)
+        program, tree = known
+        result = program(*call.leaves) if out is None else program(*call.leaves, out=out)
+        if _is_flat(tree):
+            return result
+        return unflatten(tree, result if isinstance(result, tuple) else (result,))
+
+    def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        static: dict[str, Any] = {}
+        trees: list[tuple[str, Tree]] = []
+        arguments: list[Argument] = []
+        leaves: list[Any] = []
+        for name, value in bound.arguments.items():
+            if name in self._static:
+                static[name] = value
+                continue
+            found, tree = flatten(value)
+            trees.append((name, tree))
+            for path, leaf in zip(paths(tree, name), found, strict=True):
+                array, argument = _argument(path, leaf)
+                leaves.append(array)
+                arguments.append(argument)
+        try:
+            key = (tuple(static.items()), tuple(trees), tuple(arguments))
+            hash(key)
+        except TypeError as error:
+            raise TypeError(f"static arguments must be hashable: {error}") from None
+        return _Call(key, static, tuple(trees), tuple(arguments), tuple(leaves))
+
+    def _trace(self, call: _Call) -> Traced:
+        trace = Trace(Tensor)
+        inputs = [Tensor(trace, trace.name(a.path), a.kind, a.shape) for a in call.arguments]
+        entry = "".join(c if c.isalnum() or c == "_" else "_" for c in self.__name__).strip("_")
+        entry = entry or "function"
+        with tracing(trace):
+            rest = iter(inputs)
+            values = dict(call.static)
+            for name, tree in call.trees:
+                values[name] = unflatten(tree, [next(rest) for _ in paths(tree, name)])
+            bound = self._signature.bind_partial()
+            bound.arguments = {
+                name: values[name] for name in self._signature.parameters if name in values
+            }
+            returned, tree = flatten(self.__wrapped__(*bound.args, **bound.kwargs))
+            results = [_result(value) for value in returned]
+        text = _function_text(entry, inputs, results, trace.lines, self.__wrapped__)
+        file = inspect.getsourcefile(inspect.unwrap(self.__wrapped__)) or "<python>"
+        return Traced(ModuleText(text, file, trace.resources), entry, tree)
+
+
+def _result(value: Any) -> Tensor:
+    try:
+        return lift(value)
+    except TypeError as error:
+        if isinstance(error, TraceError):
+            raise
+        raise TypeError(
+            f"a traced function returns arrays, in tuples, lists or dicts; got {value!r}"
+        ) from None
+
+
+def _argument(path: str, leaf: Any) -> tuple[Any, Argument]:
+    """Return a leaf as an array of a dtype of ours, and what it is."""
+    if isinstance(leaf, Tensor):
+        raise TraceError(f"argument '{path}' is a traced value: call the plain function instead")
+    if is_number(leaf):
+        kind = number_dtype(leaf)
+        return np.asarray(leaf, kind.numpy), Argument(path, kind, ())
+    if not isinstance(leaf, np.ndarray | np.generic):
+        if not hasattr(leaf, "__array__"):
+            raise TypeError(
+                f"argument '{path}': expected an array or a number, got {type(leaf).__name__}; "
+                f"if it is no data, jit with static_argnames=('{path}',)"
+            )
+    array: NDArray[Any] = np.asarray(leaf)
+    kind = dtype_of(array.dtype.newbyteorder("="))
+    if kind is None:
+        raise TypeError(f"argument '{path}': arrays of dtype {array.dtype} are not supported")
+    return array, Argument(path, kind, array.shape)
+
+
+def _is_flat(tree: Tree) -> bool:
+    """Whether a program's own result, an array or a tuple of them, is the function's."""
+    if isinstance(tree, Leaf):
+        return True
+    children = getattr(tree, "children", ())
+    leaves = all(isinstance(c, Leaf) for c in children)
+    return getattr(tree, "kind", None) is tuple and leaves and len(children) > 1
+
+
+def _is_plain(call: _Call, args: Sequence[Any], tree: Tree) -> bool:
+    """Whether the same call can skip Python next time: arrays by position, arrays back."""
+    same = len(args) == len(call.leaves) and not call.static
+    return same and all(isinstance(a, np.ndarray) for a in args) and _is_flat(tree)
+
+
+def _function_text(
+    entry: str,
+    inputs: Sequence[Tensor],
+    results: Sequence[Tensor],
+    lines: Sequence[str],
+    function: Callable[..., Any],
+) -> str:
+    head = ", ".join(f"{t.name}: {type_text(t.kind, t.shape)}" for t in inputs)
+    types = ", ".join(type_text(t.kind, t.shape) for t in results)
+    names = ", ".join(t.name for t in results)
+    back = f"  func.return {names} : {types}" if results else "  func.return"
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    at = f' loc("{code.co_filename}":{code.co_firstlineno}:1)' if code else ""
+    returns = types if len(results) == 1 else f"({types})"
+    return "\n".join([f"func.func @{entry}({head}) -> {returns} {{", *lines, f"{back}{at}", "}", ""])
+
+
+@overload
+def jit(function: Callable[..., Any], /, **options: Any) -> Function: ...
+
+
+@overload
+def jit(*, static_argnames: Any = (), static_argnums: Any = (), **options: Any) -> Callable[..., Function]: ...
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    static_argnames: str | Iterable[str] = (),
+    static_argnums: int | Iterable[int] = (),
+    **options: Any,
+) -> Any:
+    """Compile a function of arrays: traced at its first call for each signature, then native.
+
+    function : takes and returns arrays, Python numbers, and tuples, lists and dicts of them,
+        and computes with `stepwell.numpy`, `sw.nn` and `sw.lax`
+    static_argnames, static_argnums : arguments that are not data; each value is its own program
+    options : as in `sw.compile` (``target="opencl"``)
+
+    raises TraceError : the function needs the numbers in a traced value (a branch on it, `float`)
+    source : the names are those of `jax.jit`
+
+    >>> import numpy as np, stepwell as sw, stepwell.numpy as snp
+    >>> @sw.jit
+    ... def norm(x):
+    ...     return snp.sqrt(snp.sum(x * x))
+    >>> norm(np.array([3.0, 4.0], np.float32))
+    array(5., dtype=float32)
+    """
+    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    if function is None:
+        return lambda f: Function(f, names, numbers, options)
+    return Function(function, names, numbers, options)

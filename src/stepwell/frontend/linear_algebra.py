@@ -1,0 +1,144 @@
+"""Products of matrices and tensors."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.shapes import contraction as shapes
+from stepwell.frontend import elementwise as e
+from stepwell.frontend.elementwise import check_axis
+from stepwell.frontend.manipulation import permute_dims, reshape
+from stepwell.frontend.promotion import broadcast, lift, same_dtype
+from stepwell.frontend.reduction import sum as summed
+from stepwell.frontend.tensor import Tensor
+
+Axes = Sequence[int]
+
+
+def matmul(x1: Any, x2: Any, /) -> Tensor:
+    """Return the matrix product over the last two axes; leading axes are broadcast.
+
+    x1 : (..., m, k) or (k,)        x2 : (..., k, n) or (k,), of one dtype after promotion
+    returns : (..., m, n), without m or n where that operand had one axis
+    """
+    a, b = same_dtype(x1, x2)
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if batch and min(a.ndim, b.ndim) > 2 and (a.shape[:-2] != batch or b.shape[:-2] != batch):
+        a = broadcast(a, (*batch, *a.shape[-2:]))
+        b = broadcast(b, (*batch, *b.shape[-2:]))
+    shape = shapes.matmul(a.shape, b.shape)
+    return a.trace.emit("matmul", [a, b], [(a.kind, shape)])[0]
+
+
+def dot_general(
+    a: Tensor, b: Tensor, batch: tuple[Axes, Axes], contract: tuple[Axes, Axes]
+) -> Tensor:
+    """Multiply and sum over ``contract``, elementwise over ``batch``; then a's axes, then b's."""
+    shape = shapes.dot_general(a.shape, b.shape, batch, contract)
+    return a.trace.emit(
+        "dot_general",
+        [a, b],
+        [(a.kind, shape)],
+        (),
+        x_batch=tuple(batch[0]),
+        w_batch=tuple(batch[1]),
+        x_contract=tuple(contract[0]),
+        w_contract=tuple(contract[1]),
+    )[0]
+
+
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
+    """Sum products over axes of both: the last and first ``axes``, or a pair of lists of axes."""
+    a, b = same_dtype(x1, x2)
+    if isinstance(axes, int):
+        axes = tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
+    left = tuple(check_axis(i, a.ndim) for i in axes[0])
+    right = tuple(check_axis(i, b.ndim) for i in axes[1])
+    return dot_general(a, b, ((), ()), (left, right))
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+    """Return the sums of products along ``axis``; the other axes are broadcast."""
+    return summed(e.multiply(x1, x2), axis=axis)
+
+
+def outer(x1: Any, x2: Any, /) -> Tensor:
+    """Return ``x1[i] * x2[j]`` for two 1-D arrays."""
+    a, b = same_dtype(x1, x2)
+    if a.ndim != 1 or b.ndim != 1:
+        raise ValueError("outer takes 1-D arrays")
+    return dot_general(a, b, ((), ()), ((), ()))
+
+
+def trace(x: Any, /, *, offset: int = 0) -> Tensor:
+    """Return the sum along diagonal ``offset`` of the last two axes."""
+    value = lift(x)
+    rows, columns = (Tensor.operators["arange"](n) for n in value.shape[-2:])
+    on = e.equal(e.add(reshape(rows, (-1, 1)), offset), columns)
+    return summed(e.where(on, value, 0), axis=(-2, -1))
+
+
+def einsum(subscripts: str, /, *operands: Any) -> Tensor:
+    """Return the sum of products that ``subscripts`` names, as numpy.einsum.
+
+    One or more operands; no repeated index within an operand and no ellipsis. With more than two
+    operands they are combined from left to right.
+    """
+    inputs, _, output = subscripts.replace(" ", "").partition("->")
+    names = inputs.split(",")
+    values = same_dtype(*operands)
+    if len(names) != len(values):
+        raise ValueError(f"{len(names)} subscripts for {len(values)} operands")
+    for name, value in zip(names, values, strict=True):
+        _check_subscript(name, value)
+    if "->" not in subscripts:
+        every = "".join(names)
+        output = "".join(sorted(c for c in set(every) if every.count(c) == 1))
+    name, value = names[0], values[0]
+    for i, (other, operand) in enumerate(zip(names[1:], values[1:], strict=True), 1):
+        later = "".join([*names[i + 1 :], output])
+        name, value = _pair(name, value, other, operand, later)
+    gone = tuple(i for i, c in enumerate(name) if c not in output)
+    if gone:
+        value = summed(value, axis=gone, dtype=value.kind)
+        name = "".join(c for c in name if c in output)
+    if sorted(name) != sorted(output):
+        raise ValueError(f"the output {output!r} has an index that no operand has")
+    return permute_dims(value, [name.index(c) for c in output])
+
+
+def _check_subscript(name: str, value: Tensor) -> None:
+    if len(name) != value.ndim:
+        raise ValueError(f"subscript {name!r} names {len(name)} axes of {value.ndim}")
+    if len(set(name)) != len(name) or set(name) - set(string.ascii_letters):
+        raise ValueError(f"subscript {name!r} must be distinct letters")
+
+
+def _pair(name: str, a: Tensor, other: str, b: Tensor, later: str) -> tuple[str, Tensor]:
+    """Combine two operands; an index that nothing later needs is summed."""
+    for own, value, against in ((name, a, other), (other, b, name)):
+        alone = tuple(i for i, c in enumerate(own) if c not in against and c not in later)
+        if alone:
+            value = summed(value, axis=alone, dtype=value.kind)
+            own = "".join(c for i, c in enumerate(own) if i not in alone)
+        if against is other:
+            name, a = own, value
+        else:
+            other, b = own, value
+    shared = [c for c in name if c in other]
+    batch = [c for c in shared if c in later]
+    contract = [c for c in shared if c not in later]
+    result = dot_general(
+        a,
+        b,
+        ([name.index(c) for c in batch], [other.index(c) for c in batch]),
+        ([name.index(c) for c in contract], [other.index(c) for c in contract]),
+    )
+    free = [c for c in name if c not in shared] + [c for c in other if c not in shared]
+    return "".join(batch + free), result
+
+

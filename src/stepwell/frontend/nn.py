@@ -1,0 +1,316 @@
+"""Neural network functions: activations, normalization, convolution, pooling. ``sw.nn``.
+
+Images are (N, C, ...) with any number of spatial axes, weights (O, I, ...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.shapes import Shape
+from stepwell.core.shapes import composite as pooling
+from stepwell.core.shapes import contraction as shapes
+from stepwell.frontend import elementwise as e
+from stepwell.frontend.creation import iota
+from stepwell.frontend.elementwise import check_axis
+from stepwell.frontend.manipulation import expand_dims, permute_dims, reshape
+from stepwell.frontend.promotion import FLOAT, INTEGER, as_dtype, cast, lift, same_dtype
+from stepwell.frontend.reduction import logsumexp
+from stepwell.frontend.tensor import Tensor
+
+
+def _floats(*values: Any) -> list[Tensor]:
+    """Return values as floats of one dtype; integers become float32."""
+    found = same_dtype(*values)
+    return found if found[0].kind.kind == "float" else [cast(v, FLOAT) for v in found]
+
+
+def _activation(op: str, x: Any, **properties: Any) -> Tensor:
+    (value,) = _floats(x)
+    return value.trace.emit(op, [value], [(value.kind, value.shape)], (), **properties)[0]
+
+
+def relu(x: Any) -> Tensor:
+    """Return ``max(x, 0)``; NaN stays NaN."""
+    value = lift(x)
+    return value.trace.emit("relu", [value], [(value.kind, value.shape)])[0]
+
+
+def relu6(x: Any) -> Tensor:
+    """Return ``min(max(x, 0), 6)``."""
+    return _activation("relu6", x)
+
+
+def sigmoid(x: Any) -> Tensor:
+    """Return ``1 / (1 + exp(-x))``."""
+    return _activation("sigmoid", x)
+
+
+def silu(x: Any) -> Tensor:
+    """Return ``x * sigmoid(x)``."""
+    return _activation("silu", x)
+
+
+def softplus(x: Any) -> Tensor:
+    """Return ``log(1 + exp(x))`` without overflow."""
+    return _activation("softplus", x)
+
+
+def gelu(x: Any, approximate: bool = False) -> Tensor:
+    """Return ``x * P(X <= x)`` for a standard normal X; ``approximate`` uses the tanh formula."""
+    return _activation("gelu", x, approximate="tanh" if approximate else "none")
+
+
+def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
+    """Return ``x`` where it is positive, else ``negative_slope * x``."""
+    (value,) = _floats(x)
+    return e.where(e.greater_equal(value, 0), value, e.multiply(value, negative_slope))
+
+
+def elu(x: Any, alpha: float = 1.0) -> Tensor:
+    """Return ``x`` where it is positive, else ``alpha * (exp(x) - 1)``."""
+    (value,) = _floats(x)
+    negative = e.multiply(alpha, e.expm1(e.minimum(value, 0)))
+    return e.where(e.greater(value, 0), value, negative)
+
+
+def softmax(x: Any, axis: int = -1) -> Tensor:
+    """Return ``exp(x) / sum(exp(x))`` along ``axis``, without overflow."""
+    (value,) = _floats(x)
+    return _activation("softmax", value, axis=check_axis(axis, value.ndim))
+
+
+def log_softmax(x: Any, axis: int = -1) -> Tensor:
+    """Return ``log(softmax(x))`` along ``axis``."""
+    (value,) = _floats(x)
+    return _activation("log_softmax", value, axis=check_axis(axis, value.ndim))
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None) -> Tensor:
+    """Return 1 at index ``x`` of a new last axis of ``num_classes``, else 0."""
+    index = lift(x)
+    classes = iota((*index.shape, num_classes), index.ndim, INTEGER)
+    same = e.equal(expand_dims(cast(index, INTEGER), axis=-1), classes)
+    return cast(same, FLOAT if dtype is None else as_dtype(dtype))
+
+
+def layer_norm(x: Any, scale: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    """Normalize each row of the last axis: ``(x - mean) / sqrt(var + eps) * scale + bias``.
+
+    x : (..., n) float        scale, bias : (n,) or None
+    """
+    given = [v for v in (scale, bias) if v is not None]
+    values = _floats(x, *given)
+    value = values[0]
+    normalize = value.trace.emit
+    kind = (value.kind, value.shape)
+    if bias is not None and scale is None:
+        plain = normalize("layer_norm", [value], [kind], (), axis=value.ndim - 1, eps=float(eps))[0]
+        return e.add(plain, values[1])
+    return normalize("layer_norm", values, [kind], (), axis=value.ndim - 1, eps=float(eps))[0]
+
+
+def rms_norm(x: Any, scale: Any, eps: float = 1e-5) -> Tensor:
+    """Normalize each row of the last axis: ``x / sqrt(mean(x*x) + eps) * scale``."""
+    values = _floats(x, scale)
+    value = values[0]
+    kind = (value.kind, value.shape)
+    return value.trace.emit("rms_norm", values, [kind], (), axis=value.ndim - 1, eps=float(eps))[0]
+
+
+def batch_norm(
+    x: Any, mean: Any, var: Any, scale: Any, bias: Any, eps: float = 1e-5, axis: int = 1
+) -> Tensor:
+    """Normalize with known statistics of each channel: inference, nothing is learned.
+
+    ``(x - mean) / sqrt(var + eps) * scale + bias``, all four of the size of ``axis``.
+    """
+    values = _floats(x, scale, bias, mean, var)
+    value = values[0]
+    at = check_axis(axis, value.ndim)
+    kind = (value.kind, value.shape)
+    return value.trace.emit("batch_norm", values, [kind], (), axis=at, eps=float(eps))[0]
+
+
+def group_norm(x: Any, groups: int, scale: Any, bias: Any, eps: float = 1e-5) -> Tensor:
+    """Normalize each of ``groups`` groups of channels of an image (N, C, ...)."""
+    value, factor, offset = _floats(x, scale, bias)
+    n, c = value.shape[:2]
+    if c % groups:
+        raise ValueError(f"{groups} groups do not divide {c} channels")
+    rows = reshape(value, (n, groups, value.size // (n * groups) if n else 0))
+    normal = reshape(layer_norm(rows, eps=eps), value.shape)
+    wide = (c, *(1,) * (value.ndim - 2))
+    return e.add(e.multiply(normal, reshape(factor, wide)), reshape(offset, wide))
+
+
+def _each(number: Any, axes: int, what: str) -> Shape:
+    """Return ``number``, an int or one int per spatial axis, as a tuple."""
+    if isinstance(number, int | np.integer):
+        return (int(number),) * axes
+    numbers = tuple(int(n) for n in number)
+    if len(numbers) != axes:
+        raise ValueError(f"{what} must be an int or {axes} ints, got {number!r}")
+    return numbers
+
+
+def _padding(padding: Any, axes: int, extent: Shape, size: Shape, stride: Shape):
+    """Return padding before and after: an int, one per axis, a pair per axis, SAME or VALID."""
+    if padding == "VALID":
+        return (0,) * axes, (0,) * axes
+    if padding == "SAME":
+        total = [
+            max((-(-n // s) - 1) * s + k - n, 0)
+            for n, k, s in zip(size, extent, stride, strict=True)
+        ]
+        return tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
+    if isinstance(padding, str):
+        raise ValueError(f"padding must be numbers, 'SAME' or 'VALID', got {padding!r}")
+    if not isinstance(padding, int | np.integer) and any(isinstance(p, Sequence) for p in padding):
+        pairs = [_each(p, 2, "padding of an axis") for p in padding]
+        low, high = (tuple(p[i] for p in pairs) for i in (0, 1))
+        return _each(low, axes, "padding"), _each(high, axes, "padding")
+    same = _each(padding, axes, "padding")
+    return same, same
+
+
+def _convolve(x: Tensor, w: Tensor, window: shapes.Window, groups: int) -> Tensor:
+    natural = tuple(range(x.ndim))
+    layout = shapes.Layout(natural, natural, natural)
+    shape = shapes.convolution(x.shape, w.shape, window, groups, layout)
+    return x.trace.emit(
+        "convolution",
+        [x, w],
+        [(x.kind, shape)],
+        (),
+        strides=window.strides,
+        low=window.low,
+        high=window.high,
+        lhs_dilation=window.lhs_dilation,
+        rhs_dilation=window.rhs_dilation,
+        groups=groups,
+        x_layout=natural,
+        w_layout=natural,
+        y_layout=natural,
+    )[0]
+
+
+def conv(
+    x: Any, w: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Tensor:
+    """Slide each filter of ``w`` over ``x`` and sum the products (cross-correlation).
+
+    x : (N, C, ...)        w : (O, C / groups, ...), as many spatial axes as ``x``
+    stride, dilation : an int, or one per spatial axis
+    padding : an int, one per axis, a pair (before, after) per axis, 'SAME' or 'VALID'
+    returns : (N, O, ...), (n + padding - dilation * (k - 1) - 1) // stride + 1 along each axis
+
+    raises ShapeError : channels do not agree
+    """
+    value, weights = same_dtype(x, w)
+    axes = value.ndim - 2
+    strides, apart = _each(stride, axes, "stride"), _each(dilation, axes, "dilation")
+    size = weights.shape[2:]
+    extent = tuple(shapes.dilated(k, d) for k, d in zip(size, apart, strict=True))
+    low, high = _padding(padding, axes, extent, value.shape[2:], strides)
+    window = shapes.Window(size, strides, low, high, (1,) * axes, apart)
+    return _convolve(value, weights, window, groups)
+
+
+def conv_transpose(x: Any, w: Any, stride: Any = 1, padding: Any = 0, groups: int = 1) -> Tensor:
+    """Spread each element of ``x`` over a window of the result: the adjoint of `conv`.
+
+    x : (N, I, ...)        w : (I, O / groups, ...)
+    returns : (N, O, ...), (n - 1) * stride + k - 2 * padding along each axis
+    """
+    value, weights = same_dtype(x, w)
+    axes = value.ndim - 2
+    strides, around = _each(stride, axes, "stride"), _each(padding, axes, "padding")
+    inputs, outputs, *size = weights.shape
+    flipped = weights.trace.emit(
+        "reverse", [weights], [(weights.kind, weights.shape)], (), axes=tuple(range(2, axes + 2))
+    )[0]
+    grouped = reshape(flipped, (groups, inputs // groups, outputs, *size))
+    turned = permute_dims(grouped, (0, 2, 1, *range(3, axes + 3)))
+    turned = reshape(turned, (groups * outputs, inputs // groups, *size))
+    edge = tuple(k - 1 - p for k, p in zip(size, around, strict=True))
+    if min(edge, default=0) < 0:
+        raise ValueError(f"padding {around} is more than the window of {tuple(size)} allows")
+    window = shapes.Window(tuple(size), (1,) * axes, edge, edge, strides, (1,) * axes)
+    return _convolve(value, turned, window, groups)
+
+
+def _pool(op: str, x: Any, window: Any, stride: Any, padding: Any, **properties: Any) -> Tensor:
+    value = lift(x)
+    axes = value.ndim - 2 if isinstance(window, int) else len(tuple(window))
+    size = _each(window, axes, "window")
+    strides = size if stride is None else _each(stride, axes, "stride")
+    low, high = _padding(padding, axes, size, value.shape[value.ndim - axes :], strides)
+    ones = (1,) * axes
+    shape = pooling.pool(value.shape, shapes.Window(size, strides, low, high, ones, ones))
+    return value.trace.emit(
+        op,
+        [value],
+        [(value.kind, shape)],
+        (),
+        window=size,
+        strides=strides,
+        low=low,
+        high=high,
+        **properties,
+    )[0]
+
+
+def max_pool(x: Any, window: Any, stride: Any = None, padding: Any = 0) -> Tensor:
+    """Return the largest element of each window of the last axes; padding never wins.
+
+    window : an int for all but the first two axes, or one per axis
+    stride : that of the window where None        padding : as in `conv`
+    """
+    return _pool("max_pool", x, window, stride, padding)
+
+
+def avg_pool(
+    x: Any, window: Any, stride: Any = None, padding: Any = 0, count_include_pad: bool = False
+) -> Tensor:
+    """Return the mean of each window of the last axes; see `max_pool`.
+
+    count_include_pad : divide by the window's size also where it reaches into the padding
+    """
+    (value,) = _floats(x)
+    return _pool(
+        "avg_pool", value, window, stride, padding, count_include_pad=bool(count_include_pad)
+    )
+
+
+def global_avg_pool(x: Any) -> Tensor:
+    """Return the mean over the spatial axes of an image (N, C, ...), as (N, C)."""
+    return Tensor.operators["mean"](x, axis=tuple(range(2, lift(x).ndim)))
+
+
+__all__ = [
+    "avg_pool",
+    "batch_norm",
+    "conv",
+    "conv_transpose",
+    "elu",
+    "gelu",
+    "global_avg_pool",
+    "group_norm",
+    "layer_norm",
+    "leaky_relu",
+    "log_softmax",
+    "logsumexp",
+    "max_pool",
+    "one_hot",
+    "relu",
+    "relu6",
+    "rms_norm",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+]

@@ -1,0 +1,192 @@
+"""Which dtype two values have together, and how arrays and Python numbers become values.
+
+Two arrays promote within their kind (i8 and i32 to i32, f16 and bf16 to f32); an integer with a
+float takes the float's dtype. A Python number takes the dtype of the array it meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.dtypes import DTYPES, DType, dtype_of
+from stepwell.core.shapes import ShapeError, show
+from stepwell.core.shapes import Shape
+from stepwell.frontend.spelling import Verbatim, float_text, type_text
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import TraceError, current_trace
+
+FLOAT = DTYPES["f32"]
+"""The dtype of floats where nothing says another."""
+INTEGER = DTYPES["i64"]
+"""The dtype of integers where nothing says another, as in NumPy."""
+BOOL = DTYPES["i1"]
+
+
+def as_dtype(dtype: Any) -> DType:
+    """Return what ``dtype`` names: a NumPy dtype or its name, a Python type, or one of ours."""
+    if isinstance(dtype, DType):
+        return dtype
+    if dtype is float or dtype is int or dtype is bool:
+        return {float: FLOAT, int: INTEGER, bool: BOOL}[dtype]
+    if isinstance(dtype, str) and dtype in DTYPES:
+        return DTYPES[dtype]
+    if dtype == "bfloat16":
+        return DTYPES["bf16"]
+    try:
+        found = dtype_of(np.dtype(dtype))
+    except TypeError:
+        found = None
+    if found is None:
+        raise TypeError(f"no such dtype: {dtype!r}; there are {', '.join(DTYPES)}")
+    return found
+
+
+def promote(a: DType, b: DType) -> DType:
+    """Return the dtype of ``a`` and ``b`` together.
+
+    >>> promote(DTYPES["i32"], DTYPES["f16"]).name, promote(DTYPES["i8"], DTYPES["ui8"]).name
+    ('f16', 'i16')
+    """
+    if a is b or b.kind == "bool":
+        return a
+    if a.kind == "bool":
+        return b
+    if (a.kind == "float") != (b.kind == "float"):
+        return a if a.kind == "float" else b
+    if {a.name, b.name} == {"f16", "bf16"}:
+        return FLOAT
+    if a.kind == b.kind:
+        return a if a.bytes >= b.bytes else b
+    unsigned, signed = (a, b) if a.kind == "unsigned" else (b, a)
+    if unsigned.bytes < signed.bytes:
+        return signed
+    if unsigned.bytes == 8:
+        raise TypeError(f"no integer holds both {a.name} and {b.name}; convert one with astype")
+    return DTYPES[f"i{16 * unsigned.bytes}"]
+
+
+def is_number(x: Any) -> bool:
+    """Whether ``x`` is a plain Python number, whose dtype is not its own."""
+    return isinstance(x, bool | int | float) and not isinstance(x, np.generic)
+
+
+def number_dtype(x: bool | int | float) -> DType:
+    """Return the dtype of a Python number that meets no array."""
+    return BOOL if isinstance(x, bool) else INTEGER if isinstance(x, int) else FLOAT
+
+
+def lift(x: Any, dtype: DType | None = None) -> Tensor:
+    """Return ``x`` as a value of the trace: a traced value, an array, a Python number, or a list.
+
+    dtype : what a Python number becomes; arrays keep theirs
+    """
+    if isinstance(x, Tensor):
+        return x
+    if is_number(x):
+        return full((), x, dtype or number_dtype(x))
+    if isinstance(x, np.ndarray | np.generic):
+        return current_trace().constant(np.asarray(x))
+    if isinstance(x, list | tuple):
+        return _lift_sequence(x)
+    if hasattr(x, "__array__"):
+        return current_trace().constant(np.asarray(x))
+    raise TypeError(f"expected an array or a number, got {type(x).__name__}")
+
+
+def _lift_sequence(items: Sequence[Any]) -> Tensor:
+    if any(isinstance(i, Tensor) for i in items):
+        raise TypeError("a list of traced values is no array; join them with stepwell.numpy.stack")
+    array = np.asarray(items)
+    if array.dtype == np.float64:
+        array = array.astype(np.float32)
+    return current_trace().constant(array)
+
+
+def full(shape: Shape, value: bool | int | float, dtype: DType) -> Tensor:
+    """Return a tensor filled with a number."""
+    if dtype.kind == "float":
+        text = _special(float(value), dtype)
+    elif isinstance(value, float) and not value.is_integer():
+        raise TypeError(f"{value} is no {dtype.name}; convert with astype first")
+    else:
+        text = _integer(int(value), dtype)
+    value_text = Verbatim(text)
+    (result,) = current_trace().emit("full", (), [(dtype, shape)], (), value=value_text)
+    return result
+
+
+def _integer(value: int, dtype: DType) -> str:
+    if dtype.kind == "bool":
+        return "true" if value else "false"
+    limits = np.iinfo(dtype.numpy)
+    if not limits.min <= value <= limits.max:
+        raise OverflowError(f"{value} does not fit into {dtype.name}")
+    return f"{value} : {dtype.name}"
+
+
+def _special(value: float, dtype: DType) -> str:
+    """Spell a float; infinities and NaN are spelled by their bits."""
+    if np.isfinite(value):
+        return f"{float_text(value)} : {dtype.name}"
+    bits = {"f64": np.uint64, "f32": np.uint32, "f16": np.uint16, "bf16": np.uint32}[dtype.name]
+    number = int(np.asarray(value, dtype.numpy).view(bits))
+    number >>= 16 if dtype.name == "bf16" else 0
+    return f"0x{number:0{2 * dtype.bytes}X} : {dtype.name}"
+
+
+def cast(x: Tensor, dtype: DType) -> Tensor:
+    """Return ``x`` converted to ``dtype``."""
+    if x.kind is dtype:
+        return x
+    return x.trace.emit("cast", [x], [(dtype, x.shape)])[0]
+
+
+def together(*values: Any, shape: Shape | None = None) -> list[Tensor]:
+    """Return values with one dtype and one shape: promoted, converted and broadcast."""
+    lifted = same_dtype(*values)
+    try:
+        common = np.broadcast_shapes(*(t.shape for t in lifted), *([shape] if shape else []))
+    except ValueError:
+        shapes = " and ".join(f"[{show(t.shape)}]" for t in lifted)
+        raise ShapeError(f"shapes {shapes} cannot be broadcast together") from None
+    return [broadcast(t, common) for t in lifted]
+
+
+def same_dtype(*values: Any) -> list[Tensor]:
+    """Return values lifted and converted to the dtype they have together."""
+    if not values:
+        return []
+    arrays = [v if is_number(v) else lift(v) for v in values]
+    common: DType | None = None
+    for v in arrays:
+        if isinstance(v, Tensor):
+            common = v.kind if common is None else promote(common, v.kind)
+    for v in arrays:
+        if not isinstance(v, Tensor):
+            common = _meet(common, v)
+    assert common is not None
+    return [cast(v, common) if isinstance(v, Tensor) else lift(v, common) for v in arrays]
+
+
+def _meet(common: DType | None, number: Any) -> DType:
+    """Return the dtype of arrays of ``common`` with a Python number."""
+    own = number_dtype(number)
+    if common is None:
+        return own
+    order = ("bool", "unsigned", "signed", "float")
+    rank = max(order.index(common.kind), 1) if common.kind != "bool" else 0
+    wants = {"bool": 0, "signed": 1, "float": 3}[own.kind]
+    return own if wants > rank and not (wants == 1 and rank == 2) else common
+
+
+def broadcast(x: Tensor, shape: Shape) -> Tensor:
+    """Return ``x`` repeated to ``shape``, whose last axes are those of ``x``."""
+    if x.shape == shape:
+        return x
+    dims = tuple(range(len(shape) - len(x.shape), len(shape)))
+    return x.trace.emit("broadcast", [x], [(x.kind, shape)], (), dims=dims)[0]
+
+

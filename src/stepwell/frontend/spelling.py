@@ -1,0 +1,75 @@
+"""Types, properties and locations, spelled as generic textual IR."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import islice
+from types import FrameType
+from typing import Any
+
+from stepwell.core.dtypes import DType
+from stepwell.core.shapes import Shape
+
+
+class Verbatim(str):
+    """An attribute that is already spelled."""
+
+    __slots__ = ()
+
+
+def type_text(kind: DType, shape: Shape) -> str:
+    """Spell a tensor type.
+
+    >>> from stepwell.core.dtypes import DTYPES
+    >>> type_text(DTYPES["f32"], (2, 3))
+    'tensor<2x3xf32>'
+    """
+    return f"tensor<{''.join(f'{n}x' for n in shape)}{kind.name}>"
+
+
+def properties_text(properties: Mapping[str, Any]) -> str:
+    """Spell properties; None and False ones are left out, True is a unit attribute.
+
+    >>> properties_text({"axis": 1, "reverse": True, "eps": 1e-05, "axes": (0, 2)})
+    ' <{axis = 1 : i64, reverse, eps = 1.0e-05 : f64, axes = array<i64: 0, 2>}>'
+    """
+    parts = [_entry(k, v) for k, v in properties.items() if v is not None and v is not False]
+    return f" <{{{', '.join(parts)}}}>" if parts else ""
+
+
+def _entry(key: str, value: Any) -> str:
+    match value:
+        case True:
+            return key
+        case Verbatim():
+            return f"{key} = {value}"
+        case str():
+            return f"{key} = {json.dumps(value)}"
+        case int():
+            return f"{key} = {value} : i64"
+        case float():
+            return f"{key} = {float_text(value)} : f64"
+        case DType():
+            return f"{key} = {value.name}"
+        case _:
+            numbers = ", ".join(map(str, value))
+            return f"{key} = array<i64{': ' if numbers else ''}{numbers}>"
+
+
+def float_text(value: float) -> str:
+    """Spell a float so that it reads back the same; MLIR wants a point before the exponent."""
+    text = repr(float(value))
+    mantissa, _, exponent = text.partition("e")
+    if not exponent:
+        return text
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}e{exponent}"
+
+
+def location(frame: FrameType | None) -> str:
+    """Spell where ``frame`` is in its source, as the location of an op."""
+    if frame is None:
+        return ""
+    at = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+    line, column = at[0] or frame.f_lineno, (at[2] or 0) + 1
+    return f" loc({json.dumps(frame.f_code.co_filename)}:{line}:{column})"

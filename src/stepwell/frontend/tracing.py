@@ -1,0 +1,162 @@
+"""Writing a function as `nd` text while Python runs it.
+
+A trace is text from the start: each op appends one line in generic form, with the user's line as
+its location. So tracing needs no compiler, and a program that is in the cache already is found by
+the text alone. Shapes and dtypes are checked here, where the user's line is still known.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepwell.core.dtypes import DType, dtype_of
+from stepwell.core.shapes import Shape
+from stepwell.frontend.spelling import Verbatim, location, properties_text, type_text
+
+if TYPE_CHECKING:
+    from stepwell.frontend.tensor import Tensor
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+INLINE_ELEMENTS = 16
+"""Arrays of more elements that a function closes over become weights beside the module."""
+
+
+class TraceError(TypeError):
+    """What was asked of a traced value cannot be known before the program runs."""
+
+
+@dataclass
+class Trace:
+    """The text of one function so far, and the weights it uses."""
+
+    make: Callable[[Trace, str, DType, Shape], Tensor]
+    lines: list[str] = field(default_factory=list[str])
+    resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
+    _names: dict[str, int] = field(default_factory=dict[str, int])
+    _constants: dict[tuple[str, str], Tensor] = field(default_factory=dict[Any, Any])
+    _depth: int = 1
+
+    def name(self, stem: str) -> str:
+        """Return a fresh value name made from ``stem``."""
+        stem = "".join(c if c.isalnum() or c == "_" else "_" for c in stem) or "v"
+        stem = stem if not stem[0].isdigit() else f"v{stem}"
+        count = self._names.get(stem, 0)
+        self._names[stem] = count + 1
+        return f"%{stem}" if not count else f"%{stem}_{count}"
+
+    def emit(
+        self,
+        op: str,
+        operands: Sequence[Tensor],
+        results: Sequence[tuple[DType, Shape]],
+        regions: Sequence[str] = (),
+        /,
+        **properties: Any,
+    ) -> tuple[Tensor, ...]:
+        """Write one op; return its results."""
+        for operand in operands:
+            if operand.trace is not self:
+                raise TraceError(
+                    "a value of one traced function was used in another; "
+                    "pass it as an argument instead"
+                )
+        names = [self.name(op) for _ in results]
+        inputs = ", ".join(type_text(t.kind, t.shape) for t in operands)
+        outputs = ", ".join(type_text(*r) for r in results)
+        outputs = outputs if len(results) == 1 else f"({outputs})"
+        bodies = f" ({', '.join(regions)})" if regions else ""
+        self.lines.append(
+            f"{'  ' * self._depth}{', '.join(names)}{' = ' if names else ''}"
+            f'"nd.{op}"({", ".join(t.name for t in operands)}){properties_text(properties)}{bodies}'
+            f" : ({inputs}) -> {outputs}{location(users_frame())}"
+        )
+        return tuple(self.make(self, n, *r) for n, r in zip(names, results, strict=True))
+
+    def constant(self, array: NDArray[Any]) -> Tensor:
+        """Return an array of the user's as a value: spelled out, or as a weight."""
+        kind = dtype_of(array.dtype.newbyteorder("="))
+        if kind is None:
+            raise TraceError(f"arrays of dtype {array.dtype} cannot be used; see stepwell.numpy")
+        array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
+        shape = array.shape
+        digest = sha256(array.reshape(-1).view(np.uint8).data).hexdigest()
+        key = digest, type_text(kind, shape)
+        if key in self._constants and not self._inside:
+            return self._constants[key]
+        if array.size <= INLINE_ELEMENTS and array.size:
+            data = array.reshape(-1).view(np.uint8).tobytes().hex()
+            if kind.name == "i1":
+                data = str(array.tolist()).lower()
+            value = f"dense<{data}>" if kind.name == "i1" else f'dense<"0x{data}">'
+            value = f"{value} : {key[1]}"
+        else:
+            name = f"weight_{digest[:12]}"
+            self.resources[name] = array
+            value = f'#nd.resource<"{name}", "{digest}">'
+        (result,) = self.emit("constant", (), [(kind, shape)], (), value=Verbatim(value))
+        if not self._inside:
+            self._constants[key] = result
+        return result
+
+    @property
+    def _inside(self) -> bool:
+        """Whether a region is being written: what it defines is not known outside."""
+        return self._depth > 1
+
+    @contextmanager
+    def block(self, arguments: Sequence[Tensor]) -> Generator[list[str]]:
+        """Write a region's block; the lines, in braces, are in the yielded list at the end."""
+        outer, self.lines = self.lines, []
+        self._depth += 1
+        text: list[str] = []
+        try:
+            yield text
+            head = ", ".join(f"{a.name}: {type_text(a.kind, a.shape)}" for a in arguments)
+            pad = "  " * (self._depth - 1)
+            label = [f"{pad}^bb0({head}):"] if arguments else []
+            text.append("\n".join(["{", *label, *self.lines, f"{pad}}}"]))
+        finally:
+            self._depth -= 1
+            self.lines = outer
+
+
+_traces: list[Trace] = []
+
+
+def current_trace() -> Trace:
+    """Return the trace being written, or say that there is none."""
+    if not _traces:
+        raise TraceError(
+            "the functions of stepwell.numpy, nn and lax describe a computation: "
+            "call them inside a function given to stepwell.jit"
+        )
+    return _traces[-1]
+
+
+@contextmanager
+def tracing(trace: Trace) -> Generator[None]:
+    """Make ``trace`` the current one."""
+    _traces.append(trace)
+    try:
+        yield
+    finally:
+        _traces.pop()
+
+
+def users_frame() -> FrameType | None:
+    """Return the innermost frame outside this package."""
+    frame = sys._getframe(1)  # noqa: SLF001  the documented way to look up the stack
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return frame
