@@ -8,27 +8,38 @@ from stepwell.core.version import VERSION
 if TYPE_CHECKING:
     from stepwell.compiled import Compiled, compile, load
     from stepwell.core.diagnostics import CompileError
+    from stepwell.frontend import lax, nn
+    from stepwell.frontend.errors import TraceError
+    from stepwell.frontend.jit import jit
 
 __version__ = VERSION
 
 _PUBLIC = {
     "CompileError": "stepwell.core.diagnostics",
     "Compiled": "stepwell.compiled",
+    "TraceError": "stepwell.frontend.errors",
     "compile": "stepwell.compiled",
+    "jit": "stepwell.frontend.jit",
     "load": "stepwell.compiled",
 }
 """Public names and where they are defined; each is imported when it is first asked for."""
 
-__all__ = ["CompileError", "Compiled", "compile", "load"]
+_MODULES = {"lax": "stepwell.frontend.lax", "nn": "stepwell.frontend.nn"}
+"""Public modules that lie elsewhere."""
+
+__all__ = ["CompileError", "Compiled", "TraceError", "compile", "jit", "lax", "load", "nn"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
+    if name in _MODULES:
+        value = import_module(_MODULES[name])
+    elif name in _PUBLIC:
+        value = getattr(import_module(_PUBLIC[name]), name)
+    else:
         raise AttributeError(f"module 'stepwell' has no attribute '{name}'")
-    value = getattr(import_module(_PUBLIC[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+    return sorted({*globals(), *_PUBLIC, *_MODULES})

@@ -10,15 +10,16 @@ import numpy as np
 from stepwell.core.dtypes import DType
 from stepwell.core.shapes import Shape
 from stepwell.frontend import elementwise as e
+from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import FLOAT, as_dtype, cast, lift, number_dtype
 from stepwell.frontend.promotion import full as filled
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import TraceError, current_trace
+from stepwell.frontend.tracing import current_trace
 
 
 def checked_shape(shape: Any) -> Shape:
     """Return ``shape``, an int or a sequence of ints, as a tuple."""
-    sizes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    sizes = (shape,) if isinstance(shape, int | np.integer | Tensor) else tuple(shape)
     for n in sizes:
         if isinstance(n, Tensor):
             raise TraceError("a shape must be known while tracing; pass it in static_argnames")

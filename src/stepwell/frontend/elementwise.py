@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stepwell.core.dtypes import DTYPES, DType
+from stepwell.core.dtypes import DType
+from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import (
     BOOL,
     FLOAT,
@@ -25,7 +26,6 @@ from stepwell.frontend.promotion import (
     together,
 )
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import TraceError
 
 
 def _floating(x: Tensor) -> Tensor:
@@ -299,12 +299,10 @@ def iinfo(dtype: Any) -> Any:
     return np.iinfo(as_dtype(dtype).numpy)
 
 
-def check_axis(axis: int, rank: int) -> int:
+def check_axis(axis: Any, rank: int) -> int:
     """Return ``axis`` counted from the front."""
     if not isinstance(axis, int | np.integer):
         raise TraceError(f"an axis is a plain int, got {axis!r}")
     if not -rank <= axis < rank:
         raise IndexError(f"axis {axis} is out of range for {rank} axes")
     return int(axis) % rank
-
-

@@ -13,12 +13,12 @@ import numpy as np
 
 from stepwell.core.shapes import Shape, ShapeError, show
 from stepwell.frontend import elementwise as e
-from stepwell.frontend.elementwise import check_axis
-from stepwell.frontend.manipulation import broadcast_to, moveaxis, reshape
 from stepwell.frontend.creation import iota
+from stepwell.frontend.elementwise import check_axis
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.manipulation import broadcast_to, moveaxis, reshape
 from stepwell.frontend.promotion import INTEGER, as_dtype, broadcast, cast, lift
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import TraceError
 
 
 @dataclass
@@ -106,8 +106,7 @@ def _slice(x: Tensor, axes: list[Any]) -> Tensor:
     starts, limits, strides, flipped = [], [], [], []
     for a, (part, size) in enumerate(zip(axes, x.shape, strict=True)):
         if isinstance(part, int):
-            starts.append(part), limits.append(part + 1), strides.append(1)
-            continue
+            part = slice(part, part + 1)
         places = range(size)[part] if isinstance(part, slice) else range(size)
         if places.step < 0:
             places = places[::-1]
@@ -140,14 +139,15 @@ def _take_many(value: Tensor, plan: _Plan, fancy: list[int], dropped: list[int])
     taken = gather(value, indices, tuple(fancy))
     rank = indices[0].ndim
     rest = [a for a in range(value.ndim) if a not in fancy]
-    adjacent = fancy == list(range(fancy[0], fancy[-1] + 1))
+    advanced = sorted([*fancy, *dropped])  # beside an array, an int counts as one
+    adjacent = advanced == list(range(advanced[0], advanced[-1] + 1))
     at = sum(a < fancy[0] for a in rest)  # where gather puts the axes of the indices
     if not adjacent and at:
         taken = moveaxis(taken, tuple(range(at, at + rank)), tuple(range(rank)))
         at = 0
     shape: list[int] = []
     kept = [a for a in rest if a not in dropped]
-    before = [a for a in kept if adjacent and a < fancy[0]]
+    before = [a for a in kept if adjacent and a < advanced[0]]
     for a in before:
         shape += [1] * plan.new.count(a) + [value.shape[a]]
     shape += indices[0].shape
@@ -203,11 +203,12 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
         n if a == at else max(n, m)
         for a, (n, m) in enumerate(zip(index.shape, value.shape, strict=True))
     )
-    value = broadcast_to(value, tuple(m if a == at else n for a, (n, m) in enumerate(zip(shape, value.shape, strict=True))))
+    own = tuple(
+        m if a == at else n for a, (n, m) in enumerate(zip(shape, value.shape, strict=True))
+    )
+    value = broadcast_to(value, own)
     index = broadcast_to(_from_front(index, value.shape[at]), shape)
-    places = [
-        index if a == at else iota(shape, a, index.kind) for a in range(value.ndim)
-    ]
+    places = [index if a == at else iota(shape, a, index.kind) for a in range(value.ndim)]
     return gather(value, places, tuple(range(value.ndim)))
 
 
@@ -302,5 +303,3 @@ def dynamic_update_slice(x: Any, update: Any, starts: Any, /) -> Tensor:
 def nonzero_refused(x: Any, /) -> Any:
     """Refuse: the result's shape would depend on the numbers."""
     raise TraceError("the shape of the result would depend on the numbers; use where or a mask")
-
-

@@ -16,13 +16,15 @@ from stepwell.compiled import Compiled, compile
 from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.shapes import Shape
 from stepwell.frontend import operators
+from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import is_number, lift, number_dtype
 from stepwell.frontend.pytree import Leaf, Tree, flatten, paths, unflatten
 from stepwell.frontend.spelling import type_text
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import Trace, TraceError, tracing
+from stepwell.frontend.tracing import Trace, tracing
 from stepwell.modules import ModuleText
-from stepwell.runtime.entry import dispatcher
+from stepwell.runtime.extension import Dispatcher, load_extension
+from stepwell.runtime.fallback import PythonDispatcher
 
 assert operators, "imported to fill the table of operators"
 
@@ -54,7 +56,10 @@ class Traced:
 
     def __str__(self) -> str:
         """Spell the trace in the custom syntax of `nd`."""
-        return import_module("stepwell.pipeline").pretty(self.module)
+        parse = import_module("stepwell.dialects.parsing").parse_module
+        context = import_module("stepwell.registry").registry().context()
+        module = parse(context, self.module.text, self.module.name)
+        return import_module("stepwell.dialects.printing").text_of(module)
 
 
 @dataclass(frozen=True)
@@ -121,8 +126,8 @@ class Function:
         self._options = dict(options)
         self._programs: dict[Any, tuple[Compiled, Tree]] = {}
         self._lock = threading.RLock()
-        self._dispatcher = dispatcher(self._miss)
-        self.__call__ = self._dispatcher
+        self._dispatcher: Dispatcher | None = None
+        self.__call__ = self._first
 
     @property
     def __name__(self) -> str:
@@ -140,6 +145,16 @@ class Function:
         """Trace the function for arguments like these; nothing is compiled or run."""
         return self._trace(self._take_apart(args, kwargs))
 
+    def _first(self, *args: Any, **kwargs: Any) -> Any:
+        """Make the dispatcher, which loads the runtime, at the first call and not before."""
+        with self._lock:
+            if self._dispatcher is None:
+                extension = load_extension()
+                make = PythonDispatcher if extension is None else extension.Dispatcher
+                self._dispatcher = make(self._miss)
+                self.__call__ = self._dispatcher
+        return self._dispatcher(*args, **kwargs)
+
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call with arguments that fit no program the dispatcher knows."""
         out = kwargs.pop("out", None) if "out" not in self._signature.parameters else None
@@ -150,7 +165,7 @@ class Function:
                 traced = self._trace(call)
                 known = traced.compile(**self._options), traced.out_tree
                 self._programs[call.key] = known
-                if _is_plain(call, args, known[1]):
+                if self._dispatcher is not None and _is_plain(call, args, known[1]):
                     self._dispatcher.add(known[0].program)
         program, tree = known
         result = program(*call.leaves) if out is None else program(*call.leaves, out=out)
@@ -183,7 +198,7 @@ class Function:
         return _Call(key, static, tuple(trees), tuple(arguments), tuple(leaves))
 
     def _trace(self, call: _Call) -> Traced:
-        trace = Trace(Tensor)
+        trace = Trace()
         inputs = [Tensor(trace, trace.name(a.path), a.kind, a.shape) for a in call.arguments]
         entry = "".join(c if c.isalnum() or c == "_" else "_" for c in self.__name__).strip("_")
         entry = entry or "function"
@@ -221,12 +236,11 @@ def _argument(path: str, leaf: Any) -> tuple[Any, Argument]:
     if is_number(leaf):
         kind = number_dtype(leaf)
         return np.asarray(leaf, kind.numpy), Argument(path, kind, ())
-    if not isinstance(leaf, np.ndarray | np.generic):
-        if not hasattr(leaf, "__array__"):
-            raise TypeError(
-                f"argument '{path}': expected an array or a number, got {type(leaf).__name__}; "
-                f"if it is no data, jit with static_argnames=('{path}',)"
-            )
+    if not isinstance(leaf, np.ndarray | np.generic) and not hasattr(leaf, "__array__"):
+        raise TypeError(
+            f"argument '{path}': expected an array or a number, got {type(leaf).__name__}; "
+            f"if it is no data, jit with static_argnames=('{path}',)"
+        )
     array: NDArray[Any] = np.asarray(leaf)
     kind = dtype_of(array.dtype.newbyteorder("="))
     if kind is None:
@@ -263,7 +277,9 @@ def _function_text(
     code = getattr(inspect.unwrap(function), "__code__", None)
     at = f' loc("{code.co_filename}":{code.co_firstlineno}:1)' if code else ""
     returns = types if len(results) == 1 else f"({types})"
-    return "\n".join([f"func.func @{entry}({head}) -> {returns} {{", *lines, f"{back}{at}", "}", ""])
+    return "\n".join(
+        [f"func.func @{entry}({head}) -> {returns} {{", *lines, f"{back}{at}", "}", ""]
+    )
 
 
 @overload
@@ -271,7 +287,9 @@ def jit(function: Callable[..., Any], /, **options: Any) -> Function: ...
 
 
 @overload
-def jit(*, static_argnames: Any = (), static_argnums: Any = (), **options: Any) -> Callable[..., Function]: ...
+def jit(
+    *, static_argnames: Any = (), static_argnums: Any = (), **options: Any
+) -> Callable[..., Function]: ...
 
 
 def jit(

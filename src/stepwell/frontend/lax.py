@@ -11,12 +11,13 @@ from stepwell.core.shapes import ShapeError, show
 from stepwell.core.shapes import reduction as windows
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.creation import checked_shape
+from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import dynamic_slice, dynamic_update_slice
 from stepwell.frontend.linear_algebra import dot_general as _dot_general
 from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, cast, is_number, lift, same_dtype
 from stepwell.frontend.pytree import Tree, flatten, unflatten
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import TraceError, Verbatim, current_trace
+from stepwell.frontend.tracing import Verbatim, current_trace
 
 
 def _lifted(tree: Any) -> tuple[list[Tensor], Tree]:
@@ -26,7 +27,7 @@ def _lifted(tree: Any) -> tuple[list[Tensor], Tree]:
 
 def _arguments(values: Sequence[Tensor], stem: str) -> list[Tensor]:
     trace = current_trace()
-    return [trace.make(trace, trace.name(stem), v.kind, v.shape) for v in values]
+    return [Tensor(trace, trace.name(stem), v.kind, v.shape) for v in values]
 
 
 def _end(op: str, values: Sequence[Tensor]) -> None:
@@ -151,9 +152,9 @@ def scan(
     count = _length(slices, length)
     trace = current_trace()
     seen = _arguments(carried, "carry")
-    parts = [trace.make(trace, trace.name("x"), v.kind, v.shape[1:]) for v in slices]
+    parts = [Tensor(trace, trace.name("x"), v.kind, v.shape[1:]) for v in slices]
     with trace.block([*seen, *parts]) as body:
-        result = f(unflatten(tree, seen), unflatten(xs_tree, parts))
+        result: Any = f(unflatten(tree, seen), unflatten(xs_tree, parts))
         if not isinstance(result, tuple) or len(result) != 2:
             raise TypeError("the function given to scan must return (carry, y)")
         after, after_tree = _lifted(result[0])
@@ -181,7 +182,7 @@ def scan(
 def _length(xs: Sequence[Tensor], length: int | None) -> int:
     sizes = {x.shape[0] if x.shape else None for x in xs}
     if length is not None:
-        if not isinstance(length, int | np.integer):
+        if isinstance(length, Tensor):
             raise TraceError("the length of a scan must be known while tracing; use while_loop")
         sizes.add(int(length))
     if None in sizes or len(sizes) > 1:

@@ -140,5 +140,3 @@ def _pair(name: str, a: Tensor, other: str, b: Tensor, later: str) -> tuple[str,
     )
     free = [c for c in name if c not in shared] + [c for c in other if c not in shared]
     return "".join(batch + free), result
-
-

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from stepwell.core.shapes import ShapeError, show
 from stepwell.frontend.elementwise import check_axis
+from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import broadcast, full, is_number, lift, same_dtype
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import TraceError
 
 
 def _shape(x: Any, shape: Any) -> tuple[int, ...]:
-    sizes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    sizes = (shape,) if isinstance(shape, int | np.integer | Tensor) else tuple(shape)
     if any(isinstance(n, Tensor) for n in sizes):
         raise TraceError("a shape must be known while tracing; pass it in static_argnames")
     sizes = tuple(int(n) for n in sizes)
@@ -88,7 +89,7 @@ def moveaxis(x: Any, /, source: Any, destination: Any) -> Tensor:
 
 
 def _axes(axes: Any) -> tuple[int, ...]:
-    return (axes,) if isinstance(axes, int | np.integer) else tuple(axes)
+    return (int(axes),) if isinstance(axes, int | np.integer) else tuple(axes)
 
 
 def expand_dims(x: Any, /, *, axis: Any = 0) -> Tensor:
@@ -176,7 +177,7 @@ def split(x: Any, /, parts: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     else:
         cuts = [0, *parts, size]
     head = (slice(None),) * at
-    return [value[(*head, slice(a, b))] for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [value[(*head, slice(a, b))] for a, b in pairwise(cuts)]
 
 
 def flip(x: Any, /, *, axis: Any = None) -> Tensor:
@@ -219,9 +220,7 @@ def repeat(x: Any, /, repeats: int, *, axis: int | None = None) -> Tensor:
     wide = (*value.shape[: at + 1], repeats, *value.shape[at + 1 :])
     dims = tuple(a for a in range(len(wide)) if a != at + 1)
     spread = value.trace.emit("broadcast", [value], [(value.kind, wide)], (), dims=dims)[0]
-    return reshape(
-        spread, (*value.shape[:at], value.shape[at] * repeats, *value.shape[at + 1 :])
-    )
+    return reshape(spread, (*value.shape[:at], value.shape[at] * repeats, *value.shape[at + 1 :]))
 
 
 def pad(x: Any, /, pad_width: Any, *, constant_values: Any = 0) -> Tensor:

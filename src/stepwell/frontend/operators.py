@@ -1,7 +1,13 @@
 """Fill the table behind the operators and methods of traced values."""
 
-from stepwell.frontend import creation, elementwise, indexing, linear_algebra, manipulation
-from stepwell.frontend import reduction
+from stepwell.frontend import (
+    creation,
+    elementwise,
+    indexing,
+    linear_algebra,
+    manipulation,
+    reduction,
+)
 from stepwell.frontend.tensor import Tensor
 
 for _module in (creation, elementwise, linear_algebra, manipulation, reduction):

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from stepwell.core.dtypes import DTYPES, DType, dtype_of
-from stepwell.core.shapes import ShapeError, show
-from stepwell.core.shapes import Shape
-from stepwell.frontend.spelling import Verbatim, float_text, type_text
+from stepwell.core.shapes import Shape, ShapeError, show
+from stepwell.frontend.spelling import Verbatim, float_text
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import TraceError, current_trace
+from stepwell.frontend.tracing import current_trace
 
 FLOAT = DTYPES["f32"]
 """The dtype of floats where nothing says another."""
@@ -188,5 +187,3 @@ def broadcast(x: Tensor, shape: Shape) -> Tensor:
         return x
     dims = tuple(range(len(shape) - len(x.shape), len(shape)))
     return x.trace.emit("broadcast", [x], [(x.kind, shape)], (), dims=dims)[0]
-
-

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.manipulation import reshape
@@ -190,5 +189,3 @@ def diff(x: Any, /, *, axis: int = -1) -> Tensor:
     value = lift(x)
     head = (slice(None),) * check_axis(axis, value.ndim)
     return e.subtract(value[(*head, slice(1, None))], value[(*head, slice(None, -1))])
-
-

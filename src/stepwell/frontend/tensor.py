@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from stepwell.core.dtypes import DType
 from stepwell.core.shapes import Shape
-from stepwell.frontend.tracing import Trace, TraceError
+from stepwell.frontend.errors import TraceError
 
 _HOW = {
     "bool": "use stepwell.lax.cond, or stepwell.numpy.where to choose element by element",
@@ -29,10 +29,10 @@ class Tensor:
     __slots__ = ("kind", "name", "shape", "trace")
     __array_priority__ = 1000
 
-    operators: dict[str, Callable[..., Any]] = {}
+    operators: ClassVar[dict[str, Callable[..., Any]]] = {}
     """The functions behind the operators and methods, filled by `frontend.operators`."""
 
-    def __init__(self, trace: Trace, name: str, kind: DType, shape: Shape) -> None:
+    def __init__(self, trace: Any, name: str, kind: DType, shape: Shape) -> None:
         self.trace = trace
         self.name = name
         self.kind = kind
@@ -56,14 +56,14 @@ class Tensor:
         return math.prod(self.shape)
 
     @property
-    def T(self) -> Tensor:  # noqa: N802  NumPy's name
+    def T(self) -> Tensor:
         """The transpose of a matrix."""
         if self.ndim != 2:
             raise TraceError(f".T needs two axes, got {self.ndim}; use permute_dims")
         return self.operators["permute_dims"](self, (1, 0))
 
     @property
-    def mT(self) -> Tensor:  # noqa: N802  NumPy's name
+    def mT(self) -> Tensor:
         """The transpose of the last two axes."""
         return self.operators["matrix_transpose"](self)
 
@@ -135,9 +135,9 @@ class Tensor:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Let ``array + traced`` work as ``traced + array`` does; refuse calls of the ufunc."""
         name = ufunc.__name__
-        left = inputs[0] if inputs else None
         operator = _UFUNC_OPERATORS.get(name)
-        if method == "__call__" and operator and not kwargs and isinstance(left, np.generic | np.ndarray):
+        reflected = bool(inputs) and isinstance(inputs[0], np.generic | np.ndarray)
+        if method == "__call__" and operator and not kwargs and reflected:
             return self.operators[operator](*inputs)
         self._refuse("numpy", f"numpy.{name} was called on a traced value")
 
@@ -146,8 +146,11 @@ class Tensor:
 
 
 _METHODS = frozenset(
-    "all any argmax argmin astype clip cumsum cumprod flatten max mean min prod ravel reshape "
-    "round squeeze std sum swapaxes transpose var".split()
+    (
+        *("all", "any", "argmax", "argmin", "astype", "clip", "cumsum", "cumprod", "flatten"),
+        *("max", "mean", "min", "prod", "ravel", "reshape", "round", "squeeze", "std", "sum"),
+        *("swapaxes", "transpose", "var"),
+    )
 )
 
 _UFUNC_OPERATORS = {

@@ -7,24 +7,23 @@ the text alone. Shapes and dtypes are checked here, where the user's line is sti
 
 from __future__ import annotations
 
+import inspect
 import os
-import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.shapes import Shape
+from stepwell.frontend.errors import TraceError
 from stepwell.frontend.spelling import Verbatim, location, properties_text, type_text
-
-if TYPE_CHECKING:
-    from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tensor import Tensor
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -32,15 +31,10 @@ INLINE_ELEMENTS = 16
 """Arrays of more elements that a function closes over become weights beside the module."""
 
 
-class TraceError(TypeError):
-    """What was asked of a traced value cannot be known before the program runs."""
-
-
 @dataclass
 class Trace:
     """The text of one function so far, and the weights it uses."""
 
-    make: Callable[[Trace, str, DType, Shape], Tensor]
     lines: list[str] = field(default_factory=list[str])
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     _names: dict[str, int] = field(default_factory=dict[str, int])
@@ -81,15 +75,15 @@ class Trace:
             f'"nd.{op}"({", ".join(t.name for t in operands)}){properties_text(properties)}{bodies}'
             f" : ({inputs}) -> {outputs}{location(users_frame())}"
         )
-        return tuple(self.make(self, n, *r) for n, r in zip(names, results, strict=True))
+        return tuple(Tensor(self, n, *r) for n, r in zip(names, results, strict=True))
 
     def constant(self, array: NDArray[Any]) -> Tensor:
         """Return an array of the user's as a value: spelled out, or as a weight."""
         kind = dtype_of(array.dtype.newbyteorder("="))
         if kind is None:
             raise TraceError(f"arrays of dtype {array.dtype} cannot be used; see stepwell.numpy")
-        array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
         shape = array.shape
+        array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
         digest = sha256(array.reshape(-1).view(np.uint8).data).hexdigest()
         key = digest, type_text(kind, shape)
         if key in self._constants and not self._inside:
@@ -102,7 +96,7 @@ class Trace:
             value = f"{value} : {key[1]}"
         else:
             name = f"weight_{digest[:12]}"
-            self.resources[name] = array
+            self.resources[name] = array.reshape(shape)
             value = f'#nd.resource<"{name}", "{digest}">'
         (result,) = self.emit("constant", (), [(kind, shape)], (), value=Verbatim(value))
         if not self._inside:
@@ -156,7 +150,7 @@ def tracing(trace: Trace) -> Generator[None]:
 
 def users_frame() -> FrameType | None:
     """Return the innermost frame outside this package."""
-    frame = sys._getframe(1)  # noqa: SLF001  the documented way to look up the stack
+    frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     return frame

@@ -1,0 +1,267 @@
+"""stepwell.numpy against NumPy: every function, traced and run by the reference interpreter."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from run_traced import interpreted
+
+import stepwell.numpy as snp
+
+R = np.random.default_rng(3)
+X = R.standard_normal((3, 4)).astype(np.float32)
+Y = R.standard_normal((3, 4)).astype(np.float32)
+P = R.random((3, 4), np.float32) + np.float32(0.1)
+V = R.standard_normal(4).astype(np.float32)
+K = R.integers(-9, 9, (3, 4)).astype(np.int32)
+J = R.integers(1, 5, (3, 4)).astype(np.int32)
+B = R.random((3, 4)) > 0.5
+T = R.standard_normal((2, 3, 4)).astype(np.float32)
+
+
+def same(got: Any, want: Any) -> None:
+    if isinstance(want, tuple | list):
+        assert len(got) == len(want)
+        for g, w in zip(got, want, strict=True):
+            same(g, w)
+        return
+    want = np.asarray(want)
+    assert np.shape(got) == want.shape
+    np.testing.assert_allclose(np.asarray(got, want.dtype), want, rtol=2e-5, atol=1e-6)
+
+
+UNARY = [
+    "abs",
+    "cos",
+    "cosh",
+    "exp",
+    "exp2",
+    "expm1",
+    "sin",
+    "sinh",
+    "square",
+    "tan",
+    "tanh",
+    "atan",
+    "asinh",
+    "cbrt",
+    "negative",
+    "positive",
+    "sign",
+    "ceil",
+    "floor",
+    "trunc",
+    "round",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "logical_not",
+]
+POSITIVE = ["log", "log10", "log1p", "log2", "sqrt", "reciprocal"]
+BINARY = [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "maximum",
+    "minimum",
+    "atan2",
+    "hypot",
+    "copysign",
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "floor_divide",
+    "remainder",
+    "fmod",
+    "logaddexp",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+]
+INTEGER = ["bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"]
+NUMPY = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(name: str) -> None:
+    same(interpreted(getattr(snp, name), X), getattr(np, name)(X))
+
+
+@pytest.mark.parametrize("name", POSITIVE)
+def test_positive(name: str) -> None:
+    same(interpreted(getattr(snp, name), P), getattr(np, name)(P))
+
+
+@pytest.mark.parametrize("name", ["acos", "asin", "atanh", "acosh"])
+def test_inverse(name: str) -> None:
+    x = (P + 1 if name == "acosh" else P - np.float32(0.2)).astype(np.float32)
+    x = np.minimum(x, np.float32(0.9)) if name != "acosh" else x
+    same(interpreted(getattr(snp, name), x), getattr(np, name)(x))
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_broadcasts(name: str) -> None:
+    same(interpreted(getattr(snp, name), X, V), getattr(np, name)(X, V))
+
+
+@pytest.mark.parametrize("name", INTEGER)
+def test_integer(name: str) -> None:
+    same(interpreted(getattr(snp, name), K, J), getattr(np, NUMPY.get(name, name))(K, J))
+
+
+CASES: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
+    ("operators", lambda n: lambda x, y: (2 * x + y / 3 - 1) ** 2 % 0.7 // 0.1, (X, Y)),
+    ("reflected", lambda n: lambda x: (1 - x, 1 / x, 2**x, X + x, X @ x.T), (X,)),
+    ("compare", lambda n: lambda x, y: ((x < y) & ~(x > 0), x == x, x != y, x >= 0), (X, Y)),
+    ("integers", lambda n: lambda i, j: (i // j, i % j, i << j, -i, abs(i), i ^ 3), (K, J)),
+    (
+        "methods",
+        lambda n: lambda x: (x.sum(), x.mean(axis=0), x.max(axis=1), x.reshape(2, 6)),
+        (X,),
+    ),
+    ("where", lambda n: lambda b, x: (n.where(b, x, 0.0), n.where(x > 0, 1.0, x)), (B, X)),
+    ("clip", lambda n: lambda x: (n.clip(x, -0.5, 0.5), n.clip(x, None, V)), (X,)),
+    ("reductions", lambda n: lambda x: (n.sum(x, axis=(0, 2)), n.prod(x, axis=-1), n.min(x)), (T,)),
+    (
+        "keepdims",
+        lambda n: lambda x: (n.mean(x, axis=1, keepdims=True), n.std(x), n.var(x, axis=0)),
+        (T,),
+    ),
+    ("any", lambda n: lambda b: (n.any(b, axis=0), n.all(b, axis=1), n.sum(b), n.max(b)), (B,)),
+    (
+        "arg",
+        lambda n: lambda x: (n.argmax(x, axis=1), n.argmin(x), n.argmax(x, axis=0, keepdims=True)),
+        (X,),
+    ),
+    ("integer sums", lambda n: lambda i: (n.sum(i), n.prod(i, axis=0), n.mean(i * 1.0)), (J,)),
+    ("matmul", lambda n: lambda t, x, v: (n.matmul(t, x.T), t @ v, v @ x.T, v @ v), (T, X, V)),
+    ("batched", lambda n: lambda t: n.matmul(t, n.swapaxes(t, 1, 2)), (T,)),
+    (
+        "tensordot",
+        lambda n: lambda t, x: (n.tensordot(t, x), n.tensordot(t, x, axes=((2,), (1,)))),
+        (T, X),
+    ),
+    ("einsum", lambda n: lambda t, x: (n.einsum("bij,ij->b", t, x), n.einsum("ij->ji", x)), (T, X)),
+    ("einsum3", lambda n: lambda t, x, v: n.einsum("bij,ij,j->ib", t, x, v), (T, X, V)),
+    ("outer", lambda n: lambda v: (n.outer(v, v), n.trace(n.outer(v, v))), (V,)),
+    (
+        "shapes",
+        lambda n: lambda t: (n.reshape(t, (4, -1)), n.moveaxis(t, 0, 2), n.squeeze(t[:1])),
+        (T,),
+    ),
+    (
+        "join",
+        lambda n: (
+            lambda x, y: (n.stack([x, y]), n.stack([x, y], axis=-1), n.concatenate([x, y], axis=1))
+        ),
+        (X, Y),
+    ),
+    ("split", lambda n: lambda x: (*n.split(x, 2, axis=1), *n.split(x, [1], axis=0)), (X,)),
+    (
+        "turn",
+        lambda n: (
+            lambda x: (n.flip(x), n.flip(x, axis=0), n.roll(x, 2, axis=1), n.roll(x, -1, axis=0))
+        ),
+        (X,),
+    ),
+    (
+        "repeat",
+        lambda n: lambda x: (n.tile(x, (2, 3)), n.repeat(x, 2, axis=1), n.repeat(x, 3)),
+        (X,),
+    ),
+    ("pad", lambda n: lambda x: (n.pad(x, ((1, 0), (2, 3))), n.pad(x, 1, constant_values=7)), (X,)),
+    ("broadcast", lambda n: lambda v: n.broadcast_to(v, (2, 3, 4)), (V,)),
+    ("triangles", lambda n: lambda x: (n.tril(x), n.triu(x, k=1), n.eye(3) + x[:, :3]), (X,)),
+    ("diff", lambda n: lambda x: n.diff(x, axis=0), (X,)),
+    ("take", lambda n: lambda x: (n.take(x, [0, -1], axis=1), n.take(x, 5)), (X,)),
+    ("grid", lambda n: lambda v: n.meshgrid(v, v[:2]), (V,)),
+    (
+        "index",
+        lambda n: lambda x: (x[1], x[-1, 2], x[:, 1:3], x[::-1, ::2], x[None, ..., 0], x[3:]),
+        (X,),
+    ),
+    (
+        "fancy",
+        lambda n: lambda t: (t[[1, 0]], t[:, [2, 0], 1], t[0, :, [1, 3]], t[[[0], [1]], [0, 2]]),
+        (T,),
+    ),
+    (
+        "transposed",
+        lambda n: lambda x: (x.T, n.transpose(x), n.permute_dims(x, (1, 0)) if n is snp else x.T),
+        (X,),
+    ),
+    ("rows", lambda n: lambda x: sum(row * i for i, row in enumerate(x)), (X,)),
+    ("closure", lambda n: lambda x: x + Y + np.arange(4, dtype=np.float32), (X,)),
+    (
+        "arange",
+        lambda n: (
+            lambda x: x + n.arange(4, dtype=np.float32) + n.arange(0.0, 2.0, 0.5, dtype="float32")
+        ),
+        (X,),
+    ),
+    (
+        "creation",
+        lambda n: (
+            lambda x: (n.zeros((2, 3)), n.ones_like(x), n.full((2,), 7.0), n.linspace(0, 1, 5))
+        ),
+        (X,),
+    ),
+    ("nothing left", lambda n: lambda x: (n.sum(x[:0]), n.concatenate([x[:0], x])), (X,)),
+]
+
+
+@pytest.mark.parametrize("make, args", [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_like_numpy(make: Callable[[Any], Any], args: tuple[Any, ...]) -> None:
+    same(interpreted(make(snp), *args), make(np)(*args))
+
+
+def test_cumulative() -> None:
+    got = interpreted(lambda x: (snp.cumulative_sum(x, axis=1), x.cumprod(axis=0)), X)
+    same(got, (np.cumsum(X, axis=1), np.cumprod(X, axis=0)))
+    (got,) = interpreted(lambda v: (snp.cumulative_sum(v, include_initial=True),), V)
+    same(got, np.concatenate([[0], np.cumsum(V)]))
+
+
+def test_take_along_axis() -> None:
+    order = np.argsort(X, axis=1)
+    got = interpreted(lambda x, i: snp.take_along_axis(x, i, axis=1), X, order)
+    same(got, np.take_along_axis(X, order, 1))
+
+
+def test_at_returns_changed_copies() -> None:
+    def f(x: Any) -> Any:
+        return x.at[1, ::2].set(9.0), x.at[[0, 0]].add(1.0), x.at[:, 0].multiply(V[:3])
+
+    a, b, c = X.copy(), X.copy(), X.copy()
+    a[1, ::2] = 9
+    np.add.at(b, [0, 0], 1)
+    c[:, 0] *= V[:3]
+    same(interpreted(f, X), (a, b, c))
+
+
+@pytest.mark.parametrize(
+    "a, b, want",
+    [
+        (np.int8, np.int32, np.int32),
+        (np.int32, np.float32, np.float32),
+        (np.uint8, np.int8, np.int16),
+        (np.float16, np.float64, np.float64),
+        (np.bool_, np.int8, np.int8),
+        (np.int64, np.float16, np.float16),
+    ],
+)
+def test_promotion(a: Any, b: Any, want: Any) -> None:
+    got = interpreted(lambda x, y: x + y, np.ones(2, a), np.ones(2, b))
+    assert got.dtype == want
+
+
+def test_python_numbers_take_the_arrays_dtype() -> None:
+    for kind in (np.float16, np.float32, np.float64, np.int8, np.uint8):
+        got = interpreted(lambda x: 2 * x + 1, np.ones(2, kind))
+        assert got.dtype == kind
+    assert interpreted(lambda x: x * 0.5, np.ones(2, np.int32)).dtype == np.float32
