@@ -108,7 +108,7 @@ def test_structures_in_and_out() -> None:
 
 
 def test_every_op_has_the_users_line() -> None:
-    def f(x):
+    def f(x: Any) -> Any:
         y = x * x
         return snp.tanh(-y)
 

@@ -19,6 +19,20 @@ _HOW = {
 }
 
 
+def _binary(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    def operator(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, Tensor | np.ndarray | np.generic | int | float | list):
+            return NotImplemented
+        function = Tensor.operators[name]
+        return function(other, self) if reflected else function(self, other)
+
+    return operator
+
+
+def _unary(name: str) -> Callable[[Any], Any]:
+    return lambda self: Tensor.operators[name](self)
+
+
 class Tensor:
     """What stands for an array while a function is traced.
 
@@ -102,6 +116,44 @@ class Tensor:
     def __hash__(self) -> int:
         return id(self)
 
+    __add__ = _binary("add")
+    __radd__ = _binary("add", reflected=True)
+    __sub__ = _binary("subtract")
+    __rsub__ = _binary("subtract", reflected=True)
+    __mul__ = _binary("multiply")
+    __rmul__ = _binary("multiply", reflected=True)
+    __truediv__ = _binary("divide")
+    __rtruediv__ = _binary("divide", reflected=True)
+    __floordiv__ = _binary("floor_divide")
+    __rfloordiv__ = _binary("floor_divide", reflected=True)
+    __mod__ = _binary("remainder")
+    __rmod__ = _binary("remainder", reflected=True)
+    __pow__ = _binary("pow")
+    __rpow__ = _binary("pow", reflected=True)
+    __matmul__ = _binary("matmul")
+    __rmatmul__ = _binary("matmul", reflected=True)
+    __and__ = _binary("bitwise_and")
+    __rand__ = _binary("bitwise_and", reflected=True)
+    __or__ = _binary("bitwise_or")
+    __ror__ = _binary("bitwise_or", reflected=True)
+    __xor__ = _binary("bitwise_xor")
+    __rxor__ = _binary("bitwise_xor", reflected=True)
+    __lshift__ = _binary("bitwise_left_shift")
+    __rlshift__ = _binary("bitwise_left_shift", reflected=True)
+    __rshift__ = _binary("bitwise_right_shift")
+    __rrshift__ = _binary("bitwise_right_shift", reflected=True)
+    __eq__ = _binary("equal")
+    __ne__ = _binary("not_equal")
+    __lt__ = _binary("less")
+    __le__ = _binary("less_equal")
+    __gt__ = _binary("greater")
+    __ge__ = _binary("greater_equal")
+    __neg__ = _unary("negative")
+    __pos__ = _unary("positive")
+    __abs__ = _unary("abs")
+    __invert__ = _unary("bitwise_invert")
+    __round__ = _unary("round")
+
     def __bool__(self) -> bool:
         self._refuse("bool", "whether a traced value is true is not known while tracing")
 
@@ -174,55 +226,3 @@ _UFUNC_OPERATORS = {
     "greater": "greater",
     "greater_equal": "greater_equal",
 }
-
-
-def _binary(name: str, reflected: bool = False) -> Callable[[Tensor, Any], Any]:
-    def operator(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, Tensor | np.ndarray | np.generic | int | float | list):
-            return NotImplemented
-        function = Tensor.operators[name]
-        return function(other, self) if reflected else function(self, other)
-
-    return operator
-
-
-def _unary(name: str) -> Callable[[Tensor], Any]:
-    return lambda self: Tensor.operators[name](self)
-
-
-for _python, _name in {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "pow": "pow",
-    "matmul": "matmul",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-}.items():
-    setattr(Tensor, f"__{_python}__", _binary(_name))
-    setattr(Tensor, f"__r{_python}__", _binary(_name, reflected=True))
-
-for _python, _name in {
-    "eq": "equal",
-    "ne": "not_equal",
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-}.items():
-    setattr(Tensor, f"__{_python}__", _binary(_name))
-
-for _python, _name in {
-    "neg": "negative",
-    "pos": "positive",
-    "abs": "abs",
-    "invert": "bitwise_invert",
-    "round": "round",
-}.items():
-    setattr(Tensor, f"__{_python}__", _unary(_name))
