@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, LocationAttr, VectorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from stepwell.dialects.types import fuse_locations
-from stepwell.dialects.upstream.widened import with_element
 from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.writer import INDEX, Index, Writer
+from stepwell.lowering.linalg_to_loops.writer import INDEX, Index, Writer, vector_type
 from stepwell.transforms.passes import fail
 
 
@@ -132,8 +131,7 @@ class BodyWriter:
             fail(op, f"{op.name} cannot be vectorised", "schedule this kernel without kernel.loops")
         keep = 1 if isinstance(op, arith.SelectOp) else 0
         wide = [*operands[:keep], *(self.writer.broadcast(v, width) for v in operands[keep:])]
-        shape = VectorType(INDEX, [width])
-        type_ = with_element(shape, op.results[0].type)
+        type_ = vector_type(op.results[0].type, width)
         new = type(op).create(
             operands=wide,
             result_types=[type_],
@@ -147,7 +145,7 @@ class BodyWriter:
         start = self.writer.value(at)
         if not width:
             return start
-        type: VectorType[Attribute] = VectorType(INDEX, [point.width])
+        type = vector_type(INDEX, point.width)
         numbers = DenseIntOrFPElementsAttr.from_list(type, list(range(point.width)))
         steps = self.writer.constant(numbers, type, "lanes")
         first = self.writer.broadcast(start, point.width)

@@ -285,7 +285,8 @@ class Nest:
                 here = [p.bind(k, start) for p in points]
                 return self._reduction(op, loops[1:], here, args)
 
-            return self.writer.sweep(self.bounds(op, k), [1], state, body, hint)
+            names = self._names(op, len(state))
+            return self.writer.sweep(self.bounds(op, k), [1], state, body, hint, names)
         return self._lane_loops(op, loops, points, list(state))
 
     def _lane_loops(
@@ -321,11 +322,17 @@ class Nest:
                 return self._reduction(op, loops[1:], here, args)
 
             carried = [state[e] for e in entries]
-            done = self.writer.loop((at, end), size, carried, body, NAMES[k % len(NAMES)])
+            names = self._names(op, len(carried))
+            done = self.writer.loop((at, end), size, carried, body, NAMES[k % len(NAMES)], names)
             for e, value in zip(entries, done, strict=True):
                 state[e] = value
             at = end
         return state
+
+    def _names(self, op: Structured, count: int) -> list[str | None]:
+        """Return what ``count`` running values are called, the outputs taking turns."""
+        names = [op.name(k) for k in op.carried]
+        return names * (count // max(len(names), 1))
 
     # one point
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
@@ -64,27 +64,14 @@ class Plan:
 
 
 def read_schedule(function: kernel.FuncOp) -> Schedule:
-    """Read the attributes of a kernel."""
+    """Read the attributes of a kernel, whose verifier has checked all but the tile."""
 
     def number(name: str, default: int) -> int:
-        match function.attributes.get(f"kernel.{name}"):
-            case None:
-                return default
-            case IntegerAttr(value=IntAttr(data=n)) if n >= 0:
-                return n
-            case other:
-                fail(function, f"kernel.{name} must be a number, got {other}")
+        value = function.attributes.get(f"kernel.{name}")
+        return value.value.data if isinstance(value, IntegerAttr) else default
 
     schedule = Schedule(number("shared", 0), number("parallel", 0), number("grain", 1))
     schedule.split = number("split", 0)
-    if schedule.parallel > schedule.shared:
-        fail(
-            function,
-            f"kernel.parallel = {schedule.parallel} is more than the "
-            f"{schedule.shared} loops that the ops of the kernel share",
-        )
-    if schedule.split and schedule.shared:
-        fail(function, "kernel.split cuts full reductions, but this kernel has shared loops")
     if (tile := function.attributes.get("kernel.tile")) is not None:
         schedule.tile = _read_tile(function, tile, schedule.shared)
     return schedule
@@ -189,9 +176,6 @@ def _check_shared(plan: Plan, op: Structured) -> None:
     shared, first = plan.schedule.shared, plan.first
     if len(op.reductions) < shared:
         fail(op.op, f"the kernel shares {shared} loops, but this op has {len(op.reductions)}")
-    for k in range(shared):
-        if op.reductions[k]:
-            fail(op.op, f"shared loop {k} is a reduction here; shared loops must be parallel")
     ours, theirs = ((o.axis if o.axis < shared else -1) for o in (op, first))
     if ours != theirs or (
         ours >= 0 and (op.width, op.interleave) != (first.width, first.interleave)

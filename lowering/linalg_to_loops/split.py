@@ -66,7 +66,8 @@ def _write_runs(nest: Nest, op: Structured) -> None:
             for c, t, partial in zip(combiners, totals, partials, strict=True)
         ]
 
-    totals = writer.loop((Index(), Index.of(runs)), 1, starts, combine, "r")
+    names = [op.name(k) for k in op.carried]
+    totals = writer.loop((Index(), Index.of(runs)), 1, starts, combine, "r", names)
     nest.finish(op, [point], totals)
 
 

@@ -92,7 +92,7 @@ _COMBINERS: dict[type[Operation], Combiner] = {
 }
 
 
-@dataclass
+@dataclass(eq=False)
 class Structured:
     """One linalg.generic, linalg.fill or memref.copy as loops around a scalar body."""
 
@@ -150,6 +150,11 @@ class Structured:
         if isinstance(owner, math.FmaOp) and owner.c is arg:
             return _COMBINERS[arith.AddfOp]
         return _COMBINERS.get(type(owner)) if arg in owner.operands else None
+
+    def name(self, output: int) -> str | None:
+        """Return what the running value of an output is called."""
+        arg = self.argument(output)
+        return (arg.name_hint if arg is not None else None) or self.outputs[output].buffer.name_hint
 
     @property
     def unordered(self) -> bool:

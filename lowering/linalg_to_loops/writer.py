@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, TypeVar
 
 from xdsl.dialects import arith, memref, scf, vector
@@ -30,6 +31,18 @@ from xdsl.ir.affine import (
 )
 
 from stepwell.dialects.types import UNKNOWN
+
+
+@cache
+def vector_type(element: Attribute, width: int) -> VectorType[Any]:
+    """Return the type of ``width`` lanes; building one costs ten times as much as an op."""
+    return VectorType(element, [width])
+
+
+@cache
+def _index_attribute(number: int) -> IntegerAttr:
+    return IntegerAttr(number, INDEX)
+
 
 OpT = TypeVar("OpT", bound=Operation)
 INDEX = IndexType()
@@ -132,13 +145,13 @@ class Writer:
     def index(self, number: int) -> SSAValue:
         """Return an index constant."""
         hint = f"c{number}" if number >= 0 else f"m{-number}"
-        return self.constant(IntegerAttr(number, INDEX), INDEX, hint)
+        return self.constant(_index_attribute(number), INDEX, hint)
 
     def splat(self, value: IntegerAttr | FloatAttr, width: int) -> SSAValue:
         """Return a scalar constant, or a vector of ``width`` lanes of it."""
         if width == 0:
             return self.constant(value, value.type)
-        type: VectorType[Any] = VectorType(value.type, [width])
+        type = vector_type(value.type, width)
         number: Any = value.value.data
         dense = DenseIntOrFPElementsAttr.from_list(type, [number] * width)
         return self.constant(dense, type)
@@ -228,8 +241,12 @@ class Writer:
         carried: Sequence[SSAValue],
         body: Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]],
         hint: str = "i",
+        names: Sequence[str | None] = (),
     ) -> Sequence[SSAValue]:
-        """Write an scf.for; ``body(index, carried values) -> next carried values``."""
+        """Write an scf.for; ``body(index, carried values) -> next carried values``.
+
+        ``hint`` names the index, ``names`` the carried values.
+        """
         lower, upper = bounds
         if (trip := (upper - lower).number) is not None:
             if trip <= 0:
@@ -239,12 +256,12 @@ class Writer:
         limits = [self.value(lower), self.value(upper), self.index(step)]
         block = Block(arg_types=[INDEX, *(v.type for v in carried)])
         block.args[0].name_hint = hint
-        for arg, value in zip(block.args[1:], carried, strict=True):
-            arg.name_hint = value.name_hint
+        for arg, name in zip(block.args[1:], names or [None] * len(carried), strict=True):
+            arg.name_hint = name
         op = scf.ForOp(limits[0], limits[1], limits[2], carried, Region(block))
         self.insert(op)
-        for result, value in zip(op.results, carried, strict=True):
-            result.name_hint = value.name_hint
+        for result, arg in zip(op.results, block.args[1:], strict=True):
+            result.name_hint = arg.name_hint
         with_in = self.inside(block, lambda: body(Index.of(block.args[0]), block.args[1:]))
         end = scf.YieldOp(*with_in)
         end.location = self.location
@@ -286,6 +303,7 @@ class Writer:
         carried: Sequence[SSAValue],
         body: Callable[[Index, int, Sequence[SSAValue]], Sequence[SSAValue]],
         hint: str = "i",
+        names: Sequence[str | None] = (),
     ) -> Sequence[SSAValue]:
         """Cover a range by steps of ``sizes[0]`` while they fit, then of ``sizes[1]``, ...
 
@@ -298,7 +316,7 @@ class Writer:
                 return body(i, size, args)
 
             end = self.last_whole(at, upper, size)
-            carried = self.loop((at, end), size, carried, step, hint)
+            carried = self.loop((at, end), size, carried, step, hint, names)
             at = end
         return carried
 
@@ -317,7 +335,7 @@ class Writer:
         element = element_of(buffer)
         operands = [buffer, *(self.value(i) for i in indices)]
         if width:
-            type = VectorType(element, [width])
+            type = vector_type(element, width)
             return self.result(vector.LoadOp.create(operands=operands, result_types=[type]), hint)
         return self.result(memref.LoadOp.create(operands=operands, result_types=[element]), hint)
 
@@ -335,10 +353,12 @@ class Writer:
             owner.value, IntegerAttr | FloatAttr
         ):
             return self.splat(owner.value, width)
-        type = VectorType(value.type, [width])
+        type = vector_type(value.type, width)
         return self.shared(
             ("broadcast", value, width),
-            lambda: self.result(vector.BroadcastOp(value, type), value.name_hint),
+            lambda: self.result(
+                vector.BroadcastOp.create(operands=[value], result_types=[type]), value.name_hint
+            ),
         )
 
     def lane(self, value: SSAValue, lane: int) -> SSAValue:
@@ -348,7 +368,7 @@ class Writer:
 
     def assemble(self, lanes: Sequence[SSAValue]) -> SSAValue:
         """Return a vector of the given lanes."""
-        type = VectorType(lanes[0].type, [len(lanes)])
+        type = vector_type(lanes[0].type, len(lanes))
         whole: SSAValue = self.result(vector.BroadcastOp(lanes[0], type))
         for k, lane in enumerate(lanes[1:], 1):
             whole = self.result(vector.InsertOp(lane, whole, [k]))

@@ -1,0 +1,136 @@
+// RUN: %stepwell-opt %s -p linalg-to-loops --split-input-file --verify-diagnostics
+//
+// Schedules that an op cannot follow, and ops that are not loops over buffers.
+
+kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) {
+  // expected-error@+1 {{kernel.loops names axis 2, but linalg.generic has 2 loops}}
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 2, width = 4, interleave = 1>} {
+  ^bb0(%a: f32, %acc: f32):
+    %s = arith.addf %acc, %a : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}
+
+// -----
+
+kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) {
+  // expected-error@+1 {{kernel.loops needs a positive width and interleave, got 0, 1}}
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 0, interleave = 1>} {
+  ^bb0(%a: f32, %acc: f32):
+    %s = arith.addf %acc, %a : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}
+
+// -----
+
+kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) {
+  // expected-error@+1 {{kernel.loops vectorises axis 1, whose iterations must run in order}}
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 1>} {
+  ^bb0(%a: f32, %acc: f32):
+    %s = arith.subf %a, %acc : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}
+
+// -----
+
+// expected-error@+1 {{kernel.tile needs two shared loops, but kernel.shared = 1}}
+kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) attributes {kernel.shared = 1, kernel.tile = [2, 2]} {
+  kernel.return
+}
+
+// -----
+
+// expected-error@+1 {{kernel.tile must be two positive numbers, got [2 : i64]}}
+kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) attributes {kernel.shared = 2, kernel.tile = [2]} {
+  kernel.return
+}
+
+// -----
+
+kernel.func @k(%x: memref<8x8xf32>, %z: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.tile = [2, 2]} {
+  // expected-error@+1 {{kernel.tile needs the last shared loop to be the vectorised one}}
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<8x8xf32>) outs(%z : memref<8x8xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %s = arith.addf %acc, %a : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}
+
+// -----
+
+kernel.func @k(%c: f32, %y: memref<8xf32>) attributes {kernel.shared = 2} {
+  // expected-error@+1 {{the kernel shares 2 loops, but this op has 1}}
+  linalg.fill ins(%c : f32) outs(%y : memref<8xf32>)
+  kernel.return
+}
+
+// -----
+
+kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>, %z: memref<8xf32>) attributes {kernel.shared = 1} {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 4, interleave = 1>} {
+  ^bb0(%a: f32, %acc: f32):
+    %s = arith.addf %acc, %a : f32
+    linalg.yield %s : f32
+  }
+  // expected-error@+1 {{ops of a kernel must agree on how their shared loops are vectorised}}
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%y : memref<8xf32>) outs(%z : memref<8xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %s = arith.addf %acc, %a : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}
+
+// -----
+
+kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) attributes {kernel.split = 4} {
+  // expected-error@+1 {{kernel.split needs full reductions by known combiners}}
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %s = arith.addf %acc, %a : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}
+
+// -----
+
+kernel.func @k(%c: f64, %y: memref<8xf32>) {
+  // expected-error@+1 {{linalg.fill of memref<8xf32> with a value of type f64}}
+  linalg.fill ins(%c : f64) outs(%y : memref<8xf32>)
+  kernel.return
+}
+
+// -----
+
+kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) {
+  // expected-error@+1 {{output 0 of linalg.generic varies with some of the reduction loops only}}
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["reduction", "reduction"]}
+      ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %s = arith.addf %acc, %a : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}
+
+// -----
+
+kernel.func @k(%c: f32, %y: tensor<8xf32>) {
+  // expected-error@+1 {{linalg.fill works on tensor<8xf32>}}
+  %r = linalg.fill ins(%c : f32) outs(%y : tensor<8xf32>) -> tensor<8xf32>
+  kernel.return
+}
