@@ -41,6 +41,13 @@ batching: RuleTable[Callable[[Builder, Any, Sequence[int | None]], Sequence[SSAV
 decomposition: RuleTable[Callable[[Builder, Any], Sequence[SSAValue]]] = RuleTable("decomposition")
 """``(builder, op) -> results`` by simpler ops of `nd`: the meaning of a composite op."""
 
+simplify: RuleTable[Callable[[Builder, Any], SSAValue | None]] = RuleTable("simplify")
+"""``(builder, op) -> the value its one result equals``, None where nothing simpler is known.
+
+Exact always; what an op of constants is, `reference` tells. For rewrites of other forms attach
+canonicalization patterns to the class.
+"""
+
 REQUIRED: tuple[RuleTable[Any], ...] = (reference, shape)
 """The readings no op may lack; a decomposition counts as a reference."""
 

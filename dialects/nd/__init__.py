@@ -11,6 +11,7 @@ from stepwell.dialects.nd import (
     control,
     convert,
     creation,
+    identities,
     indexing,
     normalization,
     pooling,
@@ -44,3 +45,5 @@ PATTERNS = rewrites.MODULES
 """Importing these has given the ops their canonicalization patterns."""
 
 ND = Dialect("nd", list(OPS), list(ATTRIBUTES))
+
+assert identities, "imported for its rules"

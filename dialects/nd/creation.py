@@ -228,7 +228,7 @@ class FullOp(Creation):
         super().__init__(operands=[sizes], properties={"value": value}, result_types=[type])
 
     @classmethod
-    def of(cls, value: float, type: TensorOf, sizes: Sequence[SSAValue] = ()) -> FullOp:
+    def of(cls, value: Any, type: TensorOf, sizes: Sequence[SSAValue] = ()) -> FullOp:
         """Return a tensor full of a Python number."""
         return cls(scalar(value, type.element_type), type, sizes)
 

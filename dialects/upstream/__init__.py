@@ -7,7 +7,9 @@ has a test) and fills the interpreter's tables for them.
 from stepwell.dialects.upstream import (
     control,
     effects,
+    identities,
     linalg,
+    literals,
     memory,
     missing,
     scalar,
@@ -20,7 +22,9 @@ from stepwell.dialects.upstream import (
 __all__ = [
     "control",
     "effects",
+    "identities",
     "linalg",
+    "literals",
     "memory",
     "missing",
     "scalar",

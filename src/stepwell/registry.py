@@ -14,7 +14,7 @@ from xdsl.transforms import get_all_passes
 from xdsl.universe import Universe
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
-from stepwell.universe import STEPWELL_UNIVERSE
+from stepwell.universe import STEPWELL_OVERRIDES, STEPWELL_UNIVERSE
 
 XDSL = "xdsl"
 OURS = "stepwell"
@@ -57,8 +57,9 @@ def registry(plugins: Sequence[str] = ()) -> Registry:
     found = Registry()
     found.add(XDSL, Universe(all_dialects=get_all_dialects(), all_passes=get_all_passes()))
     found.add(OURS, STEPWELL_UNIVERSE)
+    found.add(OURS, STEPWELL_OVERRIDES)
     for point in sorted(entry_points(group="xdsl.universe"), key=lambda e: e.name):
-        if point.name != OURS:
+        if point.name not in (OURS, XDSL):
             found.add(point.name, _load(point.value, f"the installed plug-in '{point.name}'"))
     for plugin in plugins:
         found.add(plugin, _load(plugin, f"--plugin {plugin}"))

@@ -25,6 +25,13 @@ PASSES: dict[str, str] = {
     "bufferize": "stepwell.lowering.bufferize:Bufferize",
 }
 
+OVERRIDES: dict[str, str] = {
+    "canonicalize": "stepwell.transforms.canonicalize:Canonicalize",
+    "cse": "stepwell.transforms.cse:CommonSubexpressions",
+    "dce": "stepwell.transforms.dce:DeadCode",
+}
+"""Passes that our tools run instead of xDSL's of the same name; xdsl-opt refuses a name twice."""
+
 
 def _load(path: str) -> Callable[[], Any]:
     def load() -> Any:
@@ -38,3 +45,4 @@ STEPWELL_UNIVERSE = Universe(
     all_dialects={name: _load(path) for name, path in DIALECTS.items()},
     all_passes={name: _load(path) for name, path in PASSES.items()},
 )
+STEPWELL_OVERRIDES = Universe(all_passes={name: _load(path) for name, path in OVERRIDES.items()})

@@ -16,7 +16,7 @@ from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.dialects.parsing import did_you_mean
 from stepwell.registry import OURS, XDSL, Registry
 from stepwell.transforms.passes import Pass
-from stepwell.universe import PASSES
+from stepwell.universe import OVERRIDES, PASSES
 
 
 def answer(options: argparse.Namespace, known: Registry) -> str:
@@ -38,7 +38,9 @@ def list_passes(known: Registry) -> str:
         rows.append(f"passes of {owner}:")
         for name in known.passes:
             if known.owner["pass", name] == owner:
-                summary = _summary(PASSES[name]) if owner == OURS else _doc(known, name)
+                summary = (
+                    _summary((PASSES | OVERRIDES)[name]) if owner == OURS else _doc(known, name)
+                )
                 rows.append(f"  {name:<{width}}  {summary}".rstrip())
     others = sorted(n for n in known.passes if known.owner["pass", n] == XDSL)
     rows += ["passes of xdsl:", *(f"  {name}" for name in others)]

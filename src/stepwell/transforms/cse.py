@@ -1,0 +1,135 @@
+"""Compute once what is computed twice.
+
+Before:  %a = nd.exp %x : tensor<4xf32>
+         %b = nd.exp %x : tensor<4xf32>
+         %y = nd.add %a, %b : tensor<4xf32>
+After:   %a = nd.exp %x : tensor<4xf32>
+         %y = nd.add %a, %a : tensor<4xf32>
+
+Afterwards no op that touches no memory repeats one before it in its block or in a block around
+it. Fresh tensors (tensor.empty, linalg.fill) stay apart: each is the home of one result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cache
+
+from xdsl.context import Context
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, IRNode, Operation, SSAValue
+from xdsl.traits import Commutative, IsolatedFromAbove, IsTerminator
+
+from stepwell.dialects.types import fuse_locations
+from stepwell.transforms.effects import is_pure
+from stepwell.transforms.passes import Pass
+
+
+@dataclass(frozen=True)
+class CommonSubexpressions(Pass):
+    """Merge ops that are equal and pure; the one that stays has the locations of both."""
+
+    name = "cse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Merge throughout the module."""
+        _merge_inside(op, {})
+
+
+_APART = frozenset({tensor.EmptyOp, linalg.ops.FillOp})
+
+
+def _merge_inside(op: Operation, known: dict[Hashable, list[Operation]]) -> None:
+    """Merge inside the regions of ``op``, where the ops ``known`` so far may be used."""
+    inherited = {} if op.has_trait(IsolatedFromAbove) else known
+    for region in op.regions:
+        for block in region.blocks:
+            _merge_block(block, inherited)
+
+
+def _merge_block(block: Block, known: dict[Hashable, list[Operation]]) -> None:
+    added: list[Hashable] = []
+    for op in list(block.ops):
+        if op.regions:
+            _merge_inside(op, known)
+        if not _mergeable(op):
+            continue
+        key = _key(op)
+        alike = known.setdefault(key, [])
+        if (twin := next((a for a in alike if _same_regions(a, op)), None)) is None:
+            alike.append(op)
+            added.append(key)
+        else:
+            _merge(twin, op)
+    for key in reversed(added):
+        known[key].pop()
+
+
+def _mergeable(op: Operation) -> bool:
+    return _kind(type(op)) and bool(op.results) and is_pure(op)
+
+
+@cache
+def _kind(kind: type[Operation]) -> bool:
+    """Whether ops of a class can be merged at all."""
+    return kind not in _APART and not kind.has_trait(IsTerminator)
+
+
+@cache
+def _commutes(kind: type[Operation]) -> bool:
+    return kind.has_trait(Commutative)
+
+
+def _key(op: Operation) -> Hashable:
+    """Return what two ops must have in common, but for their regions."""
+    operands: Hashable = tuple(map(_identity, op.operands))
+    if _commutes(type(op)) and len(op.operands) == 2:
+        operands = (len({*op.operands}), frozenset(op.operands))
+    return (
+        type(op),
+        operands,
+        tuple(op.properties.items()),
+        tuple(op.attributes.items()),
+        tuple(r.type for r in op.results),
+    )
+
+
+def _identity(value: SSAValue) -> Hashable:
+    """Return what ``value`` is; of two fresh tensors of one type and contents it is the same."""
+    match value.owner:
+        case tensor.EmptyOp() as empty:
+            return (tensor.EmptyOp, tuple(empty.dynamic_sizes), value.type)
+        case linalg.ops.FillOp() as fill:
+            return (linalg.ops.FillOp, tuple(map(_identity, fill.operands)))
+        case _:
+            return value
+
+
+def _same_regions(a: Operation, b: Operation) -> bool:
+    context: dict[IRNode | SSAValue, IRNode | SSAValue] = {}
+    return all(
+        one.is_structurally_equivalent(other, context)
+        for one, other in zip(a.regions, b.regions, strict=True)
+    )
+
+
+def _merge(stays: Operation, goes: Operation) -> None:
+    for old, new in zip(goes.results, stays.results, strict=True):
+        if new.name_hint is None:
+            new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    if stays.location != goes.location:
+        stays.location = fuse_locations((stays.location, goes.location))
+    _unite_inside(stays, goes)
+    goes.detach()
+    goes.erase()
+
+
+def _unite_inside(stays: Operation, goes: Operation) -> None:
+    """Unite the locations of the ops in two equal bodies, pair by pair."""
+    if goes.regions:
+        for a, b in zip(stays.walk(), goes.walk(), strict=True):
+            if a.location != b.location:
+                a.location = fuse_locations((a.location, b.location))

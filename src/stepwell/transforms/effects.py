@@ -1,0 +1,49 @@
+"""What an op may do besides giving its results, asked once for each class where that is enough."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from xdsl.ir import Operation
+from xdsl.traits import (
+    IsTerminator,
+    NoMemoryEffect,
+    RecursiveMemoryEffect,
+    SymbolOpInterface,
+    get_effects,
+)
+from xdsl.transforms.dead_code_elimination import result_only_effects
+
+from stepwell.dialects import upstream
+
+assert upstream, "imported for the effects it declares"
+
+
+@cache
+def _removable(kind: type[Operation]) -> bool | None:
+    """Whether an unused op of a class may go: always, never, or (None) it depends on the op."""
+    if kind.has_trait(IsTerminator) or kind.has_trait(SymbolOpInterface):
+        return False
+    nested = kind.has_trait(RecursiveMemoryEffect)
+    return True if kind.has_trait(NoMemoryEffect) and not nested else None
+
+
+def is_dead(op: Operation) -> bool:
+    """Whether nobody would miss the op: its results are not used and it does nothing else."""
+    removable = _removable(type(op))
+    if removable is False or any(r.first_use is not None for r in op.results):
+        return False
+    return removable or (bool(op.results) and result_only_effects(op)) or _does_nothing(op)
+
+
+def _does_nothing(op: Operation) -> bool:
+    """Whether an op without results touches no memory, like a loop emptied of its stores."""
+    return not op.results and bool(op.regions) and get_effects(op) == set()
+
+
+def is_pure(op: Operation) -> bool:
+    """Whether the op neither reads nor writes memory, so that it may be computed elsewhere."""
+    removable = _removable(type(op))
+    if removable is not None:
+        return removable
+    return get_effects(op) == set()
