@@ -19,6 +19,7 @@ from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.kernel import KERNEL
 from stepwell.lowering.bufferize import Bufferize
+from stepwell.lowering.plan_memory import PlanMemory
 
 assert upstream, "imported for its patches of upstream syntax"
 
@@ -204,11 +205,26 @@ def matrices(*shape: int, count: int = 1) -> list[Array]:
     return [random.integers(-4, 5, shape).astype(np.float32) for _ in range(count)]
 
 
+def planned(outcome: Outcome) -> ModuleOp:
+    """Return the module with its temporaries in an arena, its text read back."""
+    module = outcome.module.clone()
+    PlanMemory().apply(Context(), module)
+    module.verify()
+    text = str(module)
+    assert "memref.alloc" not in text[text.index("func.func @main(") :], text
+    return parse(text)
+
+
 def check(text: str, inputs: Sequence[Array]) -> Outcome:
-    """Bufferize, and compare what is computed before and after."""
+    """Bufferize, plan, and compare what is computed on tensors, on buffers and in an arena."""
     outcome = bufferized(text)
     want = run_on_tensors(text, inputs)
+    module = planned(outcome)
+    sizes = [np.int64(n) for x in inputs for n in x.shape]
+    (arena,) = Interpreter(module).call("main.arena", sizes)
     got = run_on_buffers(outcome.module, inputs, want)
-    for y, z in zip(want, got, strict=True):
-        np.testing.assert_array_equal(y, z)
+    packed = run_on_buffers(module, inputs, want, int(arena))
+    for y, *others in zip(want, got, packed, strict=True):
+        for z in others:
+            np.testing.assert_array_equal(y, z)
     return outcome

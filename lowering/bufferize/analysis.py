@@ -116,7 +116,7 @@ class Analysis:
             if facts.reads_destination[number]:
                 self._tie("update", op, into, result)
         self.extras[op] = [
-            Storage("local", buffer_of(c.type), _outside(self.sizes, op, facts, shape))
+            Storage("local", buffer_of(c.type), _outside(self.sizes, op, facts, shape), beside=op)
             for c, shape in zip(facts.extras, facts.extra_shapes, strict=True)
         ]
 
@@ -355,7 +355,7 @@ class Analysis:
         values += [t.value for t, s in zip(ties, targets, strict=True) if s not in slots]
         for storage, value in zip([*slots, *spares], values, strict=True):
             outside = Storage("local", storage.type, storage.sizes, None, [(value, ())])
-            outside.name = value.name_hint
+            outside.name, outside.beside = value.name_hint, loop.op
             loop.outside.append(outside)
             storage.kind = "carried"
         loop.carried = [*slots, *spares]

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     FunctionType,
     IndexType,
     MemRefType,
+    ModuleOp,
     NoneAttr,
     StridedLayoutAttr,
     StringAttr,
@@ -54,6 +55,8 @@ class HostWriter:
         self.views: list[dict[tuple[Storage, Steps], SSAValue]] = [{}]
         self.entry: list[Operation] = []
         self.ops: list[Operation] = []
+        self.open: dict[Block, list[Operation]] = {function.body.block: self.entry}
+        """For each old block being written, what goes before everything else in the new one."""
         self.source: Operation = function
         self.block = Block()
         self.at_entry = SizeWriter(self.sizes, self._dim, self._put_at_entry)
@@ -197,23 +200,33 @@ class HostWriter:
 
     def _root(self, storage: Storage) -> SSAValue:
         if (value := self.roots.get(storage)) is None:
+            op: Operation
             if storage.kind == "constant":
                 owner = storage.members[0][0].owner
                 assert isinstance(owner, arith.ConstantOp)
-                op: Operation = self.constants.read(owner)
+                op = self.constants.read(owner)
+                self.entry.append(op)
             else:
                 for size in storage.sizes:
                     self._check_told(size)
-                dynamic = [
-                    self.at_entry(n)
-                    for n, known in zip(storage.sizes, storage.type.get_shape(), strict=True)
-                    if known == DYNAMIC_INDEX
-                ]
+                rows = zip(storage.sizes, storage.type.get_shape(), strict=True)
+                dynamic = [self.at_entry(n) for n, known in rows if known == DYNAMIC_INDEX]
                 op = memref.AllocOp(dynamic, [], storage.type)
-            self._put_at_entry(op)
+                self.open[self._home(storage)].append(op)
+            op.location = self.source.location
             value = self.roots[storage] = op.results[0]
             value.name_hint = storage.name
         return value
+
+    def _home(self, storage: Storage) -> Block:
+        """Return the innermost block that all tensors of ``storage`` are made in."""
+        blocks = [_maker(v).parent_block() for v, _ in storage.members]
+        blocks += [storage.beside.parent_block()] if storage.beside is not None else []
+        common: list[Block] = []
+        for number, block in enumerate(blocks):
+            around = _around(block)
+            common = around if not number else [b for b in common if b in around]
+        return common[0] if common else self.function.body.block
 
     def place(self, value: SSAValue) -> SSAValue:
         """Return the buffer, or view of one, that holds ``value``."""
@@ -361,6 +374,7 @@ class HostWriter:
             others = [s for (_, t), s in zip(pairs, taken, strict=True) if t is not tie]
             if self.places.of(value)[0] in others:
                 aside = self.places.storage(value)
+                aside.beside = tie.at
                 self.copy(value, aside, (), "two carried tensors are exchanged")
                 held[value] = self.memory(aside, ())
         for value, tie in pairs:
@@ -458,17 +472,35 @@ class Nested:
         for was, now in zip(scalars, self.block.args, strict=False):
             now.name_hint = was.name_hint
             writer.values[was] = now
+        self._old = old
         self._outer: list[Operation] = []
 
     def __enter__(self) -> Nested:
         self._outer, self.writer.ops = self.writer.ops, []
+        self.writer.open[self._old] = []
         self.writer.views.append({})
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.block.add_ops(self.writer.ops)
+        self.block.add_ops([*self.writer.open.pop(self._old), *self.writer.ops])
         self.writer.ops = self._outer
         self.writer.views.pop()
+
+
+def _maker(value: SSAValue) -> Operation:
+    """Return the op that makes ``value``: the loop or branch, where it is one's argument."""
+    owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+    assert owner is not None
+    return owner
+
+
+def _around(block: Block | None) -> list[Block]:
+    """Return ``block`` and the blocks around it, inside the function, innermost first."""
+    found: list[Block] = []
+    while block is not None and not isinstance(block.parent_op(), ModuleOp):
+        found.append(block)
+        block = block.parent_block()
+    return found
 
 
 _WRITE: dict[type[Operation], Callable[[HostWriter, Any], None]] = {

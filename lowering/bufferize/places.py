@@ -40,6 +40,8 @@ class Storage:
     members: list[tuple[SSAValue, Steps]] = field(default_factory=list[tuple[SSAValue, Steps]])
     """The tensors that live here, each with its view."""
     name: str | None = None
+    beside: Operation | None = None
+    """The op that needs it, where no tensor does."""
 
 
 class Places:
@@ -126,6 +128,7 @@ class Places:
         inner.within = (outer, steps)
         outer.members.extend((value, join(steps, path)) for value, path in inner.members)
         outer.name = outer.name or inner.name
+        outer.beside = outer.beside or inner.beside
 
     def fits(self, inner: Storage, outer: Storage, steps: Steps) -> bool:
         """Whether every view of ``inner`` is still one inside ``outer``."""

@@ -23,6 +23,7 @@ PASSES: dict[str, str] = {
     "outline-kernels": "stepwell.lowering.outline_kernels:OutlineKernels",
     "schedule": "stepwell.lowering.schedule:Schedule",
     "bufferize": "stepwell.lowering.bufferize:Bufferize",
+    "plan-memory": "stepwell.lowering.plan_memory:PlanMemory",
 }
 
 OVERRIDES: dict[str, str] = {
