@@ -450,8 +450,7 @@ def _period(following: Sequence[int]) -> int:
 
 def _outside(sizes: Sizes, op: kernel.LaunchOp, facts: Facts, shape: Shape) -> Shape:
     """Return sizes told by a kernel's arguments as sizes told by those of the host function."""
-    given = [sizes.shape(op.operands[number])[axis] for number, axis in facts.sizes.dims]
-    return tuple(facts.sizes.told(n, given, sizes) for n in shape)
+    return tuple(facts.sizes.told(n, op.operands, sizes) for n in shape)
 
 
 def _nothing(analysis: Analysis, op: Operation) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -82,7 +82,12 @@ def facts_of(function: kernel.FuncOp) -> Facts:
     begun = {w.destination for op in steps for w in writes_of(op) if w.reads}
     kept = set(returned(function).values)
     reads_destination = [v in read or v in begun or v in kept for v in destinations]
-    _reuse_destinations(function, steps, homes, reads_destination, inputs)
+
+    def usable(chain: Chain) -> bool:
+        return chain.argument is None or not reads_destination[chain.argument - inputs]
+
+    _reuse(function, steps, homes, usable, large=False)
+    _reuse(function, steps, homes, usable, large=True)
     temporaries = list(dict.fromkeys(c for c in homes.values() if c.argument is None))
     extras = [c for c in temporaries if c.touched and not _is_small(function, steps, c)]
     for number, chain in enumerate(extras):
@@ -131,26 +136,31 @@ def _extend(homes: dict[SSAValue, Chain], write: Write, number: int) -> None:
     homes[write.result] = chain
 
 
-def _reuse_destinations(
+def _reuse(
     function: kernel.FuncOp,
     steps: Sequence[Operation],
     homes: dict[SSAValue, Chain],
-    reads_destination: Sequence[bool],
-    inputs: int,
+    usable: Callable[[Chain], bool],
+    large: bool,
 ) -> None:
-    """Let a temporary live in a destination that is written only after the temporary's death."""
+    """Let a temporary live where another tensor is written only after the temporary's death.
+
+    Any temporary may live in a destination; a large one, backwards from the last, in whatever
+    follows it.
+    """
     chains = list(dict.fromkeys(homes.values()))
-    for chain in chains:
+    for chain in reversed(chains) if large else chains:
         if chain.argument is not None or not chain.touched:
             continue
+        if large and _is_small(function, steps, chain):
+            continue
         for target in chains:
-            if (
-                target.argument is not None
-                and not reads_destination[target.argument - inputs]
-                and _fits(function, steps, chain, target)
-            ):
-                chain.argument = target.argument
+            open = target.argument is not None or (large and target.touched)
+            there = homes[target.values[0]] is target and target is not chain
+            if there and open and usable(target) and _fits(function, steps, chain, target):
                 target.first = chain.first
+                target.values.extend(chain.values)
+                homes.update((v, target) for v in chain.values)
                 break
 
 

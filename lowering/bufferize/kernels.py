@@ -109,7 +109,7 @@ class _KernelWriter:
 
     def _empty(self, op: tensor.EmptyOp) -> None:
         chain = self.facts.homes[op.tensor]
-        if chain.argument is None:
+        if chain.argument is None and chain not in self.memory:
             sizes = [self.values[v] for v in op.dynamic_sizes]
             alloc = memref.AllocOp(sizes, [], buffer_of(tensor_type(op.tensor)))
             self.put(alloc, op)

@@ -44,7 +44,7 @@ STAGES = (
     Stage("nd", "inline-calls,decompose", frozenset({"builtin", "func", "nd", "arith"})),
     Stage("structured", "nd-to-linalg,canonicalize,cse,fuse-elementwise", _TENSORS),
     Stage("kernels", "outline-kernels,schedule", _TENSORS | {"kernel"}),
-    Stage("buffers", "bufferize", _BUFFERS),
+    Stage("buffers", "bufferize,plan-memory", _BUFFERS),
     Stage("loops", "linalg-to-loops,canonicalize,cse", _LOOPS),
 )
 

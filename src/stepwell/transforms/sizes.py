@@ -123,6 +123,7 @@ class Sizes:
     """The sizes of the values of one function."""
 
     def __init__(self, arguments: Sequence[SSAValue]) -> None:
+        self.arguments = tuple(arguments)
         self.atoms: list[Atom] = []
         self.dims: list[tuple[int, int]] = []
         """(argument, axis) of every `?` of the arguments, in order."""
@@ -163,19 +164,23 @@ class Sizes:
                         pass
         return found
 
-    def told(self, size: Size, dims: Sequence[Size], by: Sizes) -> Size:
-        """Return ``size`` as one of another function, where our `?` are ``dims``."""
+    def told(self, size: Size, given: Sequence[SSAValue], by: Sizes) -> Size:
+        """Return ``size`` as one of the function ``by``, which calls ours with ``given``."""
         total = Size()
         for monomial, factor in size.terms:
             term = Size.of(factor)
             for number in monomial:
                 match self.atoms[number]:
                     case Dim(index):
-                        term = term * dims[index]
-                    case Unknown() as atom:
-                        term = term * by.atom(atom)
+                        argument, axis = self.dims[index]
+                        term = term * by.shape(given[argument])[axis]
+                    case Unknown(value) as atom:
+                        if value in self.arguments:
+                            term = term * by.of(given[self.arguments.index(value)])
+                        else:
+                            term = term * by.atom(atom)
                     case Result(op, properties, operands, type):
-                        inner = tuple(self.told(each, dims, by) for each in operands)
+                        inner = tuple(self.told(each, given, by) for each in operands)
                         term = term * by.atom(Result(op, properties, inner, type))
             total = total + term
         return total
