@@ -74,7 +74,8 @@ def _negf(w: Writer, op: arith.NegfOp) -> None:
     kind = w.kind(op.result)
     x = w[op.operand]
     if kind.element in NARROW:
-        w.define(op.result, w.spelling.convert(kind.unsigned, f"({x} ^ 0x8000)", kind.unsigned))
+        sign = w.spelling.small(kind.unsigned, "0x8000")
+        w.define(op.result, f"{x} ^ {sign}")
         return
     w.define(op.result, f"-{x}")
 
@@ -298,7 +299,8 @@ def _resize(w: Writer, op: Any) -> None:
     source, target = w.kind(op.input), w.kind(op.result)
     x = w[op.input]
     if target.is_bool and not source.is_bool:
-        test = w.spelling.compared(source, f"({x} & 1) != 0")
+        one, zero = (w.spelling.small(source, n) for n in "10")
+        test = w.spelling.compared(source, f"({x} & {one}) != {zero}")
         w.define(op.result, test, source.mask if source.lanes else target)
     elif source.is_bool and not source.lanes:
         w.define(op.result, w.spelling.convert(target, f"(-{x})", Kind("i32")))
@@ -312,7 +314,7 @@ def _resize(w: Writer, op: Any) -> None:
 def _extend_unsigned(w: Writer, op: arith.ExtUIOp) -> None:
     source, target, s = w.kind(op.input), w.kind(op.result), w.spelling
     if source.is_mask:
-        w.define(op.result, f"{s.convert(target, w[op.input], source)} & 1")
+        w.define(op.result, f"{s.convert(target, w[op.input], source)} & {s.small(target, '1')}")
     elif source.is_bool:
         w.define(op.result, s.convert(target, w[op.input], source))
     else:
@@ -327,7 +329,7 @@ def _to_float(w: Writer, op: Any) -> None:
     x, signed = w[op.input], isinstance(op, arith.SIToFPOp)
     if source.is_bool:
         if source.lanes:
-            x = x if signed else f"({x} & 1)"
+            x = x if signed else f"({x} & {s.small(source, '1')})"
             source = source.signed
         else:
             x, source = f"({'-' if signed else '+'}{x})", Kind("i32")

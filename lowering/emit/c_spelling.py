@@ -124,9 +124,13 @@ class CSpelling(Spelling):
         )
         return f"{name}({mask}, {yes}, {no})"
 
-    def lane(self, x: str, number: str) -> str:
+    def lane(self, kind: Kind, x: str, number: str) -> str:
         """Subscript."""
         return f"{x}[{number}]"
+
+    def set_lane(self, kind: Kind, x: str, number: str, value: str) -> str:
+        """Assign to a subscript."""
+        return f"{x}[{number}] = {value};"
 
     def load(self, kind: Kind, address: str) -> str:
         """Read through a type that may be unaligned and alias anything."""

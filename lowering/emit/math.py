@@ -84,7 +84,8 @@ def _sign_bit(s: Spelling, kind: Kind, inverted: bool) -> str:
     """Return the constant that is the sign bit of a float, or all other bits."""
     digits = kind.bits // 4
     text = "0x7" + "f" * (digits - 1) if inverted else "0x8" + "0" * (digits - 1)
-    return text + ("u" if kind.bits == 32 else "ul" if kind.bits == 64 else "")
+    suffix = {32: "u", 64: "ul"}.get(kind.bits, "")
+    return s.small(kind.unsigned, f"{text}{suffix}")
 
 
 @emit(math.AbsFOp)
@@ -115,10 +116,11 @@ def _absi(w: Writer, op: math.AbsIOp) -> None:
     """The least integer stays itself, as its negative wraps."""
     kind, s = w.kind(op.result).signed, w.spelling
     twin = kind.unsigned
-    negated = s.bits(kind, f"(0 - {s.bits(twin, 'x', kind)})", twin)
+    zero = s.small(kind, "0")
+    negated = s.bits(kind, f"({s.small(twin, '0')} - {s.bits(twin, 'x', kind)})", twin)
     if not kind.lanes and kind.bits < 32:
         negated = s.convert(kind, "(-x)", Kind("i32"))
-    body = [f"return {s.choose(kind, s.compared(kind, 'x < 0'), negated, 'x')};"]
+    body = [f"return {s.choose(kind, s.compared(kind, f'x < {zero}'), negated, 'x')};"]
     w.define(op.result, f"{s.helper(f'sw_abs_{kind}', kind, [(kind, 'x')], body)}({w[op.operand]})")
 
 

@@ -106,7 +106,7 @@ def _subview(w: Writer, op: memref.SubviewOp) -> None:
     sizes = _mixed(w, op.static_sizes, op.sizes)
     steps = _mixed(w, op.static_strides, op.strides)
     strides = [times(s, t) for s, t in zip(steps, source.strides, strict=True)]
-    kept = _kept(sizes, type.get_shape())
+    kept = kept_axes(sizes, type.get_shape())
     if kept is None:
         fail(op, f"cannot tell which axes {type} leaves out")
     address = _moved(source.pointer, offset(zip(offsets, source.strides, strict=True)))
@@ -114,7 +114,7 @@ def _subview(w: Writer, op: memref.SubviewOp) -> None:
     _view(w, op, op.result, source, address, shape)
 
 
-def _kept(sizes: Sequence[str], shape: Sequence[int]) -> list[int] | None:
+def kept_axes(sizes: Sequence[str], shape: Sequence[int]) -> list[int] | None:
     """Return which axes of ``sizes`` are those of ``shape``, dropping axes of size 1."""
     kept: list[int] = []
     spare = len(sizes) - len(shape)
@@ -135,7 +135,7 @@ def _kept(sizes: Sequence[str], shape: Sequence[int]) -> list[int] | None:
 
 def _fits_later(sizes: Sequence[str], shape: Sequence[int]) -> bool:
     """Whether the rest of the axes can be ``shape`` on their own."""
-    return len(sizes) >= len(shape) and _kept(sizes, shape) is not None
+    return len(sizes) >= len(shape) and kept_axes(sizes, shape) is not None
 
 
 @emit(memref.ReinterpretCastOp)

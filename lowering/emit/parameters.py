@@ -8,7 +8,7 @@ from typing import Any
 
 from xdsl.dialects import func, memref, vector
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Operation, OpResult, Region, SSAValue
 
 from stepwell.dialects import kernel
 from stepwell.lowering.emit.buffers import Buffer
@@ -51,7 +51,7 @@ class Parameter:
 
 
 def parameters(
-    w: Writer, op: Operation, arguments: Sequence[BlockArgument], space: str, writes: set[SSAValue]
+    w: Writer, op: Operation, arguments: Sequence[SSAValue], space: str, writes: set[SSAValue]
 ) -> list[Parameter]:
     """Name every parameter a function might need and bind its arguments to them."""
     found: list[Parameter] = []

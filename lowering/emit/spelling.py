@@ -34,6 +34,10 @@ class Spelling(ABC):
     """The type of a value, by element."""
     private_function: ClassVar[str]
     """What stands before a function that only this text calls."""
+    constant_array: ClassVar[str] = "static const "
+    """What stands before an array of constants."""
+    constant_space: ClassVar[str] = ""
+    """Where such an array lies."""
 
     def __init__(self) -> None:
         self.prelude = Prelude()
@@ -108,8 +112,16 @@ class Spelling(ABC):
         return f"({condition} ? {yes} : {no})"
 
     @abstractmethod
-    def lane(self, x: str, number: str) -> str:
+    def lane(self, kind: Kind, x: str, number: str) -> str:
         """Return one lane; ``number`` is a literal or an index."""
+
+    @abstractmethod
+    def set_lane(self, kind: Kind, x: str, number: str, value: str) -> str:
+        """Return the statement that assigns one lane."""
+
+    def small(self, kind: Kind, constant: str) -> str:
+        """Return an integer constant that may meet a vector of ``kind`` in an operator."""
+        return constant
 
     @abstractmethod
     def load(self, kind: Kind, address: str) -> str:

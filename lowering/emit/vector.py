@@ -31,7 +31,7 @@ def _load(w: Writer, op: vector.LoadOp) -> None:
     kind, s = w.kind(op.result), w.spelling
     if kind.is_mask:
         bytes = kind.of("u8")
-        mask = s.compared(bytes, f"{s.load(bytes, _address(w, op))} != 0")
+        mask = s.compared(bytes, f"{s.load(bytes, _address(w, op))} != {s.small(bytes, '0')}")
         w.define(op.result, mask, bytes.mask)
     else:
         w.define(op.result, s.load(kind, _address(w, op)))
@@ -44,7 +44,7 @@ def _bytes(w: Writer, value: SSAValue) -> tuple[str, Kind]:
         return w[value], kind
     bytes = kind.of("u8")
     mask = s.convert(kind.of("m8"), w[value], kind)
-    return f"({s.bits(bytes, mask, kind.of('m8'))} & 1)", bytes
+    return f"({s.bits(bytes, mask, kind.of('m8'))} & {s.small(bytes, '1')})", bytes
 
 
 @emit(vector.StoreOp)
@@ -61,7 +61,7 @@ def _broadcast(w: Writer, op: vector.BroadcastOp) -> None:
     if source.lanes == kind.lanes:
         w.bind(op.vector, w[op.source], source)
         return
-    x = w.spelling.lane(w[op.source], "0") if source.lanes else w[op.source]
+    x = w.spelling.lane(source, w[op.source], "0") if source.lanes else w[op.source]
     if kind.is_mask:
         x = f"(-({x} != 0))" if source.lanes else f"(-{x})"
     w.define(op.vector, w.spelling.splat(kind, x), kind)
@@ -77,7 +77,7 @@ def _position(w: Writer, op: Any) -> str:
 @emit(vector.ExtractOp)
 def _extract(w: Writer, op: vector.ExtractOp) -> None:
     kind = w.kind(op.vector)
-    x = w.spelling.lane(w[op.vector], _position(w, op))
+    x = w.spelling.lane(kind, w[op.vector], _position(w, op))
     w.define(op.result, f"{x} != 0" if kind.is_mask else x)
 
 
@@ -86,7 +86,7 @@ def _insert(w: Writer, op: vector.InsertOp) -> None:
     kind = w.kind(op.dest)
     x = f"-{w[op.source]}" if kind.is_mask else w[op.source]
     w.line(f"{w.declare(op.result, kind)} = {w[op.dest]};")
-    w.line(f"{w.spelling.lane(w[op.result], _position(w, op))} = {x};")
+    w.line(w.spelling.set_lane(kind, w[op.result], _position(w, op), x))
 
 
 @emit(vector.ShuffleOp)
@@ -168,7 +168,7 @@ def _tree(s: Spelling, name: str, kind: Kind) -> str:
         rows.append(f"const {type} y{width} = {s.shuffle(kind, x, x, kind, other)};")
         rows.append(f"const {type} x{width} = {_combined(s, name, kind, x, f'y{width}')};")
         x = f"x{width}"
-    first = s.lane(x, "0")
+    first = s.lane(kind, x, "0")
     rows.append(f"return {f'{first} != 0' if kind.is_mask else first};")
     return s.helper(f"sw_reduce_{name}_{kind}", kind.scalar, [(kind, "x")], rows)
 

@@ -144,8 +144,12 @@ class Writer(ABC):
 
     def ops(self, block: Block) -> None:
         """Write every op of ``block``."""
+        self.ops_of(block.ops)
+
+    def ops_of(self, ops: Iterable[Operation]) -> None:
+        """Write ops, in order."""
         outer = self.note
-        for op in block.ops:
+        for op in ops:
             rule = emit.get(type(op))
             if rule is None:
                 unknown(op)

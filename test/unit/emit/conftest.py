@@ -18,9 +18,11 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr,
 from xdsl.ir import Operation
 from xdsl.parser import Parser
 
+from stepwell.core.dtypes import DTYPES
+from stepwell.core.host_schedule import evaluate
 from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
-from stepwell.lowering.emit.c import CText, emit_c
+from stepwell.lowering.emit import CText, OpenCLText, emit_c, emit_opencl
 from stepwell.universe import STEPWELL_UNIVERSE
 
 assert upstream, "imported for its rules"
@@ -117,7 +119,116 @@ class Compiled:
         return copies
 
 
+class OnDevice:
+    """A program compiled to OpenCL, called like the interpreter."""
+
+    def __init__(self, module: ModuleOp, entry: str) -> None:
+        cl = pytest.importorskip("pyopencl")
+        self.cl = cl
+        self.text: OpenCLText = emit_opencl(module, entry)
+        self.context = cl.Context(cl.get_platforms()[0].get_devices()[:1])
+        self.queue = cl.CommandQueue(self.context)
+        self.program = cl.Program(self.context, self.text.source).build(["-w"])
+
+    def __call__(self, arrays: Sequence[Any], dims: Sequence[int] = ()) -> list[Any]:
+        """Run the schedule on copies of ``arrays`` as they lie in memory; return the copies."""
+        signature = self.text.signature
+        names = [t.name for t in (*signature.arguments, *signature.constants, *signature.results)]
+        memory = [np.ascontiguousarray(a).copy() for a in arrays]
+        self.variables: dict[str, Any] = {f"d{k}": n for k, n in enumerate(dims)}
+        sizes, arena, *steps = signature.host
+        self.sizes = [evaluate(tree, self.variables) for tree in sizes["sizes"]]
+        self.buffers = {"arena": self._buffer(evaluate(arena["bytes"], self.variables))}
+        for name, array in zip(names, memory, strict=True):
+            self.buffers[name] = self._buffer(array.nbytes)
+            if array.nbytes:
+                self.cl.enqueue_copy(self.queue, self.buffers[name], array)
+        self._run(steps)
+        for name, array in zip(names, memory, strict=True):
+            if array.nbytes:
+                self.cl.enqueue_copy(self.queue, array, self.buffers[name])
+        return memory
+
+    def _buffer(self, size: int) -> Any:
+        return self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, max(size, 8))
+
+    def _run(self, steps: Sequence[Any]) -> None:
+        for step in steps:
+            getattr(self, f"_{step['do']}")(step)
+
+    def _value(self, tree: Any) -> Any:
+        return evaluate(tree, self.variables)
+
+    def _set(self, step: Any) -> None:
+        values = [self._value(tree) for tree in step["values"]]
+        self.variables.update(zip(step["names"], values, strict=True))
+
+    def _allocate(self, step: Any) -> None:
+        self.buffers[step["buffer"]] = self._buffer(self._value(step["bytes"]))
+
+    def _launch(self, step: Any) -> None:
+        items = self._value(step["items"])
+        if items <= 0:
+            return
+        arguments: list[Any] = []
+        for argument in step["arguments"]:
+            if "buffer" in argument:
+                arguments.append(self.buffers[argument["buffer"]])
+                arguments.append(np.int64(self._value(argument["skip"])))
+            else:
+                type = DTYPES[argument["dtype"]].numpy.type
+                arguments.append(type(self._value(argument["value"])))
+        kernel = self.cl.Kernel(self.program, step["kernel"])
+        kernel(self.queue, (items,), None, *arguments)
+
+    def _copy(self, step: Any) -> None:
+        size = self._value(step["bytes"])
+        if size:
+            (source, skip), (target, target_skip) = step["source"], step["target"]
+            self.cl.enqueue_copy(
+                self.queue,
+                self.buffers[target],
+                self.buffers[source],
+                byte_count=size,
+                src_offset=self._value(skip),
+                dst_offset=self._value(target_skip),
+            )
+
+    def _read(self, step: Any) -> None:
+        buffer, skip = step["source"]
+        into = np.zeros(1, DTYPES[step["dtype"]].numpy)
+        self.cl.enqueue_copy(self.queue, into, self.buffers[buffer], src_offset=self._value(skip))
+        self.variables[step["name"]] = into[0].item()
+
+    def _write(self, step: Any) -> None:
+        buffer, skip = step["target"]
+        value = np.array([self._value(step["value"])], DTYPES[step["dtype"]].numpy)
+        self.cl.enqueue_copy(self.queue, self.buffers[buffer], value, dst_offset=self._value(skip))
+
+    def _for(self, step: Any) -> None:
+        bounds = (self._value(step[key]) for key in ("from", "to", "step"))
+        for number in range(*bounds):
+            self.variables[step["name"]] = number
+            self._run(step["body"])
+
+    def _while(self, step: Any) -> None:
+        while True:
+            self._run(step["test"])
+            if not self._value(step["condition"]):
+                return
+            self._run(step["body"])
+
+    def _if(self, step: Any) -> None:
+        self._run(step["then" if self._value(step["condition"]) else "else"])
+
+
 Program = Callable[[str], Compiled]
+
+
+@pytest.fixture(scope="session")
+def on_device() -> Callable[[str, str], OnDevice]:
+    """Compile one function of the text of a module for OpenCL."""
+    return lambda text, entry: OnDevice(parse(text), entry)
 
 
 @pytest.fixture(scope="session")

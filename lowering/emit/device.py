@@ -1,0 +1,213 @@
+"""Kernels as OpenCL C.
+
+A kernel's body alternates parallel loops and serial code; each becomes a `__kernel` of its own,
+one work item for each iteration, or one in all. Index arithmetic at the top of a body is repeated
+in every part that needs it; buffers allocated there are scratch memory of the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import func, memref, scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import is_side_effect_free
+
+from stepwell.dialects import kernel
+from stepwell.lowering.emit.kinds import INDEX, Kind
+from stepwell.lowering.emit.opencl_spelling import LANES
+from stepwell.lowering.emit.parameters import Parameter, parameters, written
+from stepwell.lowering.emit.unit import FunctionWriter, Unit
+from stepwell.lowering.emit.writer import pruned, words
+from stepwell.transforms.passes import fail
+
+GLOBAL = "__global "
+_ALLOCATIONS = (memref.AllocOp, memref.AllocaOp)
+_ELSEWHERE = (*_ALLOCATIONS, memref.DeallocOp, kernel.ReturnOp)
+"""What the host does, or the end of a kernel does."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One `__kernel`: what it takes, and the parallel loop it is, if it is one."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    loop: scf.ParallelOp | None = None
+
+
+@dataclass
+class OpenCLWriter(FunctionWriter):
+    """Writes a function of OpenCL C."""
+
+    def kind(self, value: SSAValue) -> Kind:
+        """Return the kind of a value, refusing vectors OpenCL has not."""
+        kind = super().kind(value)
+        if kind.lanes not in LANES:
+            owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+            assert owner is not None
+            fail(owner, f"OpenCL has no vectors of {kind.lanes} lanes", "2, 4, 8 and 16 it has")
+        return kind
+
+
+@dataclass
+class OpenCLUnit(Unit):
+    """The text of a program of OpenCL C."""
+
+    parts: dict[str, list[Part]] = field(default_factory=dict[str, list[Part]])
+
+    def parts_of(self, op: kernel.FuncOp) -> list[Part]:
+        """Return the parts of a kernel, writing them first if need be."""
+        symbol = op.sym_name.data
+        if symbol not in self.parts:
+            groups = _groups(op.body.block)
+            self.parts[symbol] = [
+                self._part(op, self.name("kernel", f"{symbol}_{k}" if k else symbol), group)
+                for k, group in enumerate(groups)
+            ]
+        return self.parts[symbol]
+
+    def _part(self, op: kernel.FuncOp, name: str, group: list[Operation]) -> Part:
+        writes = written(op.body, lambda user, symbol: self.function(user, symbol).writes)
+        w = self.writer(name)
+        w.note = self.notes.of(op.location)
+        arguments: list[SSAValue] = [*op.body.block.args, *scratch(op)]
+        wanted = parameters(w, op, arguments, GLOBAL, {*writes, *scratch(op)})
+        loop = group[0] if isinstance(group[0], scf.ParallelOp) else None
+        known = set(arguments)
+        for each in op.body.block.ops:
+            if each in group:
+                _require(each, known)
+                self._write_one(w, each)
+            elif is_pure(each) and known.issuperset(each.operands):
+                w.ops_of([each])
+            else:
+                continue
+            known.update(each.results)
+            if each is group[-1]:
+                break
+        return self._finish(w, name, op, wanted, loop)
+
+    def _write_one(self, w: FunctionWriter, op: Operation) -> None:
+        if not isinstance(op, scf.ParallelOp):
+            w.ops_of([op])
+            return
+        w.note = self.notes.of(op.location) or w.note
+        index, *inner = op.body.block.args
+        work_item(w, index, w[op.lowerBound[0]], w[op.step[0]])
+        rest = zip(inner, op.lowerBound[1:], op.upperBound[1:], op.step[1:], strict=True)
+        for i, low, high, step in rest:
+            w.line(f"{w.loop_head(i, w[low], w[high], w[step])} {{")
+            w.depth += 1
+        w.ops(op.body.block)
+        for _ in inner:
+            w.depth -= 1
+            w.end()
+
+    def _finish(
+        self,
+        w: FunctionWriter,
+        name: str,
+        op: Operation,
+        wanted: Sequence[Parameter],
+        loop: scf.ParallelOp | None,
+    ) -> Part:
+        """Add the function around what has been written: buffers come with bytes to skip."""
+        lines = pruned(w.lines)
+        used = words(lines)
+        kept = tuple(p for p in wanted if p.name in used)
+        note = self.notes.of(op.location)
+        comment = f"  // {note}" if note else ""
+        taken: list[str] = []
+        rows: list[str] = []
+        for p in kept:
+            if p.part != "pointer":
+                taken.append(p.declaration)
+                continue
+            const = "const " if "const " in p.type else ""
+            taken.append(f"{GLOBAL}{const}char *{p.name}_memory, long {p.name}_skip")
+            start = f"({p.type})({p.name}_memory + {p.name}_skip)"
+            rows.append(f"  {p.type}const {p.name} = {start};{comment}")
+        head = f"__kernel void {name}({', '.join(taken)}) {{"
+        title = f"/* from {note} */\n" if note else ""
+        self.texts.append(title + "\n".join([head, *rows, *map(str, lines), "}"]))
+        return Part(name, kept, loop)
+
+    def copying(self, op: memref.CopyOp) -> Part:
+        """Return a kernel that copies between strided buffers, one work item for each row."""
+        name = self.name("kernel", "copy")
+        w = self.writer(name)
+        w.note = self.notes.of(op.location)
+        ends = [op.source, op.destination]
+        wanted = parameters(w, op, ends, GLOBAL, {op.destination})
+        source, target = (w.buffer(v) for v in ends)
+        inside = [w.fresh("i", "long")]
+        w.line(f"const long {inside[0]} = get_global_id(0);")
+        for size in target.sizes[1:]:
+            index = w.fresh("i", "long")
+            w.line(f"for (long {index} = 0; {index} < {size}; {index}++)")
+            inside.append(index)
+            w.depth += 1
+        w.line(f"{target.at(inside)} = {source.at(inside)};")
+        return self._finish(w, name, op, wanted, None)
+
+    def text(self, title: str) -> str:
+        """Return the whole text."""
+        prelude = self.spelling.prelude
+        parts = [
+            f"/* {title}, written by Stepwell. Trailing comments name the source lines. */",
+            *prelude.types.values(),
+            *prelude.functions.values(),
+            *self.globals,
+            *self.texts,
+        ]
+        return "\n\n".join(parts) + "\n"
+
+
+def work_item(w: FunctionWriter, index: SSAValue, low: str, step: str) -> None:
+    """Let ``index`` be what the number of the work item stands for."""
+    number = "(long)get_global_id(0)"
+    scaled = number if step == "1" else f"{number} * {step}"
+    w.define(index, scaled if low == "0" else f"{low} + {scaled}", INDEX)
+
+
+def scratch(op: kernel.FuncOp) -> list[SSAValue]:
+    """Return the buffers a kernel allocates for all of its parts."""
+    return [each.memref for each in op.body.block.ops if isinstance(each, _ALLOCATIONS)]
+
+
+def is_pure(op: Operation) -> bool:
+    """Whether an op may be repeated in every part of a kernel."""
+    if isinstance(op, func.CallOp):
+        return not any(isinstance(v.type, MemRefType) for v in op.operands)
+    return not op.regions and is_side_effect_free(op)
+
+
+def _groups(block: Block) -> list[list[Operation]]:
+    """Return the parallel loops of a kernel's body, and the runs of serial ops between them."""
+    groups: list[list[Operation]] = []
+    serial: list[Operation] = []
+    for op in block.ops:
+        if isinstance(op, scf.ParallelOp):
+            groups += [serial] if serial else []
+            groups.append([op])
+            serial = []
+        elif not (is_pure(op) or isinstance(op, _ELSEWHERE)):
+            serial.append(op)
+    return [*groups, serial] if serial else groups
+
+
+def _require(op: Operation, known: set[SSAValue]) -> None:
+    """Check that no part uses what another has computed."""
+    inside = {r for each in op.walk() for r in each.results}
+    inside |= {a for each in op.walk() for region in each.regions for a in region.block.args}
+    for each in op.walk():
+        for operand in each.operands:
+            if operand not in known and operand not in inside:
+                fail(
+                    each,
+                    "a value computed by one part of a kernel is used in another",
+                    help="pass it through memory: parts run one after the other on the device",
+                )

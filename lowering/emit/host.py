@@ -1,0 +1,551 @@
+"""The host's part of a program as a schedule: launches, copies, branches and loops as data.
+
+See `stepwell.core.host_schedule` for what a schedule is. Only what a host does on this floor is
+known here: index arithmetic, views, launches, copies, reading and writing single elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, IntegerAttr, IntegerType, MemRefType
+from xdsl.ir import Block, Operation, SSAValue
+
+from stepwell.core.host_schedule import Step, Tree
+from stepwell.dialects import kernel
+from stepwell.lowering.emit.arith import constant
+from stepwell.lowering.emit.device import OpenCLUnit, Part, scratch
+from stepwell.lowering.emit.entry import Entry
+from stepwell.lowering.emit.kinds import BITS, Kind, element_name
+from stepwell.lowering.emit.memref import kept_axes
+from stepwell.transforms.passes import fail
+
+
+@dataclass(frozen=True)
+class Place:
+    """A buffer of the device: whose memory, how many bytes in, and its shape, as trees."""
+
+    buffer: str
+    skip: Tree
+    element: str
+    sizes: tuple[Tree, ...]
+    strides: tuple[Tree, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element."""
+        return BITS[self.element] // 8
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether this is known to be row-major without gaps."""
+        return self.strides == row_major(self.sizes)
+
+    def moved(self, indices: Sequence[Tree]) -> list[Tree]:
+        """Return buffer and bytes of the element that ``indices`` name."""
+        skip = self.skip
+        for index, stride in zip(indices, self.strides, strict=True):
+            skip = add(skip, multiply(multiply(index, stride), self.bytes))
+        return [self.buffer, skip]
+
+
+def add(a: Tree, b: Tree) -> Tree:
+    """Return a sum, folded where it can be."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    return b if a == 0 else a if b == 0 else ["+", a, b]
+
+
+def multiply(a: Tree, b: Tree) -> Tree:
+    """Return a product, folded where it can be."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    if a == 0 or b == 0:
+        return 0
+    return b if a == 1 else a if b == 1 else ["*", a, b]
+
+
+def row_major(sizes: Sequence[Tree]) -> tuple[Tree, ...]:
+    """Return the strides of a contiguous array."""
+    strides: list[Tree] = []
+    stride: Tree = 1
+    for size in reversed(sizes):
+        strides.append(stride)
+        stride = multiply(size, stride)
+    return tuple(reversed(strides))
+
+
+def count(sizes: Iterable[Tree]) -> Tree:
+    """Return how many elements there are."""
+    result: Tree = 1
+    for size in sizes:
+        result = multiply(result, size)
+    return result
+
+
+_INFIX: dict[type[Any], str] = {
+    arith.AddiOp: "+",
+    arith.SubiOp: "-",
+    arith.MuliOp: "*",
+    arith.DivSIOp: "/",
+    arith.RemSIOp: "%",
+    arith.FloorDivSIOp: "floor/",
+    arith.CeilDivSIOp: "ceil/",
+    arith.MinSIOp: "min",
+    arith.MaxSIOp: "max",
+    arith.AndIOp: "&",
+    arith.OrIOp: "|",
+    arith.XOrIOp: "^",
+}
+_FOLDED: dict[str, Callable[[Tree, Tree], Tree]] = {"+": add, "*": multiply}
+_COMPARE_INTEGERS = ("==", "!=", "<", "<=", ">", ">=")
+_COMPARE_FLOATS = {1: "==", 2: ">", 3: ">=", 4: "<", 5: "<=", 13: "!="}
+
+
+@dataclass
+class Host:
+    """Walks a public function and notes what it does."""
+
+    unit: OpenCLUnit
+    steps: list[Step] = field(default_factory=list[Step])
+    trees: dict[SSAValue, Tree] = field(default_factory=dict[SSAValue, Tree])
+    places: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
+    names: int = 0
+    yields: Sequence[str] = ()
+    returned: list[Tree] = field(default_factory=list[Tree])
+
+    def schedule(self, entry: Entry) -> list[Step]:
+        """Return the schedule of one public function."""
+        inputs = [n for a in entry.of_role("input") for n in a.shape]
+        dims = [f"d{k}" for k in range(sum(n < 0 for n in inputs))]
+        sizes = self._called(entry.shapes, dims) if entry.shapes is not None else []
+        arena: Tree = entry.signature.arena
+        if arena is None:
+            if entry.arena is None:
+                fail(entry.op, f"the arena has no size known now and no @{entry.name}.arena")
+            (arena,) = self._called(entry.arena, dims)
+        first = [{"do": "sizes", "sizes": sizes}, {"do": "arena", "bytes": arena}]
+        unknown = {"input": iter(dims), "output": iter(sizes)}
+        for argument, value in zip(entry.arguments, entry.op.args, strict=True):
+            rest: Iterator[Tree] = unknown.get(argument.role, iter(()))
+            shape = tuple(next(rest, 0) if n < 0 else n for n in argument.shape)
+            name = "arena" if argument.role == "arena" else argument.name
+            element = self._element(entry.op, value)
+            self.places[value] = Place(name, 0, element, shape, row_major(shape))
+        self.block(entry.op.body.block)
+        return [*first, *self.steps]
+
+    def _called(self, op: func.FuncOp, arguments: Sequence[Tree]) -> list[Tree]:
+        """Walk a function of numbers; return what it returns."""
+        self.trees.update(zip(op.args, arguments, strict=True))
+        self.block(op.body.block)
+        return self.returned
+
+    def _element(self, op: Operation, value: SSAValue) -> str:
+        assert isinstance(value.type, MemRefType)
+        element = element_name(value.type.element_type)
+        if element is None:
+            fail(op, f"elements of type {value.type.element_type} have no place in memory")
+        return element
+
+    # walking
+
+    def block(self, block: Block) -> None:
+        """Note every op of a block."""
+        for op in block.ops:
+            rule = _RULES.get(type(op))
+            if rule is None:
+                fail(op, f"{op.name} cannot run on the host of an OpenCL program")
+            rule(self, op)
+
+    def inside(self, block: Block, yields: Sequence[str] = ()) -> list[Step]:
+        """Return the steps of a region, whose end sets ``yields``."""
+        outer, outer_yields = self.steps, self.yields
+        self.steps, self.yields = [], yields
+        self.block(block)
+        found, self.steps, self.yields = self.steps, outer, outer_yields
+        return found
+
+    def fresh(self, letter: str = "v") -> str:
+        """Return a new variable's name."""
+        self.names += 1
+        return f"{letter}{self.names}"
+
+    def set(self, names: Sequence[str], values: Sequence[Tree]) -> None:
+        """Note an assignment."""
+        if names:
+            self.steps.append({"do": "set", "names": list(names), "values": list(values)})
+
+    # launches
+
+    def launch(self, op: kernel.LaunchOp) -> None:
+        """Note one launch for each part of the kernel."""
+        callee = self.unit.symbols.get(op.callee.string_value())
+        if not isinstance(callee, kernel.FuncOp):
+            fail(op, f"no kernel {op.callee} in the module")
+        for argument, operand in zip(callee.body.block.args, op.operands, strict=True):
+            self._bind(argument, operand)
+        operands = [*callee.body.block.args, *scratch(callee)]
+        for each in callee.body.block.ops:
+            rule = _RULES.get(type(each))
+            if isinstance(each, memref.AllocOp | memref.AllocaOp):
+                _allocate(self, each)
+            elif rule is not None and type(each) in _NUMBERS and self._known(each):
+                rule(self, each)
+        for part in self.unit.parts_of(callee):
+            self._launch(part, operands, self._items(part))
+
+    def _known(self, op: Operation) -> bool:
+        return all(v in self.trees or v in self.places for v in op.operands)
+
+    def _bind(self, value: SSAValue, other: SSAValue) -> None:
+        if other in self.places:
+            self.places[value] = self.places[other]
+        else:
+            self.trees[value] = self.trees[other]
+
+    def _items(self, part: Part) -> Tree:
+        if part.loop is None:
+            return 1
+        loop = part.loop
+        for bound in (loop.lowerBound[0], loop.upperBound[0], loop.step[0]):
+            if bound not in self.trees:
+                fail(loop, "the host cannot tell how often this loop runs")
+        low, high, step = (self.trees[v[0]] for v in (loop.lowerBound, loop.upperBound, loop.step))
+        span = high if low == 0 else ["-", high, low]
+        return span if step == 1 else ["ceil/", span, step]
+
+    def _launch(self, part: Part, operands: Sequence[SSAValue], items: Tree) -> None:
+        arguments: list[dict[str, Any]] = []
+        for p in part.parameters:
+            operand = operands[p.operand]
+            if p.part == "value":
+                kind = p.kind or Kind("index")
+                arguments.append({"value": self.trees[operand], "dtype": _passed(kind)})
+                continue
+            place = self.places[operand]
+            if p.part == "pointer":
+                arguments.append({"buffer": place.buffer, "skip": place.skip})
+            else:
+                shape = place.sizes if p.part == "size" else place.strides
+                arguments.append({"value": shape[p.axis], "dtype": "i64"})
+        self.steps.append(
+            {"do": "launch", "kernel": part.name, "items": items, "arguments": arguments}
+        )
+
+
+def _passed(kind: Kind) -> str:
+    """Return the dtype in which a kernel takes a scalar."""
+    passed = {"index": "i64", "i1": "i32", "f16": "i16", "bf16": "i16"}
+    return passed.get(kind.element, kind.element)
+
+
+Rule: TypeAlias = Callable[[Host, Any], None]
+
+
+def _constant(h: Host, op: arith.ConstantOp) -> None:
+    match op.value:
+        case IntegerAttr(value=value, type=IntegerType(width=width)) if width.data == 1:
+            h.trees[op.result] = bool(value.data)
+        case IntegerAttr(value=value) | FloatAttr(value=value):
+            h.trees[op.result] = value.data
+        case other:
+            fail(op, f"{other} cannot be on the host of an OpenCL program")
+
+
+def _infix(h: Host, op: Any) -> None:
+    sign, type = _INFIX[op.__class__], op.result.type
+    a, b = h.trees[op.lhs], h.trees[op.rhs]
+    tree = _FOLDED[sign](a, b) if sign in _FOLDED else [sign, a, b]
+    if isinstance(type, IntegerType) and type.width.data > 1 and isinstance(tree, list):
+        tree = ["wrap", tree, type.width.data]
+    h.trees[op.result] = tree
+
+
+def _cmpi(h: Host, op: arith.CmpiOp) -> None:
+    number = op.predicate.value.data
+    if number >= len(_COMPARE_INTEGERS):
+        fail(op, "an unsigned comparison cannot run on the host of an OpenCL program")
+    h.trees[op.result] = [_COMPARE_INTEGERS[number], h.trees[op.lhs], h.trees[op.rhs]]
+
+
+def _cmpf(h: Host, op: arith.CmpfOp) -> None:
+    sign = _COMPARE_FLOATS.get(op.predicate.value.data)
+    if sign is None:
+        fail(op, "this comparison cannot run on the host of an OpenCL program")
+    h.trees[op.result] = [sign, h.trees[op.lhs], h.trees[op.rhs]]
+
+
+def _select(h: Host, op: arith.SelectOp) -> None:
+    h.trees[op.result] = ["select", *(h.trees[v] for v in op.operands)]
+
+
+def _same(h: Host, op: Any) -> None:
+    h.trees[op.result] = h.trees[op.input]
+
+
+def _extui(h: Host, op: arith.ExtUIOp) -> None:
+    if op.input.type != IntegerType(1):
+        fail(op, "this conversion cannot run on the host of an OpenCL program")
+    h.trees[op.result] = ["select", h.trees[op.input], 1, 0]
+
+
+def _trunci(h: Host, op: arith.TruncIOp) -> None:
+    assert isinstance(op.result.type, IntegerType)
+    width = op.result.type.width.data
+    x = h.trees[op.input]
+    h.trees[op.result] = ["!=", ["&", x, 1], 0] if width == 1 else ["wrap", x, width]
+
+
+# buffers
+
+
+def _dim(h: Host, op: memref.DimOp) -> None:
+    axis = constant(op.index)
+    if axis is None:
+        fail(op, "the axis of memref.dim must be a constant")
+    h.trees[op.result] = h.places[op.source].sizes[axis]
+
+
+def _mixed(h: Host, static: Any, dynamic: Sequence[SSAValue]) -> list[Tree]:
+    values = iter(dynamic)
+    return [h.trees[next(values)] if n == DYNAMIC_INDEX else n for n in static.get_values()]
+
+
+def _view(h: Host, op: memref.ViewOp) -> None:
+    source, type = h.places[op.source], op.result.type
+    assert isinstance(type, MemRefType)
+    sizes = iter(op.sizes)
+    shape = tuple(h.trees[next(sizes)] if n < 0 else n for n in type.get_shape())
+    skip = add(source.skip, h.trees[op.byte_shift])
+    element = h._element(op, op.result)  # pyright: ignore[reportPrivateUsage]
+    h.places[op.result] = Place(source.buffer, skip, element, shape, row_major(shape))
+
+
+def _subview(h: Host, op: memref.SubviewOp) -> None:
+    source, type = h.places[op.source], op.result.type
+    assert isinstance(type, MemRefType)
+    offsets = _mixed(h, op.static_offsets, op.offsets)
+    sizes = _mixed(h, op.static_sizes, op.sizes)
+    steps = _mixed(h, op.static_strides, op.strides)
+    kept = kept_axes([str(n) for n in sizes], type.get_shape())
+    if kept is None:
+        fail(op, f"cannot tell which axes {type} leaves out")
+    buffer, skip = source.moved(offsets)
+    strides = [multiply(a, b) for a, b in zip(steps, source.strides, strict=True)]
+    h.places[op.result] = Place(
+        str(buffer),
+        skip,
+        source.element,
+        tuple(sizes[k] for k in kept),
+        tuple(strides[k] for k in kept),
+    )
+
+
+def _reinterpret_cast(h: Host, op: memref.ReinterpretCastOp) -> None:
+    source = h.places[op.source]
+    (start,) = _mixed(h, op.static_offsets, op.offsets)
+    h.places[op.result] = replace(
+        source,
+        skip=add(source.skip, multiply(start, source.bytes)),
+        sizes=tuple(_mixed(h, op.static_sizes, op.sizes)),
+        strides=tuple(_mixed(h, op.static_strides, op.strides)),
+    )
+
+
+def _cast(h: Host, op: Any) -> None:
+    h.places[op.dest] = h.places[op.source]
+
+
+def _expand_shape(h: Host, op: memref.ExpandShapeOp) -> None:
+    source = h.places[op.src]
+    sizes = _mixed(h, op.static_output_shape, op.output_shape)
+    strides: list[Tree] = [1] * len(sizes)
+    for old, group in enumerate(op.reassociation.data):
+        stride = source.strides[old]
+        for axis in reversed([k.value.data for k in group.data]):
+            strides[axis] = stride
+            stride = multiply(sizes[axis], stride)
+    h.places[op.result] = replace(source, sizes=tuple(sizes), strides=tuple(strides))
+
+
+def _collapse_shape(h: Host, op: memref.CollapseShapeOp) -> None:
+    source = h.places[op.src]
+    groups = [[k.value.data for k in group.data] for group in op.reassociation.data]
+    sizes = tuple(count(source.sizes[k] for k in group) for group in groups)
+    strides = tuple(
+        source.strides[([k for k in group if source.sizes[k] != 1] or group)[-1]]
+        for group in groups
+    )
+    h.places[op.result] = replace(source, sizes=sizes, strides=strides)
+
+
+def _allocate(h: Host, op: Any) -> None:
+    name, type = h.fresh("scratch:"), op.memref.type
+    sizes = iter(op.dynamic_sizes)
+    shape = tuple(h.trees[next(sizes)] if n < 0 else n for n in type.get_shape())
+    element = h._element(op, op.memref)  # pyright: ignore[reportPrivateUsage]
+    place = Place(name, 0, element, shape, row_major(shape))
+    bytes = multiply(count(shape), place.bytes)
+    h.steps.append({"do": "allocate", "buffer": name, "bytes": bytes})
+    h.places[op.memref] = place
+
+
+def _nothing(h: Host, op: Operation) -> None:
+    """Scratch memory is given back when the call ends."""
+
+
+def _load(h: Host, op: memref.LoadOp) -> None:
+    place, name = h.places[op.memref], h.fresh()
+    source = place.moved([h.trees[i] for i in op.indices])
+    h.steps.append({"do": "read", "name": name, "source": source, "dtype": place.element})
+    h.trees[op.res] = name
+
+
+def _store(h: Host, op: memref.StoreOp) -> None:
+    place = h.places[op.memref]
+    target = place.moved([h.trees[i] for i in op.indices])
+    step = {"do": "write", "target": target, "value": h.trees[op.value], "dtype": place.element}
+    h.steps.append(step)
+
+
+def _copy(h: Host, op: memref.CopyOp) -> None:
+    source, target = h.places[op.source], h.places[op.destination]
+    if source.contiguous and target.contiguous:
+        ends = {"source": [source.buffer, source.skip], "target": [target.buffer, target.skip]}
+        bytes = multiply(count(target.sizes), target.bytes)
+        h.steps.append({"do": "copy", **ends, "bytes": bytes})
+        return
+    part = h.unit.copying(op)
+    h._launch(part, [op.source, op.destination], target.sizes[0])  # pyright: ignore
+
+
+def _call(h: Host, op: func.CallOp) -> None:
+    callee = h.unit.symbols.get(op.callee.string_value())
+    if not isinstance(callee, func.FuncOp):
+        fail(op, f"no function {op.callee} in the module")
+    for argument, operand in zip(callee.args, op.operands, strict=True):
+        h._bind(argument, operand)  # pyright: ignore[reportPrivateUsage]
+    h.block(callee.body.block)
+    h.trees.update(zip(op.results, h.returned, strict=True))
+
+
+def _return(h: Host, op: Operation) -> None:
+    h.returned = [h.trees[v] for v in op.operands]
+
+
+# control flow
+
+
+def _carry(h: Host, values: Sequence[SSAValue], starts: Sequence[SSAValue]) -> list[str]:
+    """Name a variable for each number carried; a buffer carried must stay where it is."""
+    names: list[str] = []
+    begun: list[Tree] = []
+    for value, start in zip(values, starts, strict=True):
+        if start in h.places:
+            h.places[value] = h.places[start]
+            continue
+        names.append(h.fresh())
+        begun.append(h.trees[start])
+        h.trees[value] = names[-1]
+    h.set(names, begun)
+    return names
+
+
+def _for(h: Host, op: scf.ForOp) -> None:
+    index, *carried = op.body.block.args
+    names = _carry(h, carried, op.iter_args)
+    for result, argument in zip(op.res, carried, strict=True):
+        h._bind(result, argument)  # pyright: ignore[reportPrivateUsage]
+    name = h.trees[index] = h.fresh("i")
+    bounds = {
+        "name": name,
+        "from": h.trees[op.lb],
+        "to": h.trees[op.ub],
+        "step": h.trees[op.step],
+    }
+    h.steps.append({"do": "for", **bounds, "body": h.inside(op.body.block, names)})
+
+
+def _while(h: Host, op: scf.WhileOp) -> None:
+    before, after = op.before_region.block, op.after_region.block
+    names = _carry(h, before.args, op.arguments)
+    last = before.last_op
+    assert isinstance(last, scf.ConditionOp)
+    test = h.inside(before)
+    handed: list[str] = []
+    values: list[Tree] = []
+    for result, argument, value in zip(op.res, after.args, last.args, strict=True):
+        if value in h.places:
+            h.places[result] = h.places[argument] = h.places[value]
+            continue
+        handed.append(h.fresh())
+        values.append(h.trees[value])
+        h.trees[result] = h.trees[argument] = handed[-1]
+    if handed:
+        test.append({"do": "set", "names": handed, "values": values})
+    step = {"do": "while", "test": test, "condition": h.trees[last.condition]}
+    h.steps.append({**step, "body": h.inside(after, names)})
+
+
+def _if(h: Host, op: scf.IfOp) -> None:
+    names: list[str] = []
+    for result in op.output:
+        if isinstance(result.type, MemRefType):
+            fail(op, "scf.if cannot result in a buffer here", "copy into one buffer instead")
+        names.append(h.fresh())
+        h.trees[result] = names[-1]
+    then = h.inside(op.true_region.block, names)
+    other = op.false_region.blocks.first
+    otherwise = h.inside(other, names) if other is not None else []
+    condition = h.trees[op.cond]
+    h.steps.append({"do": "if", "condition": condition, "then": then, "else": otherwise})
+
+
+def _yield(h: Host, op: scf.YieldOp) -> None:
+    parent = op.parent_op()
+    assert parent is not None
+    h.set(h.yields, [h.trees[v] for v in op.operands if v in h.trees])
+
+
+_NUMBERS: dict[type[Any], Rule] = {
+    arith.ConstantOp: _constant,
+    **dict.fromkeys(_INFIX, _infix),
+    arith.CmpiOp: _cmpi,
+    arith.CmpfOp: _cmpf,
+    arith.SelectOp: _select,
+    arith.IndexCastOp: _same,
+    arith.ExtSIOp: _same,
+    arith.ExtFOp: _same,
+    arith.ExtUIOp: _extui,
+    arith.TruncIOp: _trunci,
+    memref.DimOp: _dim,
+    memref.ViewOp: _view,
+    memref.SubviewOp: _subview,
+    memref.ReinterpretCastOp: _reinterpret_cast,
+    memref.CastOp: _cast,
+    memref.ExpandShapeOp: _expand_shape,
+    memref.CollapseShapeOp: _collapse_shape,
+}
+"""What a host may compute anew for a kernel: numbers and views."""
+
+_RULES: dict[type[Any], Rule] = {
+    **_NUMBERS,
+    memref.AllocOp: _allocate,
+    memref.AllocaOp: _allocate,
+    memref.DeallocOp: _nothing,
+    memref.LoadOp: _load,
+    memref.StoreOp: _store,
+    memref.CopyOp: _copy,
+    kernel.LaunchOp: Host.launch,
+    func.CallOp: _call,
+    func.ReturnOp: _return,
+    scf.ForOp: _for,
+    scf.WhileOp: _while,
+    scf.IfOp: _if,
+    scf.YieldOp: _yield,
+    scf.ConditionOp: _nothing,
+}

@@ -1,0 +1,165 @@
+"""OpenCL C: native vectors, and built-in functions that take them whole.
+
+A vector has 2, 4, 8 or 16 lanes. Comparing vectors gives integers of the same width, all bits set
+or none, as in C. f16 and bf16 are their bits (`ushort`), so no half support is asked for; f64
+needs the device's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from stepwell.lowering.emit.kinds import Kind
+from stepwell.lowering.emit.names import OPENCL_WORDS
+from stepwell.lowering.emit.spelling import Spelling
+
+LANES = frozenset({0, 2, 4, 8, 16})
+"""How many lanes a vector may have; 0 is a scalar."""
+
+_SCALARS = {
+    "f64": "double",
+    "f32": "float",
+    "f16": "ushort",
+    "bf16": "ushort",
+    "index": "long",
+    "i1": "int",
+    **dict(zip(("i8", "i16", "i32", "i64"), ("char", "short", "int", "long"), strict=True)),
+    **dict(zip(("u8", "u16", "u32", "u64"), ("uchar", "ushort", "uint", "ulong"), strict=True)),
+    **dict(zip(("m8", "m16", "m32", "m64"), ("char", "short", "int", "long"), strict=True)),
+}
+
+
+class OpenCLSpelling(Spelling):
+    """OpenCL C 1.2."""
+
+    words: ClassVar[frozenset[str]] = OPENCL_WORDS
+    scalars: ClassVar[dict[str, str]] = _SCALARS
+    private_function: ClassVar[str] = ""
+    constant_array: ClassVar[str] = "__constant "
+    constant_space: ClassVar[str] = "__constant "
+
+    def type(self, kind: Kind) -> str:
+        """Return a native type."""
+        if kind.element == "f64":
+            self.prelude.types["f64"] = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"
+        return f"{_SCALARS[kind.element]}{kind.lanes or ''}"
+
+    def not_a_number(self, element: str, infinite: bool) -> str:
+        """Spell NaN and infinity by OpenCL's macros."""
+        text = "INFINITY" if infinite else "NAN"
+        return text if element == "f32" else f"((double){text})"
+
+    def small(self, kind: Kind, constant: str) -> str:
+        """Cast a constant that meets a vector of narrower integers."""
+        return f"(({self.type(Kind(kind.element))}){constant})" if kind.bits < 32 else constant
+
+    def splat(self, kind: Kind, x: str) -> str:
+        """Spell a vector literal of one scalar."""
+        return f"(({self.type(kind)})({x}))"
+
+    def lanes_of(self, kind: Kind, lanes: Sequence[str]) -> str:
+        """Spell a vector literal."""
+        return f"(({self.type(kind)})({', '.join(lanes)}))"
+
+    def bits(self, to: Kind, x: str, source: Kind) -> str:
+        """Use ``as_type``; integers of one size are cast."""
+        target, origin = self.type(to), self.type(source)
+        if target == origin:
+            return x
+        floats = {"float", "double"} & {target, origin}
+        if not to.lanes and not source.lanes and not floats:
+            return f"(({target}){x})"
+        return f"as_{target}({x})"
+
+    def convert(self, to: Kind, x: str, source: Kind) -> str:
+        """Use ``convert_type`` for vectors."""
+        target = self.type(to)
+        if target == self.type(source):
+            return x
+        return f"convert_{target}({x})" if to.lanes else f"(({target}){x})"
+
+    def compared(self, kind: Kind, comparison: str) -> str:
+        """A comparison has the right type already."""
+        return f"({comparison})"
+
+    def select(self, kind: Kind, mask: str, yes: str, no: str) -> str:
+        """Use the built-in one, which looks at the highest bit."""
+        return f"select({no}, {yes}, {mask})"
+
+    def lane(self, kind: Kind, x: str, number: str) -> str:
+        """Name a component; one known only at run time is reached through memory."""
+        if number.isdigit():
+            return f"{x}.s{int(number):x}"
+        return f"((const {self.type(Kind(kind.element))} *)&{x})[{number}]"
+
+    def set_lane(self, kind: Kind, x: str, number: str, value: str) -> str:
+        """Assign a component."""
+        if number.isdigit():
+            return f"{self.lane(kind, x, number)} = {value};"
+        return f"(({self.type(Kind(kind.element))} *)&{x})[{number}] = {value};"
+
+    def load(self, kind: Kind, address: str) -> str:
+        """Use ``vloadn``, which needs no more alignment than an element has."""
+        return f"vload{kind.lanes}(0, {address})"
+
+    def store(self, kind: Kind, address: str, x: str) -> str:
+        """Use ``vstoren``."""
+        return f"vstore{kind.lanes}({x}, 0, {address});"
+
+    def shuffle(self, kind: Kind, x: str, y: str, source: Kind, lanes: Sequence[int]) -> str:
+        """Build the vector from components."""
+        parts = [
+            self.lane(source, x if n < source.lanes else y, str(n % source.lanes)) for n in lanes
+        ]
+        return self.lanes_of(kind, parts)
+
+    def each_lane(
+        self, result: Kind, sources: Sequence[tuple[Kind, str]], each: Callable[..., str]
+    ) -> list[str]:
+        """Build the vector from its lanes."""
+        rows: list[str] = []
+        for number in range(result.lanes):
+            lanes = (
+                self.lane(kind, name, str(number)) if kind.lanes else name for kind, name in sources
+            )
+            tested = (
+                f"({lane} != 0)" if kind.is_mask else lane
+                for lane, (kind, _) in zip(lanes, sources, strict=True)
+            )
+            rows.append(f"-({each(*tested)})" if result.is_mask else each(*tested))
+        return [f"return {self.lanes_of(result, rows)};"]
+
+    def function(self, name: str, kind: Kind, operands: Sequence[str]) -> str:
+        """Call a built-in function; OpenCL has all of C's, for vectors too."""
+        self.type(kind)
+        return f"{name}({', '.join(operands)})"
+
+    def masked_load(self, kind: Kind, mask: Kind, pointer: str) -> str:
+        """Read lane by lane."""
+        rows = [
+            f"if ({self.lane(mask, 'm', str(k))}) {self.set_lane(kind, 'y', str(k), f'p[{k}]')}"
+            for k in range(kind.lanes)
+        ]
+        space = pointer.split()[0].strip("_")
+        parameters = [(pointer, "p"), (mask, "m"), (kind, "y")]
+        name = f"sw_load_{space}_{kind}_{mask}"
+        return self.helper(name, kind, parameters, [*rows, "return y;"])
+
+    def masked_store(self, kind: Kind, mask: Kind, pointer: str) -> str:
+        """Write lane by lane."""
+        rows = [
+            f"if ({self.lane(mask, 'm', str(k))}) p[{k}] = {self.lane(kind, 'x', str(k))};"
+            for k in range(kind.lanes)
+        ]
+        space = pointer.split()[0].strip("_")
+        parameters = [(pointer, "p"), (mask, "m"), (kind, "x")]
+        return self.helper(f"sw_store_{space}_{kind}_{mask}", None, parameters, rows)
+
+    def high_half(self, signed: bool) -> str:
+        """Use ``mul_hi``."""
+        return "mul_hi(x, y)" if signed else "(long)mul_hi((ulong)x, (ulong)y)"
+
+    def fma(self, kind: Kind, x: str, y: str, z: str) -> str:
+        """Use ``fma``."""
+        return self.function("fma", kind, (x, y, z))

@@ -1,0 +1,83 @@
+"""What the host does for a target that has no host code of its own: a list the runtime walks.
+
+A schedule is made of plain lists and dictionaries, as JSON holds them. Numbers are `trees`: an
+integer, float or truth value; the name of a variable, as text; or ``[operator, tree, ...]``.
+
+A program's variables are ``d0, d1, ...``, every `?` of its inputs in order, and what its steps set.
+Buffers are the program's arguments by name (inputs, constants, outputs), ``arena``, and what its
+steps allocate. A part of a buffer is named by the buffer and a tree of bytes to skip.
+
+    {"do": "sizes", "sizes": [tree, ...]}                 every ? of the outputs, in order
+    {"do": "arena", "bytes": tree}                        how large the arena must be
+    {"do": "allocate", "buffer": name, "bytes": tree}     scratch memory, until the call ends
+    {"do": "set", "names": [...], "values": [tree, ...]}  all at once
+    {"do": "launch", "kernel": name, "items": tree, "arguments": [argument, ...]}
+    {"do": "copy", "source": [buffer, tree], "target": [buffer, tree], "bytes": tree}
+    {"do": "read", "name": name, "source": [buffer, tree], "dtype": dtype}
+    {"do": "write", "target": [buffer, tree], "value": tree, "dtype": dtype}
+    {"do": "for", "name": name, "from": tree, "to": tree, "step": tree, "body": [step, ...]}
+    {"do": "while", "test": [step, ...], "condition": tree, "body": [step, ...]}
+    {"do": "if", "condition": tree, "then": [step, ...], "else": [step, ...]}
+
+``sizes`` and ``arena`` come first, before any buffer exists, and only they may be evaluated then.
+A launch runs ``items`` work items in one dimension, none where that is not positive. Its arguments
+follow the kernel's: ``{"buffer": name, "skip": tree}`` is two, the buffer and a long of bytes to
+skip; ``{"value": tree, "dtype": dtype}`` is a scalar (i1 is passed as i32, f16 and bf16 as bits).
+Steps run in order, each seeing what those before it wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+Tree: TypeAlias = Any
+"""A number, the name of a variable, or ``[operator, tree, ...]``."""
+Step: TypeAlias = dict[str, Any]
+
+
+def _divide(a: Any, b: Any) -> Any:
+    """Divide towards zero; by zero is 0, as in C."""
+    if b == 0:
+        return 0
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": _divide,
+    "%": lambda a, b: a - _divide(a, b) * b if b else 0,
+    "floor/": lambda a, b: a // b if b else 0,
+    "ceil/": lambda a, b: -(-a // b) if b else 0,
+    "min": min,
+    "max": max,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+    "select": lambda c, a, b: a if c else b,
+    "not": lambda a: not a,
+    "wrap": lambda a, bits: (a + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1),
+}
+"""The operators of a tree; ``/`` and ``%`` truncate, ``wrap`` keeps the low bits as signed."""
+
+
+def evaluate(tree: Tree, variables: Mapping[str, Any]) -> Any:
+    """Return the value of a tree.
+
+    >>> evaluate(["+", ["*", "d0", 4], 64], {"d0": 3})
+    76
+    """
+    if isinstance(tree, str):
+        return variables[tree]
+    if isinstance(tree, list | tuple):
+        operator, *operands = tree
+        return OPERATORS[operator](*(evaluate(each, variables) for each in operands))
+    return tree
