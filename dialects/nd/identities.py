@@ -196,7 +196,7 @@ def _neg(builder: Builder, op: NegOp) -> SSAValue | None:
 
 @simplify(AbsOp, SquareOp)
 def _even(builder: Builder, op: AbsOp | SquareOp) -> SSAValue | None:
-    """abs abs x, abs -x -> abs x, abs x -> x where unsigned; square abs x, square -x -> square x."""
+    """abs abs x, abs -x -> abs x; unsigned abs x -> x; square abs x, square -x -> square x."""
     inner = op.x.owner
     if isinstance(op, AbsOp) and _of(op.x).kind == "unsigned":
         return op.x

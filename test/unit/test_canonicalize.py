@@ -124,7 +124,7 @@ def _programs(dtype: str) -> list[str]:
         for other in mine:
             lines.append((f"%m = nd.{one} %x : {type}\n%y = nd.{other} %m : {type}", type))
     for middle in ALL:
-        for to in ALL:
+        for to in {"i8": 0, "ui32": 0, "f64": 0, "bf16": 0, "i1": 0, dtype: 0}:
             cast = f"%m = nd.cast %x : {type} -> tensor<?x{middle}>\n"
             cast += f"%y = nd.cast %m : tensor<?x{middle}> -> tensor<?x{to}>"
             lines.append((cast, f"tensor<?x{to}>"))
