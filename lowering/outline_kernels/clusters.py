@@ -17,6 +17,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.transforms.structured import (
     Index,
+    combiner,
     cost,
     extents,
     indices,
@@ -127,6 +128,8 @@ def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
         return "the kernel is long enough"
     work = _work(a) + _work(b)
     tiny = work <= SERIAL
+    if not pairs and all(_splits(op) for op in (*a.members, *b.members)):
+        return ""
     if not pairs and not tiny:
         return "they have no parallel loop in common"
     if _contracts(b) and not tiny:
@@ -140,6 +143,15 @@ def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
     if after < min(before, ENOUGH) and not tiny:
         return f"only {after} iterations would be left to run in parallel"
     return ""
+
+
+def _splits(op: Operation) -> bool:
+    """Whether ``op`` is a full reduction that can be cut in runs, or works on single numbers."""
+    return (
+        isinstance(op, linalg.GenericOp)
+        and not any(is_parallel(op))
+        and all(combiner(op, k) for k in range(len(op.outputs) if op.iterator_types.data else 0))
+    )
 
 
 def _loops(cluster: Cluster) -> list[int]:

@@ -133,11 +133,13 @@ func.func @columns(%x: tensor<512x256xf32>) -> tensor<512x256xf32> {
   func.return %y : tensor<512x256xf32>
 }
 
-// A large sum runs on all threads by itself; what follows it is a kernel of its own.
-// CHECK:       kernel.func @mean_sum(
+// A full reduction and what is made of the number it gives are one kernel without shared loops.
+// CHECK:       kernel.func @mean_sum_mul(
 // CHECK-SAME:    attributes {kernel.shared = 0 : i64}
-// CHECK:       kernel.func @mean_mul(
 // CHECK-LABEL: func.func @mean(
+// CHECK:         kernel.launch @mean_sum_mul
+// CHECK-NEXT:    func.return
+func.func @mean(
 func.func @mean(%x: tensor<1048576xf32>) -> tensor<f32> {
   %zero = arith.constant 0.0 : f32
   %er = tensor.empty() : tensor<f32>

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     LocationAttr,
+    ShapedType,
     TensorType,
 )
 from xdsl.dialects.linalg import ops as linalg
@@ -107,13 +108,16 @@ class Draft:
         )
 
     def read(self, value: SSAValue, index: Index, name: str | None = None) -> SSAValue:
-        """Return what stands for ``value`` read at ``index``; a splat is a scalar constant."""
+        """Return what stands for ``value`` read at ``index``; a splat is its one scalar."""
+        if not isinstance(value.type, ShapedType):
+            return value
         match splat_of(value):
             case Splat(constant=IntegerAttr() | FloatAttr() as scalar):
                 self.sizes.append((value, index))
                 return self.constant(scalar)
             case Splat(scalar=SSAValue() as scalar):
-                value, index = scalar, ()
+                self.sizes.append((value, index))
+                return scalar
             case _:
                 pass
         if (known := self.reads.get((value, index))) is None:

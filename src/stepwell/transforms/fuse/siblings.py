@@ -134,4 +134,17 @@ def _is_simple(draft: Draft) -> bool:
 
 
 def _captures(block: Block) -> bool:
-    return any(isinstance(op, tensor.ExtractOp) or op.regions for op in block.ops)
+    """Whether a body uses values from around it, or memory at indices it computes."""
+    return any(
+        isinstance(op, tensor.ExtractOp)
+        or op.regions
+        or any(_is_outer(v, block) for v in op.operands)
+        for op in block.ops
+    )
+
+
+def _is_outer(value: SSAValue, block: Block) -> bool:
+    owner = value.owner
+    if isinstance(owner, Block):
+        return owner is not block and owner.parent is not None
+    return owner.parent is not None and owner.parent is not block
