@@ -139,7 +139,6 @@ func.func @columns(%x: tensor<512x256xf32>) -> tensor<512x256xf32> {
 // CHECK-LABEL: func.func @mean(
 // CHECK:         kernel.launch @mean_sum_mul
 // CHECK-NEXT:    func.return
-func.func @mean(
 func.func @mean(%x: tensor<1048576xf32>) -> tensor<f32> {
   %zero = arith.constant 0.0 : f32
   %er = tensor.empty() : tensor<f32>
