@@ -179,15 +179,18 @@ def _dot_general_shape(op: DotGeneralOp) -> Sequence[Attribute]:
 
 @reference(DotGeneralOp)
 def _dot_general_reference(op: DotGeneralOp, operands: Sequence[Array]) -> Array:
-    """Bring both to (batch, free, contracted), multiply as matrices, and reshape."""
+    """Bring both to (batch, free, contracted) and sum the products in order of the last."""
     x, w = _in_accumulator(op, operands)
     (bx, bw), (cx, cw) = op.batch, op.contract
     fx = shapes.free_axes(x.ndim, bx, cx)
     fw = shapes.free_axes(w.ndim, bw, cw)
     left = x.transpose(*bx, *fx, *cx).reshape(_size(x, bx), _size(x, fx), _size(x, cx))
     right = w.transpose(*bw, *cw, *fw).reshape(_size(w, bw), _size(w, cw), _size(w, fw))
+    total = np.zeros((left.shape[0], left.shape[1], right.shape[2]), x.dtype)
+    for k in range(left.shape[2]):
+        total += left[:, :, k, None] * right[:, k, None, :]
     sizes = [x.shape[a] for a in (*bx, *fx)] + [w.shape[a] for a in fw]
-    return _rounded(op, (left @ right).reshape(sizes))
+    return _rounded(op, total.reshape(sizes))
 
 
 def _size(x: Array, axes: Sequence[int]) -> int:
@@ -230,12 +233,6 @@ class MatmulOp(ContractionOp, SpelledOp):
 def _matmul_shape(op: MatmulOp) -> Sequence[Attribute]:
     # matmul_c3
     return (TensorType(op.element, shapes.matmul(shape_of(op.x), shape_of(op.w))),)
-
-
-@reference(MatmulOp)
-def _matmul_reference(op: MatmulOp, operands: Sequence[Array]) -> Array:
-    x, w = _in_accumulator(op, operands)
-    return _rounded(op, x @ w)
 
 
 _PLAIN = {"strides": 1, "low": 0, "high": 0, "lhs_dilation": 1, "rhs_dilation": 1}
@@ -345,27 +342,29 @@ def _convolution_shape(op: ConvolutionOp) -> Sequence[Attribute]:
 
 @reference(ConvolutionOp)
 def _convolution_reference(op: ConvolutionOp, operands: Sequence[Array]) -> Array:
-    """Look at ``x`` through its windows, and contract each group of features."""
+    """Sum over input features, then over the window, all places at once."""
     x, w = _in_accumulator(op, operands)
     window, groups, layout = op.how
     x, w = _spread(x.transpose(layout.x), window), w.transpose(layout.w)
-    spatial = range(2, x.ndim)
-    extent = [shapes.dilated(k, d) for k, d in zip(w.shape[2:], window.rhs_dilation, strict=True)]
+    x = x.reshape(x.shape[0], groups, w.shape[1], *x.shape[2:])
+    w = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
     sizes = [
-        shapes.places(n, k, s) for n, k, s in zip(x.shape[2:], extent, window.strides, strict=True)
+        shapes.places(n, shapes.dilated(k, apart), stride)
+        for n, k, stride, apart in zip(
+            x.shape[3:], w.shape[3:], window.strides, window.rhs_dilation, strict=True
+        )
     ]
-    y = np.zeros((x.shape[0], w.shape[0], *sizes), x.dtype)
-    if all(sizes) and y.size and w.size:
-        seen = np.lib.stride_tricks.sliding_window_view(x, extent, tuple(spatial)) if extent else x
-        strides = [slice(None, None, s) for s in (*window.strides, *window.rhs_dilation)]
-        seen = seen[(slice(None), slice(None), *strides)]
-        features, outputs = w.shape[1], w.shape[0] // groups
-        kernel = [*range(2 + len(sizes), 2 + 2 * len(sizes))]
-        for g in range(groups):
-            part = seen[:, g * features : (g + 1) * features]
-            weights = w[g * outputs : (g + 1) * outputs]
-            product = np.tensordot(part, weights, ([1, *kernel], [1, *spatial]))
-            y[:, g * outputs : (g + 1) * outputs] = np.moveaxis(product, -1, 1)
+    y = np.zeros((x.shape[0], groups, w.shape[1], *sizes), x.dtype)
+    for c, *spot in np.ndindex(*w.shape[2:]):
+        seen = [
+            slice(k * apart, k * apart + (n - 1) * stride + 1 if n else k * apart, stride)
+            for k, n, stride, apart in zip(
+                spot, sizes, window.strides, window.rhs_dilation, strict=True
+            )
+        ]
+        weights = w[:, :, c, *spot].reshape(groups, w.shape[1], *(1 for _ in spot))
+        y += x[:, :, c, *seen][:, :, None] * weights
+    y = y.reshape(y.shape[0], groups * w.shape[1], *sizes)
     return _rounded(op, y.transpose(np.argsort(layout.y)))
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, IntegerType, TensorType, i64
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
@@ -101,79 +100,54 @@ def _extended(b: Body, x: SSAValue, kind: DType) -> SSAValue:
 
 @lower(ConvolutionOp)
 def _convolution(lowering: Lowering, op: ConvolutionOp, operands: Operands) -> Operands:
+    """Loop over the result's axes in their order, then over input features and the window.
+
+    The group of an output feature is its number divided by the features of a group, so that
+    grouped convolutions are one generic over one axis of features, like any other.
+    """
     x, w = operands
     window, groups, layout = op.how
-    plan = _plan(op, groups)
     x = _spread(lowering, x, window, layout)
-    axes = len(window.size)
-    loops = [AffineExpr.dimension(i) for i in range(plan.parallel + axes + 1 + axes)]
-    n, places = loops[0], loops[plan.parallel : plan.parallel + axes]
-    c, kernel = loops[plan.parallel + axes], loops[plan.parallel + axes + 1 :]
+    rank = len(layout.y)
+    loops = [AffineExpr.dimension(i) for i in range(2 * rank - 1)]
+    n, feature, *places = (loops[a] for a in layout.y)
+    c, *kernel = loops[rank:]
     spots = [
         p * stride + k * apart if (stride, apart) != (1, 1) else p + k
         for p, k, stride, apart in zip(
             places, kernel, window.strides, window.rhs_dilation, strict=True
         )
     ]
-    in_feature = plan.group(loops) * plan.inputs + c if groups > 1 else c
-    rank = len(loops)
     maps = [
-        _laid_out(rank, layout.x, [n, in_feature, *spots]),
-        _laid_out(rank, layout.w, [plan.output(loops), c, *kernel]),
+        _laid_out(len(loops), layout.x, [n, _input_feature(op, groups, feature, c), *spots]),
+        _laid_out(len(loops), layout.w, [feature, c, *kernel]),
+        AffineMap(len(loops), 0, tuple(loops[:rank])),
     ]
     sizes = Sizes(lowering)
-    found = {
-        layout.y[0]: [(n, sizes.of(x, layout.x[0]))],
-        layout.y[1]: plan.features(loops, sizes.of(w, layout.w[0])),
-        **{layout.y[2 + i]: [(p, _count(sizes, x, w, op, i))] for i, p in enumerate(places)},
-    }
-    order = [each for axis in sorted(found) for each in found[axis]]
-    return (_in_result_order(lowering, op, [x, w], maps, order, rank),)
+    shape: list[Size] = [0] * rank
+    shape[layout.y[0]] = sizes.of(x, layout.x[0])
+    shape[layout.y[1]] = sizes.of(w, layout.w[0])
+    for i, axis in enumerate(layout.y[2:]):
+        shape[axis] = _count(sizes, x, w, op, i)
+    return (_sum_of_products(lowering, op, [x, w], shape, maps),)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The loops over features: groups and outputs of one group, or one of them alone."""
-
-    groups: int
-    inputs: int
-    """Input features of a group."""
-    outputs: int
-    """Output features of a group."""
-
-    @property
-    def parallel(self) -> int:
-        """How many loops come before the spatial ones: batch, then those over features."""
-        return 3 if self.groups > 1 and self.outputs != 1 else 2
-
-    def group(self, loops: Sequence[AffineExpr]) -> AffineExpr:
-        """Return the number of the group."""
-        return loops[1]
-
-    def output(self, loops: Sequence[AffineExpr]) -> AffineExpr:
-        """Return the number of the output feature."""
-        if self.parallel == 2:
-            return loops[1]
-        return loops[1] * self.outputs + loops[2]
-
-    def features(self, loops: Sequence[AffineExpr], size: Size) -> list[tuple[AffineExpr, Size]]:
-        """Return the loops over output features and their extents."""
-        if self.parallel == 2:
-            return [(loops[1], size)]
-        return [(loops[1], self.groups), (loops[2], self.outputs)]
-
-
-def _plan(op: ConvolutionOp, groups: int) -> _Plan:
-    w = shape_of(op.w)
-    layout = op.how[2]
-    outputs, inputs = w[layout.w[0]], w[layout.w[1]]
-    if groups > 1 and DYNAMIC in (outputs, inputs):
+def _input_feature(
+    op: ConvolutionOp, groups: int, feature: AffineExpr, c: AffineExpr
+) -> AffineExpr:
+    """Return the feature of x that belongs to feature ``c`` of the window, for an output's."""
+    if groups == 1:
+        return c
+    w, layout = shape_of(op.w), op.how[2].w
+    outputs, inputs = w[layout[0]], w[layout[1]]
+    if DYNAMIC in (outputs, inputs):
         fail(
             op,
             "the features of a grouped convolution must be known when compiling",
             help="write their numbers in the type of the second operand",
         )
-    return _Plan(groups, inputs, outputs // groups if outputs != DYNAMIC else DYNAMIC)
+    group = feature if outputs == groups else feature // (outputs // groups)
+    return group * inputs + c if inputs != 1 else group + c
 
 
 def _laid_out(loops: int, layout: Sequence[int], reads: Sequence[AffineExpr]) -> AffineMap:
@@ -214,46 +188,3 @@ def _spread(
     zero = constant(lowering, 0, dtype(element))
     into = filled(lowering, zero, sizes.empty(wide, element))
     return inserted(lowering, x, into, offsets, strides)
-
-
-def _in_result_order(
-    lowering: Lowering,
-    op: ConvolutionOp,
-    operands: Operands,
-    maps: Sequence[AffineMap],
-    order: Sequence[tuple[AffineExpr, Size]],
-    loops: int,
-) -> SSAValue:
-    """Number the parallel loops as the result's axes lie, sum, and join the axes of features."""
-    count = len(order)
-    old = [AffineExpr.dimension(i) for i in range(loops)]
-    new = list(old)
-    for place, (loop, _) in enumerate(order):
-        new[old.index(loop)] = AffineExpr.dimension(place)
-    renamed = [
-        AffineMap(loops, 0, tuple(e.replace_dims_and_symbols(new, []) for e in m.results))
-        for m in maps
-    ]
-    identity = AffineMap(loops, 0, tuple(old[:count]))
-    sizes = [size for _, size in order]
-    y = _sum_of_products(lowering, op, operands, sizes, [*renamed, identity])
-    rank = len(shape_of(op.y))
-    if count == rank:
-        return y
-    at = op.how[2].y[1]
-    joined = [
-        *([a] for a in range(at)),
-        [at, at + 1],
-        *([a + 1] for a in range(at + 1, rank)),
-    ]
-    groups = ArrayAttr(ArrayAttr(IntegerAttr(a, i64) for a in each) for each in joined)
-    type = tensor_type(y)
-    shape = type.get_shape()
-    together = [*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]]
-    return lowering.insert(
-        tensor.CollapseShapeOp.build(
-            operands=[y],
-            properties={"reassociation": groups},
-            result_types=[TensorType(type.element_type, together)],
-        )
-    ).result
