@@ -59,7 +59,7 @@ def _alloc(
 ) -> tuple[Value, ...]:
     assert isinstance(op.memref.type, MemRefType)
     return (
-        np.ascontiguousarray(to_memory(uninitialised(op.memref.type, operands), op.memref.type)),
+        np.array(to_memory(uninitialised(op.memref.type, operands), op.memref.type), order="C"),
     )
 
 

@@ -61,6 +61,10 @@ def _function(function: func.FuncOp, kernels: Kernels, constants: Constants) -> 
     types = (*function.function_type.inputs.data, *function.function_type.outputs.data)
     if not any(isinstance(t, TensorType) for t in types):
         return
+    for op in reversed(list(function.body.block.ops)):
+        if op.name.startswith("linalg.") and not any(r.uses for r in op.results):
+            op.detach()
+            op.erase()
     writer = HostWriter(function, kernels.facts, kernels.variant, constants)
     block = function.parent_block()
     assert block is not None
