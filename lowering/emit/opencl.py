@@ -24,6 +24,8 @@ class OpenCLText:
 
     source: str
     signature: Signature
+    header: str = ""
+    """OpenCL has none."""
 
 
 def emit_opencl(module: ModuleOp, name: str = "main") -> OpenCLText:

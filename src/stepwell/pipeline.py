@@ -50,7 +50,10 @@ STAGES = (
 
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
 
-EMITTERS = {"c": "stepwell.lowering.emit:emit_c"}
+EMITTERS = {
+    "c": "stepwell.lowering.emit:emit_c",
+    "opencl": "stepwell.lowering.emit:emit_opencl",
+}
 """For each target what prints a module: ``(module, entry)`` -> text, header and signature."""
 
 
