@@ -23,8 +23,13 @@ _OPENCL = """
     M_E M_PI INFINITY NAN MAXFLOAT HUGE_VAL barrier printf rotate clz popcount degrees radians
 """
 
-C_WORDS = frozenset(_C.split())
-"""What a C identifier may not be: keywords of every C standard and GNU's own, old macros."""
+_FUNCTIONS = """
+    acos acosh asin asinh atan atanh atan2 cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs
+    floor fma fmod log log10 log1p log2 pow rint round sin sinh sqrt tan tanh trunc
+"""
+
+C_WORDS = frozenset([*_C.split(), *_FUNCTIONS.split(), *(f"{f}f" for f in _FUNCTIONS.split())])
+"""What a C identifier may not be: keywords of every C standard and GNU's own, functions called."""
 
 OPENCL_WORDS = C_WORDS | frozenset(_OPENCL.split())
 """The same for OpenCL C, with its types and built-in functions."""

@@ -232,6 +232,12 @@ def on_device() -> Callable[[str, str], OnDevice]:
 
 
 @pytest.fixture(scope="session")
+def parsed() -> Callable[[str], ModuleOp]:
+    """Parse a module whose ops know their lines."""
+    return parse
+
+
+@pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Program:
     """Compile the text of a module."""
     folder = tmp_path_factory.mktemp("emitted")

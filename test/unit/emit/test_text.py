@@ -1,0 +1,114 @@
+"""The text itself: exact for a small program, every statement with its line, errors that help."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from textwrap import dedent
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from stepwell.core.diagnostics import CompileError
+from stepwell.lowering.emit import emit_c, emit_opencl
+
+Parse = Callable[[str], ModuleOp]
+
+SMALL = """\
+func.func @add(%x: memref<?xf64> {kernel.role = "input"}, %int: memref<?xf64> {kernel.role = "input"}, %y: memref<?xf64> {kernel.role = "output"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  scf.for %i = %c0 to %n step %c1 {
+    %sin = memref.load %x[%i] : memref<?xf64>
+    %b = memref.load %int[%i] : memref<?xf64>
+    %s = arith.addf %sin, %b : f64
+    %t = math.sin %s : f64
+    memref.store %t, %y[%i] : memref<?xf64>
+  }
+  func.return
+}
+func.func @add.shapes(%n: index, %m: index) -> index {
+  func.return %n : index
+}
+"""
+
+ADD = """\
+    /* function add, from test.mlir:1 */
+    static inline void func_add(const double *x, int64_t x_d0, const double *int_1, double *y) {
+      for (int64_t i = 0; i < x_d0; i++) {  // test.mlir:5
+        const double sin_1 = x[i];  // test.mlir:6
+        const double b = int_1[i];  // test.mlir:7
+        const double s = sin_1 + b;  // test.mlir:8
+        const double t = sin(s);  // test.mlir:9
+        y[i] = t;  // test.mlir:10
+      }
+    }
+
+    void stepwell_add_shapes(const int64_t *dims, int64_t *sizes) {
+      sizes[0] = func_add_shapes(dims[0]);  // test.mlir:1
+    }
+"""
+
+
+def test_a_small_program_word_by_word(parsed: Parse) -> None:
+    text = emit_c(parsed(SMALL), "add")
+    assert dedent(ADD) in text.source
+    assert "double sin(double);" in text.source
+    assert "#include" not in text.source
+    assert str(text.signature) == "add(x: float64[?], int: float64[?]) -> float64[?]"
+    assert " * dims[1]     int.shape[0]" in text.header
+
+
+def test_the_same_module_gives_the_same_text(parsed: Parse) -> None:
+    assert emit_c(parsed(SMALL)).source == emit_c(parsed(SMALL)).source
+
+
+def test_every_statement_names_a_source_line(parsed: Parse) -> None:
+    text = emit_c(parsed(SMALL), "add").source
+    functions = text[text.index("/* function") :]
+    for line in functions.splitlines():
+        if re.search(r"[;{]$", line) and line.startswith("  ") and "char *arena" not in line:
+            raise AssertionError(f"no source line: {line}")
+    assert len(re.findall(r"// test\.mlir:\d+", functions)) >= 8
+
+
+def _error(parsed: Parse, body: str, arguments: str = "%x: memref<4xf32>") -> str:
+    module = parsed(f"func.func @f({arguments}) {{\n{body}\n  func.return\n}}")
+    with pytest.raises(CompileError) as found:
+        emit_c(module)
+    return str(found.value)
+
+
+def test_an_op_without_a_rule(parsed: Parse) -> None:
+    body = "  %t = tensor.empty() : tensor<4xf32>"
+    assert _error(parsed, body) == (
+        "test.mlir:2:1: error: tensor.empty cannot be written as C: no rule for it\n"
+        "   help: register one with @emit(EmptyOp) from stepwell.lowering.emit, "
+        "or lower the op before emission"
+    )
+
+
+def test_values_without_a_place_in_c(parsed: Parse) -> None:
+    body = "  %t = arith.constant dense<0.0> : vector<3xf32>"
+    assert "a value of type vector<3xf32> has no place in C" in _error(parsed, body)
+    message = _error(parsed, "", "%x: memref<4xindex>")
+    assert "argument 0 of @f cannot have elements of type index" in message
+    message = _error(parsed, "", "%x: f32")
+    assert "argument 0 of @f must be a memref, got f32" in message
+
+
+def test_opencl_has_no_long_vectors(parsed: Parse) -> None:
+    text = """
+kernel.func @k(%x: memref<32xf32>) {
+  %c0 = arith.constant 0 : index
+  %v = vector.load %x[%c0] : memref<32xf32>, vector<32xf32>
+  vector.store %v, %x[%c0] : memref<32xf32>, vector<32xf32>
+  kernel.return
+}
+func.func @main(%x: memref<32xf32> {kernel.role = "output"}) {
+  kernel.launch @k outs(%x : memref<32xf32>)
+  func.return
+}"""
+    with pytest.raises(CompileError, match="OpenCL has no vectors of 32 lanes"):
+        emit_opencl(parsed(text))
