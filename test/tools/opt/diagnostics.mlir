@@ -65,12 +65,12 @@ func.func @wrong_type(%x: i32) -> i64 {
 // -----
 
 // A module that breaks a constraint is told where, without a dump of the module.
-func.func @verifier(%x: tensor<4xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{each tensor among outs must give one result of its type}}
-  "kernel.launch"(%x, %y) <{callee = @k, operandSegmentSizes = array<i32: 1, 1>}> : (tensor<4xf32>, tensor<4xf32>) -> ()
-  func.return
+func.func @verifier(%x: tensor<4xf32>) -> tensor<3xf32> {
+  // expected-error@+1 {{'nd.neg': result must be tensor<4xf32>, got tensor<3xf32>}}
+  %y = "nd.neg"(%x) : (tensor<4xf32>) -> tensor<3xf32>
+  func.return %y : tensor<3xf32>
 }
-// CHECK:      error: 'kernel.launch': each tensor among outs must give one result of its type
+// CHECK:      error: 'nd.neg': result must be tensor<4xf32>, got tensor<3xf32>
 
 // -----
 
