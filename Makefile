@@ -20,7 +20,6 @@ demo: dev  ## classify handwritten digits with a compiled network
 
 test: dev  ## run every test
 	$(BIN)/python -m pytest -q
-	$(BIN)/lit -q test
 
 lint: dev  ## style
 	$(BIN)/ruff check .
