@@ -28,6 +28,7 @@ from stepwell.lowering.outline_kernels.names import kernel_name
 from stepwell.lowering.outline_kernels.order import arrange
 from stepwell.lowering.outline_kernels.sharing import Shared
 from stepwell.transforms.passes import Pass
+from stepwell.transforms.structured import erase_dead
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ def _outline(block: Block, function: func.FuncOp, shared: Shared) -> None:
     """Outline the kernels of ``block`` and of the blocks of control flow inside it."""
     module = function.parent
     assert module is not None
+    erase_dead(block)
     sources: list[Operation] = []
     for cluster in Cut(block).grow():
         arrange(cluster)

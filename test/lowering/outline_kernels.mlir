@@ -215,3 +215,18 @@ func.func @loop(%x: tensor<8xf32>, %n: index, %s: f32) -> tensor<8xf32> {
   }
   func.return %r : tensor<8xf32>
 }
+
+// What nothing needs is no kernel.
+// CHECK-LABEL: func.func @dead(
+// CHECK-NEXT:    func.return %x
+func.func @dead(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]}
+    ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %z = arith.negf %in : f32
+    linalg.yield %z : f32
+  } -> tensor<8xf32>
+  %v = tensor.expand_shape %y [[0, 1]] output_shape [2, 4] : tensor<8xf32> into tensor<2x4xf32>
+  func.return %x : tensor<8xf32>
+}

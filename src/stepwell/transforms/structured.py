@@ -12,6 +12,7 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 from xdsl.ir.affine.affine_expr import AffineBinaryOpExpr, AffineBinaryOpKind
+from xdsl.traits import is_side_effect_free
 
 Index: TypeAlias = tuple[AffineExpr, ...]
 """Where an operand is read: one expression of the loops for each of its axes."""
@@ -251,3 +252,12 @@ def element(value: SSAValue) -> Attribute:
 def array_of_maps(loops: int, index_list: Iterable[Index]) -> ArrayAttr[AffineMapAttr]:
     """Return the ``indexing_maps`` property for so many loops."""
     return ArrayAttr(map_attribute(loops, index) for index in index_list)
+
+
+def erase_dead(block: Block) -> None:
+    """Erase every op of ``block`` that nothing needs, in one walk."""
+    for op in reversed(list(block.ops)):
+        unused = op.results and all(result.first_use is None for result in op.results)
+        if unused and is_side_effect_free(op):
+            op.detach()
+            op.erase()

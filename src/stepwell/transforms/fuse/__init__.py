@@ -28,6 +28,7 @@ from stepwell.transforms.fuse.reshapes import ReshapingFusion
 from stepwell.transforms.fuse.siblings import Siblings
 from stepwell.transforms.fuse.sizes import resolve_sizes
 from stepwell.transforms.passes import Pass
+from stepwell.transforms.structured import erase_dead
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class FuseElementwise(Pass):
 
 def _fuse(block: Block) -> None:
     resolve_sizes(block)
+    erase_dead(block)
     fusion = ReshapingFusion()
     fusion.walk(block)
     away = _merge_siblings(fusion)
