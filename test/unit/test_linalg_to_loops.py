@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from xdsl.context import Context
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 from xdsl.parser import Parser
 from xdsl.universe import Universe
 
 from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
+from stepwell.dialects.types import places
 from stepwell.lowering.linalg_to_loops import LinalgToLoops
 
 assert upstream
@@ -477,3 +479,13 @@ def test_loops_written_by_hand_keep_their_place() -> None:
         + "kernel.return }"
     )
     check(text, [floats(7), floats(7)])
+
+
+def test_every_op_has_a_location() -> None:
+    context = _context()
+    text = _softmax("kernel.shared = 1, kernel.parallel = 1", 11, loops(1, 4, 2), "")
+    module = Parser(context, text).parse_module()
+    for line, op in enumerate(module.walk(), 1):
+        op.location = FileLineColLoc(StringAttr("k.mlir"), IntAttr(line), IntAttr(1))
+    LinalgToLoops().apply(context, module)
+    assert [op.name for op in module.walk() if not places(op.location)] == []
