@@ -21,6 +21,9 @@ demo: dev  ## classify handwritten digits with a compiled network
 test: dev  ## run every test
 	$(BIN)/python -m pytest -q
 
+sanitize: dev  ## run emitted C under the address and undefined-behaviour sanitizers
+	$(BIN)/python -m pytest -q -m sanitize
+
 lint: dev  ## style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

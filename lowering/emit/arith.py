@@ -123,6 +123,8 @@ def _cmpf(w: Writer, op: arith.CmpfOp) -> None:
         w.define(op.result, text, kind.mask)
         return
     test = _FLOAT_TESTS[_NEGATED.get(number, number)](w.widened(op.lhs), w.widened(op.rhs))
+    if not kind.lanes:
+        test = test.replace(" | ", " || ").replace(" & ", " && ")
     result = w.spelling.compared(kind, test)
     if number in _NEGATED:
         result = f"{'~' if kind.lanes else '!'}{result}"

@@ -27,7 +27,8 @@ def extreme(s: Spelling, name: str, kind: Kind, x: str, y: str) -> str:
     wins = "x" if name.endswith("imum") else "y"
     bits = kind.signed
     equal = s.bits(kind, f"({s.bits(bits, 'x', kind)} {zero_sign} {s.bits(bits, 'y', kind)})", bits)
-    takes = f"({s.compared(kind, f'x {sign} y')} | {s.compared(kind, f'{wins} != {wins}')})"
+    either = "|" if kind.lanes else "||"
+    takes = f"({s.compared(kind, f'x {sign} y')} {either} {s.compared(kind, f'{wins} != {wins}')})"
     otherwise = s.choose(kind, s.compared(kind, "x == y"), equal, "y")
     body = [f"return {s.choose(kind, takes, 'x', otherwise)};"]
     return f"{s.helper(f'sw_{name}_{kind}', kind, [(kind, 'x'), (kind, 'y')], body)}({x}, {y})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
@@ -29,7 +30,6 @@ assert upstream, "imported for its rules"
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
 FLAGS = ("-std=gnu11", "-O2", "-march=native", "-fno-math-errno", "-shared", "-fPIC")
-SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g")
 
 BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 PARALLEL = ctypes.CFUNCTYPE(
@@ -83,6 +83,7 @@ def compile_c(text: str, folder: Path, extra: Sequence[str] = ()) -> ctypes.CDLL
         pytest.skip("no C compiler")
     stem = folder / hashlib.sha256(text.encode()).hexdigest()[:16]
     stem.with_suffix(".c").write_text(text)
+    extra = [*extra, *os.environ.get("EMITTED_C_FLAGS", "").split()]
     command = [compiler, *FLAGS, *WARNINGS, *extra, str(stem.with_suffix(".c"))]
     done = subprocess.run(
         [*command, "-o", str(stem.with_suffix(".so")), "-lm"], capture_output=True, text=True
