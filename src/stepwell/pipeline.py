@@ -36,16 +36,17 @@ class Stage:
     leaves: frozenset[str]
 
 
+_GRAPH = frozenset({"builtin", "func", "nd", "arith"})
 _TENSORS = frozenset({"builtin", "func", "tensor", "linalg", "arith", "math", "scf"})
 _BUFFERS = frozenset({"builtin", "func", "kernel", "memref", "linalg", "arith", "math", "scf"})
 _LOOPS = frozenset({"builtin", "func", "kernel", "memref", "vector", "arith", "math", "scf"})
 
 STAGES = (
-    Stage("nd", "inline-calls,decompose", frozenset({"builtin", "func", "nd", "arith"})),
+    Stage("nd", "inline-calls,canonicalize,cse,decompose", _GRAPH),
     Stage("structured", "nd-to-linalg,canonicalize,cse,fuse-elementwise", _TENSORS),
     Stage("kernels", "outline-kernels,schedule", _TENSORS | {"kernel"}),
     Stage("buffers", "bufferize,plan-memory", _BUFFERS),
-    Stage("loops", "linalg-to-loops,canonicalize,cse", _LOOPS),
+    Stage("loops", "linalg-to-loops,expand-math,canonicalize,cse", _LOOPS),
 )
 
 STAGE_NAMES = tuple(stage.name for stage in STAGES)

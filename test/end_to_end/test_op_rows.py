@@ -23,6 +23,10 @@ COMPILABLE = [row for row in ROWS if "index" not in row.arguments.values()]
 """A program takes arrays only."""
 
 
+KNOWN = {"nd.layer_norm-all": "outline-kernels leaves a linalg.fill on the host"}
+"""Rows that do not compile yet, and why."""
+
+
 def dtypes(row: Row) -> Sequence[str]:
     """Return the first dtype of a row and another, not the same one for every row."""
     if EVERY_DTYPE or len(row.dtypes) <= 2:
@@ -48,8 +52,10 @@ def _as_reference(array: Array) -> Array:
 
 
 @pytest.mark.parametrize("row", COMPILABLE, ids=lambda row: row.name)
-def test_compiled(row: Row) -> None:
+def test_compiled(row: Row, request: pytest.FixtureRequest) -> None:
     """The compiled row gives what the reference interpreter gives."""
+    if row.name in KNOWN:
+        request.applymarker(pytest.mark.xfail(reason=KNOWN[row.name], strict=True))
     for dtype in dtypes(row):
         compiled: Any = None
         for case in row.cases([dtype]):
