@@ -6,7 +6,7 @@ known here: index arithmetic, views, launches, copies, reading and writing singl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -21,72 +21,10 @@ from stepwell.dialects import kernel
 from stepwell.lowering.emit.arith import constant
 from stepwell.lowering.emit.device import OpenCLUnit, Part, scratch
 from stepwell.lowering.emit.entry import Entry
-from stepwell.lowering.emit.kinds import BITS, Kind, element_name
+from stepwell.lowering.emit.kinds import Kind, element_name
 from stepwell.lowering.emit.memref import kept_axes
+from stepwell.lowering.emit.places import Place, add, count, multiply, row_major
 from stepwell.transforms.passes import fail
-
-
-@dataclass(frozen=True)
-class Place:
-    """A buffer of the device: whose memory, how many bytes in, and its shape, as trees."""
-
-    buffer: str
-    skip: Tree
-    element: str
-    sizes: tuple[Tree, ...]
-    strides: tuple[Tree, ...]
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of one element."""
-        return BITS[self.element] // 8
-
-    @property
-    def contiguous(self) -> bool:
-        """Whether this is known to be row-major without gaps."""
-        return self.strides == row_major(self.sizes)
-
-    def moved(self, indices: Sequence[Tree]) -> list[Tree]:
-        """Return buffer and bytes of the element that ``indices`` name."""
-        skip = self.skip
-        for index, stride in zip(indices, self.strides, strict=True):
-            skip = add(skip, multiply(multiply(index, stride), self.bytes))
-        return [self.buffer, skip]
-
-
-def add(a: Tree, b: Tree) -> Tree:
-    """Return a sum, folded where it can be."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
-    return b if a == 0 else a if b == 0 else ["+", a, b]
-
-
-def multiply(a: Tree, b: Tree) -> Tree:
-    """Return a product, folded where it can be."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a * b
-    if a == 0 or b == 0:
-        return 0
-    return b if a == 1 else a if b == 1 else ["*", a, b]
-
-
-def row_major(sizes: Sequence[Tree]) -> tuple[Tree, ...]:
-    """Return the strides of a contiguous array."""
-    strides: list[Tree] = []
-    stride: Tree = 1
-    for size in reversed(sizes):
-        strides.append(stride)
-        stride = multiply(size, stride)
-    return tuple(reversed(strides))
-
-
-def count(sizes: Iterable[Tree]) -> Tree:
-    """Return how many elements there are."""
-    result: Tree = 1
-    for size in sizes:
-        result = multiply(result, size)
-    return result
-
 
 _INFIX: dict[type[Any], str] = {
     arith.AddiOp: "+",
