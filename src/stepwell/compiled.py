@@ -30,6 +30,8 @@ from stepwell.runtime.program import Program, load_program, write_program
 from stepwell.runtime.toolchain import find_compiler
 
 PACKAGE = Path(__file__).parent
+RUNNABLE = "c"
+"""The target whose programs this runtime loads."""
 
 _RESOURCE = re.compile(r'#nd\.resource<"([^"]*)", *"([^"]*)">')
 
@@ -127,6 +129,10 @@ def compile(
 
     Raises `CompileError` where the module is wrong or there is no working C compiler.
     """
+    if target != RUNNABLE:
+        message = f"programs for target '{target}' can be printed, but not run yet"
+        help = f"stepwell compile FILE --target {target} prints its text"
+        raise CompileError(Diagnostic("error", message, help=help))
     read = _read(module, name, resources)
     described = machine if isinstance(machine, Machine) else this_machine().override(machine)
     request = _Request(read, entry, target, described)
