@@ -11,6 +11,7 @@ unsigned says so in its attribute `nd.dtype`. The pass fails rather than leave a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -31,7 +32,7 @@ from stepwell.lowering.nd_to_linalg import (
 )
 from stepwell.lowering.nd_to_linalg.signature import finish, pass_resources
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower_block, signless
-from stepwell.transforms.passes import Pass, fail
+from stepwell.transforms.passes import Numerics, Pass, fail
 
 FAMILIES = (
     creation,
@@ -53,6 +54,7 @@ class NdToLinalg(Pass):
     """Lower nd to linalg, tensor and scf on tensors."""
 
     name = "nd-to-linalg"
+    numerics: ClassVar[Numerics] = "reassociating"  # a reduction may sum in another order
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Lower every function of the module."""
