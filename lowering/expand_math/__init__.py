@@ -35,6 +35,7 @@ class ExpandMath(Pass):
     """Write math functions on f32 as polynomials."""
 
     name = "expand-math"
+    expects_work = False
     numerics = "approximating"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -38,6 +38,7 @@ class Canonicalize(Pass):
     """Fold constants, apply exact identities and the ops' own patterns, drop what is dead."""
 
     name = "canonicalize"
+    expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Simplify the whole module."""

@@ -32,6 +32,7 @@ class CommonSubexpressions(Pass):
     """Merge ops that are equal and pure; the one that stays has the locations of both."""
 
     name = "cse"
+    expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Merge throughout the module."""

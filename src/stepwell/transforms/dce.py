@@ -25,6 +25,7 @@ class DeadCode(Pass):
     """Remove ops without effect whose results are not used, from the last to the first."""
 
     name = "dce"
+    expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Clean the whole module."""

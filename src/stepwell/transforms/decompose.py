@@ -37,6 +37,7 @@ class Decompose(Pass):
     """
 
     name = "decompose"
+    expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Expand every composite op of the module."""

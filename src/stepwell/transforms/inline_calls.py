@@ -47,6 +47,7 @@ class InlineCalls(Pass):
     """
 
     name = "inline-calls"
+    expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Inline into every function, the called before their callers."""
