@@ -143,13 +143,17 @@ def _masked_store(w: Writer, op: vector.MaskedStoreOp) -> None:
 
 _INFIX = {"add": "+", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 _CHOICE = {"maxsi": (">", True), "minsi": ("<", True), "maxui": (">", False), "minui": ("<", False)}
+_OF_TRUTHS = {
+    **{"add": "xor", "mul": "and", "maxui": "or", "minui": "and"},
+    **{"maxsi": "and", "minsi": "or"},  # true is -1
+}
 
 
 @emit(vector.ReductionOp)
 def _reduction(w: Writer, op: vector.ReductionOp) -> None:
     kind, name, s = w.kind(op.vector), op.kind.data.value, w.spelling
-    if kind.is_mask and name not in ("and", "or", "xor"):
-        fail(op, f"a reduction by {name} of truth values is not supported")
+    if kind.is_mask:
+        name = _OF_TRUTHS.get(name, name)
     helper = _tree(s, name, kind)
     x = f"{helper}({w[op.vector]})"
     if op.acc is not None:

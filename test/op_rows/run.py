@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from stepwell.universe import STEPWELL_UNIVERSE
 assert upstream, "imported for its rules"
 
 
+@cache
 def context() -> Context:
     """Return a context that knows every dialect."""
     ctx = Context()
@@ -38,7 +40,13 @@ def parsed(text: str) -> ModuleOp:
 
 def reference(case: Case) -> tuple[Array, ...]:
     """Return what the row's program means."""
-    return Interpreter(parsed(case.module), case.row.resources).call("main", case.arguments)
+    return Interpreter(_program(case.module), case.row.resources).call("main", case.arguments)
+
+
+@lru_cache(maxsize=64)
+def _program(text: str) -> ModuleOp:
+    """Return the module of a text, the same one for the cases of a row; nobody may change it."""
+    return parsed(text)
 
 
 def after(case: Case, *passes: Callable[[ModuleOp], None]) -> tuple[Array, ...]:

@@ -1,0 +1,52 @@
+"""Every op on every target: the rows of the op table compiled and compared with the reference.
+
+Rows are compiled many at a time, so that a row costs a few milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+
+import pytest
+from op_rows import FAMILIES, Row
+from op_rows.together import Together
+
+import stepwell as sw
+from stepwell.core.diagnostics import CompileError
+
+AT_ONCE = 24
+
+Batch = Sequence[tuple[Row, str]]
+
+
+def _batches(everything: bool) -> Iterator[tuple[str, Batch]]:
+    """Yield the rows of each family, so many at a time, for all their dtypes or the first one."""
+    for family in FAMILIES:
+        rows = [(r, d) for r in family.ROWS for d in (r.dtypes if everything else r.dtypes[:1])]
+        for begin in range(0, len(rows), AT_ONCE):
+            yield f"{family.__name__.split('.')[-1]}-{begin}", rows[begin : begin + AT_ONCE]
+
+
+def _parameters() -> Iterator[object]:
+    for target in ("c", "opencl"):
+        for name, batch in _batches(target == "c"):
+            yield pytest.param(target, batch, id=f"{target}-{name}")
+
+
+@pytest.mark.parametrize(("target", "batch"), list(_parameters()))
+def test_rows(target: str, batch: Batch) -> None:
+    if target == "opencl" and find_spec("stepwell.runtime.opencl") is None:
+        pytest.skip("there is no runtime for OpenCL yet")
+    together = Together.of(batch)
+    try:
+        program = sw.compile(together.text, target=target, resources=together.resources)
+    except CompileError:
+        for row, dtype in batch:  # say which
+            alone = Together.of([(row, dtype)])
+            try:
+                sw.compile(alone.text, target=target, resources=alone.resources)
+            except CompileError as error:
+                raise AssertionError(f"{row.name} of {dtype} does not compile") from error
+        raise
+    together.check(program)
