@@ -55,6 +55,11 @@ class _Request:
         pipeline = import_module("stepwell.pipeline")
         return pipeline.stage_text(self._source(pipeline), name)
 
+    def stages(self) -> dict[str, str]:
+        """Return the module as it is after each stage."""
+        pipeline = import_module("stepwell.pipeline")
+        return pipeline.stage_texts(self._source(pipeline))
+
     def _source(self, pipeline: Any) -> Any:
         return pipeline.Source(self.module.text, self.module.name, self.entry, self.machine)
 
@@ -94,12 +99,20 @@ class Compiled:
 
     def text(self, stage: str) -> str:
         """Return the module as it is after ``stage`` ('nd', 'structured', ..., or the target)."""
-        if self._request is None:
-            raise ValueError("a saved program has no stages; its source is in .source")
         if stage == self.signature.target:
             return self.source
-        request = self._request
+        request = self._with_stages()
         return with_deep_stack(lambda: request.stage(stage))
+
+    def texts(self) -> dict[str, str]:
+        """Return the module after every stage, by the stage's name; last the target's text."""
+        stages = with_deep_stack(self._with_stages().stages)
+        return {**stages, self.signature.target: self.source}
+
+    def _with_stages(self) -> _Request:
+        if self._request is None:
+            raise ValueError("a saved program has no stages; its source is in .source")
+        return self._request
 
     def save(self, path: str | Path) -> None:
         """Write the program into the folder ``path``; `sw.load` needs nothing else."""

@@ -102,14 +102,18 @@ class Descent:
         """Run every stage up to and including ``last``."""
         through(last)  # complains about a stage that is not there
         for stage in STAGES:
-            for step in self._steps(stage):
-                self._run(stage, step)
-            _check_leavings(stage, self.module)
-            _verify_own(stage, self.module)
-            if stage.name == "structured":
-                self.equal = equal_sizes(self.module, self.source.entry)
+            self.down(stage)
             if stage.name == last:
                 return
+
+    def down(self, stage: Stage) -> None:
+        """Run one stage; those before it have run."""
+        for step in self._steps(stage):
+            self._run(stage, step)
+        _check_leavings(stage, self.module)
+        _verify_own(stage, self.module)
+        if stage.name == "structured":
+            self.equal = equal_sizes(self.module, self.source.entry)
 
     def _steps(self, stage: Stage) -> Iterator[Step]:
         """Return the passes of ``stage``; what has an option that `Machine` knows is told."""
@@ -178,6 +182,16 @@ def stage_text(source: Source, stage: str) -> str:
     descent = Descent.of(source)
     descent.to(stage)
     return text_of(descent.module)
+
+
+def stage_texts(source: Source) -> dict[str, str]:
+    """Return the module as it is after each stage, by the stage's name."""
+    descent = Descent.of(source)
+    texts: dict[str, str] = {}
+    for stage in STAGES:
+        descent.down(stage)
+        texts[stage.name] = text_of(descent.module)
+    return texts
 
 
 def choose_entry(module: ModuleOp, entry: str) -> None:

@@ -1,0 +1,85 @@
+"""The demo: real images, a trained network, the same in NumPy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import train
+from digits_data import MODEL, Digits, load, load_weights
+from numpy.typing import NDArray
+from numpy_network import log_softmax, network
+
+import stepwell as sw
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def compiled() -> sw.Compiled:
+    return sw.compile(MODEL)
+
+
+@pytest.fixture(scope="module")
+def held_out() -> Digits:
+    return load()[1]
+
+
+def test_the_thirds_are_what_they_are_said_to_be(held_out: Digits) -> None:
+    training = load()[0]
+    assert (len(training.images), len(held_out.images)) == (1198, 599)
+    assert held_out.images.max() == 16
+    assert np.bincount(held_out.labels).min() > 40
+
+
+def test_digits_are_told(compiled: sw.Compiled, held_out: Digits) -> None:
+    digits, _ = compiled(held_out.images)
+    assert (digits == held_out.labels).mean() >= 0.98
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 600])
+def test_any_number_of_images(compiled: sw.Compiled, held_out: Digits, count: int) -> None:
+    images: NDArray[np.uint8] = np.resize(held_out.images, (count, 8, 8))
+    digits, logarithms = compiled(images)
+    wanted, wanted_logarithms = network(load_weights(), images)
+    np.testing.assert_array_equal(digits, wanted)
+    np.testing.assert_allclose(logarithms, wanted_logarithms, atol=1e-4)
+
+
+def test_derivatives_by_hand_are_those_of_the_network(held_out: Digits) -> None:
+    """Along a direction, the loss changes as its derivatives say."""
+    images, labels = held_out.images[:3], held_out.labels[:3]
+    weights = {k: w.astype(np.float64) for k, w in train.initial(np.random.RandomState(2)).items()}
+    direction = train.initial(np.random.RandomState(3))
+
+    def loss(step: float) -> float:
+        moved = {name: w + step * direction[name] for name, w in weights.items()}
+        return -float(network(moved, images)[1][range(3), labels].mean())  # pyright: ignore[reportArgumentType]
+
+    grad = train.gradients(weights, images, labels)  # pyright: ignore[reportArgumentType]
+    said = sum(float((grad[name] * direction[name]).sum()) for name in weights)
+    assert (loss(1e-6) - loss(-1e-6)) / 2e-6 == pytest.approx(said, rel=1e-5)
+
+
+def test_log_softmax_of_the_comparison_adds_up() -> None:
+    assert np.exp(log_softmax(np.array([[1, 2, 3]], np.float32))).sum() == pytest.approx(1)
+
+
+def test_the_demo_and_what_it_recommends(tmp_path: Path) -> None:
+    """Its tables are complete, its files are there, its commands work."""
+    demo = [sys.executable, str(MODEL.parent / "classify.py")]
+    ran = subprocess.run(demo, cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "accuracy" in ran.stdout
+    assert "main_conv_add_relu" in ran.stdout
+    names = ("01_nd", "02_structured", "03_kernels", "04_buffers", "05_loops")
+    for name in names:
+        assert (tmp_path / f"build/demo/{name}.mlir").read_text().startswith("builtin.module")
+    assert "stepwell_main" in (tmp_path / "build/demo/program.c").read_text()
+    _, _, commands = ran.stdout.partition("to go on")
+    for command in commands.split("\n")[1:4]:
+        subprocess.run(command.split(), cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "build/demo/program/program.c").exists()
