@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from itertools import accumulate
+from os.path import commonprefix
 from typing import Any, NoReturn
 
 from xdsl.context import Context
@@ -23,11 +24,18 @@ from stepwell.dialects.types import UNKNOWN
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a help text that names the closest of ``known``, or nothing where none is close.
 
-    >>> did_you_mean("nd.ad", ["nd.add", "nd.sub"])
+    >>> did_you_mean("nd.ad", ["nd.pad", "nd.add", "nd.sub"])
     "did you mean 'nd.add'?"
     """
-    close = get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"did you mean '{close[0]}'?" if close else ""
+    close = get_close_matches(name, known, n=5, cutoff=0.6)
+    if not close:
+        return ""
+
+    def likeness(other: str) -> tuple[float, int]:
+        """Of names that are as close, prefer the one that begins like ``name``."""
+        return SequenceMatcher(None, other, name).ratio(), len(commonprefix([other, name]))
+
+    return f"did you mean '{max(close, key=likeness)}'?"
 
 
 class Source:
