@@ -64,7 +64,7 @@ class Plan:
 
 
 def read_schedule(function: kernel.FuncOp) -> Schedule:
-    """Read the attributes of a kernel, whose verifier has checked all but the tile."""
+    """Read the attributes of a kernel, which its verifier has checked."""
 
     def number(name: str, default: int) -> int:
         value = function.attributes.get(f"kernel.{name}")
@@ -72,22 +72,10 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
 
     schedule = Schedule(number("shared", 0), number("parallel", 0), number("grain", 1))
     schedule.split = number("split", 0)
-    if (tile := function.attributes.get("kernel.tile")) is not None:
-        schedule.tile = _read_tile(function, tile, schedule.shared)
+    if isinstance(tile := function.attributes.get("kernel.tile"), ArrayAttr):
+        rows, vectors = (n.value.data for n in tile if isinstance(n, IntegerAttr))
+        schedule.tile = (rows, vectors)
     return schedule
-
-
-def _read_tile(function: kernel.FuncOp, tile: object, shared: int) -> tuple[int, int]:
-    sizes = (
-        [a.value.data for a in tile if isinstance(a, IntegerAttr)]
-        if isinstance(tile, ArrayAttr)
-        else []
-    )
-    if len(sizes) != 2 or min(sizes) < 1:
-        fail(function, f"kernel.tile must be two positive numbers, got {tile}")
-    if shared < 2:
-        fail(function, f"kernel.tile needs two shared loops, but kernel.shared = {shared}")
-    return sizes[0], sizes[1]
 
 
 def make_plan(ops: Sequence[Structured], schedule: Schedule, foreign: set[SSAValue]) -> Plan:

@@ -252,10 +252,8 @@ def _read_schedule(found: Structured) -> None:
         fail(op, f"kernel.loops must be a #kernel.loops<...>, got {loops}")
     axis, width, interleave = loops.axis.data, loops.width.data, loops.interleave.data
     rank = len(found.reductions)
-    if not 0 <= axis < rank:
+    if axis >= rank:
         fail(op, f"kernel.loops names axis {axis}, but {op.name} has {rank} loops")
-    if width < 1 or interleave < 1:
-        fail(op, f"kernel.loops needs a positive width and interleave, got {width}, {interleave}")
     if width * interleave > 1 and found.reductions[axis] and not found.unordered:
         fail(
             op,

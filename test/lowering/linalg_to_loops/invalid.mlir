@@ -16,19 +16,6 @@ kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) {
 // -----
 
 kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) {
-  // expected-error@+1 {{kernel.loops needs a positive width and interleave, got 0, 1}}
-  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
-      ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 0, interleave = 1>} {
-  ^bb0(%a: f32, %acc: f32):
-    %s = arith.addf %acc, %a : f32
-    linalg.yield %s : f32
-  }
-  kernel.return
-}
-
-// -----
-
-kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) {
   // expected-error@+1 {{kernel.loops vectorises axis 1, whose iterations must run in order}}
   linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
       ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 1>} {
@@ -36,20 +23,6 @@ kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) {
     %s = arith.subf %a, %acc : f32
     linalg.yield %s : f32
   }
-  kernel.return
-}
-
-// -----
-
-// expected-error@+1 {{kernel.tile needs two shared loops, but kernel.shared = 1}}
-kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) attributes {kernel.shared = 1, kernel.tile = [2, 2]} {
-  kernel.return
-}
-
-// -----
-
-// expected-error@+1 {{kernel.tile must be two positive numbers, got [2 : i64]}}
-kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) attributes {kernel.shared = 2, kernel.tile = [2]} {
   kernel.return
 }
 
