@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher, get_close_matches
 from itertools import accumulate
-from os.path import commonprefix
 from typing import Any, NoReturn
 
 from xdsl.context import Context
@@ -32,8 +31,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return ""
 
     def likeness(other: str) -> tuple[float, int]:
-        """Of names that are as close, prefer the one that begins like ``name``."""
-        return SequenceMatcher(None, other, name).ratio(), len(commonprefix([other, name]))
+        """Of names that are as close, prefer the one with more letters in their places."""
+        same = sum(a == b for a, b in zip(other, name, strict=False))
+        return SequenceMatcher(None, other, name).ratio(), same
 
     return f"did you mean '{max(close, key=likeness)}'?"
 
