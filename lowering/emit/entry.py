@@ -87,11 +87,12 @@ def entries(module: ModuleOp, target: str = "c") -> list[Entry]:
 
 
 def _lines(op: Operation) -> Iterator[str]:
-    """Return every source line a kernel came from, in order of mention, once."""
-    seen: dict[str, None] = {}
-    for each in op.walk():
-        seen.update((f"{basename(p.file)}:{p.line}", None) for p in places(each.location))
-    yield from seen
+    """Return every source line a kernel came from, once, in order.
+
+    Those of the kernel itself: a constant in it may be one with constants of other kernels.
+    """
+    found = {(basename(place.file), place.line) for place in places(op.location)}
+    yield from (f"{file}:{line}" for file, line in sorted(found))
 
 
 def _arguments(op: func.FuncOp) -> Iterator[Argument]:

@@ -18,10 +18,10 @@ from xdsl.ir.affine import AffineDimExpr
 from stepwell.transforms.structured import (
     Index,
     combiner,
+    contracts,
     cost,
     extents,
     indices,
-    is_contraction,
     is_parallel,
     plain,
 )
@@ -188,12 +188,6 @@ def _contracts(cluster: Cluster) -> linalg.GenericOp | None:
         if isinstance(op, linalg.GenericOp) and contracts(op):
             return op
     return None
-
-
-def contracts(op: linalg.GenericOp) -> bool:
-    """Whether ``op`` is a contraction."""
-    parallel = is_parallel(op)
-    return not all(parallel) and is_contraction(parallel, indices(op)[: len(op.inputs)])
 
 
 def _stays_tiled(contraction: linalg.GenericOp, b: Cluster, kept: list[int]) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, math, tensor
+from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 
-from stepwell.lowering.outline_kernels.clusters import contracts
-from stepwell.transforms.structured import CASTS, combiner, indices, is_parallel, plain
+from stepwell.transforms.structured import CASTS, combiner, contracts, indices, is_parallel, plain
 
 LONGEST = 4
 """A name tells at most so many things."""
@@ -42,6 +42,10 @@ _WORDS: dict[type[Operation], str] = {
     math.PowFOp: "pow",
     math.FPowIOp: "pow",
     tensor.ExtractOp: "gather",
+}
+_ORDERS: dict[type[Operation], list[str]] = {
+    arith.CmpfOp: CMPF_COMPARISON_OPERATIONS,
+    arith.CmpiOp: CMPI_COMPARISON_OPERATIONS,
 }
 _SILENT: tuple[type[Operation], ...] = (
     *CASTS,
@@ -91,7 +95,16 @@ def _words(op: Operation) -> list[str]:
     if None not in found:
         words = [_REDUCTIONS[each] for each in found if each is not None]
         return [*(w for w in before[:-1] if w not in words), *words]
-    return ["cumulative" if _is_cumulative(op) else "arg"]
+    return ["cumulative" if _is_cumulative(op) else _searched(op)]
+
+
+def _searched(op: linalg.GenericOp) -> str:
+    """Name a reduction that compares: where the greatest is, or the least."""
+    for inner in op.body.block.ops:
+        if isinstance(inner, arith.CmpfOp | arith.CmpiOp):
+            asked = _ORDERS[type(inner)][inner.predicate.value.data]
+            return "argmax" if "gt" in asked else "argmin"
+    return "reduce"
 
 
 def _is_cumulative(op: linalg.GenericOp) -> bool:

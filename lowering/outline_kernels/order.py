@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.dialects.linalg import ops as linalg
 
-from stepwell.lowering.outline_kernels.clusters import Cluster, contracts
-from stepwell.transforms.structured import Index, indices, linear, plain
+from stepwell.lowering.outline_kernels.clusters import Cluster
+from stepwell.transforms.structured import Index, contracts, indices, linear, plain
 
 
 def arrange(cluster: Cluster) -> None:

@@ -49,6 +49,20 @@ def test_any_number_of_images(compiled: sw.Compiled, held_out: Digits, count: in
     np.testing.assert_allclose(logarithms, wanted_logarithms, atol=1e-4)
 
 
+def test_kernels_say_which_lines_they_came_from(compiled: sw.Compiled) -> None:
+    """What a line says is in the kernels that name it, and no line is told of all of them."""
+    text = MODEL.read_text().splitlines()
+    said: dict[str, str] = {}
+    for kernel in compiled.kernels:
+        numbers = [int(line.rpartition(":")[2]) for line in kernel.lines]
+        said[kernel.name] = " ".join(text[n - 1].partition("nd.")[2].split()[0] for n in numbers)
+    assert said["main_conv_add_relu"] == "convolution broadcast add relu"
+    assert said["main_matmul_add"] == "matmul broadcast add"
+    assert said["main_log_softmax"] == "log_softmax"
+    assert said["main_argmax"] == "argmax"
+    assert said["main_max"] == "max_pool"
+
+
 def test_derivatives_by_hand_are_those_of_the_network(held_out: Digits) -> None:
     """Along a direction, the loss changes as its derivatives say."""
     images, labels = held_out.images[:3], held_out.labels[:3]

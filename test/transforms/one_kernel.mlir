@@ -16,3 +16,25 @@ func.func @layer_norm(%x: tensor<?x16xf32>, %s: tensor<16xf32>, %b: tensor<16xf3
 // CHECK:         func.func @layer_norm
 // CHECK:           kernel.launch
 // CHECK-NOT:       kernel.launch
+
+// Bias and activation of a contraction stay with it, however many read what comes out.
+func.func @two_readers(%x: tensor<?x64xf32>, %w: tensor<64x9xf32>, %b: tensor<9xf32>) -> (tensor<?x9xf32>, tensor<?xi64>, tensor<?xi32>) {
+  %n = nd.dim %x {axis = 0} : tensor<?x64xf32>
+  %h = nd.matmul %x, %w : (tensor<?x64xf32>, tensor<64x9xf32>) -> tensor<?x9xf32>
+  %bb = nd.broadcast %b, sizes(%n) {dims = [1]} : tensor<9xf32> -> tensor<?x9xf32>
+  %a = nd.add %h, %bb : tensor<?x9xf32>
+  %r = nd.relu %a : tensor<?x9xf32>
+  %y = nd.softmax %r {axis = 1} : tensor<?x9xf32>
+  %i = nd.argmax %r {axis = 1} : tensor<?x9xf32> -> tensor<?xi64>
+  %j = nd.argmin %r {axis = 1} : tensor<?x9xf32> -> tensor<?xi32>
+  func.return %y, %i, %j : tensor<?x9xf32>, tensor<?xi64>, tensor<?xi32>
+}
+// CHECK:         kernel.func @two_readers_matmul_add_relu(
+// CHECK:         func.func @two_readers
+// CHECK:           kernel.launch @two_readers_matmul_add_relu
+// CHECK:           kernel.launch @two_readers_softmax
+// CHECK-NEXT:      tensor.empty
+// CHECK-NEXT:      kernel.launch @two_readers_argmax
+// CHECK-NEXT:      tensor.empty
+// CHECK-NEXT:      kernel.launch @two_readers_argmin
+// CHECK-NOT:       kernel.launch

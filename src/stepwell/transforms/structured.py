@@ -244,6 +244,12 @@ def is_contraction(parallel: Sequence[bool], inputs: Iterable[Index]) -> bool:
     return any(a - b and b - a for i, a in enumerate(used) for b in used[:i])
 
 
+def contracts(op: linalg.GenericOp) -> bool:
+    """Whether ``op`` is a contraction."""
+    parallel = is_parallel(op)
+    return not all(parallel) and is_contraction(parallel, indices(op)[: len(op.inputs)])
+
+
 def element(value: SSAValue) -> Attribute:
     """Return the element type of ``value``; its own type where it is a scalar."""
     return value.type.get_element_type() if isinstance(value.type, ShapedType) else value.type  # pyright: ignore

@@ -12,6 +12,7 @@ from stepwell.transforms.structured import (
     CASTS,
     EXPENSIVE,
     Index,
+    contracts,
     cost,
     is_elementwise,
     linear,
@@ -85,6 +86,20 @@ def is_made_of_nothing(op: linalg.GenericOp) -> bool:
         and cost(block) <= CHEAP_TO_REPEAT
         and not any(isinstance(inner, tensor.ExtractOp) for inner in block.ops)
     )
+
+
+def finishes_contraction(op: linalg.GenericOp) -> bool:
+    """Whether ``op`` alone reads a contraction, if by way of others: it costs nothing there."""
+    above = [op]
+    while above:
+        for value in above.pop().inputs:
+            maker = value.owner
+            if isinstance(maker, linalg.GenericOp) and value.has_one_use():
+                if contracts(maker):
+                    return True
+                if is_elementwise(maker):
+                    above.append(maker)
+    return False
 
 
 def repeats(index: Index, extents: list[int]) -> bool | None:

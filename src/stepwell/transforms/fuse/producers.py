@@ -15,6 +15,7 @@ from stepwell.transforms.fuse.cost import (
     CHEAP_TO_REPEAT,
     MANY,
     Costs,
+    finishes_contraction,
     is_cast,
     is_made_of_nothing,
     is_view,
@@ -80,7 +81,7 @@ class Fusion:
             return
         reasons = {use: self.refusal(op, use) for use in uses}
         free = is_view(op) or is_made_of_nothing(op)
-        repeatable = free or len(uses) == 1 or self.is_cheap(op)
+        repeatable = free or len(uses) == 1 or (self.is_cheap(op) and not finishes_contraction(op))
         if not blocked and repeatable and not any(reasons.values()):
             self.merge(op, uses, keep=False)
             self.gone.append(op)
