@@ -19,6 +19,11 @@ from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.transforms.passes import fail
 
+LENGTH = 1 << 14
+"""So many elements are worth a run of their own."""
+GUESS = 512
+"""How long a loop is thought to be where only the run knows."""
+
 
 def write_split(writer: Writer, plan: Plan) -> None:
     """Write every op of a kernel that has `kernel.split`; ops without loops run once."""
@@ -36,29 +41,32 @@ def write_split(writer: Writer, plan: Plan) -> None:
 
 def _write_runs(nest: Nest, op: Structured) -> None:
     """Write one full reduction: the runs side by side, then their results in order."""
-    writer, runs = nest.writer, nest.plan.schedule.split
+    writer, most = nest.writer, nest.plan.schedule.split
     if not all(op.reductions) or len(op.carried) != len(op.outputs) or not op.unordered:
         fail(op.op, "kernel.split needs full reductions by known combiners")
     point = Point((None,) * len(op.reductions))
     combiners = [nest.combiner(op, k) for k in op.carried]
     starts = [nest.start(op, k, point) for k in op.carried]
-    partials = [writer.result(memref.AllocaOp.get(v.type, 64, [runs]), "partial") for v in starts]
-    _, extent = nest.bounds(op, 0)
-    unit = op.width * op.interleave if op.axis == 0 else 1
-    blocks = writer.divide(extent + (runs * unit - 1), runs * unit, arith.DivUIOp)
+    partials = [writer.result(memref.AllocaOp.get(v.type, 64, [most]), "partial") for v in starts]
+    extents = [nest.bounds(op, k)[1] for k in op.reduced]
+    cut, runs = _longest(extents), _runs(writer, extents, most)
+    extent = extents[cut]
+    unit = op.width * op.interleave if op.axis == cut else 1
+    per = runs * unit
+    blocks = writer.divide(extent + per + -1, per.number or writer.value(per), arith.DivUIOp)
     length = blocks * unit
 
     def run(p: Index) -> None:
         lower = writer.minimum(_times(writer, p, length), extent)
-        nest.narrowed[0] = (lower, writer.minimum(lower + length, extent))
+        nest.narrowed[cut] = (lower, writer.minimum(lower + length, extent))
         state = [
             writer.splat(c.identity(v.type), 0) for c, v in zip(combiners, starts, strict=True)
         ]
         for value, partial in zip(nest.run(op, [point], state), partials, strict=True):
             writer.store(value, partial, [p])
-        del nest.narrowed[0]
+        del nest.narrowed[cut]
 
-    writer.parallel(Index.of(runs), 1, run)
+    writer.parallel(runs, 1, run)
 
     def combine(r: Index, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
         return [
@@ -67,11 +75,29 @@ def _write_runs(nest: Nest, op: Structured) -> None:
         ]
 
     names = [op.name(k) for k in op.carried]
-    totals = writer.loop((Index(), Index.of(runs)), 1, starts, combine, "r", names)
+    totals = writer.loop((Index(), runs), 1, starts, combine, "r", names)
     nest.finish(op, [point], totals)
+
+
+def _longest(extents: Sequence[Index]) -> int:
+    """Return which loop to cut."""
+    sizes = [GUESS if extent.number is None else extent.number for extent in extents]
+    return sizes.index(max(sizes))
+
+
+def _runs(writer: Writer, extents: Sequence[Index], most: int) -> Index:
+    """Return the number of runs: fewer where only the run knows how little there is to do."""
+    if all(extent.number is not None for extent in extents):
+        return Index.of(most)
+    total = Index.of(1)
+    for extent in extents:
+        total = _times(writer, total, extent)
+    return writer.minimum(writer.divide(total, LENGTH, arith.DivUIOp) + 1, Index.of(most))
 
 
 def _times(writer: Writer, a: Index, b: Index) -> Index:
     if b.number is not None:
         return a * b.number
+    if a.number is not None:
+        return b * a.number
     return Index.of(writer.binary(arith.MuliOp, writer.value(a), writer.value(b)))

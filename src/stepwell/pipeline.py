@@ -9,7 +9,7 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr, TensorType
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.machine import Machine
@@ -205,8 +205,22 @@ def choose_entry(module: ModuleOp, entry: str) -> None:
     for function in functions:
         if function.sym_name.data == entry:
             function.properties.pop("sym_visibility", None)
+            _check_entry(function)
         else:
             function.properties["sym_visibility"] = StringAttr("private")
+
+
+def _check_entry(function: func.FuncOp) -> None:
+    """Fail where the entry takes or gives something that is not an array."""
+    name, block = function.sym_name.data, function.body.blocks.first
+    arguments = list(block.args) if block else []
+    found = [(f"argument %{a.name_hint or a.index}", a.type) for a in arguments]
+    found += [(f"result {k}", t) for k, t in enumerate(function.function_type.outputs.data)]
+    for what, kind in found:
+        if not isinstance(kind, TensorType | MemRefType):
+            message = f"{what} of @{name} is of type {kind}, but a program takes and gives tensors"
+            help = "make it a tensor of one element; a size is known from the arguments' `?`"
+            raise CompileError(Diagnostic("error", message, place_of(function), help=help))
 
 
 def _check_leavings(stage: Stage, module: ModuleOp) -> None:

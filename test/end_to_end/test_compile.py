@@ -56,6 +56,12 @@ def test_an_entry_can_be_chosen() -> None:
     assert "did you mean 'twice'?" in str(caught.value)
 
 
+def test_the_entry_takes_and_gives_tensors() -> None:
+    text = ADD.replace("%y: tensor<?x4xf32>)", "%y: tensor<?x4xf32>, %n: index)")
+    with pytest.raises(sw.CompileError, match="argument %n of @main is of type index"):
+        sw.compile(text)
+
+
 def test_sizes_that_must_agree_are_checked() -> None:
     with pytest.raises(ValueError, match="'x' and 'y' do not fit together"):
         sw.compile(ADD)(X, X[:2])

@@ -264,15 +264,16 @@ def _static(text: str, m: int, n: int, k: int) -> str:
 )
 def test_full_reductions_in_runs(choice: str, split: int) -> None:
     attributes = f"kernel.split = {split}" if split else ""
-    for n in AWKWARD:
+    for n, size in [*((n, str(n)) for n in AWKWARD), (0, "?"), (7, "?")]:
+        x = f"%x : memref<{size}xf32>"
         text = (
-            "kernel.func @k(%x: memref<?xf32>, %s: memref<f32>, %t: memref<f32>, %u: memref<f32>)"
+            f"kernel.func @k({x.replace(' ', '')}, %s: memref<f32>, %t: memref<f32>, %u: memref<f32>)"
             f" attributes {{{attributes}}} {{ %one = arith.constant 1.0 : f32\n"
             "linalg.fill ins(%one : f32) outs(%s : memref<f32>)\n"
             + generic(
                 "d0; ; ",
                 "r",
-                "%x : memref<?xf32>",
+                x,
                 "%s, %t : memref<f32>, memref<f32>",
                 """^bb0(%a: f32, %p: f32, %q: f32):
                   %r = arith.addf %p, %a : f32
@@ -283,11 +284,24 @@ def test_full_reductions_in_runs(choice: str, split: int) -> None:
             + generic(" ; ", "", "%s : memref<f32>", "%u : memref<f32>", ADD)
             + "kernel.return }"
         )
-        x = floats(n)
-        check(text, [x, floats(), floats(), floats()])
+        given = floats(n)
+        check(text, [given, floats(), floats(), floats()])
         if n > 1:
-            x[n // 2] = np.nan
-            check(text, [x, floats(), floats(), floats()])
+            given[n // 2] = np.nan
+            check(text, [given, floats(), floats(), floats()])
+
+
+def test_the_longest_loop_is_cut() -> None:
+    for shape in ((3, 40), (40, 3), (2, 0)):
+        x = "x".join(map(str, shape))
+        text = (
+            f"kernel.func @k(%x: memref<{x}xf32>, %s: memref<f32>) attributes {{kernel.split = 4}} {{"
+            + generic(
+                "d0,d1; ", "rr", f"%x : memref<{x}xf32>", "%s : memref<f32>", ADD, loops(1, 4)
+            )
+            + "kernel.return }"
+        )
+        check(text, [floats(*shape), floats()])
 
 
 INTEGERS = {"addi", "muli", "maxsi", "minsi", "maxui", "minui", "andi", "ori", "xori"}

@@ -130,14 +130,15 @@ kernel.func @matmul_bias(%x: memref<?x8xf32>, %w: memref<8x?xf32>, %b: memref<?x
   kernel.return
 }
 
-// Eight runs, combined in order.
+// At most eight runs, combined in order.
 //
 // CHECK-LABEL: kernel.func @sum
 //       CHECK: %partial = memref.alloca() {alignment = 64 : i64} : memref<8xf32>
-//       CHECK: scf.parallel (%p) = (%c0) to (%c8) step (%c1) {
+//       CHECK: %[[RUNS:.*]] = arith.minsi %{{.*}}, %c8 : index
+//       CHECK: scf.parallel (%p) = (%c0) to (%[[RUNS]]) step (%c1) {
 //       CHECK: memref.store %{{.*}}, %partial[%p]
 //       CHECK: } {kernel.grain = 1 : i64}
-//       CHECK: scf.for %r = %c0 to %c8 step %c1 iter_args
+//       CHECK: scf.for %r = %c0 to %[[RUNS]] step %c1 iter_args
 //       CHECK: memref.load %partial[%r]
 //       CHECK: memref.store %{{.*}}, %y[]
 
@@ -156,3 +157,20 @@ kernel.func @sum(%x: memref<?xf32>, %y: memref<f32>) attributes {kernel.split = 
   kernel.return
 }
 
+
+// The longer loop is the one that is cut.
+//
+// CHECK-LABEL: kernel.func @sum_long
+//       CHECK: scf.parallel (%p) = (%c0) to (%c8) step (%c1) {
+//       CHECK: scf.for %i = %c0 to %c3 step %c1
+
+kernel.func @sum_long(%x: memref<3x100000xf32>, %y: memref<f32>) attributes {kernel.split = 8} {
+  linalg.generic {indexing_maps = [#rc, affine_map<(d0, d1) -> ()>], iterator_types = ["reduction", "reduction"]}
+      ins(%x : memref<3x100000xf32>)
+      outs(%y : memref<f32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %s = arith.addf %acc, %a : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}
