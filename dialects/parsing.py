@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from difflib import SequenceMatcher, get_close_matches
 from itertools import accumulate
 from typing import Any, NoReturn
 
@@ -16,26 +15,8 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.utils.exceptions import MultipleSpansParseError, ParseError, VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from stepwell.core.diagnostics import CompileError, Diagnostic, Place
+from stepwell.core.diagnostics import CompileError, Diagnostic, Place, did_you_mean
 from stepwell.dialects.types import UNKNOWN
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a help text that names the closest of ``known``, or nothing where none is close.
-
-    >>> did_you_mean("nd.ad", ["nd.pad", "nd.add", "nd.sub"])
-    "did you mean 'nd.add'?"
-    """
-    close = get_close_matches(name, known, n=5, cutoff=0.6)
-    if not close:
-        return ""
-
-    def likeness(other: str) -> tuple[float, int]:
-        """Of names that are as close, prefer the one with more letters in their places."""
-        same = sum(a == b for a, b in zip(other, name, strict=False))
-        return SequenceMatcher(None, other, name).ratio(), same
-
-    return f"did you mean '{max(close, key=likeness)}'?"
 
 
 class Source:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -186,9 +187,19 @@ def _reduce_reference(op: ReduceOp, operands: Sequence[Array]) -> Array:
     (x,) = operands
     kind = dtype(element(op.x))
     wide = x.astype(_accumulator(kind))
-    identity = op.COMBINER.identity(kind)
-    result = op.COMBINER.ufunc.reduce(wide, axes(op.axes), dtype=wide.dtype, initial=identity)
-    return np.asarray(result).astype(kind.numpy)
+    return np.asarray(_combined(op.COMBINER, kind, wide, axes(op.axes))).astype(kind.numpy)
+
+
+def _combined(combiner: Combiner, kind: DType, x: Array, over: Sequence[int]) -> Array:
+    """Combine ``x`` over axes, floats one after another as the loops below do: order matters."""
+    identity = combiner.identity(kind)
+    if kind.kind != "float" or combiner not in (SUM, PROD) or not over:
+        return combiner.ufunc.reduce(x, tuple(over), dtype=x.dtype, initial=identity)
+    kept = [n for axis, n in enumerate(x.shape) if axis not in over]
+    count = prod(x.shape[axis] for axis in over)
+    row = np.moveaxis(x, over, range(x.ndim - len(over), x.ndim)).reshape((*kept, count))
+    first = np.full((*kept, 1), identity, x.dtype)
+    return combiner.ufunc.accumulate(np.concatenate((first, row), -1), -1)[..., -1]
 
 
 class ArgReduceOp(SpelledOp, ABC):
@@ -453,8 +464,7 @@ def _window_reference(op: WindowOp, operands: Sequence[Array]) -> Array:
     chosen = [slice(None, None, s) for s in (*strides, *dilation)]
     parts = views[tuple(chosen)]
     last = tuple(range(x.ndim, 2 * x.ndim))
-    summed = op.COMBINER.ufunc.reduce(parts, last, dtype=wide.dtype, initial=identity)
-    return np.asarray(summed).astype(kind.numpy)
+    return np.asarray(_combined(op.COMBINER, kind, parts, last)).astype(kind.numpy)
 
 
 OPS = (*REDUCTIONS, ArgmaxOp, ArgminOp, *CUMULATIVES, *WINDOWS)

@@ -251,7 +251,12 @@ same_type(*OPS)
 
 def _in_f64(meaning: Callable[..., Any]) -> Callable[..., Any]:
     """Compute in f64: rounded to f32 this is right but for ties nearly hit."""
-    return lambda *operands: meaning(*(np.asarray(x, np.float64) for x in operands))
+
+    def rule(*operands: Array) -> Array:
+        result = meaning(*(np.asarray(x, np.float64) for x in operands))
+        return np.asarray(result).astype(operands[0].dtype)
+
+    return rule
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
@@ -259,10 +264,16 @@ def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
     return lambda x: np.vectorize(function, otypes=[np.float64])(x)
 
 
+def _power_in_f64(a: Array, b: Array) -> Array:
+    return np.where(b == 2, a * a, np.power(a, b))  # NumPy's is not exact for squares
+
+
+_float_power = _in_f64(_power_in_f64)
+
+
 def _power(a: Array, b: Array) -> Array:
     if a.dtype.kind == "f":
-        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-        return np.where(b == 2, a * a, np.power(a, b))  # NumPy's is not exact for squares
+        return _float_power(a, b)
     one = a.dtype.type(1)
     positive = np.power(a, np.where(b < 0, b.dtype.type(0), b))
     if a.dtype.kind == "u":

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -47,13 +48,24 @@ class _Request:
 
     def translate(self) -> Any:
         """Return the program as its target's text, with header and signature."""
-        pipeline = import_module("stepwell.pipeline")
-        return pipeline.translate(self._source(pipeline), self.target)
+        with self._showing():
+            pipeline = import_module("stepwell.pipeline")
+            return pipeline.translate(self._source(pipeline), self.target)
 
     def stage(self, name: str) -> str:
         """Return the module as it is after a stage."""
-        pipeline = import_module("stepwell.pipeline")
-        return pipeline.stage_text(self._source(pipeline), name)
+        with self._showing():
+            pipeline = import_module("stepwell.pipeline")
+            return pipeline.stage_text(self._source(pipeline), name)
+
+    @contextmanager
+    def _showing(self) -> Generator[None]:
+        """Let an error show the line it is about, though the module may lie in no file."""
+        try:
+            yield
+        except CompileError as error:
+            error.sources[self.module.name] = self.module.text
+            raise
 
     def stages(self) -> dict[str, str]:
         """Return the module as it is after each stage."""

@@ -1,9 +1,13 @@
-"""Pass pipelines as text: ``canonicalize,func.func(cse),schedule{vector-bits=256}``."""
+"""Pass pipelines as text: ``canonicalize,func.func(cse),schedule{vector-bits=256}``.
+
+``through(STAGE)`` stands for the passes of every stage of the compiler up to that one.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, get_type_hints
 
@@ -13,12 +17,14 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
+from xdsl.utils.hints import isa, type_repr
 
-from stepwell.core.diagnostics import CompileError, Diagnostic, Place
-from stepwell.dialects.parsing import did_you_mean
+from stepwell.core.diagnostics import CompileError, Diagnostic, Place, did_you_mean
 
 SOURCE = "<pipeline>"
 """The file name of diagnostics about the pipeline's own text."""
+
+THROUGH = "through"
 
 Passes = Mapping[str, Callable[[], type[ModulePass]]]
 
@@ -29,6 +35,8 @@ class Step:
 
     anchors: tuple[str, ...]
     pass_: ModulePass
+    named: bool = True
+    """Whether the pipeline names the pass itself, or only a stage that has it."""
 
     def __str__(self) -> str:
         text = str(self.pass_.spec())
@@ -79,18 +87,21 @@ def _apply_alone(ctx: Context, pass_: ModulePass, target: Operation) -> None:
                 block.insert_op_before(op, after)
 
 
-def parse(text: str, passes: Passes) -> list[Step]:
+def parse(text: str, passes: Passes, stages: Mapping[str, str] | None = None) -> list[Step]:
     """Parse a pipeline; raise `CompileError` with the column of what is wrong.
 
     A pipeline may stand inside ``builtin.module(...)``. Options are ``{name=value flag}``.
+
+    stages : what ``through(name)`` stands for, itself a pipeline
     """
-    return list(_Reader(text, passes).read((), ""))
+    return list(_Reader(text, passes, stages or {}).read((), ""))
 
 
 @dataclass
 class _Reader:
     text: str
     passes: Passes
+    stages: Mapping[str, str]
     at: int = 0
 
     def read(self, anchors: tuple[str, ...], end: str) -> Iterator[Step]:
@@ -107,19 +118,40 @@ class _Reader:
             self._blank()
 
     def _element(self, anchors: tuple[str, ...]) -> Iterator[Step]:
-        start = self.at
-        while self._peek().isalnum() or self._peek() in ("-", "_", "."):
-            self.at += 1
-        name = self.text[start : self.at]
+        start, name = self.at, self._name()
         if not name:
             self._fail("expected the name of a pass, or of an op followed by '('")
         if self._peek() != "(":
             yield self._pass(name, start, anchors)
             return
         self.at += 1
+        if name == THROUGH:
+            yield from self._through(start, anchors)
+            return
         outermost = not anchors and name == "builtin.module"
         yield from self.read(anchors if outermost else (*anchors, name), ")")
         self.at += 1
+
+    def _name(self) -> str:
+        start = self.at
+        while self._peek().isalnum() or (self._peek() and self._peek() in "-_."):
+            self.at += 1
+        return self.text[start : self.at]
+
+    def _through(self, start: int, anchors: tuple[str, ...]) -> Iterator[Step]:
+        """Read the name of a stage and yield what leads there."""
+        if anchors:
+            self._fail("a stage is for the whole module, not for parts of it", start)
+        at, name = self.at, self._name()
+        if name not in self.stages:
+            listed = f"the stages are {', '.join(self.stages)}"
+            help = did_you_mean(name, self.stages) or listed
+            self._fail(f"unknown stage '{name}'", at, help, max(len(name), 1))
+        if self._peek() != ")":
+            self._fail("expected ')'")
+        self.at += 1
+        for step in parse(self.stages[name], self.passes):
+            yield dataclasses.replace(step, named=False)
 
     def _pass(self, name: str, start: int, anchors: tuple[str, ...]) -> Step:
         if name not in self.passes:
@@ -141,22 +173,32 @@ class _Reader:
             self._fail(f"cannot read the options {options}", start + len(name), "", len(options))
         spec = spec.normalize_parameter_names()
         types = get_type_hints(kind)
-        fields = {f.name for f in dataclasses.fields(kind)}
+        fields = [f.name for f in dataclasses.fields(kind)]
         given: dict[str, Any] = {}
         for key, value in spec.parameters.items():
+            at, said = self._option(key, start + len(name))
             if key not in fields:
-                known = [f.replace("_", "-") for f in sorted(fields)]
-                help = did_you_mean(key.replace("_", "-"), known) or (
-                    f"its options are {', '.join(known)}" if known else "it takes no options"
+                self._fail(
+                    f"pass '{name}' has no option '{said}'", at, _instead(key, fields), len(said)
                 )
-                at = self.text.find(key[:1], start + len(name))
-                self._fail(f"pass '{name}' has no option '{key.replace('_', '-')}'", at, help)
-            given[key] = (True,) if types.get(key) is bool and not value else value
+            given[key] = (True,) if types[key] is bool and not value else value
+            if not _fits(given[key], types[key]):
+                shown = ",".join(map(str, value)) or "nothing"
+                message = (
+                    f"option '{said}' of pass '{name}' is {type_repr(types[key])}, not {shown}"
+                )
+                self._fail(message, at, "", len(said))
         try:
             return kind.from_spec(ArgSpec(name, given))
         except (ValueError, TypeError) as error:
             message = str(error)[:1].lower() + str(error)[1:]
             self._fail(f"pass '{name}': {message}", start, "", len(name) + len(options))
+
+    def _option(self, key: str, start: int) -> tuple[int, str]:
+        """Return where the option ``key`` stands after ``start``, and how it is spelled there."""
+        spelled = re.compile(rf"\b{re.escape(key).replace('_', '[-_]')}(?![-\w])")
+        found = spelled.search(self.text, start)
+        return (found.start(), found[0]) if found else (start, key.replace("_", "-"))
 
     def _peek(self) -> str:
         return self.text[self.at : self.at + 1]  # "" at the end
@@ -171,3 +213,17 @@ class _Reader:
         column = (self.at if at is None else at) + 1
         place = Place(SOURCE, 1, column, width)
         raise CompileError(Diagnostic("error", message, place, help=help))
+
+
+def _fits(value: Sequence[Any], type: Any) -> bool:
+    """Whether the values given for an option are what it wants, as xDSL reads them."""
+    if not value and isa(None, type):
+        return True
+    return isa(value, type) or (len(value) == 1 and isa(value[0], type))
+
+
+def _instead(key: str, fields: Sequence[str]) -> str:
+    """Return what to write instead of an option that is not there."""
+    known = [f.replace("_", "-") for f in fields]
+    listed = f"its options are {', '.join(known)}" if known else "it takes no options"
+    return did_you_mean(key.replace("_", "-"), known) or listed

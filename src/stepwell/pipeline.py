@@ -11,11 +11,11 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr, TensorType
 
-from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
 from stepwell.core.machine import Machine
 from stepwell.core.signature import Signature
 from stepwell.dialects import upstream
-from stepwell.dialects.parsing import did_you_mean, parse_module
+from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
 from stepwell.dialects.types import place_of
 from stepwell.dialects.verification import verify
@@ -65,6 +65,11 @@ def through(stage: str) -> str:
         raise CompileError(Diagnostic("error", f"unknown stage '{stage}'", help=help))
     reached = STAGES[: STAGE_NAMES.index(stage) + 1]
     return ",".join(s.passes for s in reached if s.passes)
+
+
+def stages() -> dict[str, str]:
+    """Return for each stage the pipeline that leads there; `through(STAGE)` in a pipeline."""
+    return {name: through(name) for name in STAGE_NAMES}
 
 
 @dataclass(frozen=True)

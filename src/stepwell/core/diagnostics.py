@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import linecache
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher, get_close_matches
 from typing import Literal, TypeAlias
 
 Severity: TypeAlias = Literal["error", "warning", "remark", "note"]
@@ -64,9 +66,20 @@ class CompileError(Exception):
     """The program cannot be compiled as it stands; ``diagnostic`` says why, for a person."""
 
     diagnostic: Diagnostic
+    sources: dict[str, str] = field(default_factory=dict[str, str])
+    """Texts that are in no file, by the name that places call them."""
 
     def __str__(self) -> str:
-        return self.diagnostic.render()
+        said = (self.diagnostic, *self.diagnostic.notes)
+        return "\n".join(each.render(self._line(each.place)) for each in said)
+
+    def _line(self, place: Place | None) -> str | None:
+        if place is None:
+            return None
+        if (text := self.sources.get(place.file)) is None:
+            return linecache.getline(place.file, place.line).rstrip("\n") or None
+        rows = text.splitlines()
+        return rows[place.line - 1] if 0 < place.line <= len(rows) else None
 
 
 _handler: ContextVar[Callable[[Diagnostic], None] | None] = ContextVar("handler", default=None)
@@ -86,3 +99,21 @@ def listening(handler: Callable[[Diagnostic], None]) -> Generator[None]:
         yield
     finally:
         _handler.reset(token)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a help text that names the closest of ``known``, or nothing where none is close.
+
+    >>> did_you_mean("nd.ad", ["nd.pad", "nd.add", "nd.sub"])
+    "did you mean 'nd.add'?"
+    """
+    close = get_close_matches(name, known, n=5, cutoff=0.6)
+    if not close:
+        return ""
+
+    def likeness(other: str) -> tuple[float, int]:
+        """Of names that are as close, prefer the one with more letters in their places."""
+        same = sum(a == b for a, b in zip(other, name, strict=False))
+        return SequenceMatcher(None, other, name).ratio(), same
+
+    return f"did you mean '{max(close, key=likeness)}'?"

@@ -9,10 +9,9 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
 from stepwell.core.rules import RuleTable
 from stepwell.dialects import nd, readings
-from stepwell.dialects.parsing import did_you_mean
 from stepwell.lowering.nd_to_linalg.table import lower
 from stepwell.registry import registry
 from stepwell.tools.opt.listing import list_passes, show_pass

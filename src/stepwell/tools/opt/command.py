@@ -93,6 +93,11 @@ def arguments() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run stepwell-opt; return 0, or 1 where something was wrong."""
     options = arguments().parse_args(argv)
+    if options.version or options.list_passes or options.show_pass:
+        # nor do these need more of the compiler than its names
+        from stepwell.tools.opt.listing import answer
+
+        return answer(options)
     outcome: list[int] = []
 
     def run() -> None:

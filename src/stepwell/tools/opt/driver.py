@@ -8,26 +8,26 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
-from stepwell.core.diagnostics import CompileError, Diagnostic, listening, report
+from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, listening, report
 from stepwell.dialects import upstream
-from stepwell.dialects.parsing import did_you_mean, parse_module
+from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
 from stepwell.dialects.verification import verify
 from stepwell.pass_pipeline import SOURCE as PIPELINE
 from stepwell.pass_pipeline import Step, parse
+from stepwell.pipeline import stages
 from stepwell.registry import Registry, registry
 from stepwell.reproducer import pipeline_of, write_reproducer
 from stepwell.tools.opt.check import Checker
 from stepwell.tools.opt.expectations import Expectations
 from stepwell.tools.opt.instruments import IRPrinter, Statistics, Timer, fingerprint
-from stepwell.tools.opt.listing import answer
 from stepwell.tools.opt.messages import Messages
 from stepwell.transforms.passes import Pass
 
@@ -77,14 +77,13 @@ class Driver:
 
     def _run(self) -> int:
         options = self.options
-        if options.version or options.list_passes or options.show_pass:
-            print(answer(options, registry(options.plugin)))
-            return 0
         known = registry(options.plugin)
         text = self._read()
         if options.run_reproducer:
             options.passes = pipeline_of(text, options.file)
-        steps = parse(options.passes, known.passes)
+        self.messages.sources[PIPELINE] = [options.passes]
+        steps = parse(options.passes, known.passes, stages())
+        self.printer.check_names(known.passes)
         self._refuse_inexact(steps)
         out, failed = io.StringIO(), False
         for number, (chunk, first_line) in enumerate(self._chunks(text)):
@@ -116,7 +115,6 @@ class Driver:
             message = f"{name} is not text: byte {error.start} is not UTF-8"
             raise CompileError(Diagnostic("error", message)) from None
         self.messages.sources[self.file] = text.splitlines()
-        self.messages.sources[PIPELINE] = [self.options.passes]
         return text
 
     @property
@@ -170,15 +168,16 @@ class Driver:
             verify(module)
         checker = Checker(module, self.messages.note_to_user) if self.options.check else None
         for number, step in enumerate(steps):
-            try:
-                self._step(context, module, step)
-            except (CompileError, RecursionError, Crash) as error:
-                if self.options.reproducer or isinstance(error, Crash):
-                    self._reproduce(known, steps, number, text, first)
-                raise
-            if checker is not None:
-                with self.timer.measure(f"{step} (check)"):
-                    checker.compare(module, step)
+            with self.timer.measure(f"{step}" + _ordinal(steps, number)):
+                try:
+                    self._step(context, module, step)
+                except (CompileError, RecursionError, Crash) as error:
+                    if self.options.reproducer or isinstance(error, Crash):
+                        self._reproduce(known, steps, number, text, first)
+                    raise
+                if checker is not None:
+                    with self.timer.measure("check"):
+                        checker.compare(module, step)
         with self.timer.measure("print"):
             return self._result(known, context, module)
 
@@ -186,10 +185,9 @@ class Driver:
         self.printer.before(step, module)
         count, mark = self.statistics.count(module), fingerprint(module)
         try:
-            with self.timer.measure(str(step)):
-                ran = step.run(context, module)
+            ran = step.run(context, module)
             if self.options.verify_each:
-                with self.timer.measure(f"{step} (verify)"):
+                with self.timer.measure("verify"):
                     verify(module)
         except DiagnosticException as error:
             raise CompileError(Diagnostic("error", f"pass '{step}': {error}")) from error
@@ -207,7 +205,9 @@ class Driver:
         if not ran:
             path = " in ".join(reversed(("builtin.module", *step.anchors)))
             report(Diagnostic("warning", f"pass '{step}' ran on nothing: there is no {path}"))
-        elif not changed and isinstance(step.pass_, Pass) and step.pass_.expects_work:
+        elif changed or not step.named:
+            return
+        elif isinstance(step.pass_, Pass) and step.pass_.expects_work:
             report(Diagnostic("warning", f"pass '{step}' changed nothing"))
 
     def _refuse_inexact(self, steps: list[Step]) -> None:
@@ -274,3 +274,9 @@ class Driver:
         except OSError as error:
             message = f"cannot write {target}: {error.strerror}"
             raise CompileError(Diagnostic("error", message)) from None
+
+
+def _ordinal(steps: Sequence[Step], number: int) -> str:
+    """Tell a pass that runs more than once from the others of its name."""
+    before = [str(step) for step in steps[:number]].count(str(steps[number]))
+    return f" ({before + 1})" if before else ""

@@ -7,13 +7,14 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TextIO
 
 from xdsl.dialects.builtin import ModuleOp
 
+from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
 from stepwell.dialects.printing import text_of
 from stepwell.pass_pipeline import Step
 
@@ -41,6 +42,12 @@ class IRPrinter:
         self._after = set(filter(None, options.print_ir_after.split(",")))
         self._options = options
         self._count = 0
+
+    def check_names(self, passes: Collection[str]) -> None:
+        """Refuse names of passes that are none."""
+        for name in sorted((self._before | self._after) - set(passes)):
+            help = did_you_mean(name, passes)
+            raise CompileError(Diagnostic("error", f"unknown pass '{name}' to print", help=help))
 
     def before(self, step: Step, module: ModuleOp) -> None:
         """Print the module before ``step`` if asked to."""
@@ -89,29 +96,44 @@ class IRPrinter:
 
 
 @dataclass
-class Timer:
-    """Wall time by what it was spent on, in order of first use."""
+class Span:
+    """Wall time spent on one thing, and on its parts in order of first use."""
 
-    spent: dict[str, float] = field(default_factory=dict[str, float])
+    seconds: float = 0.0
+    parts: dict[str, Span] = field(default_factory=dict[str, "Span"])
+
+
+@dataclass
+class Timer:
+    """A tree of what time was spent on; a measurement inside another is a part of it."""
+
+    _open: list[Span] = field(default_factory=lambda: [Span()])
 
     @contextmanager
     def measure(self, what: str) -> Generator[None]:
         """Add the time spent inside to ``what``."""
+        span = self._open[-1].parts.setdefault(what, Span())
+        self._open.append(span)
         start = time.perf_counter()
         try:
             yield
         finally:
-            self.spent[what] = self.spent.get(what, 0.0) + time.perf_counter() - start
+            span.seconds += time.perf_counter() - start
+            self._open.pop()
 
     def report(self, out: TextIO) -> None:
-        """Print a tree: passes with their verification and check below them."""
-        total = sum(self.spent.values())
-        out.write(f"{'seconds':>10} {'share':>6}  stage\n")
-        for what, seconds in self.spent.items():
-            indent = "  " if what.endswith((" (verify)", " (check)")) else ""
-            share = seconds / total if total else 0.0
-            out.write(f"{seconds:10.4f} {share:6.1%}  {indent}{what}\n")
-        out.write(f"{total:10.4f} {1:6.1%}  total\n")
+        """Print the tree, each part with its share of the whole."""
+        whole = self._open[0]
+        whole.seconds = sum(part.seconds for part in whole.parts.values())
+        out.write(f"{'seconds':>10} {'share':>6}  what\n")
+        _report(out, "total", whole, whole.seconds, "")
+
+
+def _report(out: TextIO, what: str, span: Span, total: float, indent: str) -> None:
+    share = span.seconds / total if total else 0.0
+    out.write(f"{span.seconds:10.4f} {share:6.1%}  {indent}{what}\n")
+    for name, part in span.parts.items():
+        _report(out, name, part, total, indent + "  ")
 
 
 @dataclass

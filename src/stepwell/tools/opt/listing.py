@@ -6,26 +6,36 @@ import argparse
 import ast
 import dataclasses
 import inspect
+import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import get_type_hints
 
-from xdsl.passes import get_pass_option_infos
+from xdsl.utils.hints import type_repr
 
 from stepwell import __version__
-from stepwell.core.diagnostics import CompileError, Diagnostic
-from stepwell.dialects.parsing import did_you_mean
-from stepwell.registry import OURS, XDSL, Registry
-from stepwell.transforms.passes import Pass
+from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
+from stepwell.registry import OURS, XDSL, Registry, registry
 from stepwell.universe import OVERRIDES, PASSES
 
 
-def answer(options: argparse.Namespace, known: Registry) -> str:
-    """Return the text that --version, --list-passes or --show-pass asks for."""
-    if options.version:
-        return f"stepwell-opt {__version__}"
-    if options.show_pass:
-        return show_pass(options.show_pass, known)
-    return list_passes(known)
+def answer(options: argparse.Namespace) -> int:
+    """Do what --version, --list-passes or --show-pass asks for; return the exit code."""
+    try:
+        if options.version:
+            print(f"stepwell-opt {__version__}")
+        elif options.show_pass:
+            print(show_pass(options.show_pass, registry(options.plugin)))
+        else:
+            print(list_passes(registry(options.plugin)))
+    except CompileError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader went away: not our fault
+        return 1
+    return 0
 
 
 def list_passes(known: Registry) -> str:
@@ -86,11 +96,12 @@ def show_pass(name: str, known: Registry) -> str:
     for text in (inspect.getdoc(kind), inspect.getdoc(module) if module else None):
         if text and text not in rows:
             rows += [*text.splitlines(), ""]
-    if issubclass(kind, Pass):
-        rows += [f"numerics: {kind.numerics}"]
-    if dataclasses.fields(kind):
+    if numerics := getattr(kind, "numerics", None):
+        rows += [f"numerics: {numerics}"]
+    types = get_type_hints(kind)
+    if fields := dataclasses.fields(kind):
         rows += ["options:"]
-    for option in get_pass_option_infos(kind):
-        default = "" if option.default_value is None else f" (default {option.default_value})"
-        rows += [f"  {option.name.replace('_', '-')}: {option.expected_type}{default}"]
+    for option in fields:
+        default = "" if option.default is dataclasses.MISSING else f" (default {option.default})"
+        rows += [f"  {option.name.replace('_', '-')}: {type_repr(types[option.name])}{default}"]
     return "\n".join(rows).rstrip()
