@@ -58,6 +58,12 @@ class _Request:
             pipeline = import_module("stepwell.pipeline")
             return pipeline.stage_text(self._source(pipeline), name)
 
+    def stages(self) -> dict[str, str]:
+        """Return the module as it is after each stage."""
+        with self._showing():
+            pipeline = import_module("stepwell.pipeline")
+            return pipeline.stage_texts(self._source(pipeline))
+
     @contextmanager
     def _showing(self) -> Generator[None]:
         """Let an error show the line it is about, though the module may lie in no file."""
@@ -66,11 +72,6 @@ class _Request:
         except CompileError as error:
             error.sources[self.module.name] = self.module.text
             raise
-
-    def stages(self) -> dict[str, str]:
-        """Return the module as it is after each stage."""
-        pipeline = import_module("stepwell.pipeline")
-        return pipeline.stage_texts(self._source(pipeline))
 
     def _source(self, pipeline: Any) -> Any:
         return pipeline.Source(self.module.text, self.module.name, self.entry, self.machine)
