@@ -27,6 +27,7 @@ from xdsl.ir import Attribute
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.chains import straighten
 from stepwell.lowering.bufferize.constants import Constants
+from stepwell.lowering.bufferize.early import fill_early
 from stepwell.lowering.bufferize.facts import Facts, facts_of
 from stepwell.lowering.bufferize.host import HostWriter
 from stepwell.lowering.bufferize.kernels import buffered
@@ -65,6 +66,7 @@ def _function(function: func.FuncOp, kernels: Kernels, constants: Constants) -> 
         if op.name.startswith("linalg.") and not any(r.uses for r in op.results):
             op.detach()
             op.erase()
+    fill_early(function.body.block)
     writer = HostWriter(function, kernels.facts, kernels.variant, constants)
     block = function.parent_block()
     assert block is not None

@@ -63,6 +63,11 @@ def test_kernels_say_which_lines_they_came_from(compiled: sw.Compiled) -> None:
     assert said["main_max"] == "max_pool"
 
 
+def test_nothing_is_copied(compiled: sw.Compiled) -> None:
+    """What is padded is computed between its zeros."""
+    assert "memref.copy" not in compiled.text("buffers")
+
+
 def test_derivatives_by_hand_are_those_of_the_network(held_out: Digits) -> None:
     """Along a direction, the loss changes as its derivatives say."""
     images, labels = held_out.images[:3], held_out.labels[:3]

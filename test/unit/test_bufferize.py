@@ -9,6 +9,12 @@ from buffer_programs import T, check, host, loop, matrices
 from stepwell.core.diagnostics import CompileError
 
 ARGUMENT = "an argument is never written"
+SURROUND = """
+%n2 = arith.addi %n, %n : index
+%w = tensor.empty(%n2, %m) : T
+%f = @ones() into %w
+%r = tensor.insert_slice %a into %f[%n, 0] [%n, %m] [1, 1] : T into T"""
+"""A matrix of ones with %a as its lower half."""
 TURNS = "which buffer a loop ends in depends on its number of iterations"
 
 CASES: dict[str, tuple[str, str, int, int, list[str]]] = {
@@ -31,6 +37,23 @@ CASES: dict[str, tuple[str, str, int, int, list[str]]] = {
         "%r",
         0,
         0,
+        [],
+    ),
+    "part of a filled whole": ("%a = @double(%x)" + SURROUND, "%r", 0, 0, []),
+    "part that is read elsewhere": (
+        "%a = @double(%x)" + SURROUND + "\n%b = @flip(%a)",
+        "%r, %b",
+        1,
+        1,
+        ["%a is still read"],
+    ),
+    "part that a later part is made of": (
+        "%a = @double(%x)"
+        + SURROUND.replace("%r =", "%h =")
+        + "\n%w2 = tensor.empty(%m, %n2) : T\n%b = @flip(%h) into %w2",
+        "%b",
+        0,
+        1,
         [],
     ),
     "elementwise loop": (loop("%q = @double(%s)\nyield %q", "%s", "%x"), "%r", 1, 0, [ARGUMENT]),
