@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import numpy as np
 from xdsl.dialects import arith, scf, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -89,10 +88,6 @@ class Kernel:
                 self._fill(op, op.inputs[0], op.outputs[0])
             case tensor.SplatOp():
                 self._fill(op, op.input, op.result)
-            case tensor.FromElementsOp():
-                self._elements(op)
-            case tensor.InsertOp():
-                self._copied(op, [op.dest])
             case scf.ForOp():
                 self._copied(op, op.iter_args)
             case _:
@@ -125,17 +120,6 @@ class Kernel:
     def _fill(self, op: Operation, scalar: SSAValue, like: SSAValue) -> None:
         inside = self._fresh(op, like, op.results[0])
         self._add(linalg.FillOp([self._inside(scalar)], [inside], [inside.type]), op)
-
-    def _elements(self, op: tensor.FromElementsOp) -> None:
-        into = self._fresh(op, op.result, op.result)
-        for place, element in zip(np.ndindex(shape(op.result)), op.elements, strict=True):
-            where = [arith.ConstantOp(IntegerAttr(i, IndexType())) for i in place]
-            self.ops.extend(where)
-            insert = tensor.InsertOp(self._inside(element), into, [c.result for c in where])
-            insert.location = op.location
-            self.ops.append(insert)
-            into = insert.result
-        self.values[op.result] = into
 
     def _copied(self, op: Operation, inits: Iterable[SSAValue]) -> None:
         """Copy an op that writes ``inits`` element by element."""

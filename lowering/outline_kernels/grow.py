@@ -121,7 +121,7 @@ class Cut:
 
 def is_computing(op: Operation) -> bool:
     """Whether ``op`` belongs into a kernel."""
-    if isinstance(op, linalg.GenericOp | tensor.InsertOp | tensor.SplatOp | tensor.FromElementsOp):
+    if isinstance(op, linalg.GenericOp | tensor.SplatOp):
         return True
     if isinstance(op, linalg.FillOp):
         return any(not _is_destination(use.operation, use.index) for use in op.results[0].uses)

@@ -230,3 +230,14 @@ func.func @dead(%x: tensor<8xf32>) -> tensor<8xf32> {
   %v = tensor.expand_shape %y [[0, 1]] output_shape [2, 4] : tensor<8xf32> into tensor<2x4xf32>
   func.return %x : tensor<8xf32>
 }
+
+// Single elements are written on the host, wherever they come from.
+// CHECK-LABEL:   func.func @elements(
+// CHECK-NEXT:      tensor.from_elements
+// CHECK-NEXT:      tensor.insert
+// CHECK-NEXT:      func.return
+func.func @elements(%x: f32, %i: index) -> tensor<2xf32> {
+  %a = tensor.from_elements %x, %x : tensor<2xf32>
+  %b = tensor.insert %x into %a[%i] : tensor<2xf32>
+  func.return %b : tensor<2xf32>
+}
