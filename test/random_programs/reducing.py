@@ -88,7 +88,7 @@ def matmul(p: Program, x: Value) -> Value:
     """Rows of one by columns of another."""
     if x.dtype == "i1" or not x.shape or len(x.shape) > 2:
         return reduce(p, x)
-    k = x.shape[-1]
+    k = x.shape[len(x.shape) - 1]
     w = p.some(lambda v: v.dtype == x.dtype and len(v.shape) == 2 and v.shape[0] == k)
     if w is None:
         if not p.plain([k]):
