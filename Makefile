@@ -19,7 +19,7 @@ demo: dev  ## classify handwritten digits with a compiled network
 	$(BIN)/python examples/digits/classify.py
 
 test: dev  ## run every test
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2
 
 sanitize: dev  ## run emitted C under the address and undefined-behaviour sanitizers
 	$(BIN)/python -m pytest -q -m sanitize
