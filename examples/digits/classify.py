@@ -135,7 +135,7 @@ def title(text: str, *columns: str) -> None:
 
 def row(text: str, *columns: str, margin: str = "  ") -> None:
     """Print one line of a table."""
-    print(f"{margin + text:<42}" + "".join(f"{column:>12}" for column in columns))
+    print((f"{margin + text:<42}" + "".join(f"{c:>12}" for c in columns)).rstrip())
 
 
 if __name__ == "__main__":
