@@ -1,7 +1,7 @@
 """The readings every op of `nd` answers to, one rule table each.
 
 A reading that an op lacks is a hole; `missing` lists them and a test keeps the list empty.
-`table.none(Op, because="...")` fills a hole with a reason.
+`table.none(Op, because="...")` fills a hole with a reason; `table.later(Op)` owns up to one.
 """
 
 from __future__ import annotations
@@ -48,15 +48,20 @@ Exact always; what an op of constants is, `reference` tells. For rewrites of oth
 canonicalization patterns to the class.
 """
 
-REQUIRED: tuple[RuleTable[Any], ...] = (reference, shape)
-"""The readings no op may lack; a decomposition counts as a reference."""
+REQUIRED: tuple[RuleTable[Any], ...] = (reference, shape, gradient, batching)
+"""The readings every op answers, says why not, or is known to answer later."""
 
 
 def missing(ops: Sequence[type[Operation]]) -> list[str]:
-    """Return 'op: reading' for every hole in the op table."""
+    """Return 'op: reading' for every hole in the op table that nobody has owned up to.
+
+    What a composite op decomposes into answers for it, save for its shape.
+    """
     return [
         f"{op.name}: {table.reading}"
         for op in ops
         for table in REQUIRED
-        if not table.covers(op) and not (table is reference and decomposition.covers(op))
+        if not table.covers(op)
+        and not table.expects(op)
+        and not (table is not shape and decomposition.covers(op))
     ]

@@ -28,6 +28,7 @@ class RuleTable(Generic[RuleT]):
         self.reading = reading
         self._rules: dict[OpClass, RuleT] = {}
         self._none: dict[OpClass, str] = {}
+        self._later: dict[OpClass, None] = {}
 
     def __call__(self, *ops: OpClass) -> Callable[[RuleT], RuleT]:
         """Register the decorated function as the rule of ``ops``."""
@@ -37,6 +38,7 @@ class RuleTable(Generic[RuleT]):
                 if self.covers(op):
                     raise ValueError(f"{op.name} already has a {self.reading} rule")
                 self._rules[op] = rule
+                self._later.pop(op, None)
             return rule
 
         return register
@@ -47,6 +49,13 @@ class RuleTable(Generic[RuleT]):
             if self.covers(op):
                 raise ValueError(f"{op.name} already has a {self.reading} rule")
             self._none[op] = because
+
+    def later(self, *ops: OpClass) -> None:
+        """Record that ``ops`` have no rule yet: a hole that is known, which the op table prints."""
+        for op in ops:
+            if self.covers(op):
+                raise ValueError(f"{op.name} already has a {self.reading} rule")
+            self._later[op] = None
 
     def get(self, op: OpClass) -> RuleT | None:
         """Return the rule of ``op``, or None."""
@@ -63,6 +72,10 @@ class RuleTable(Generic[RuleT]):
     def covers(self, op: OpClass) -> bool:
         """Whether ``op`` has a rule, or a reason for having none."""
         return op in self._rules or op in self._none
+
+    def expects(self, op: OpClass) -> bool:
+        """Whether ``op`` is known to have no rule yet."""
+        return op in self._later
 
     def why_none(self, op: OpClass) -> str | None:
         """Return the reason why ``op`` has no rule, where one was given."""

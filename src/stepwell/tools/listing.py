@@ -48,7 +48,14 @@ def _list(ops: Sequence[type[Operation]]) -> str:
             family = now
             rows += ["", f"{family}:"]
         rows.append(f"  {op.name:<{width}}  {_summary(op)}")
+    rows += ["", *_not_yet(ops)]
     return "\n".join(rows[1:])
+
+
+def _not_yet(ops: Sequence[type[Operation]]) -> list[str]:
+    """Return a line for each reading that some ops do not answer yet."""
+    counts = [(t.reading, sum(t.expects(op) for op in ops)) for t in READINGS]
+    return [f"no {reading} rule yet: {n} of {len(ops)} ops" for reading, n in counts if n]
 
 
 def _summary(op: type[Operation]) -> str:
@@ -70,4 +77,8 @@ def _show(name: str) -> str:
 def _state(table: RuleTable[Any], op: type[Operation]) -> str:
     if table.get(op) is not None:
         return "yes"
+    if table.expects(op):
+        return "not yet"
+    if readings.decomposition.covers(op) and table is not readings.shape:
+        return "by its decomposition"
     return table.why_none(op) or "none"
