@@ -34,5 +34,8 @@ types: dev  ## static types
 imports: dev  ## who may import whom
 	$(BIN)/lint-imports
 
+docs: dev  ## write the pages of docs/ that are made from the code
+	$(BIN)/python -m stepwell.tools.docs docs
+
 clean:  ## remove what was built here
 	rm -rf $(VENV) build

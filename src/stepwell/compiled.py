@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,24 @@ from stepwell.runtime.toolchain import find_compiler
 PACKAGE = Path(__file__).parent
 RUNNABLE = "c"
 """The target whose programs this runtime loads."""
+
+_OWN = frozenset(
+    [
+        "builtin",
+        "func",
+        "nd",
+        "kernel",
+        "arith",
+        "tensor",
+        "linalg",
+        "math",
+        "scf",
+        "memref",
+        "vector",
+    ]
+)
+_DIALECT = re.compile(r'(?:^|[\s"=#!])([a-z]\w*)\.[a-z]')
+"""What may be the name of a dialect: before the dot of an op, an attribute or a type."""
 
 _RESOURCE = re.compile(r'#nd\.resource<"([^"]*)", *"([^"]*)">')
 
@@ -166,7 +185,7 @@ def compile(
     compiler = find_compiler()
     key = digest(
         *(read.text, read.name, entry, target, repr(described), compiler.id),
-        *(VERSION, _fingerprint()),
+        *(VERSION, _fingerprint(PACKAGE), _plugins(read.text)),
     )
     prepare()
 
@@ -210,13 +229,25 @@ def _check_resources(module: ModuleText) -> None:
 
 
 @cache
-def _fingerprint() -> str:
-    """Return a digest of which files the compiler consists of: an edited compiler is another."""
+def _fingerprint(package: Path) -> str:
+    """Return a digest of which files a package consists of: an edited compiler is another."""
     stamps: list[str] = []
-    for folder, folders, files in os.walk(PACKAGE, followlinks=True):
+    for folder, folders, files in os.walk(package, followlinks=True):
         folders.sort()
         for name in sorted(files):
             if name.endswith(".py"):
                 stat = os.stat(os.path.join(folder, name))
                 stamps.append(f"{name} {stat.st_size} {stat.st_mtime_ns}")
     return digest(*stamps)
+
+
+def _plugins(text: str) -> str:
+    """Return a digest of the installed plug-ins, if ``text`` may have ops that are not ours."""
+    if _OWN.issuperset(_DIALECT.findall(text)):
+        return ""
+    stamps: list[str] = []
+    for point in import_module("importlib.metadata").entry_points(group="xdsl.universe"):
+        package = find_spec(point.value.partition(":")[0].partition(".")[0])
+        for place in (package and package.submodule_search_locations) or ():
+            stamps += [point.value, _fingerprint(Path(place))]
+    return digest(*sorted(stamps))

@@ -1,0 +1,92 @@
+"""Write the pages of `docs/` that are made from the code: ops by family, passes, by `make docs`."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from xdsl.irdl import IRDLOperation
+
+from stepwell.registry import OURS, Registry, registry
+from stepwell.tools.catalogue import (
+    READINGS,
+    constraints,
+    families,
+    own_constraints,
+    signature,
+    state,
+    summary,
+)
+from stepwell.tools.opt.listing import show_pass
+
+MADE = "<!-- made by `make docs` from the code; do not edit -->\n\n"
+
+
+def pages() -> dict[str, str]:
+    """Return the text of every made page by its path below `docs/`."""
+    known = registry()
+    made = {"passes.md": _passes(known)}
+    ours = {n: ops for n, ops in families(known).items() if n not in known.dialects}
+    for name, ops in ours.items():
+        made[f"ops/{name}.md"] = _family(name, ops)
+    made["ops/README.md"] = _index(ours)
+    return made
+
+
+def _index(ours: dict[str, list[type[IRDLOperation]]]) -> str:
+    rows = [MADE + "# The ops of `nd`\n"]
+    for name, ops in ours.items():
+        rows += [f"## [{_title(name)}]({name}.md)\n", "| op | meaning |", "|---|---|"]
+        rows += [f"| `{op.name}` | {_cell(summary(op))} |" for op in ops]
+        rows += [""]
+    return "\n".join(rows)
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _family(name: str, ops: Sequence[type[IRDLOperation]]) -> str:
+    rows = [MADE + f"# {_title(name)}\n", f"`dialects/nd/{name}.py`\n"]
+    for op in ops:
+        rows += [f"## `{op.name}`\n", f"    {signature(op)}\n", f"{inspect.getdoc(op) or ''}\n"]
+        own = list(own_constraints(op))
+        inherited = [c for c in constraints(op) if c not in own]
+        rows += [f"* ({label}) {text}" for label, text in inherited]
+        rows += [""] if inherited else []
+        rows += ["| " + " | ".join(table.reading for table in READINGS) + " |"]
+        rows += ["|" + "---|" * len(READINGS)]
+        rows += ["| " + " | ".join(_cell(state(table, op)) for table in READINGS) + " |", ""]
+    return "\n".join(rows)
+
+
+def _passes(known: Registry) -> str:
+    rows = [MADE + "# The passes of Stepwell\n"]
+    rows += ["`stepwell-opt --list-passes` lists those of xDSL and of plug-ins too.\n"]
+    for (kind, name), owner in known.owner.items():
+        if kind == "pass" and owner == OURS:
+            text = show_pass(name, known).partition("\n\n")[2]
+            rows += [f"## `{name}`\n", "```text", text, "```", ""]
+    return "\n".join(rows)
+
+
+def main(folder: Path) -> int:
+    """Write the pages below ``folder``; remove those of families that are gone."""
+    made = pages()
+    for old in (folder / "ops").glob("*.md"):
+        if f"ops/{old.name}" not in made:
+            old.unlink()
+    for name, text in made.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "docs")))

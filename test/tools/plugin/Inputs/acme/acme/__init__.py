@@ -1,0 +1,1 @@
+"""Ops, a pass and a target for Stepwell, from outside its tree."""

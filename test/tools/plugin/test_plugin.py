@@ -1,0 +1,123 @@
+"""A package outside the tree adds an op, a pass and a target, and every tool has them.
+
+The package is `Inputs/acme`; docs/extending.md explains its files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ACME = Path(__file__).parent / "Inputs" / "acme"
+ROOT = Path(__file__).parents[3]
+PROGRAM = """\
+func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %n = nd.neg %x : tensor<?xf32>
+  %y = acme.softsign %n : tensor<?xf32>
+  func.return %y : tensor<?xf32>
+}
+"""
+RUN = """
+import numpy as np, stepwell as sw, sys
+x = np.linspace(-3, 3, 37, dtype=np.float32)
+compiled = sw.compile(sys.stdin.read())
+np.testing.assert_allclose(compiled(x), -x / (1 + abs(x)), rtol=1e-6)
+print([k.name for k in compiled.kernels])
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the package as a user would, but into a folder of its own."""
+    folder = tmp_path_factory.mktemp("site")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    here = tmp_path_factory.mktemp("source") / "acme"
+    subprocess.run(["cp", "-r", str(ACME), str(here)], check=True)  # pip builds beside the source
+    offline = ["--no-deps", "--no-build-isolation", "--no-index", "--target", str(folder)]
+    subprocess.run([*pip, *offline, str(here)], check=True)
+    return folder
+
+
+def run(site: Path, *command: str, stdin: str = PROGRAM) -> tuple[str, str]:
+    """Run a program of this environment with the package in reach; return what it wrote."""
+    done = subprocess.run(
+        [sys.executable, *command],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(site), "STEPWELL_CACHE": str(site / "cache")},
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stdout, done.stderr
+
+
+def opt(site: Path, *options: str, stdin: str = PROGRAM) -> tuple[str, str]:
+    return run(site, "-m", "stepwell.tools.opt", *options, stdin=stdin)
+
+
+def test_tools_list_it(site: Path) -> None:
+    listed, _ = opt(site, "--list-passes")
+    assert re.search(r"passes of acme:\n +softsign-of-neg +Take the sign of an argument", listed)
+    shown, _ = opt(site, "--show-pass", "softsign-of-neg")
+    assert "Before:  %n = nd.neg %x; %y = acme.softsign %n" in shown
+    shown, _ = run(site, "-m", "stepwell.tools.main", "ops", "acme.softsign")
+    assert "y = x / (1 + |x|)" in shown and "lowering: yes" in shown
+    listed, _ = run(site, "-m", "stepwell.tools.main", "ops")
+    assert re.search(r"\nacme:\n +acme.softsign +``y = x", listed)
+
+
+def test_it_parses_verifies_and_is_rewritten(site: Path) -> None:
+    text, errors = opt(site, "-p", "softsign-of-neg,dce", "--check")
+    assert errors == ""
+    assert re.search(r"%(\w+) = acme.softsign %x : .*\n +%y = nd.neg %\1 :", text)
+    wrong = PROGRAM.replace("xf32", "xi32")
+    assert "error: 'acme.softsign': elements must be floating point" in opt(site, stdin=wrong)[1]
+    typo = PROGRAM.replace("softsign", "softsing")
+    assert "help: did you mean 'acme.softsign'?" in opt(site, stdin=typo)[1]
+    counted, _ = opt(site, "-t", "op-counts")
+    assert "     1 acme.softsign\n" in counted
+
+
+def test_it_goes_all_the_way_down(site: Path) -> None:
+    text, errors = opt(site, "-p", "through(loops)", "--check")
+    assert errors == "" and "acme" not in text and "vector" in text
+    out, errors = run(site, "-c", RUN)
+    assert errors == "" and len(out.split(",")) == 1, "negation and softsign are one kernel"
+
+
+def test_a_changed_package_compiles_anew(site: Path) -> None:
+    lowering = site / "acme" / "lowering.py"
+    before = lowering.read_text()
+    lowering.write_text(before.replace("b.number(1)", "b.number(2)"))
+    try:
+        changed = subprocess.run(
+            [sys.executable, "-c", RUN],
+            input=PROGRAM,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(site), "STEPWELL_CACHE": str(site / "cache")},
+        )
+        assert "Not equal to tolerance" in changed.stderr
+    finally:
+        lowering.write_text(before)
+
+
+def test_xdsl_opt_has_it_too(site: Path) -> None:
+    xdsl = "from xdsl.tools.xdsl_opt import main; main()"
+    text, _ = run(site, "-c", xdsl, "-p", "softsign-of-neg,inline-calls,nd-to-linalg")
+    assert "math.absf" in text and "acme" not in text
+
+
+def test_the_guide_shows_this_package() -> None:
+    """Each block of code in the guide is a piece of a file of the package."""
+    guide = (ROOT / "docs" / "extending.md").read_text()
+    files = [p.read_text() for p in ACME.rglob("*") if p.suffix in (".py", ".toml")]
+    blocks = re.findall(r"```(?:python|toml)\n(.*?)```", guide, re.DOTALL)
+    assert len(blocks) >= 6
+    for block in blocks:
+        assert any(block in file for file in files), block
