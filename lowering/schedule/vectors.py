@@ -38,7 +38,8 @@ class Loops:
     parallel: list[bool]
     extents: list[int]
     accesses: list[Index]
-    """Where each operand that the body touches is read or written."""
+    """Where each operand that the body touches is read or written; running results are not, they
+    stay in registers."""
     work: int
     """What one iteration costs, in additions and memory accesses."""
     free: bool
@@ -58,7 +59,7 @@ class Loops:
     def score(self, axis: int) -> float:
         """Return the part of the accesses that are whole vectors, or one element, along a loop."""
         good = sum(_stride(index, axis) in (0, 1) for index in self.accesses)
-        return good / max(len(self.accesses), 1)
+        return good / len(self.accesses) if self.accesses else 1.0
 
     def allows(self, axis: int) -> bool:
         """Whether the iterations of ``axis`` may be taken side by side."""
@@ -78,15 +79,19 @@ def read(op: linalg.GenericOp | linalg.FillOp) -> Loops:
         size = list(shape(op.outputs[0]))
         return Loops(op, [True] * rank, size, [identity(rank)], 1, True, False)
     block = op.body.block
-    touched = [
-        index
-        for k, (index, argument) in enumerate(zip(indices(op), block.args, strict=True))
-        if k >= len(op.inputs) or argument.first_use is not None
-    ]
+    where, inputs = indices(op), len(op.inputs)
+    read = zip(where[:inputs], block.args[:inputs], strict=True)
+    touched = [index for index, argument in read if argument.first_use is not None]
     parallel = is_parallel(op)
-    work = max(cost(block), 1) + len(touched)
+    work = max(cost(block), 1) + len(touched) + len(op.outputs)
+    touched += [index for index in where[inputs:] if not _is_running(index, parallel)]
     gathers = any(isinstance(inner, tensor.ExtractOp) for inner in block.walk())
     return Loops(op, parallel, extents(op), touched, work, _is_free(op, parallel), gathers)
+
+
+def _is_running(index: Index, parallel: list[bool]) -> bool:
+    """Whether what is written at ``index`` is a reduction's result, set once at its end."""
+    return not all(parallel) and all(parallel[d] for expr in index for d in expr.used_dims())
 
 
 def _is_free(op: linalg.GenericOp, parallel: list[bool]) -> bool:

@@ -127,6 +127,21 @@ kernel.func @columns(%x: tensor<512x1024xf32>, %d: tensor<512x1024xf32>) -> tens
   kernel.return %r : tensor<512x1024xf32>
 }
 
+// Rows searched in order: vectors across rows would gather every lane.
+// CHECK-LABEL:  kernel.func @last_of_row
+// CHECK-NOT:      kernel.loops
+// CHECK:          kernel.return
+kernel.func @last_of_row(%x: tensor<1000x77xf32>, %d: tensor<1000xf32>, %e: tensor<1000xf32>) -> (tensor<1000xf32>, tensor<1000xf32>) attributes {kernel.shared = 1} {
+  %r, %s = linalg.generic {indexing_maps = [#id2, #row, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<1000x77xf32>) outs(%d, %e : tensor<1000xf32>, tensor<1000xf32>) {
+  ^bb0(%a: f32, %o: f32, %p: f32):
+    %c = arith.cmpf ogt, %a, %o : f32
+    %z = arith.select %c, %a, %o : f32
+    %q = arith.select %c, %o, %p : f32
+    linalg.yield %z, %q : f32, f32
+  } -> (tensor<1000xf32>, tensor<1000xf32>)
+  kernel.return %r, %s : tensor<1000xf32>, tensor<1000xf32>
+}
+
 // What is written by hand is kept.
 // CHECK-LABEL:  kernel.func @by_hand
 // CHECK-SAME:     attributes {kernel.shared = 2 : i64, kernel.parallel = 2 : i64, kernel.grain = 7 : i64}
