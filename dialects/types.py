@@ -106,6 +106,14 @@ def fuse_locations(locations: Iterable[LocationAttr]) -> LocationAttr:
     return FusedLoc(ArrayAttr(found), NoneAttr())
 
 
+def locate(root: Operation, location: LocationAttr) -> Operation:
+    """Say of ``root`` and of whatever in it says nothing that it came from ``location``."""
+    for op in root.walk():
+        if op.location == UNKNOWN:
+            op.location = location
+    return root
+
+
 def places(location: LocationAttr) -> tuple[Place, ...]:
     """Return every source position in ``location``, outermost first."""
     match location:

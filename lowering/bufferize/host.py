@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from stepwell.dialects import kernel
-from stepwell.dialects.types import UNKNOWN, tensor_type
+from stepwell.dialects.types import UNKNOWN, locate, tensor_type
 from stepwell.lowering.bufferize.analysis import Analysis
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.facts import Facts
@@ -120,7 +120,9 @@ class HostWriter:
         block.add_op(func.ReturnOp(*(write(n) for n in wanted)))
         name = f"{self.function.sym_name.data}.shapes"
         type = FunctionType.from_lists([index] * len(block.args), [index] * len(wanted))
-        return func.FuncOp(name, type, Region(block))
+        told = func.FuncOp(name, type, Region(block))
+        locate(told, self.function.location)
+        return told
 
     def _check_told(self, size: Size) -> None:
         for value in self.sizes.unknowns(size):

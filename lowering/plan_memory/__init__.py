@@ -40,7 +40,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from stepwell.dialects import kernel
-from stepwell.dialects.types import dtype
+from stepwell.dialects.types import dtype, locate
 from stepwell.lowering.plan_memory import packing
 from stepwell.lowering.plan_memory.lifetimes import Lifetime, Lifetimes
 from stepwell.transforms.passes import Pass, fail, remark
@@ -207,7 +207,7 @@ class _Plan:
         index = IndexType()
         type = FunctionType.from_lists([index] * len(block.args), [index])
         told = func.FuncOp(name, type, Region(block))
-        told.location = self.function.location
+        locate(told, self.function.location)
         around = self.function.parent_block()
         assert around is not None
         around.insert_op_after(told, self.function)

@@ -111,7 +111,9 @@ def _flatten(p: Program, x: Value, a: int) -> Value:
     p.line(f"{product} = arith.muli {one}, {two} : index")
     shape = [*x.shape[:a], p.fresh("d"), *x.shape[a + 2 :]]
     told = [product if n == shape[a] else p.size(n) for n in shape if isinstance(n, str)]
-    return _move(p, f"reshape %{x.name}, sizes({', '.join(told)})", x, shape)
+    sizes = f", sizes({', '.join(told)})"
+    asked = reshape_unknown(_shape(x.shape), _shape(shape))
+    return _move(p, f"reshape %{x.name}{sizes if asked else ''}", x, shape)
 
 
 def _sized(p: Program, x: Value, shape: Sequence[Size]) -> Value:
