@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -36,7 +36,7 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import (
     IsTerminator,
@@ -49,6 +49,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+import stepwell.dialects.nd.control_syntax as spelled
 from stepwell.core.shapes import DYNAMIC, ShapeError
 from stepwell.core.shapes import control as shapes
 from stepwell.dialects.interpreter import Interpreter, Value, evaluate
@@ -56,7 +57,6 @@ from stepwell.dialects.nd.syntax import element, int_attr, parse_fields, print_f
 from stepwell.dialects.readings import reference, shape
 from stepwell.dialects.types import dtype
 
-INDEX = IndexType()
 CONDITION = TensorType(IntegerType(1), [])
 """What a condition is: a scalar tensor of i1."""
 
@@ -149,40 +149,23 @@ class IfOp(RegionOp):
     def parse(cls, parser: Parser) -> Self:
         """Parse ``%c -> T, T { ... } else { ... }``."""
         condition = parser.resolve_operand(parser.parse_unresolved_operand(), CONDITION)
-        results = _parse_results(parser)
+        results = spelled.parse_results(parser)
         then = parser.parse_region()
         parser.parse_keyword("else")
         op = cls(condition, results, then, parser.parse_region())
-        op.attributes = _parse_attributes(parser)
+        op.attributes = spelled.parse_attributes(parser)
         return op
 
     def print(self, printer: Printer) -> None:
         """Print what `parse` reads."""
         printer.print_string(" ")
         printer.print_ssa_value(self.condition)
-        _print_results(printer, self.result_types)
+        spelled.print_results(printer, self.result_types)
         printer.print_string(" ")
         printer.print_region(self.then)
         printer.print_string(" else ")
         printer.print_region(self.otherwise)
         printer.print_op_attributes(self.attributes, print_keyword=True)
-
-
-def _parse_results(parser: Parser) -> Sequence[Attribute]:
-    if parser.parse_optional_punctuation("->") is None:
-        return ()
-    return parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-
-
-def _print_results(printer: Printer, types: Sequence[Attribute]) -> None:
-    if types:
-        printer.print_string(" -> ")
-        printer.print_list(types, printer.print_attribute)
-
-
-def _parse_attributes(parser: Parser) -> dict[str, Attribute]:
-    found = parser.parse_optional_attr_dict_with_keyword()
-    return dict(found.data) if found else {}
 
 
 @shape(IfOp)
@@ -231,7 +214,7 @@ class WhileOp(RegionOp):
     def parse(cls, parser: Parser) -> Self:
         """Parse ``(%i = %n, %x = %y) : T, T { ... } do (%i, %x) { ... }``."""
         at = parser.pos
-        names, values = _parse_bindings(parser)
+        names, values = spelled.parse_bindings(parser)
         types: Sequence[Attribute] = ()
         if parser.parse_optional_punctuation(":"):
             types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
@@ -245,13 +228,13 @@ class WhileOp(RegionOp):
             parser.raise_error(f"expected {len(types)} names, one for each carried value", at)
         body = parser.parse_region([n.resolve(t) for n, t in zip(inside, types, strict=True)])
         op = cls(carried, test, body)
-        op.attributes = _parse_attributes(parser)
+        op.attributes = spelled.parse_attributes(parser)
         return op
 
     def print(self, printer: Printer) -> None:
         """Print what `parse` reads."""
         printer.print_string(" ")
-        _print_bindings(printer, self.test.block, self.carried)
+        spelled.print_bindings(printer, self.test.block, self.carried)
         if self.carried:
             printer.print_string(" : ")
             printer.print_list(self.operand_types, printer.print_attribute)
@@ -262,34 +245,6 @@ class WhileOp(RegionOp):
         printer.print_string(") ")
         printer.print_region(self.body, print_entry_block_args=False)
         printer.print_op_attributes(self.attributes, print_keyword=True)
-
-
-def _parse_bindings(
-    parser: Parser,
-) -> tuple[list[Parser.UnresolvedArgument], list[UnresolvedOperand]]:
-    """Parse ``(%inside = %outside, ...)``."""
-
-    def binding() -> tuple[Parser.UnresolvedArgument, UnresolvedOperand]:
-        name = parser.parse_argument(expect_type=False)
-        parser.parse_punctuation("=")
-        return name, parser.parse_unresolved_operand()
-
-    found = parser.parse_comma_separated_list(parser.Delimiter.PAREN, binding)
-    return [name for name, _ in found], [value for _, value in found]
-
-
-def _print_bindings(
-    printer: Printer, block: Block, values: Sequence[SSAValue], first: int = 0
-) -> None:
-    def binding(pair: tuple[SSAValue, SSAValue]) -> None:
-        printer.print_ssa_value(pair[0])
-        printer.print_string(" = ")
-        printer.print_ssa_value(pair[1])
-
-    inside = block.args[first : first + len(values)]
-    printer.print_string("(")
-    printer.print_list(list(zip(inside, values, strict=True)), binding)
-    printer.print_string(")")
 
 
 @shape(WhileOp)
@@ -407,10 +362,12 @@ class ScanOp(RegionOp):
     def parse(cls, parser: Parser) -> Self:
         """Parse ``(%c = %c0) over (%x = %xs) length(%n) sizes(%m) {...} : type { ... }``."""
         at = parser.pos
-        names, carried = _parse_bindings(parser)
-        more, xs = _parse_bindings(parser) if parser.parse_optional_keyword("over") else ([], [])
-        steps = _parse_group(parser, "length")
-        sizes = _parse_group(parser, "sizes")
+        names, carried = spelled.parse_bindings(parser)
+        more, xs = (
+            spelled.parse_bindings(parser) if parser.parse_optional_keyword("over") else ([], [])
+        )
+        steps = spelled.parse_group(parser, "length")
+        sizes = spelled.parse_group(parser, "sizes")
         fields = parse_fields(parser)
         parser.parse_punctuation(":")
         type = parser.parse_function_type()
@@ -431,12 +388,12 @@ class ScanOp(RegionOp):
         """Print what `parse` reads."""
         printer.print_string(" ")
         block = self.body.block
-        _print_bindings(printer, block, self.carried)
+        spelled.print_bindings(printer, block, self.carried)
         if self.xs:
             printer.print_string(" over ")
-            _print_bindings(printer, block, self.xs, len(self.carried))
-        _print_group(printer, "length", [self.steps] if self.steps else [])
-        _print_group(printer, "sizes", self.sizes)
+            spelled.print_bindings(printer, block, self.xs, len(self.carried))
+        spelled.print_group(printer, "length", [self.steps] if self.steps else [])
+        spelled.print_group(printer, "sizes", self.sizes)
         fields = {k: v for k, v in self.properties.items() if k in ("length", "reverse")}
         print_fields(printer, {**fields, **self.attributes})
         printer.print_string(" : ")
@@ -456,23 +413,6 @@ def _stacked(type: Attribute, count: int) -> Attribute:
     if not isinstance(type, TensorType):
         raise ShapeError(f"a scan stacks tensors, got {type}")
     return TensorType(type.element_type, shapes.scan_stack(type.get_shape(), count))
-
-
-def _parse_group(parser: Parser, keyword: str) -> Sequence[SSAValue]:
-    """Parse ``keyword(%n, %m)``, index values, if it is there."""
-    if parser.parse_optional_keyword(keyword) is None:
-        return []
-    found = parser.parse_comma_separated_list(
-        parser.Delimiter.PAREN, parser.parse_unresolved_operand
-    )
-    return [parser.resolve_operand(v, INDEX) for v in found]
-
-
-def _print_group(printer: Printer, keyword: str, values: Sequence[SSAValue]) -> None:
-    if values:
-        printer.print_string(f" {keyword}(")
-        printer.print_list(values, printer.print_ssa_value)
-        printer.print_string(")")
 
 
 @shape(ScanOp)

@@ -166,3 +166,12 @@ func.func @f(%k: tensor<2xui32>, %s: tensor<ui64>) {
   %z = nd.random_bits %k, %s : tensor<4xf32>
   func.return
 }
+
+// -----
+
+// creation_c1
+func.func @f(%n: index) {
+  // expected-error@+1 {{tensor<4xf32> needs 0 operands in sizes(...), got 1}}
+  %z = nd.full 1.0, sizes(%n) : tensor<4xf32>
+  func.return
+}
