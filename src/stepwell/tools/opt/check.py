@@ -13,8 +13,11 @@ from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.rules import MissingRule
 from stepwell.dialects.calling import call, random_inputs
 from stepwell.dialects.interpreter import Exhausted, Interpreter
+from stepwell.dialects.nd import creation
+from stepwell.dialects.nd.syntax import shape_of
 from stepwell.dialects.readings import Array
-from stepwell.dialects.types import place_of
+from stepwell.dialects.types import dtype, place_of
+from stepwell.dialects.upstream.scalar import element_of
 from stepwell.pass_pipeline import Step
 from stepwell.transforms.passes import Pass
 
@@ -43,8 +46,10 @@ class Checker:
     module: ModuleOp
     tell: Callable[[str], None]
     _trials: list[_Trial] = field(default_factory=list[_Trial], init=False)
+    _weights: dict[str, Array] = field(default_factory=dict[str, Array], init=False)
 
     def __post_init__(self) -> None:
+        self._weights = _random_weights(self.module)
         for op in self.module.ops:
             if isinstance(op, func.FuncOp) and op.body.blocks and _is_public(op):
                 self._begin(op)
@@ -61,7 +66,7 @@ class Checker:
                 what += f", ? = {size}" if dynamic else ""
                 try:
                     inputs = random_inputs(function, size, extreme, random)
-                    results = call(Interpreter(self.module, fuel=FUEL), name, inputs)
+                    results = self._call(self.module, name, inputs)
                 except (AssertionError, KeyError):
                     break
                 except (ValueError, IndexError, MissingRule, LookupError, Exhausted) as error:
@@ -71,6 +76,9 @@ class Checker:
                 self._trials.append(_Trial(name, what, inputs, results))
         if not made:
             self.tell(f"@{name} is not checked: {reason}")
+
+    def _call(self, module: ModuleOp, entry: str, inputs: Sequence[Array]) -> Sequence[Array]:
+        return call(Interpreter(module, self._weights, fuel=FUEL), entry, inputs)
 
     def compare(self, module: ModuleOp, step: Step) -> None:
         """Run every trial again; raise `CompileError` at the first element that differs."""
@@ -89,7 +97,7 @@ class Checker:
                     Diagnostic("error", f"pass '{step}' removed the function @{trial.entry}")
                 )
             try:
-                results = call(Interpreter(module, fuel=FUEL), trial.entry, trial.inputs)
+                results = self._call(module, trial.entry, trial.inputs)
             except Exhausted:
                 self.tell(f"@{trial.entry} is not checked after '{step}': it runs too long")
                 continue
@@ -105,6 +113,20 @@ class Checker:
                 error = Diagnostic("error", message, place_of(function))
                 raise CompileError(error.with_note(f"found with {trial.what}"))
             trial.results = results
+
+
+def _random_weights(module: ModuleOp) -> dict[str, Array]:
+    """Return an array for each named weight; any numbers will do, the same for every pass."""
+    found: dict[str, Array] = {}
+    for op in module.walk():
+        if isinstance(op, creation.ConstantOp) and isinstance(op.value, creation.ResourceAttr):
+            kind = dtype(element_of(op.results[0].type))
+            random = np.random.default_rng(len(found))
+            values = random.integers(0, 2, shape_of(op.results[0]))
+            if kind.kind == "float":
+                values = random.standard_normal(values.shape)
+            found.setdefault(op.value.key.data, kind.round(values.astype(kind.numpy)))
+    return found
 
 
 def _is_public(function: func.FuncOp) -> bool:
