@@ -182,12 +182,13 @@ def compile(
     described = machine if isinstance(machine, Machine) else this_machine().override(machine)
     request = _Request(read, entry, target, described)
     _check_resources(read)
+    if prepare() and disk_cache().lacks("program"):
+        import_module("stepwell.pipeline")  # will be needed: loaded while compilers run
     compiler = find_compiler()
     key = digest(
         *(read.text, read.name, entry, target, repr(described), compiler.id),
         *(VERSION, _fingerprint(PACKAGE), _plugins(read.text)),
     )
-    prepare()
 
     def build(folder: Path) -> None:
         made = with_deep_stack(request.translate)

@@ -23,7 +23,7 @@ from stepwell.frontend.spelling import type_text
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Trace, tracing
 from stepwell.modules import ModuleText
-from stepwell.runtime.extension import Dispatcher, load_extension
+from stepwell.runtime.extension import Dispatcher, load_extension, prepare
 from stepwell.runtime.fallback import PythonDispatcher
 
 assert operators, "imported to fill the table of operators"
@@ -146,14 +146,21 @@ class Function:
         return self._trace(self._take_apart(args, kwargs))
 
     def _first(self, *args: Any, **kwargs: Any) -> Any:
-        """Make the dispatcher, which loads the runtime, at the first call and not before."""
+        """Make the first call, which loads the runtime, and let the dispatcher make all others."""
+        prepare()  # compiles beside what is traced and compiled here
+        result = self._miss(args, kwargs)
         with self._lock:
-            if self._dispatcher is None:
-                extension = load_extension()
-                make = PythonDispatcher if extension is None else extension.Dispatcher
-                self._dispatcher = make(self._miss)
-                self.__call__ = self._dispatcher
-        return self._dispatcher(*args, **kwargs)
+            self._dispatch()
+        return result
+
+    def _dispatch(self) -> Dispatcher:
+        """Return what calls programs; the first time this waits for the extension."""
+        if self._dispatcher is None:
+            extension = load_extension()
+            make = PythonDispatcher if extension is None else extension.Dispatcher
+            self._dispatcher = make(self._miss)
+            self.__call__ = self._dispatcher
+        return self._dispatcher
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call with arguments that fit no program the dispatcher knows."""
@@ -165,8 +172,8 @@ class Function:
                 traced = self._trace(call)
                 known = traced.compile(**self._options), traced.out_tree
                 self._programs[call.key] = known
-                if self._dispatcher is not None and _is_plain(call, args, known[1]):
-                    self._dispatcher.add(known[0].program)
+                if _is_plain(call, args, known[1]):
+                    self._dispatch().add(known[0].program)
         program, tree = known
         result = program(*call.leaves) if out is None else program(*call.leaves, out=out)
         if _is_flat(tree):

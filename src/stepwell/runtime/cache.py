@@ -55,6 +55,10 @@ class Cache:
                 return place
         return None
 
+    def lacks(self, kind: str) -> bool:
+        """Whether there has never been an entry of this kind."""
+        return not any((root / kind).exists() for root in self._roots())
+
     def fetch(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
         """Return the folder of an entry, having ``build`` fill it first where it is missing."""
         if (found := self.find(kind, key)) is not None:

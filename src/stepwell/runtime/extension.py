@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
@@ -70,10 +71,18 @@ def load_extension() -> Extension | None:
         return _load()
 
 
-def prepare() -> None:
-    """Begin to build the extension beside other work, such as the compilation of a program."""
-    if disk_cache().find("extension", _key()) is None:
-        threading.Thread(target=load_extension, name="stepwell-extension", daemon=True).start()
+def prepare() -> bool:
+    """Begin to build the extension beside other work; return whether it was not there yet."""
+    if _loaded or not _has_headers() or disk_cache().find("extension", _key()) is not None:
+        return False
+    threading.Thread(target=_build_quietly, name="stepwell-extension", daemon=True).start()
+    return True
+
+
+def _build_quietly() -> None:
+    """Build the extension; whoever needs it later meets what went wrong."""
+    with suppress(Exception):
+        load_extension()
 
 
 _LOADING = threading.Lock()
@@ -84,7 +93,7 @@ def _load() -> Extension | None:
     if _loaded:
         return _loaded[0]
     headers = [sysconfig.get_path("include"), np.get_include()]
-    if not (Path(headers[0]) / "Python.h").exists():
+    if not _has_headers():
         LOG.info("no Python headers in %s: calls go through ctypes and are slower", headers[0])
         return None
 
@@ -101,6 +110,10 @@ def _load() -> Extension | None:
     module.set_threads(thread_count())
     _loaded.append(module)
     return module
+
+
+def _has_headers() -> bool:
+    return (Path(sysconfig.get_path("include")) / "Python.h").exists()
 
 
 @cache

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -79,6 +80,14 @@ class Compiler:
 @cache
 def find_compiler() -> Compiler:
     """Return the first compiler that works: $STEPWELL_CC, cc, gcc, clang, the ziglang wheel."""
+    with _FINDING:  # a second thread finds the notes of the first
+        return _first_that_works()
+
+
+_FINDING = threading.Lock()
+
+
+def _first_that_works() -> Compiler:
     tried: list[str] = []
     for command in _candidates():
         if (found := _identified(command)) is not None:
