@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any, NoReturn
@@ -12,11 +13,20 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.exceptions import MultipleSpansParseError, ParseError, VerifyException
+from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, Place, did_you_mean
+from stepwell.dialects.lexing import QuickLexer
 from stepwell.dialects.types import UNKNOWN
+
+_T = r"tensor<[\w?]*>"
+_TENSOR = re.compile(_T, re.ASCII)
+_FUNCTION = re.compile(rf"\((?:{_T}(?:, {_T})*)?\) -> (?:{_T}|\({_T}(?:, {_T})*\))", re.ASCII)
+_LOCATION = re.compile(r'loc\("[^"\\\n]*":\d+:\d+\)', re.ASCII)
+"""Types and locations that a text repeats."""
 
 
 class Source:
@@ -49,7 +59,9 @@ class LocatedParser(Parser):
     """xDSL's parser, which also notes where each op and each undefined value stands."""
 
     def __init__(self, ctx: Context, source: Source) -> None:
-        super().__init__(ctx, source.text, source.name)
+        super().__init__(ctx, "", source.name)
+        self._parser_state = ParserState(QuickLexer(Input(source.text, source.name)))
+        self._read: dict[str, Any] = {}
         self.source = source
         self._file = StringAttr(source.name)
         self._uses: dict[str, Any] = {}
@@ -63,6 +75,31 @@ class LocatedParser(Parser):
             line, column = self.source.position(start)
             op.location = FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
         return op
+
+    def parse_optional_type(self) -> Any:
+        """Parse as xDSL does, a tensor's type that was read before by its text alone."""
+        return self._known(_TENSOR, super().parse_optional_type)
+
+    def parse_optional_function_type(self) -> Any:
+        """Parse as xDSL does, a type that was read before by its text alone."""
+        return self._known(_FUNCTION, super().parse_optional_function_type)
+
+    def parse_optional_location(self) -> Any:
+        """Parse as xDSL does, a location that was read before by its text alone."""
+        return self._known(_LOCATION, super().parse_optional_location)
+
+    def _known(self, pattern: re.Pattern[str], parse: Callable[[], Any]) -> Any:
+        """Return what the text here meant before; where it is new, parse it and note that."""
+        match = pattern.match(self.source.text, self._current_token.span.start)
+        if match is None:
+            return parse()
+        text = match.group()
+        found = self._read.get(text)
+        if found is None:
+            found = self._read[text] = parse()
+        else:
+            self._resume_from(match.end())
+        return found
 
     @property
     def here(self) -> Any:

@@ -1,10 +1,13 @@
 """Shared by every test: lit's files are collected as tests, run in this process where faithful."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
 import pytest
+
+os.environ.setdefault("STEPWELL_VERIFY", "1")
 
 _spec = importlib.util.spec_from_file_location(
     "lit_in_process", Path(__file__).with_name("lit_in_process.py")

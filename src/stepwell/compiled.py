@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from stepwell.core.collecting import uncollected
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.machine import Machine, this_machine
@@ -183,7 +184,8 @@ def compile(
     request = _Request(read, entry, target, described)
     _check_resources(read)
     if prepare() and disk_cache().lacks("program"):
-        import_module("stepwell.pipeline")  # will be needed: loaded while compilers run
+        with uncollected():
+            import_module("stepwell.pipeline")  # will be needed: loaded while compilers run
     compiler = find_compiler()
     key = digest(
         *(read.text, read.name, entry, target, repr(described), compiler.id),
@@ -191,7 +193,8 @@ def compile(
     )
 
     def build(folder: Path) -> None:
-        made = with_deep_stack(request.translate)
+        with uncollected():
+            made = with_deep_stack(request.translate)
         write_program(folder, made.text, made.header, made.signature, compiler)
 
     folder = disk_cache().fetch("program", key, build)

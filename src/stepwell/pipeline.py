@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
@@ -91,18 +92,20 @@ class Descent:
     known: Registry
     context: Context
     module: ModuleOp
+    careful: bool = True
+    """Whether to verify the module after each stage: a third of the time, for our own mistakes."""
     equal: EqualSizes = field(default_factory=EqualSizes)
     done: list[Step] = field(default_factory=list[Step])
 
     @classmethod
-    def of(cls, source: Source) -> Descent:
+    def of(cls, source: Source, careful: bool = True) -> Descent:
         """Parse and verify, and make the entry the only public function."""
         known = registry()
         context = known.context()
         module = parse_module(context, source.text, source.name)
         verify(module)
         choose_entry(module, source.entry)
-        return cls(source, known, context, module)
+        return cls(source, known, context, module, careful)
 
     def to(self, last: str = STAGES[-1].name) -> None:
         """Run every stage up to and including ``last``."""
@@ -117,7 +120,8 @@ class Descent:
         for step in self._steps(stage):
             self._run(stage, step)
         _check_leavings(stage, self.module)
-        _verify_own(stage, self.module)
+        if self.careful:
+            _verify_own(stage, self.module)
         if stage.name == "structured":
             self.equal = equal_sizes(self.module, self.source.entry)
 
@@ -140,6 +144,8 @@ class Descent:
 
     def _fault(self, stage: Stage, step: Step, error: Exception) -> CompileError:
         """Save the module as it was before ``step`` and say how to see the fault again."""
+        if not self.careful:  # the mistake may be an earlier stage's: this finds it
+            Descent.of(self.source).to(stage.name)
         before = Descent.of(self.source)
         for earlier in self.done:
             earlier.run(before.context, before.module)
@@ -169,10 +175,9 @@ def translate(source: Source, target: str) -> Translation:
     if target not in EMITTERS:
         help = did_you_mean(target, EMITTERS) or f"the targets are {', '.join(EMITTERS)}"
         raise CompileError(Diagnostic("error", f"unknown target '{target}'", help=help))
-    descent = Descent.of(source)
+    descent = Descent.of(source, careful=os.environ.get("STEPWELL_VERIFY", "0") != "0")
     descent.to()
-    module, name = EMITTERS[target].split(":")
-    emitted = getattr(import_module(module), name)(descent.module, source.entry)
+    emitted = _emit(descent, target)
     signature = replace(
         emitted.signature,
         equal=descent.equal.groups,
@@ -181,6 +186,19 @@ def translate(source: Source, target: str) -> Translation:
         machine=source.machine.features,
     )
     return Translation(emitted.source, emitted.header, signature)
+
+
+def _emit(descent: Descent, target: str) -> Any:
+    """Print the module in the target's language."""
+    module, name = EMITTERS[target].split(":")
+    try:
+        return getattr(import_module(module), name)(descent.module, descent.source.entry)
+    except CompileError:
+        raise
+    except Exception:
+        if not descent.careful:  # the mistake may be an earlier stage's: this finds it
+            Descent.of(descent.source).to()
+        raise
 
 
 def stage_text(source: Source, stage: str) -> str:

@@ -6,12 +6,15 @@ import os
 import subprocess
 import sys
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import stepwell as sw
+from stepwell.core.machine import Machine
 from stepwell.runtime.toolchain import ToolchainError
 
 ADD = """\
@@ -188,3 +191,19 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
             sw.compile(ADD)
     finally:
         toolchain.find_compiler.cache_clear()
+
+
+def test_a_crash_is_blamed_on_the_stage_that_left_invalid_ir(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pipeline = import_module("stepwell.pipeline")
+    decompose = import_module("stepwell.transforms.decompose").Decompose
+
+    def break_types(self: Any, ctx: Any, module: Any) -> None:
+        add = next(op for op in module.walk() if op.name == "nd.add")
+        add.results[0]._type = import_module("xdsl.dialects.builtin").f32
+
+    monkeypatch.setenv("STEPWELL_VERIFY", "0")
+    monkeypatch.setattr(decompose, "apply", break_types)
+    with pytest.raises(sw.CompileError, match=r"invalid IR after stage 'nd': 'nd\.add'"):
+        pipeline.translate(pipeline.Source(ADD, "add.mlir", "main", Machine()), "c")
