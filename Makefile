@@ -37,5 +37,8 @@ imports: dev  ## who may import whom
 docs: dev  ## write the pages of docs/ that are made from the code
 	$(BIN)/python -m stepwell.tools.docs docs
 
+bench: dev  ## measure the figures of docs/figures.md
+	$(BIN)/python bench/figures.py
+
 clean:  ## remove what was built here
 	rm -rf $(VENV) build
