@@ -80,6 +80,7 @@ def dtype_of(array: np.dtype[Any]) -> DType | None:
     >>> dtype_of(np.dtype("uint8")).name
     'ui8'
     """
-    if array.name == "bfloat16":
-        return DTYPES["bf16"]
-    return _BY_NUMPY.get(array) if array.isnative else None
+    found = _BY_NUMPY.get(array)
+    if found is not None:
+        return found if array.isnative else None
+    return DTYPES["bf16"] if array.name == "bfloat16" else None  # `name` is slow to ask
