@@ -25,6 +25,9 @@ _KINDS = (MLIRTokenKind.EOF, MLIRTokenKind.BARE_IDENT, MLIRTokenKind.PERCENT_IDE
 class QuickLexer(MLIRLexer):
     """Lexes what is common itself and leaves all else, mistakes too, to xDSL's lexer."""
 
+    # xDSL's own takes exponential time over a quotation mark that is never closed
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
     def lex(self) -> MLIRToken:
         """Return the next token."""
         match = _COMMON.match(self.input.content, self.pos)

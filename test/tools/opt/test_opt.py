@@ -189,7 +189,7 @@ def test_files(program: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["\x00\x01", "func.func", "{{{{", '"', "func.func @f(", "%%%", "⚙"]
+    "text", ["\x00\x01", '"' + "a" * 60, "func.func", "{{{{", '"', "func.func @f(", "%%%", "⚙"]
 )
 def test_garbage(text: str) -> None:
     done = opt("-", stdin=text, plugin=False)
