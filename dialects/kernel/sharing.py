@@ -28,15 +28,23 @@ def check_choices(attributes: dict[str, Attribute]) -> int:
         )
     if numbers["kernel.split"] and shared:  # kernel_func_c4
         raise VerifyException("kernel.split cuts full reductions, so kernel.shared must be 0")
-    if (tile := attributes.get("kernel.tile")) is not None:
-        sizes = tile.data if isinstance(tile, ArrayAttr) else ()
-        good = [n for n in sizes if isinstance(n, IntegerAttr) and n.value.data > 0]
-        if len(good) != 2 or len(sizes) != 2 or shared < 2:  # kernel_func_c4
+    for name, count in (("tile", "two"), ("block", "three")):
+        if (value := attributes.get(f"kernel.{name}")) is None:
+            continue
+        if not _is_sizes(value, 2 if name == "tile" else 3) or shared < 2:  # kernel_func_c4
             raise VerifyException(
-                "kernel.tile must be two positive numbers, for the last two of two or more shared "
-                f"loops, got {tile} for {shared}"
+                f"kernel.{name} must be {count} positive numbers, for the last two of two or more "
+                f"shared loops, got {value} for {shared}"
             )
     return shared
+
+
+def _is_sizes(value: Attribute, count: int) -> bool:
+    """Whether ``value`` is so many positive numbers."""
+    sizes = value.data if isinstance(value, ArrayAttr) else ()
+    return len(sizes) == count and all(
+        isinstance(n, IntegerAttr) and n.value.data > 0 for n in sizes
+    )
 
 
 def check_shared_loops(block: Block, shared: int) -> None:

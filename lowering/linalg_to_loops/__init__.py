@@ -26,6 +26,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator, is_side_effect_free
 
 from stepwell.dialects import kernel
+from stepwell.lowering.linalg_to_loops.blocked import Blocked, is_blocked
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.plan import Schedule, make_plan, read_schedule
 from stepwell.lowering.linalg_to_loops.split import write_split
@@ -43,7 +44,7 @@ SETUP = (
     memref.ReinterpretCastOp,
     memref.GetGlobalOp,
 )
-CHOICES = ("shared", "parallel", "grain", "split", "tile")
+CHOICES = ("shared", "parallel", "grain", "split", "tile", "block")
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ def _write_run(
     plan = make_plan(run, schedule, foreign)
     if schedule.split:
         write_split(writer, plan)
+    elif is_blocked(plan):
+        Blocked(writer, plan).write()
     else:
         Nest(writer, plan).write()
 

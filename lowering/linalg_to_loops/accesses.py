@@ -147,6 +147,12 @@ def _lanes(exprs: Sequence[AffineExpr], point: Point, buffer: SSAValue) -> int:
     return point.width
 
 
+def lanes_at(access: Access, loop: int, width: int) -> int:
+    """Return ``width`` where so many neighbours along ``loop`` lie side by side, else 0 or -1."""
+    point = Point((), loop, width)
+    return _lanes(access.exprs, point, access.buffer)
+
+
 def _unit_stride(buffer: SSAValue) -> bool:
     assert isinstance(buffer.type, MemRefType)
     match buffer.type.layout:

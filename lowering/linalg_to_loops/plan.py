@@ -18,6 +18,8 @@ from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.transforms.passes import fail
 
+NO_BLOCKS = (0, 0, 0)
+
 
 @dataclass
 class Buffer:
@@ -41,6 +43,8 @@ class Schedule:
     grain: int = 1
     split: int = 0
     tile: tuple[int, int] = (1, 1)
+    blocks: tuple[int, int, int] = NO_BLOCKS
+    """Rows, columns and depth."""
 
 
 @dataclass
@@ -75,6 +79,9 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
     if isinstance(tile := function.attributes.get("kernel.tile"), ArrayAttr):
         rows, vectors = (n.value.data for n in tile if isinstance(n, IntegerAttr))
         schedule.tile = (rows, vectors)
+    if isinstance(block := function.attributes.get("kernel.block"), ArrayAttr):
+        rows, columns, depth = (n.value.data for n in block if isinstance(n, IntegerAttr))
+        schedule.blocks = (rows, columns, depth)
     return schedule
 
 

@@ -278,6 +278,25 @@ class Writer:
             self.block = outer
             self._scopes.pop()
 
+    def compare(self, how: str, a: Index, b: Index) -> SSAValue:
+        """Return whether two indices compare so: `sle`, `sge`, ..."""
+        return self.result(arith.CmpiOp(self.value(a), self.value(b), how))
+
+    def branch(self, condition: SSAValue, then: Callable[[], None], no: Callable[[], None]) -> None:
+        """Write an scf.if of two parts."""
+        blocks = Block(), Block()
+        self.insert(scf.IfOp(condition, (), Region(blocks[0]), Region(blocks[1])))
+        for block, write in zip(blocks, (then, no), strict=True):
+
+            def part(write: Callable[[], None] = write) -> Sequence[SSAValue]:
+                write()
+                return ()
+
+            self.inside(block, part)
+            end = scf.YieldOp()
+            end.location = self.location
+            block.add_op(end)
+
     def parallel(self, trips: Index, grain: int, body: Callable[[Index], None]) -> None:
         """Write an scf.parallel over ``0 .. trips``; ``grain`` iterations are worth a thread."""
         block = Block(arg_types=[INDEX])

@@ -18,11 +18,13 @@ from math import prod
 from typing import ClassVar
 
 from xdsl.context import Context
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, ModuleOp, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute
 
 from stepwell.dialects import kernel
+from stepwell.lowering.schedule.blocking import Contraction, choose
 from stepwell.lowering.schedule.vectors import (
     Loops,
     at_once,
@@ -33,6 +35,14 @@ from stepwell.lowering.schedule.vectors import (
 )
 from stepwell.transforms.passes import Numerics, Pass
 
+STRAIGHT = (
+    linalg.GenericOp,
+    linalg.FillOp,
+    tensor.EmptyOp,
+    tensor.DimOp,
+    arith.ConstantOp,
+    kernel.ReturnOp,
+)
 CHUNK = 1 << 15
 """So much work is worth handing to a thread."""
 ENOUGH = 64
@@ -46,21 +56,23 @@ class Schedule(Pass):
     """Write vector axes, register tiles and parallel loops as attributes.
 
     vector-bits : how wide the machine's vectors are
+    l2 : bytes of each core's second cache; 0 for no blocks, where scratch is dear
     """
 
     name = "schedule"
     numerics: ClassVar[Numerics] = "reassociating"
 
     vector_bits: int = 512
+    l2: int = 1 << 20
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Schedule each kernel."""
         for function in op.ops:
             if isinstance(function, kernel.FuncOp):
-                _schedule(function, self.vector_bits)
+                _schedule(function, self.vector_bits, self.l2)
 
 
-def _schedule(function: kernel.FuncOp, bits: int) -> None:
+def _schedule(function: kernel.FuncOp, bits: int, l2: int) -> None:
     ops = [read(op) for op in function.body.block.ops if isinstance(op, linalg.GenericOp)] or [
         read(op) for op in function.body.block.ops if isinstance(op, linalg.FillOp)
     ]
@@ -69,6 +81,9 @@ def _schedule(function: kernel.FuncOp, bits: int) -> None:
     shared = _number(function, "kernel.shared")
     if any("kernel.loops" in loops.op.attributes for loops in ops):
         axis = None
+    elif blocks := _blocks(function, ops, shared, bits, l2):
+        _write_blocks(function, ops, shared, blocks)
+        return
     elif (axis := _shared_axis(ops, shared)) is not None:
         _vectorise_shared(function, ops, axis, shared, bits)
     else:
@@ -100,6 +115,27 @@ def _shared_axis(ops: Sequence[Loops], shared: int) -> int | None:
         return None
     contracts = any(loops.contracts for loops in ops)
     return axis if together > apart or contracts or not _have_own(ops, shared) else None
+
+
+def _blocks(
+    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, bits: int, l2: int
+) -> Contraction | None:
+    """Return the blocks of a large contraction that nobody has scheduled by hand."""
+    plain = all(isinstance(op, STRAIGHT) for op in function.body.block.ops)
+    chosen = any(f"kernel.{name}" in function.attributes for name in ("tile", "block", "parallel"))
+    return choose(ops, shared, bits, l2) if plain and not chosen else None
+
+
+def _write_blocks(
+    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, blocks: Contraction
+) -> None:
+    for loops in ops:
+        loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(shared - 1, blocks.width, 1)
+    for name in ("tile", "block"):
+        sizes = getattr(blocks, name)
+        _write(function, f"kernel.{name}", ArrayAttr(IntegerAttr(n, i64) for n in sizes))
+    _write(function, "kernel.parallel", IntegerAttr(shared, i64))
+    _write(function, "kernel.grain", IntegerAttr(1, i64))
 
 
 def _have_own(ops: Sequence[Loops], shared: int) -> bool:

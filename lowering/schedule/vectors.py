@@ -58,7 +58,7 @@ class Loops:
 
     def score(self, axis: int) -> float:
         """Return the part of the accesses that are whole vectors, or one element, along a loop."""
-        good = sum(_stride(index, axis) in (0, 1) for index in self.accesses)
+        good = sum(stride(index, axis) in (0, 1) for index in self.accesses)
         return good / len(self.accesses) if self.accesses else 1.0
 
     def allows(self, axis: int) -> bool:
@@ -104,7 +104,7 @@ def _is_free(op: linalg.GenericOp, parallel: list[bool]) -> bool:
     return True
 
 
-def _stride(index: Index, loop: int) -> int | None:
+def stride(index: Index, loop: int) -> int | None:
     """Return by how many elements a step of ``loop`` moves; None where that is not few."""
     found = 0
     for axis, expr in enumerate(index):
@@ -141,7 +141,7 @@ def is_good(loops: Loops, axis: int) -> bool:
 def lanes(ops: Sequence[Loops], axis: int, bits: int) -> int:
     """Return how many lanes a vector along ``axis`` should have in all of ``ops``."""
     widest = max(_widest(loops) for loops in ops)
-    most = max(bits // widest, 1)
+    most = full_lanes(ops, bits)
     size = ops[0].extents[axis]
     if size == DYNAMIC_INDEX:
         return most if most >= NARROWEST else 1
@@ -153,20 +153,26 @@ def lanes(ops: Sequence[Loops], axis: int, bits: int) -> int:
     return min(fitting, key=lambda w: size // w + size % w, default=1)
 
 
+def full_lanes(ops: Sequence[Loops], bits: int) -> int:
+    """Return how many of the widest element that ``ops`` compute with fill a vector."""
+    return max(bits // max(_widest(loops) for loops in ops), 1)
+
+
 def _widest(loops: Loops) -> int:
     """Return the bits of the widest element that a body computes with."""
     if isinstance(loops.op, linalg.FillOp):
-        return _bits(loops.op.inputs[0].type)
+        return bits_of(loops.op.inputs[0].type)
     return _widest_of(loops.op.body.block)
 
 
 def _widest_of(block: Block) -> int:
-    found = [_bits(arg.type) for arg in block.args if arg.first_use is not None]
-    found += [_bits(result.type) for op in block.ops for result in op.results]
+    found = [bits_of(arg.type) for arg in block.args if arg.first_use is not None]
+    found += [bits_of(result.type) for op in block.ops for result in op.results]
     return max(found, default=8)
 
 
-def _bits(kind: Attribute) -> int:
+def bits_of(kind: Attribute) -> int:
+    """Return how many bits an element has in a vector."""
     match kind:
         case IndexType():
             return 64

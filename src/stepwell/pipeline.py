@@ -175,6 +175,8 @@ def translate(source: Source, target: str) -> Translation:
     if target not in EMITTERS:
         help = did_you_mean(target, EMITTERS) or f"the targets are {', '.join(EMITTERS)}"
         raise CompileError(Diagnostic("error", f"unknown target '{target}'", help=help))
+    if target != "c":  # a work-item has no stack to pack operands on
+        source = replace(source, machine=replace(source.machine, l2=0))
     descent = Descent.of(source, careful=os.environ.get("STEPWELL_VERIFY", "0") != "0")
     descent.to()
     emitted = _emit(descent, target)

@@ -153,3 +153,52 @@ kernel.func @by_hand(%x: tensor<1024x512xf32>, %d: tensor<512x1024xf32>) -> tens
   } -> tensor<512x1024xf32>
   kernel.return %r : tensor<512x1024xf32>
 }
+
+// A large contraction runs in blocks, whichever way the packed operand lies; equal depths cover the sum.
+// CHECK-LABEL:  kernel.func @blocked
+// CHECK-SAME:     kernel.tile = [6 : i64, 4 : i64], kernel.block = [336 : i64, 64 : i64, 304 : i64], kernel.parallel = 2 : i64, kernel.grain = 1 : i64}
+// CHECK:          #kernel.loops<axis = 1, width = 16, interleave = 1>
+// CHECK-LABEL:  kernel.func @blocked_transposed
+// CHECK-SAME:     kernel.block
+// NARROW-LABEL: kernel.func @blocked
+// NARROW-SAME:    kernel.tile = [6 : i64, 2 : i64], kernel.block
+kernel.func @blocked(%x: tensor<1000x600xf32>, %w: tensor<600x1000xf32>, %d: tensor<1000x1000xf32>) -> tensor<1000x1000xf32> attributes {kernel.shared = 2} {
+  %0 = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%0 : f32) outs(%d : tensor<1000x1000xf32>) -> tensor<1000x1000xf32>
+  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<1000x600xf32>, tensor<600x1000xf32>) outs(%f : tensor<1000x1000xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %z = arith.addf %o, %p : f32
+    linalg.yield %z : f32
+  } -> tensor<1000x1000xf32>
+  kernel.return %r : tensor<1000x1000xf32>
+}
+
+kernel.func @blocked_transposed(%x: tensor<1000x600xf32>, %w: tensor<1000x600xf32>, %d: tensor<1000x1000xf32>) -> tensor<1000x1000xf32> attributes {kernel.shared = 2} {
+  %0 = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%0 : f32) outs(%d : tensor<1000x1000xf32>) -> tensor<1000x1000xf32>
+  %r = linalg.generic {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<1000x600xf32>, tensor<1000x600xf32>) outs(%f : tensor<1000x1000xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %z = arith.addf %o, %p : f32
+    linalg.yield %z : f32
+  } -> tensor<1000x1000xf32>
+  kernel.return %r : tensor<1000x1000xf32>
+}
+
+// A tile written by hand is kept, and no blocks are added to it.
+// CHECK-LABEL:  kernel.func @blocked_by_hand
+// CHECK-SAME:     kernel.tile = [2 : i64, 2 : i64]
+// CHECK-NOT:      kernel.block
+// CHECK:          kernel.return
+kernel.func @blocked_by_hand(%x: tensor<1000x600xf32>, %w: tensor<600x1000xf32>, %d: tensor<1000x1000xf32>) -> tensor<1000x1000xf32> attributes {kernel.shared = 2, kernel.tile = [2, 2]} {
+  %0 = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%0 : f32) outs(%d : tensor<1000x1000xf32>) -> tensor<1000x1000xf32>
+  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<1000x600xf32>, tensor<600x1000xf32>) outs(%f : tensor<1000x1000xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %z = arith.addf %o, %p : f32
+    linalg.yield %z : f32
+  } -> tensor<1000x1000xf32>
+  kernel.return %r : tensor<1000x1000xf32>
+}

@@ -67,6 +67,14 @@ kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared
 
 // -----
 
+// kernel_func_c4
+// expected-error@+1 {{kernel.block must be three positive numbers, for the last two of two or more shared loops, got [6 : i64, 64 : i64] for 2}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.block = [6, 64]} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
 // kernel_func_c5
 // expected-error@+1 {{the first 2 loops of every linalg.generic must be parallel: kernel.shared says that they are the same}}
 kernel.func @k(%x: tensor<4x4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.shared = 2} {

@@ -107,3 +107,62 @@ kernel.func @k(%c: f32, %y: tensor<8xf32>) {
   %r = linalg.fill ins(%c : f32) outs(%y : tensor<8xf32>) -> tensor<8xf32>
   kernel.return
 }
+
+// -----
+
+kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [3, 8, 4]} {
+  linalg.fill ins(%c : f32) outs(%y : memref<8x8xf32>)
+  // expected-error@+1 {{kernel.block = [3, 8, 4] is not made of whole tiles of 2 by 8}}
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 1>} {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %acc, %p : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}
+
+// -----
+
+kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.block = [4, 8, 4]} {
+  linalg.fill ins(%c : f32) outs(%y : memref<8x8xf32>)
+  // expected-error@+1 {{kernel.block needs kernel.tile, and vectors along the last shared loop}}
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 1>} {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %acc, %p : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}
+
+// -----
+
+kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 8, 4]} {
+  // expected-error@+1 {{kernel.block needs a sum of one output that a linalg.fill starts}}
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 1>} {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %acc, %p : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}
+
+// -----
+
+kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 8, 16384]} {
+  linalg.fill ins(%c : f32) outs(%y : memref<8x8xf32>)
+  // expected-error@+1 {{kernel.block needs 524288 bytes of scratch, more than 262144}}
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 1>} {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %acc, %p : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}

@@ -1,0 +1,209 @@
+"""One operand of a blocked contraction, copied sliver by sliver in the order of its use.
+
+A sliver is ``depth`` by ``columns``, row-major, its last columns zero where the operand ends.
+What the contraction's body first does with each element alone, widening it, is done here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import memref, vector
+from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, FloatAttr, IntegerAttr, IntegerType, i64
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from stepwell.lowering.linalg_to_loops.accesses import lanes_at
+from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.nest import Nest
+from stepwell.lowering.linalg_to_loops.plan import Buffer
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured
+from stepwell.lowering.linalg_to_loops.writer import Index, element_of, vector_type
+from stepwell.transforms.passes import fail
+from stepwell.transforms.structured import CASTS
+
+STACK = 1 << 18
+"""Bytes that one block may have of scratch of each kind."""
+
+
+class Packing:
+    """Writes the copying of one operand."""
+
+    def __init__(
+        self, nest: Nest, op: Structured, operand: int, column: int, depth: int, columns: int
+    ) -> None:
+        self.nest, self.op, self.operand = nest, op, operand
+        self.column, self.depth, self.columns = column, depth, columns
+        self.width = op.width
+        self.source = op.inputs[operand]
+        self.widening = _widening(op, operand)
+        last = self.widening[-1].results[0].type if self.widening else None
+        self.element = last or element_of(self.source.buffer)
+        self.zero, self.bytes = self._zero()
+
+    def _zero(self) -> tuple[FloatAttr | IntegerAttr, int]:
+        """Return what is packed beyond the edges, and how many bytes it takes."""
+        kind = self.element
+        if isinstance(kind, AnyFloat):
+            return FloatAttr(0.0, kind), kind.bitwidth // 8
+        if isinstance(kind, IntegerType) and kind.bitwidth >= 8:
+            return IntegerAttr(0, kind), kind.bitwidth // 8
+        fail(self.op.op, f"kernel.block cannot pack elements of type {kind}")
+
+    def rest(self) -> Block | None:
+        """Return the body as it is after the widening."""
+        body = self.op.body
+        if body is None or not self.widening:
+            return body
+        types = list(body.arg_types)
+        types[self.operand] = self.element
+        new = Block(arg_types=types)
+        values: dict[SSAValue, SSAValue] = dict(zip(body.args, new.args, strict=True))
+        for arg, old in zip(new.args, body.args, strict=True):
+            arg.name_hint = old.name_hint
+        values[self.widening[-1].results[0]] = new.args[self.operand]
+        for op in body.ops:
+            if op not in self.widening:
+                copy = op.clone(values)
+                copy.location = op.location
+                new.add_op(copy)
+        return new
+
+    def allocate(self, depth: int) -> None:
+        """Make the scratch; afterwards ``access`` says where the innermost loop reads."""
+        op = memref.AllocaOp.get(self.element, 64, [max(depth, 1), self.columns])
+        self.scratch = self.nest.writer.result(op, "packed")
+        self.nest.plan.buffers[self.scratch] = Buffer()
+        self.access = Access(self.scratch, (AffineDimExpr(self.depth), AffineDimExpr(self.column)))
+
+    def write(self, batch: list[Index], j: Index, k: Index, count: Index) -> None:
+        """Copy what the sliver at ``j`` needs of ``count`` elements of the sum from ``k``."""
+        self.batch, self.j, self.k, self.count = batch, j, k, count
+        extent = self.nest.extents[0][self.column]
+        if extent.number is not None and extent.number % self.columns == 0:
+            self._whole()
+            return
+        inside = self.nest.writer.compare("sle", j + self.columns, extent)
+        self.nest.writer.branch(inside, self._whole, lambda: self._edge(extent - j))
+
+    def _whole(self) -> None:
+        along = lanes_at(self.source, self.column, self.width)
+        if along == self.width:
+            self._rows()
+        elif self.width > 1 and lanes_at(self.source, self.depth, self.width) == self.width:
+            self._transposed()
+        else:
+            self._edge(Index.of(self.columns))
+
+    def _point(self, column: Index, k: Index, axis: int = -1, lanes: int = 0) -> Point:
+        """Return a place in the operand: column and k count from the sliver's beginning."""
+        return Point((*self.batch, None, self.j + column, self.k + k), axis, lanes)
+
+    def _element(self, point: Point) -> SSAValue:
+        """Read one element, or lanes, and widen it."""
+        value = self.nest.memory.read(self.source, point, {})
+        for op in self.widening:
+            kind = op.results[0].type
+            new = type(op).create(
+                operands=[value],
+                result_types=[vector_type(kind, point.width) if point.width else kind],
+                properties=dict(op.properties),
+                attributes=dict(op.attributes),
+            )
+            value = self.nest.writer.result(new, value.name_hint)
+        return value
+
+    def _rows(self) -> None:
+        """Copy row by row: the columns lie side by side."""
+        writer = self.nest.writer
+
+        def row(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            starts = [Index.of(c) for c in range(0, self.columns, self.width)]
+            lanes = self.width if self.width > 1 else 0
+            values = [self._element(self._point(c, k, self.column, lanes)) for c in starts]
+            for c, value in zip(starts, values, strict=True):
+                writer.store(value, self.scratch, [k, c])
+            return ()
+
+        writer.loop((Index(), self.count), 1, (), row, "k")
+
+    def _transposed(self) -> None:
+        """Copy in squares, turned over in registers: each column lies along the sum."""
+        writer, width = self.nest.writer, self.width
+
+        def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            def square(k: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                if size == 1:
+                    for n in range(width):
+                        writer.store(self._element(self._point(c + n, k)), self.scratch, [k, c + n])
+                    return ()
+                points = [self._point(c + n, k, self.depth, width) for n in range(width)]
+                turned = self._turn([self._element(p) for p in points])
+                for n, value in enumerate(turned):
+                    writer.store(value, self.scratch, [k + n, c])
+                return ()
+
+            return writer.sweep((Index(), self.count), [width, 1], (), square, "k")
+
+        writer.loop((Index(), Index.of(self.columns)), width, (), column, "j")
+
+    def _turn(self, rows: list[SSAValue]) -> list[SSAValue]:
+        """Transpose a square of lanes: in each step, pairs of rows exchange every second block."""
+        writer, width = self.nest.writer, self.width
+        step = width // 2
+        while step:
+            first = [n if n & step == 0 else n - step + width for n in range(width)]
+            second = [n + step if n & step == 0 else n + width for n in range(width)]
+            rows = [
+                writer.result(_shuffle(rows[n], rows[n + step], first), rows[n].name_hint)
+                if n & step == 0
+                else writer.result(_shuffle(rows[n - step], rows[n], second), rows[n].name_hint)
+                for n in range(width)
+            ]
+            step //= 2
+        return rows
+
+    def _edge(self, inside: Index) -> None:
+        """Copy ``inside`` columns, one after the other; the rest is zero."""
+        writer = self.nest.writer
+        along = lanes_at(self.source, self.column, self.width) == self.width
+        lanes = self.width if along and self.width > 1 else 0
+        sizes = [self.width, 1] if lanes else [1]
+
+        def each(k: Index, c: Index, size: int) -> None:
+            width = lanes if size > 1 else 0
+            value = self._element(self._point(c, k, self.column if width else -1, width))
+            writer.store(value, self.scratch, [k, c])
+
+        empty = writer.splat(self.zero, self.width if self.width > 1 else 0)
+
+        def row(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            def copy(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                each(k, c, size)
+                return ()
+
+            for c in range(0, self.columns, self.width):
+                writer.store(empty, self.scratch, [k, Index.of(c)])
+            return writer.sweep((Index(), inside), sizes, (), copy, "j")
+
+        writer.loop((Index(), self.count), 1, (), row, "k")
+
+
+def _shuffle(a: SSAValue, b: SSAValue, lanes: list[int]) -> Operation:
+    return vector.ShuffleOp.create(
+        operands=[a, b],
+        result_types=[a.type],
+        properties={"mask": DenseArrayBase.from_list(i64, lanes)},
+    )
+
+
+def _widening(op: Structured, operand: int) -> list[Operation]:
+    """Return the casts that a body begins with, of this operand only."""
+    found: list[Operation] = []
+    if op.body is None:
+        return found
+    value: SSAValue = op.body.args[operand]
+    while (use := value.get_user_of_unique_use()) is not None and isinstance(use, CASTS):
+        found.append(use)
+        value = use.results[0]
+    return found

@@ -1,0 +1,163 @@
+"""When a contraction runs in blocks with one operand packed, and how large they are.
+
+Packing costs a pass over the packed operand for each block of rows, so it pays where there are
+many rows; it saves reading that operand by columns that lie far apart, so it pays where the
+operand is larger than the first cache. The depth of a block is the only one of the three sizes
+that the result depends on (by rounding), so it depends on the sizes of the operands alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.linalg import ops as linalg
+
+from stepwell.lowering.schedule.vectors import Loops, bits_of, full_lanes, stride
+from stepwell.transforms.structured import combiner, element, indices
+
+DEEP = 512
+"""A sliver of so much depth, 64 columns wide, is read from the second cache without waiting."""
+SCRATCH = 1 << 18
+"""Bytes of packed operand, or of partial sums, that a block may have on the stack."""
+FEW_ROWS = 12
+"""Packing for fewer rows costs more than it saves."""
+TILES = {(6, 4): 1.0, (8, 3): 0.97, (5, 5): 0.97, (12, 2): 0.9, (4, 6): 0.93, (14, 1): 0.55}
+"""Rows and vectors of register tiles, of 32 registers, and the part of the peak each reaches."""
+NARROW_TILES = {(6, 2): 1.0, (4, 3): 0.97, (8, 1): 0.6}
+"""The same for 16 registers."""
+SMALL = 1 << 13
+"""An operand of so few bytes need not be packed, however it lies."""
+RAGGED = 1 << 16
+"""An operand of more bytes is packed where its columns do not fill vectors."""
+MANY = 32
+"""So many blocks keep every thread busy, and evenly so."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """What is to be written on a kernel whose contraction is blocked."""
+
+    width: int
+    tile: tuple[int, int]
+    block: tuple[int, int, int]
+
+
+def choose(ops: Sequence[Loops], shared: int, bits: int, l2: int) -> Contraction | None:
+    """Return tile and block of a kernel that is one large contraction and what comes after."""
+    found = _only_sum(ops, shared)
+    if not l2 or found is None or (packed := _packed(found, shared)) is None:
+        return None
+    if not all(_writes_along(each, shared - 1) for each in ops):
+        return None
+    width = full_lanes(ops, bits)
+    if width == 1:
+        return None
+    high, wide, deep = (found.size(k) for k in (shared - 2, shared - 1, shared))
+    bytes = wide * deep * bits_of(element(found.op.operands[packed])) // 8
+    if high < FEW_ROWS or wide < width or bytes <= _enough(found, packed, shared, width, l2):
+        return None
+    tile = _tile(found, shared, width, bits)
+    return Contraction(
+        width, tile, _block(found, shared, (tile[0], tile[1] * width), l2, bits // width // 8)
+    )
+
+
+def _writes_along(loops: Loops, column: int) -> bool:
+    """Whether the results of neighbouring columns lie side by side."""
+    if not isinstance(loops.op, linalg.GenericOp):
+        return True
+    written = indices(loops.op)[len(loops.op.inputs) :]
+    return all(stride(index, column) in (0, 1) for index in written)
+
+
+def _only_sum(ops: Sequence[Loops], shared: int) -> Loops | None:
+    """Return the one op with a loop of its own, a sum that a fill starts, if there is no more."""
+    inner = [each for each in ops if len(each.parallel) > shared]
+    if shared < 2 or len(inner) != 1 or any(each.gathers for each in ops):
+        return None
+    (found,) = inner
+    op = found.op
+    if len(found.parallel) != shared + 1 or found.parallel[shared] or not found.free:
+        return None
+    if not isinstance(op, linalg.GenericOp) or len(op.outputs) != 1:
+        return None
+    started = isinstance(op.outputs[0].owner, linalg.FillOp) and op.outputs[0].has_one_use()
+    return found if started and combiner(op, 0) is not None else None
+
+
+def _packed(found: Loops, shared: int) -> int | None:
+    """Return the operand that varies with the columns, if another one varies with the rows."""
+    op = found.op
+    assert isinstance(op, linalg.GenericOp)
+    row, column = shared - 2, shared - 1
+    roles: dict[str, list[int]] = {"packed": [], "streamed": [], "other": []}
+    for k, index in enumerate(indices(op)[: len(op.inputs)]):
+        if op.body.block.args[k].first_use is None:
+            continue
+        loops = {d for expr in index for d in expr.used_dims()}
+        role = {(True, False): "streamed", (False, True): "packed"}.get(
+            (row in loops, column in loops), "other"
+        )
+        roles[role].append(k)
+    if [len(of) for of in roles.values()] != [1, 1, 0]:
+        return None
+    (k,) = roles["packed"]
+    own = isinstance(op.inputs[k].owner, linalg.GenericOp | linalg.FillOp)
+    return None if own or bits_of(element(op.inputs[k])) < 8 else k
+
+
+def _enough(found: Loops, packed: int, shared: int, width: int, l2: int) -> int:
+    """Return up to how many bytes the operand is better read in place.
+
+    Beyond a part of the second cache its rows lie on more pages than are found quickly.
+    """
+    op = found.op
+    assert isinstance(op, linalg.GenericOp)
+    if stride(indices(op)[packed], shared - 1) != 1:
+        return SMALL
+    wide = found.extents[shared - 1]
+    if wide != DYNAMIC_INDEX and wide % width and wide > 2 * width:
+        return min(RAGGED, l2 // 4)
+    return l2 // 4
+
+
+def _tile(found: Loops, shared: int, width: int, bits: int) -> tuple[int, int]:
+    """Return rows and vectors of the register tile: the fastest for what is inside the edges."""
+
+    def inside(size: int, unit: int) -> float:
+        return size / (-(-size // unit) * unit)
+
+    def worth(tile: tuple[int, int]) -> float:
+        rows = 1.0
+        if found.extents[shared - 2] != DYNAMIC_INDEX:
+            rows = inside(found.size(shared - 2), tile[0])
+        return rows * inside(found.size(shared - 1), tile[1] * width) * tiles[tile]
+
+    tiles = TILES if bits >= 512 else NARROW_TILES
+    return max(tiles, key=worth)
+
+
+def _block(
+    found: Loops, shared: int, tile: tuple[int, int], l2: int, bytes: int
+) -> tuple[int, int, int]:
+    """Return rows, columns and depth of a block; only the depth has to do with the result."""
+    rows, columns = tile
+    high, wide = found.size(shared - 2), found.size(shared - 1)
+    deep = _even(found.size(shared), min(DEEP, SCRATCH // (columns * bytes)), 8)
+    if found.extents[shared] == DYNAMIC_INDEX:
+        deep = min(DEEP, SCRATCH // (columns * bytes))
+    most = min(l2 // 2 // (deep * bytes), SCRATCH // (columns * bytes))
+    others = prod(found.size(k) for k in range(shared - 2)) * -(-wide // columns)
+    wanted = -(-high * others // MANY)
+    most = max(rows, min(most, max(wanted, 8 * rows)))
+    return _even(high, most, rows), columns, max(deep, 1)
+
+
+def _even(size: int, most: int, unit: int) -> int:
+    """Return the length of equal runs of at most ``most``, in whole units, that cover ``size``."""
+    most = max(most // unit, 1) * unit
+    runs = -(-size // most)
+    return -(-size // runs // unit) * unit if runs else unit
