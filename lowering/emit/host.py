@@ -72,7 +72,9 @@ class Host:
         for argument, value in zip(entry.arguments, entry.op.args, strict=True):
             rest: Iterator[Tree] = unknown.get(argument.role, iter(()))
             shape = tuple(next(rest, 0) if n < 0 else n for n in argument.shape)
-            name = "arena" if argument.role == "arena" else argument.name
+            name = argument.role
+            if name != "arena":
+                name += str(sum(place.buffer.startswith(name) for place in self.places.values()))
             element = self._element(entry.op, value)
             self.places[value] = Place(name, 0, element, shape, row_major(shape))
         self.block(entry.op.body.block)

@@ -23,7 +23,7 @@ import numpy as np
 from stepwell.core.collecting import uncollected
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import CompileError, Diagnostic
-from stepwell.core.machine import Machine, this_machine
+from stepwell.core.machine import Machine, machine_for
 from stepwell.core.signature import Kernel, Signature
 from stepwell.core.version import VERSION
 from stepwell.modules import ModuleText, read_module
@@ -33,8 +33,6 @@ from stepwell.runtime.program import Program, load_program, write_program
 from stepwell.runtime.toolchain import find_compiler
 
 PACKAGE = Path(__file__).parent
-RUNNABLE = "c"
-"""The target whose programs this runtime loads."""
 
 _OWN = frozenset(
     [
@@ -169,26 +167,25 @@ def compile(
     module : the text of a module, the Path of a file (with its weights in a .npz beside it), or a
         ModuleOp of xDSL
     entry : the function to call
+    target : "c", or "opencl" for the first CPU among OpenCL's devices, else the first of all
     resources : the arrays of the module's `#nd.resource` names
     machine : properties to compile for instead of this machine's, as in 'vector_bits=256'
     name : what messages and comments call the module, "<string>" where it has no file
 
-    Raises `CompileError` where the module is wrong or there is no working C compiler.
+    Raises `CompileError` where the module is wrong or there is no working C compiler (for OpenCL:
+    no pyopencl or no device).
     """
-    if target != RUNNABLE:
-        message = f"programs for target '{target}' can be printed, but not run yet"
-        help = f"stepwell compile FILE --target {target} prints its text"
-        raise CompileError(Diagnostic("error", message, help=help))
     read = _read(module, name, resources)
-    described = machine if isinstance(machine, Machine) else this_machine().override(machine)
+    described = machine_for(target, machine)
     request = _Request(read, entry, target, described)
     _check_resources(read)
-    if prepare() and disk_cache().lacks("program"):
+    native = target == "c"
+    if native and prepare() and disk_cache().lacks("program"):
         with uncollected():
             import_module("stepwell.pipeline")  # will be needed: loaded while compilers run
-    compiler = find_compiler()
+    compiler = find_compiler() if native else None
     key = digest(
-        *(read.text, read.name, entry, target, repr(described), compiler.id),
+        *(read.text, read.name, entry, target, repr(described), compiler.id if compiler else ""),
         *(VERSION, _fingerprint(PACKAGE), _plugins(read.text)),
     )
 

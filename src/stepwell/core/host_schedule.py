@@ -4,8 +4,8 @@ A schedule is made of plain lists and dictionaries, as JSON holds them. Numbers 
 integer, float or truth value; the name of a variable, as text; or ``[operator, tree, ...]``.
 
 A program's variables are ``d0, d1, ...``, every `?` of its inputs in order, and what its steps set.
-Buffers are the program's arguments by name (inputs, constants, outputs), ``arena``, and what its
-steps allocate. A part of a buffer is named by the buffer and a tree of bytes to skip.
+Buffers are ``input0, input1, ...``, ``constant0, ...``, ``output0, ...``, ``arena``, and what its
+steps allocate or bind. A part of a buffer is named by the buffer and a tree of bytes to skip.
 
     {"do": "sizes", "sizes": [tree, ...]}                 every ? of the outputs, in order
     {"do": "arena", "bytes": tree}                        how large the arena must be

@@ -65,6 +65,20 @@ def this_machine() -> Machine:
     )
 
 
+OPENCL_VECTOR_BITS = 256
+"""The widest vectors in OpenCL programs: PoCL's compiler dies of some operations on wider ones."""
+
+
+def machine_for(target: str, asked: str | Machine = "") -> Machine:
+    """Return what to compile for: this machine as ``target`` sees it, changed as ``asked``."""
+    if isinstance(asked, Machine):
+        return asked
+    here = this_machine()
+    if target == "opencl":
+        here = replace(here, vector_bits=min(here.vector_bits, OPENCL_VECTOR_BITS))
+    return here.override(asked)
+
+
 def thread_count() -> int:
     """Return how many threads programs use: STEPWELL_THREADS, or the cores we may run on."""
     asked = os.environ.get("STEPWELL_THREADS", "")

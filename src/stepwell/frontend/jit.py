@@ -172,7 +172,7 @@ class Function:
                 traced = self._trace(call)
                 known = traced.compile(**self._options), traced.out_tree
                 self._programs[call.key] = known
-                if _is_plain(call, args, known[1]):
+                if known[0].signature.target == "c" and _is_plain(call, args, known[1]):
                     self._dispatch().add(known[0].program)
         program, tree = known
         result = program(*call.leaves) if out is None else program(*call.leaves, out=out)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -174,6 +174,29 @@ class Entry:
                 raise ValueError(
                     f"{name}: expected {spell_array(result)}, got {spell_array(array)}"
                 )
+
+
+def dynamic_sizes(signature: Signature, arguments: Sequence[Array]) -> list[int]:
+    """Return every `?` of the arguments, in order."""
+    return [
+        size
+        for spec, array in zip(signature.arguments, arguments, strict=True)
+        for want, size in zip(spec.shape, array.shape, strict=True)
+        if want == DYNAMIC
+    ]
+
+
+def make_results(signature: Signature, sizes: Iterable[int]) -> tuple[Array, ...]:
+    """Return arrays for the results, ``sizes`` being every `?` of them, in order."""
+    found = iter(sizes)
+    results: list[Array] = []
+    for number, spec in enumerate(signature.results):
+        shape = tuple(next(found) if n == DYNAMIC else n for n in spec.shape)
+        for axis, size in enumerate(shape):
+            if size < 0:
+                raise ValueError(f"result {number} would have size {size} along axis {axis}")
+        results.append(np.empty(shape, numpy_dtype(spec.dtype)))
+    return tuple(results)
 
 
 def _call_site() -> tuple[str, int]:

@@ -15,7 +15,7 @@ from stepwell.core.machine import thread_count
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Signature
 from stepwell.runtime.cache import digest, disk_cache
-from stepwell.runtime.entry import Array, Entry, numpy_dtype
+from stepwell.runtime.entry import Array, Entry, dynamic_sizes, make_results
 from stepwell.runtime.extension import Callee
 from stepwell.runtime.toolchain import ToolchainError, find_compiler
 
@@ -79,7 +79,7 @@ class CtypesProgram:
     def invoke(self, arguments: tuple[Array, ...], outs: tuple[Array, ...] | None) -> Any:
         """Call with arrays that fit."""
         signature = self.entry.signature
-        dims = (ctypes.c_int64 * (signature.dynamic + 1))(*_dynamic_sizes(signature, arguments))
+        dims = (ctypes.c_int64 * (signature.dynamic + 1))(*dynamic_sizes(signature, arguments))
         results = outs or self._make_results(signature, dims)
         arrays = (*arguments, *self.constants, *results)
         buffers = (ctypes.c_void_p * (len(arrays) + 1))(*(a.ctypes.data for a in arrays))
@@ -95,24 +95,7 @@ class CtypesProgram:
         sizes = (ctypes.c_int64 * (count + 1))()
         if count and self._shapes is not None:
             self._shapes(dims, sizes)
-        found = iter(sizes)
-        results: list[Array] = []
-        for number, spec in enumerate(signature.results):
-            shape = tuple(next(found) if n == DYNAMIC else n for n in spec.shape)
-            for axis, size in enumerate(shape):
-                if size < 0:
-                    raise ValueError(f"result {number} would have size {size} along axis {axis}")
-            results.append(np.empty(shape, numpy_dtype(spec.dtype)))
-        return tuple(results)
-
-
-def _dynamic_sizes(signature: Signature, arguments: Sequence[Array]) -> list[int]:
-    return [
-        size
-        for spec, array in zip(signature.arguments, arguments, strict=True)
-        for want, size in zip(spec.shape, array.shape, strict=True)
-        if want == DYNAMIC
-    ]
+        return make_results(signature, sizes)
 
 
 class PythonDispatcher:

@@ -1,6 +1,7 @@
-"""A program on disk: program.c, .h, .so and .json, and with weights constants.bin.
+"""A program on disk: program.c, .h, .so and .json, or program.cl and .json, and constants.bin.
 
-The program is loaded from program.so as program.json describes it; text and header are for people.
+A program of C is loaded from program.so as program.json describes it; its text and header are for
+people. One of OpenCL is built from its text for the device it is loaded on.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from stepwell.core.signature import Constant, Signature
 from stepwell.runtime.entry import Array, Entry, numpy_dtype, spell_array
 from stepwell.runtime.extension import Callee, Dispatcher, load_extension
 from stepwell.runtime.fallback import CtypesProgram, PythonDispatcher
+from stepwell.runtime.opencl import OpenCLProgram
 from stepwell.runtime.toolchain import Compiler
 
 LOG = logging.getLogger("stepwell")
 SOURCE, HEADER, LIBRARY, DESCRIPTION = "program.c", "program.h", "program.so", "program.json"
 CONSTANTS = "constants.bin"
+SOURCES = {"c": SOURCE, "opencl": "program.cl"}
 LINE = 64
 
 _INSTRUCTIONS = re.compile(r"avx|fma|sse|bmi|f16c|amx|sve|asimd|popcnt|abm|adx|vaes|gfni")
@@ -44,12 +47,12 @@ class Program:
     @property
     def source(self) -> str:
         """Return the text of the program in its target's language."""
-        return (self.folder / SOURCE).read_text()
+        return (self.folder / SOURCES[self.signature.target]).read_text()
 
     def save(self, path: Path) -> None:
         """Write all that `load` needs into the folder ``path``."""
         path.mkdir(parents=True, exist_ok=True)
-        for name in (SOURCE, HEADER, LIBRARY, DESCRIPTION):
+        for name in (*SOURCES.values(), HEADER, LIBRARY, DESCRIPTION):
             if (self.folder / name).exists() and self.folder.resolve() != path.resolve():
                 copyfile(self.folder / name, path / name)
         if self.constants:
@@ -57,24 +60,36 @@ class Program:
 
 
 def write_program(
-    folder: Path, source: str, header: str, signature: Signature, compiler: Compiler
+    folder: Path,
+    source: str,
+    header: str,
+    signature: Signature,
+    compiler: Compiler | None,
+    resources: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a C program into ``folder`` and compile it."""
-    (folder / SOURCE).write_text(source)
-    (folder / HEADER).write_text(header)
+    """Write a program into ``folder``, with its weights if told; one of C is compiled there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = folder / SOURCES[signature.target]
+    text.write_text(source)
     (folder / DESCRIPTION).write_text(signature.to_json())
-    compiler.build_program(folder / SOURCE, folder / LIBRARY)
+    if compiler is not None:
+        (folder / HEADER).write_text(header)
+        compiler.build_program(text, folder / LIBRARY)
+    if resources and signature.constants:
+        constants = [_constant(c, resources) for c in signature.constants]
+        _write_constants(folder / CONSTANTS, constants)
 
 
 def load_program(folder: Path, resources: Mapping[str, Any] | None = None) -> Program:
     """Load the program in ``folder``; weights come from ``resources``, else from constants.bin."""
     signature = _read_signature(folder)
-    _check_machine(signature, folder)
+    if signature.target == "c":
+        _check_machine(signature, folder)
     if resources is None:
         constants = _map_constants(folder / CONSTANTS, signature.constants)
     else:
         constants = tuple(_constant(c, resources) for c in signature.constants)
-    return Program(folder, signature, constants, _callee(folder / LIBRARY, signature, constants))
+    return Program(folder, signature, constants, _callee(folder, signature, constants))
 
 
 def make_dispatcher(miss: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Dispatcher:
@@ -83,12 +98,24 @@ def make_dispatcher(miss: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> D
     return extension.Dispatcher(miss) if extension else PythonDispatcher(miss)
 
 
-def _callee(path: Path, signature: Signature, constants: Sequence[Array]) -> Callee:
+def _callee(folder: Path, signature: Signature, constants: Sequence[Array]) -> Callee:
+    """Return what runs the program in ``folder``."""
+    entry = Entry(signature)
+    if signature.target == "opencl":
+        source = folder / SOURCES["opencl"]
+        if not source.is_file():
+            raise _broken(folder, f"there is no {source.name} in it")
+        entry.callee = OpenCLProgram(source, entry, constants)
+        return entry.callee
+    return _load_library(folder / LIBRARY, entry, constants)
+
+
+def _load_library(path: Path, entry: Entry, constants: Sequence[Array]) -> Callee:
+    signature = entry.signature
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
         raise _broken(path.parent, f"its library cannot be loaded ({error})") from None
-    entry = Entry(signature)
     extension = load_extension()
     if extension is None:
         entry.callee = CtypesProgram(library, entry, constants)

@@ -134,7 +134,9 @@ class OnDevice:
     def __call__(self, arrays: Sequence[Any], dims: Sequence[int] = ()) -> list[Any]:
         """Run the schedule on copies of ``arrays`` as they lie in memory; return the copies."""
         signature = self.text.signature
-        names = [t.name for t in (*signature.arguments, *signature.constants, *signature.results)]
+        roles = {"input": signature.arguments, "constant": signature.constants}
+        roles["output"] = signature.results
+        names = [f"{role}{k}" for role, found in roles.items() for k in range(len(found))]
         memory = [np.ascontiguousarray(a).copy() for a in arrays]
         self.variables: dict[str, Any] = {f"d{k}": n for k, n in enumerate(dims)}
         sizes, arena, *steps = signature.host

@@ -1,0 +1,304 @@
+"""Calls of OpenCL programs: the host's schedule, translated once into Python closures.
+
+`stepwell.core.host_schedule` says what a schedule is. Arrays of the caller are the device's memory
+where it shares the host's (nothing is copied on a CPU); weights and the arena stay there.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from stepwell.core.dtypes import DTYPES
+from stepwell.core.host_schedule import OPERATORS, Step, Tree
+from stepwell.runtime.entry import Array, Entry, dynamic_sizes, make_results
+from stepwell.runtime.opencl.device import Build, Device, build, open_device
+
+Variables: TypeAlias = dict[str, Any]
+Value: TypeAlias = Callable[[Variables], Any]
+Place: TypeAlias = tuple[Any, int]
+"""A buffer of the device and how many bytes to skip."""
+
+ALIGNMENT = 64
+
+
+@dataclass
+class Call:
+    """What one call knows: its variables, and the memory behind each name."""
+
+    variables: Variables
+    memory: dict[str, Place] = field(default_factory=dict[str, Place])
+
+
+Action: TypeAlias = Callable[[Call], None]
+
+
+class OpenCLProgram:
+    """A program of OpenCL, called like one of C."""
+
+    def __init__(self, source: Path, entry: Entry, constants: Sequence[Array]) -> None:
+        self.entry = entry
+        self._device = open_device()
+        self._build = build(source)
+        self._lock = threading.Lock()  # the arena and a kernel's arguments serve one call at a time
+        signature = entry.signature
+        sizes, arena, *steps = signature.host
+        self._sizes = [valued(tree) for tree in sizes["sizes"]]
+        self._arena_bytes = valued(arena["bytes"])
+        self._arena: tuple[Any, int] = (None, -1)
+        self._run = Translator(self._device, self._build).block(steps)
+        flags = self._device.cl.mem_flags
+        self._constants = {
+            f"constant{number}": (self._wrap(array, flags.READ_ONLY), 0)
+            for number, array in enumerate(constants)
+        }
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Check, convert and call."""
+        return self.entry.miss(args, kwargs)
+
+    def invoke(self, arguments: tuple[Array, ...], outs: tuple[Array, ...] | None) -> Any:
+        """Call with arrays that fit."""
+        if os.getpid() != self._device.process:
+            raise RuntimeError("OpenCL drivers do not survive a fork: start processes by 'spawn'")
+        signature = self.entry.signature
+        sizes = dynamic_sizes(signature, arguments)
+        call = Call({f"d{number}": size for number, size in enumerate(sizes)})
+        results = outs or make_results(signature, [n(call.variables) for n in self._sizes])
+        flags = self._device.cl.mem_flags
+        with self._lock:
+            call.memory.update(self._constants)
+            call.memory["arena"] = (self._arena_of(self._arena_bytes(call.variables)), 0)
+            for number, array in enumerate(arguments):
+                call.memory[f"input{number}"] = (self._wrap(array, flags.READ_ONLY), 0)
+            for number, array in enumerate(results):
+                call.memory[f"output{number}"] = (self._wrap(array, flags.READ_WRITE), 0)
+            self._run(call)
+            for number, array in enumerate(results):
+                self._bring_back(call.memory[f"output{number}"][0], array)
+            self._device.queue.finish()
+            self._build.keep()
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _wrap(self, array: Array, access: int) -> Any:
+        """Return the memory of an array as a buffer; the device may keep a copy of its own."""
+        cl = self._device.cl
+        if not array.nbytes:
+            return cl.Buffer(self._device.context, access, ALIGNMENT)
+        flags = access | cl.mem_flags.USE_HOST_PTR
+        return cl.Buffer(self._device.context, flags, hostbuf=array.reshape(-1).view(np.uint8))
+
+    def _bring_back(self, buffer: Any, array: Array) -> None:
+        """Have the host see what the device wrote."""
+        if not array.nbytes:
+            return
+        cl, queue = self._device.cl, self._device.queue
+        mapped, _ = cl.enqueue_map_buffer(
+            queue, buffer, cl.map_flags.READ, 0, (array.nbytes,), np.uint8
+        )
+        mapped.base.release(queue)
+
+    def _arena_of(self, size: int) -> Any:
+        if size > self._arena[1]:
+            flags = self._device.cl.mem_flags.READ_WRITE
+            buffer = self._device.cl.Buffer(self._device.context, flags, max(size, ALIGNMENT))
+            self._arena = (buffer, size)
+        return self._arena[0]
+
+
+def valued(tree: Tree) -> Value:
+    """Return a function of the variables that evaluates ``tree``.
+
+    >>> valued(["+", ["*", "d0", 4], 64])({"d0": 3})
+    76
+    """
+    if isinstance(tree, str):
+        return lambda variables: variables[tree]
+    if not isinstance(tree, list | tuple):
+        return lambda _: tree
+    name, *operands = tree
+    operator, values = OPERATORS[name], [valued(each) for each in operands]
+    if len(values) == 2:
+        a, b = values
+        return lambda variables: operator(a(variables), b(variables))
+    return lambda variables: operator(*(each(variables) for each in values))
+
+
+class Translator:
+    """Turns the steps of a schedule into closures."""
+
+    def __init__(self, device: Device, made: Build) -> None:
+        self.cl = device.cl
+        self.device = device
+        self.queue = device.queue
+        self.made = made
+
+    def block(self, steps: Sequence[Step]) -> Action:
+        """Return what runs ``steps`` in order."""
+        actions = [self._ACTIONS[step["do"]](self, step) for step in steps]
+
+        def run(call: Call) -> None:
+            for action in actions:
+                action(call)
+
+        return run
+
+    def _set(self, step: Step) -> Action:
+        names, values = step["names"], [valued(tree) for tree in step["values"]]
+
+        def run(call: Call) -> None:
+            found = [value(call.variables) for value in values]
+            call.variables.update(zip(names, found, strict=True))
+
+        return run
+
+    def _bind(self, step: Step) -> Action:
+        names, places = step["names"], [self._place(place) for place in step["places"]]
+
+        def run(call: Call) -> None:
+            found = [place(call) for place in places]
+            call.memory.update(zip(names, found, strict=True))
+
+        return run
+
+    def _allocate(self, step: Step) -> Action:
+        name, size = step["buffer"], valued(step["bytes"])
+        flags = self.cl.mem_flags.READ_WRITE
+
+        def run(call: Call) -> None:
+            bytes = max(size(call.variables), ALIGNMENT)
+            call.memory[name] = (self.cl.Buffer(self.device.context, flags, bytes), 0)
+
+        return run
+
+    def _launch(self, step: Step) -> Action:
+        kernel = self.cl.Kernel(self.made.program, step["kernel"])
+        count = valued(step["items"])
+        arguments = [self._argument(each) for each in step["arguments"]]
+
+        def run(call: Call) -> None:
+            items = count(call.variables)
+            if items <= 0:
+                return
+            kernel.set_args(*(each for argument in arguments for each in argument(call)))
+            for first, number, group in self.device.groups(items):
+                self.cl.enqueue_nd_range_kernel(
+                    self.queue, kernel, (number,), (group,), (first,) if first else None
+                )
+
+        return run
+
+    def _argument(self, argument: Step) -> Callable[[Call], tuple[Any, ...]]:
+        if "buffer" in argument:
+            place = self._place([argument["buffer"], argument["skip"]])
+
+            def buffer(call: Call) -> tuple[Any, ...]:
+                memory, skip = place(call)
+                return memory, np.int64(skip)
+
+            return buffer
+        value, type = valued(argument["value"]), DTYPES[argument["dtype"]].numpy.type
+        if not isinstance(argument["value"], str | list):
+            same = (type(argument["value"]),)
+            return lambda _: same
+        return lambda call: (type(value(call.variables)),)
+
+    def _place(self, place: Sequence[Any]) -> Callable[[Call], Place]:
+        name, skip = place[0], valued(place[1])
+
+        def found(call: Call) -> Place:
+            memory, start = call.memory[name]
+            return memory, start + skip(call.variables)
+
+        return found
+
+    def _copy(self, step: Step) -> Action:
+        source, target = self._place(step["source"]), self._place(step["target"])
+        size = valued(step["bytes"])
+
+        def run(call: Call) -> None:
+            bytes = size(call.variables)
+            (a, start), (b, target_start) = source(call), target(call)
+            if bytes <= 0 or (a is b and start == target_start):
+                return
+            self.cl.enqueue_copy(
+                self.queue, b, a, byte_count=bytes, src_offset=start, dst_offset=target_start
+            )
+
+        return run
+
+    def _read(self, step: Step) -> Action:
+        name, source = step["name"], self._place(step["source"])
+        dtype = DTYPES[step["dtype"]]
+
+        def run(call: Call) -> None:
+            buffer, start = source(call)
+            into = np.empty(1, dtype.numpy)
+            self.cl.enqueue_copy(self.queue, into, buffer, src_offset=start)
+            call.variables[name] = into[0].item()
+
+        return run
+
+    def _write(self, step: Step) -> Action:
+        target, value = self._place(step["target"]), valued(step["value"])
+        dtype = DTYPES[step["dtype"]].numpy
+
+        def run(call: Call) -> None:
+            buffer, start = target(call)
+            number = np.array([value(call.variables)], dtype)
+            self.cl.enqueue_fill_buffer(self.queue, buffer, number, start, number.nbytes)
+
+        return run
+
+    def _for(self, step: Step) -> Action:
+        name, body = step["name"], self.block(step["body"])
+        low, high, by = (valued(step[key]) for key in ("from", "to", "step"))
+
+        def run(call: Call) -> None:
+            known = call.variables
+            for number in range(low(known), high(known), by(known)):
+                known[name] = number
+                body(call)
+
+        return run
+
+    def _while(self, step: Step) -> Action:
+        test, body = self.block(step["test"]), self.block(step["body"])
+        condition = valued(step["condition"])
+
+        def run(call: Call) -> None:
+            while True:
+                test(call)
+                if not condition(call.variables):
+                    return
+                body(call)
+
+        return run
+
+    def _if(self, step: Step) -> Action:
+        condition = valued(step["condition"])
+        then, otherwise = self.block(step["then"]), self.block(step["else"])
+
+        def run(call: Call) -> None:
+            (then if condition(call.variables) else otherwise)(call)
+
+        return run
+
+    _ACTIONS: dict[str, Callable[[Translator, Step], Action]] = {  # noqa: RUF012
+        "set": _set,
+        "bind": _bind,
+        "allocate": _allocate,
+        "launch": _launch,
+        "copy": _copy,
+        "read": _read,
+        "write": _write,
+        "for": _for,
+        "while": _while,
+        "if": _if,
+    }
