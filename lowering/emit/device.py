@@ -7,7 +7,7 @@ in every part that needs it; buffers allocated there are scratch memory of the d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import func, memref, scf
@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from stepwell.dialects import kernel
+from stepwell.lowering.emit.carried import pass_through_memory
 from stepwell.lowering.emit.kinds import INDEX, Kind
 from stepwell.lowering.emit.opencl_spelling import LANES
 from stepwell.lowering.emit.parameters import Parameter, parameters, written
@@ -57,12 +58,15 @@ class OpenCLUnit(Unit):
     """The text of a program of OpenCL C."""
 
     parts: dict[str, list[Part]] = field(default_factory=dict[str, list[Part]])
+    repeated: set[Operation] = field(default_factory=set[Operation])
+    """Loads of what one part of a kernel hands to others."""
 
     def parts_of(self, op: kernel.FuncOp) -> list[Part]:
         """Return the parts of a kernel, writing them first if need be."""
         symbol = op.sym_name.data
         if symbol not in self.parts:
-            groups = _groups(op.body.block)
+            self.repeated |= pass_through_memory(op.body.block, _groups(op.body.block))
+            groups = _groups(op.body.block, self.repeated)
             self.parts[symbol] = [
                 self._part(op, self.name("kernel", f"{symbol}_{k}" if k else symbol), group)
                 for k, group in enumerate(groups)
@@ -81,7 +85,7 @@ class OpenCLUnit(Unit):
             if each in group:
                 _require(each, known)
                 self._write_one(w, each)
-            elif is_pure(each) and known.issuperset(each.operands):
+            elif self._repeats(each) and known.issuperset(each.operands):
                 w.ops_of([each])
             else:
                 continue
@@ -89,6 +93,9 @@ class OpenCLUnit(Unit):
             if each is group[-1]:
                 break
         return self._finish(w, name, op, wanted, loop)
+
+    def _repeats(self, op: Operation) -> bool:
+        return is_pure(op) or op in self.repeated
 
     def _write_one(self, w: FunctionWriter, op: Operation) -> None:
         if not isinstance(op, scf.ParallelOp):
@@ -185,17 +192,21 @@ def is_pure(op: Operation) -> bool:
     return not op.regions and is_side_effect_free(op)
 
 
-def _groups(block: Block) -> list[list[Operation]]:
+def _groups(block: Block, repeated: Container[Operation] = ()) -> list[list[Operation]]:
     """Return the parallel loops of a kernel's body, and the runs of serial ops between them."""
     groups: list[list[Operation]] = []
     serial: list[Operation] = []
+    computed: set[SSAValue] = set()  # by serial code, and so not to be computed anew
     for op in block.ops:
         if isinstance(op, scf.ParallelOp):
             groups += [serial] if serial else []
             groups.append([op])
             serial = []
-        elif not (is_pure(op) or isinstance(op, _ELSEWHERE)):
+        elif isinstance(op, _ELSEWHERE) or op in repeated:
+            continue
+        elif not is_pure(op) or not computed.isdisjoint(op.operands):
             serial.append(op)
+            computed.update(op.results)
     return [*groups, serial] if serial else groups
 
 

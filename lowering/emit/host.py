@@ -1,7 +1,7 @@
 """The host's part of a program as a schedule: launches, copies, branches and loops as data.
 
 See `stepwell.core.host_schedule` for what a schedule is. Only what a host does on this floor is
-known here: index arithmetic, views, launches, copies, reading and writing single elements.
+known here: numbers, views, launches, copies, reading and writing single elements, control flow.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, IntegerAttr, IntegerType, MemRefType
+from xdsl.dialects import func, memref, scf
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.core.diagnostics import CompileError
@@ -21,28 +21,11 @@ from stepwell.dialects import kernel
 from stepwell.lowering.emit.arith import constant
 from stepwell.lowering.emit.device import OpenCLUnit, Part, scratch
 from stepwell.lowering.emit.entry import Entry
+from stepwell.lowering.emit.host_numbers import NUMBERS, constant_bytes
 from stepwell.lowering.emit.kinds import Kind, element_name
 from stepwell.lowering.emit.memref import kept_axes
 from stepwell.lowering.emit.places import Place, add, count, multiply, row_major
 from stepwell.transforms.passes import fail
-
-_INFIX: dict[type[Any], str] = {
-    arith.AddiOp: "+",
-    arith.SubiOp: "-",
-    arith.MuliOp: "*",
-    arith.DivSIOp: "/",
-    arith.RemSIOp: "%",
-    arith.FloorDivSIOp: "floor/",
-    arith.CeilDivSIOp: "ceil/",
-    arith.MinSIOp: "min",
-    arith.MaxSIOp: "max",
-    arith.AndIOp: "&",
-    arith.OrIOp: "|",
-    arith.XOrIOp: "^",
-}
-_FOLDED: dict[str, Callable[[Tree, Tree], Tree]] = {"+": add, "*": multiply}
-_COMPARE_INTEGERS = ("==", "!=", "<", "<=", ">", ">=")
-_COMPARE_FLOATS = {1: "==", 2: ">", 3: ">=", 4: "<", 5: "<=", 13: "!="}
 
 
 @dataclass
@@ -55,6 +38,7 @@ class Host:
     places: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
     names: int = 0
     yields: Sequence[str] = ()
+    yielded: Sequence[SSAValue] = ()
     returned: list[Tree] = field(default_factory=list[Tree])
 
     def schedule(self, entry: Entry) -> list[Step]:
@@ -121,6 +105,16 @@ class Host:
         if names:
             self.steps.append({"do": "set", "names": list(names), "values": list(values)})
 
+    def hand(self, names: Sequence[str], values: Sequence[SSAValue]) -> None:
+        """Note that ``names`` stand for ``values`` from here on, buffers first."""
+        pairs = list(zip(names, values, strict=True))
+        buffers = [(name, self.places[v]) for name, v in pairs if v in self.places]
+        if buffers:
+            places = [[place.buffer, place.skip] for _, place in buffers]
+            self.steps.append({"do": "bind", "names": [n for n, _ in buffers], "places": places})
+        numbers = [(name, self.trees[v]) for name, v in pairs if v not in self.places]
+        self.set([n for n, _ in numbers], [tree for _, tree in numbers])
+
     # launches
 
     def launch(self, op: kernel.LaunchOp) -> None:
@@ -130,15 +124,16 @@ class Host:
             fail(op, f"no kernel {op.callee} in the module")
         for argument, operand in zip(callee.body.block.args, op.operands, strict=True):
             self._bind(argument, operand)
+        parts = self.unit.parts_of(callee)
         operands = [*callee.body.block.args, *scratch(callee)]
         for each in callee.body.block.ops:
             rule = _RULES.get(type(each))
             if isinstance(each, memref.AllocOp | memref.AllocaOp):
                 _allocate(self, each)
-            elif rule is not None and type(each) in _NUMBERS and self._known(each):
+            elif rule is not None and type(each) in _KNOWN and self._known(each):
                 with suppress(CompileError):  # missed only where a loop's bounds need it
                     rule(self, each)
-        for part in self.unit.parts_of(callee):
+        for part in parts:
             self._launch(part, operands, self._items(part))
 
     def _known(self, op: Operation) -> bool:
@@ -189,58 +184,8 @@ def _passed(kind: Kind) -> str:
 Rule: TypeAlias = Callable[[Host, Any], None]
 
 
-def _constant(h: Host, op: arith.ConstantOp) -> None:
-    match op.value:
-        case IntegerAttr(value=value, type=IntegerType(width=width)) if width.data == 1:
-            h.trees[op.result] = bool(value.data)
-        case IntegerAttr(value=value) | FloatAttr(value=value):
-            h.trees[op.result] = value.data
-        case other:
-            fail(op, f"{other} cannot be on the host of an OpenCL program")
-
-
-def _infix(h: Host, op: Any) -> None:
-    sign, type = _INFIX[op.__class__], op.result.type
-    a, b = h.trees[op.lhs], h.trees[op.rhs]
-    tree = _FOLDED[sign](a, b) if sign in _FOLDED else [sign, a, b]
-    if isinstance(type, IntegerType) and type.width.data > 1 and isinstance(tree, list):
-        tree = ["wrap", tree, type.width.data]
-    h.trees[op.result] = tree
-
-
-def _cmpi(h: Host, op: arith.CmpiOp) -> None:
-    number = op.predicate.value.data
-    if number >= len(_COMPARE_INTEGERS):
-        fail(op, "an unsigned comparison cannot run on the host of an OpenCL program")
-    h.trees[op.result] = [_COMPARE_INTEGERS[number], h.trees[op.lhs], h.trees[op.rhs]]
-
-
-def _cmpf(h: Host, op: arith.CmpfOp) -> None:
-    sign = _COMPARE_FLOATS.get(op.predicate.value.data)
-    if sign is None:
-        fail(op, "this comparison cannot run on the host of an OpenCL program")
-    h.trees[op.result] = [sign, h.trees[op.lhs], h.trees[op.rhs]]
-
-
-def _select(h: Host, op: arith.SelectOp) -> None:
-    h.trees[op.result] = ["select", *(h.trees[v] for v in op.operands)]
-
-
-def _same(h: Host, op: Any) -> None:
-    h.trees[op.result] = h.trees[op.input]
-
-
-def _extui(h: Host, op: arith.ExtUIOp) -> None:
-    if op.input.type != IntegerType(1):
-        fail(op, "this conversion cannot run on the host of an OpenCL program")
-    h.trees[op.result] = ["select", h.trees[op.input], 1, 0]
-
-
-def _trunci(h: Host, op: arith.TruncIOp) -> None:
-    assert isinstance(op.result.type, IntegerType)
-    width = op.result.type.width.data
-    x = h.trees[op.input]
-    h.trees[op.result] = ["!=", ["&", x, 1], 0] if width == 1 else ["wrap", x, width]
+def _number(h: Host, op: Operation) -> None:
+    h.trees[op.results[0]] = NUMBERS[type(op)](op, [h.trees[v] for v in op.operands])
 
 
 # buffers
@@ -337,6 +282,17 @@ def _allocate(h: Host, op: Any) -> None:
     h.places[op.memref] = place
 
 
+def _get_global(h: Host, op: memref.GetGlobalOp) -> None:
+    symbol = h.unit.symbols.get(op.name_.string_value())
+    if not isinstance(symbol, memref.GlobalOp):
+        fail(op, f"no array {op.name_} in the module")
+    name, type = h.fresh("constant:"), op.memref.type
+    assert isinstance(type, MemRefType)
+    element, shape = h._element(op, op.memref), type.get_shape()  # pyright: ignore
+    h.steps.append({"do": "constant", "buffer": name, "bytes": constant_bytes(symbol).hex()})
+    h.places[op.memref] = Place(name, 0, element, shape, row_major(shape))
+
+
 def _nothing(h: Host, op: Operation) -> None:
     """Scratch memory is given back when the call ends."""
 
@@ -384,17 +340,16 @@ def _return(h: Host, op: Operation) -> None:
 
 
 def _carry(h: Host, values: Sequence[SSAValue], starts: Sequence[SSAValue]) -> list[str]:
-    """Name a variable for each number carried; a buffer carried must stay where it is."""
+    """Name a variable for each number carried, and a buffer for each buffer."""
     names: list[str] = []
-    begun: list[Tree] = []
     for value, start in zip(values, starts, strict=True):
         if start in h.places:
-            h.places[value] = h.places[start]
-            continue
-        names.append(h.fresh())
-        begun.append(h.trees[start])
-        h.trees[value] = names[-1]
-    h.set(names, begun)
+            names.append(h.fresh("carried:"))
+            h.places[value] = replace(h.places[start], buffer=names[-1], skip=0)
+        else:
+            names.append(h.fresh())
+            h.trees[value] = names[-1]
+    h.hand(names, starts)
     return names
 
 
@@ -410,7 +365,9 @@ def _for(h: Host, op: scf.ForOp) -> None:
         "to": h.trees[op.ub],
         "step": h.trees[op.step],
     }
-    h.steps.append({"do": "for", **bounds, "body": h.inside(op.body.block, names)})
+    body = h.inside(op.body.block, names)
+    h.steps.append({"do": "for", **bounds, "body": body})
+    _check_shapes(h, op, carried)
 
 
 def _while(h: Host, op: scf.WhileOp) -> None:
@@ -419,52 +376,53 @@ def _while(h: Host, op: scf.WhileOp) -> None:
     last = before.last_op
     assert isinstance(last, scf.ConditionOp)
     test = h.inside(before)
-    handed: list[str] = []
-    values: list[Tree] = []
-    for result, argument, value in zip(op.res, after.args, last.args, strict=True):
-        if value in h.places:
-            h.places[result] = h.places[argument] = h.places[value]
-            continue
-        handed.append(h.fresh())
-        values.append(h.trees[value])
-        h.trees[result] = h.trees[argument] = handed[-1]
-    if handed:
-        test.append({"do": "set", "names": handed, "values": values})
+    outer, h.steps = h.steps, test
+    handed = _carry(h, after.args, last.args)
+    h.steps = outer
+    for result, argument in zip(op.res, after.args, strict=True):
+        h._bind(result, argument)  # pyright: ignore[reportPrivateUsage]
     step = {"do": "while", "test": test, "condition": h.trees[last.condition]}
+    assert len(handed) == len(op.res)
     h.steps.append({**step, "body": h.inside(after, names)})
+    _check_shapes(h, op, before.args)
 
 
 def _if(h: Host, op: scf.IfOp) -> None:
-    names: list[str] = []
-    for result in op.output:
-        if isinstance(result.type, MemRefType):
-            fail(op, "scf.if cannot result in a buffer here", "copy into one buffer instead")
-        names.append(h.fresh())
-        h.trees[result] = names[-1]
+    names = [h.fresh("chosen:" if _is_buffer(r) else "v") for r in op.output]
     then = h.inside(op.true_region.block, names)
+    yielded = h.yielded
     other = op.false_region.blocks.first
     otherwise = h.inside(other, names) if other is not None else []
-    condition = h.trees[op.cond]
-    h.steps.append({"do": "if", "condition": condition, "then": then, "else": otherwise})
+    step = {"do": "if", "condition": h.trees[op.cond], "then": then, "else": otherwise}
+    h.steps.append(step)
+    for name, result, value in zip(names, op.output, yielded, strict=True):
+        if value in h.places:
+            h.places[result] = replace(h.places[value], buffer=name, skip=0)
+        else:
+            h.trees[result] = name
+    _check_shapes(h, op, op.output)
+
+
+def _is_buffer(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType)
+
+
+def _check_shapes(h: Host, op: Operation, values: Sequence[SSAValue]) -> None:
+    """Check that buffers handed on are laid out like those whose name they take."""
+    for value, new in zip(values, h.yielded, strict=True):
+        if value in h.places:
+            place, other = h.places[value], h.places[new]
+            if (place.sizes, place.strides) != (other.sizes, other.strides):
+                fail(op, "a buffer handed on changes its sizes", "copy into one buffer instead")
 
 
 def _yield(h: Host, op: scf.YieldOp) -> None:
-    parent = op.parent_op()
-    assert parent is not None
-    h.set(h.yields, [h.trees[v] for v in op.operands if v in h.trees])
+    h.yielded = list(op.operands)
+    h.hand(h.yields, op.operands)
 
 
-_NUMBERS: dict[type[Any], Rule] = {
-    arith.ConstantOp: _constant,
-    **dict.fromkeys(_INFIX, _infix),
-    arith.CmpiOp: _cmpi,
-    arith.CmpfOp: _cmpf,
-    arith.SelectOp: _select,
-    arith.IndexCastOp: _same,
-    arith.ExtSIOp: _same,
-    arith.ExtFOp: _same,
-    arith.ExtUIOp: _extui,
-    arith.TruncIOp: _trunci,
+_KNOWN: dict[type[Any], Rule] = {
+    **dict.fromkeys(NUMBERS, _number),
     memref.DimOp: _dim,
     memref.ViewOp: _view,
     memref.SubviewOp: _subview,
@@ -476,9 +434,10 @@ _NUMBERS: dict[type[Any], Rule] = {
 """What a host may compute anew for a kernel: numbers and views."""
 
 _RULES: dict[type[Any], Rule] = {
-    **_NUMBERS,
+    **_KNOWN,
     memref.AllocOp: _allocate,
     memref.AllocaOp: _allocate,
+    memref.GetGlobalOp: _get_global,
     memref.DeallocOp: _nothing,
     memref.LoadOp: _load,
     memref.StoreOp: _store,

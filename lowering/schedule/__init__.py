@@ -27,6 +27,7 @@ from stepwell.dialects import kernel
 from stepwell.lowering.schedule.blocking import Contraction, choose
 from stepwell.lowering.schedule.vectors import (
     Loops,
+    Vectors,
     at_once,
     best,
     lanes,
@@ -56,6 +57,7 @@ class Schedule(Pass):
     """Write vector axes, register tiles and parallel loops as attributes.
 
     vector-bits : how wide the machine's vectors are
+    vector-lanes : how many elements a vector may have at most
     l2 : bytes of each core's second cache; 0 for no blocks, where scratch is dear
     """
 
@@ -63,16 +65,17 @@ class Schedule(Pass):
     numerics: ClassVar[Numerics] = "reassociating"
 
     vector_bits: int = 512
+    vector_lanes: int = 64
     l2: int = 1 << 20
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Schedule each kernel."""
         for function in op.ops:
             if isinstance(function, kernel.FuncOp):
-                _schedule(function, self.vector_bits, self.l2)
+                _schedule(function, Vectors(self.vector_bits, self.vector_lanes), self.l2)
 
 
-def _schedule(function: kernel.FuncOp, bits: int, l2: int) -> None:
+def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int) -> None:
     ops = [read(op) for op in function.body.block.ops if isinstance(op, linalg.GenericOp)] or [
         read(op) for op in function.body.block.ops if isinstance(op, linalg.FillOp)
     ]
@@ -81,14 +84,14 @@ def _schedule(function: kernel.FuncOp, bits: int, l2: int) -> None:
     shared = _number(function, "kernel.shared")
     if any("kernel.loops" in loops.op.attributes for loops in ops):
         axis = None
-    elif blocks := _blocks(function, ops, shared, bits, l2):
+    elif blocks := _blocks(function, ops, shared, machine, l2):
         _write_blocks(function, ops, shared, blocks)
         return
     elif (axis := _shared_axis(ops, shared)) is not None:
-        _vectorise_shared(function, ops, axis, shared, bits)
+        _vectorise_shared(function, ops, axis, shared, machine)
     else:
         for loops in ops:
-            _vectorise_own(loops, shared, bits)
+            _vectorise_own(loops, shared, machine)
     _run_in_parallel(function, ops, shared)
 
 
@@ -118,12 +121,12 @@ def _shared_axis(ops: Sequence[Loops], shared: int) -> int | None:
 
 
 def _blocks(
-    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, bits: int, l2: int
+    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machine: Vectors, l2: int
 ) -> Contraction | None:
     """Return the blocks of a large contraction that nobody has scheduled by hand."""
     plain = all(isinstance(op, STRAIGHT) for op in function.body.block.ops)
     chosen = any(f"kernel.{name}" in function.attributes for name in ("tile", "block", "parallel"))
-    return choose(ops, shared, bits, l2) if plain and not chosen else None
+    return choose(ops, shared, machine, l2) if plain and not chosen else None
 
 
 def _write_blocks(
@@ -144,9 +147,9 @@ def _have_own(ops: Sequence[Loops], shared: int) -> bool:
 
 
 def _vectorise_shared(
-    function: kernel.FuncOp, ops: Sequence[Loops], axis: int, shared: int, bits: int
+    function: kernel.FuncOp, ops: Sequence[Loops], axis: int, shared: int, machine: Vectors
 ) -> None:
-    width = lanes(ops, axis, bits)
+    width = lanes(ops, axis, machine)
     if width == 1:
         return
     contraction = next((loops for loops in ops if loops.contracts), None)
@@ -154,12 +157,14 @@ def _vectorise_shared(
     for loops in ops:
         loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
     if contraction and axis == shared - 1 and shared >= 2:
-        _tile(function, contraction, shared, width, bits)
+        _tile(function, contraction, shared, width, machine)
 
 
-def _tile(function: kernel.FuncOp, contraction: Loops, shared: int, width: int, bits: int) -> None:
+def _tile(
+    function: kernel.FuncOp, contraction: Loops, shared: int, width: int, machine: Vectors
+) -> None:
     """Keep a block of the result in registers: rows by vectors."""
-    rows, vectors = (6, 4) if bits >= 512 else (4, 2)
+    rows, vectors = (6, 4) if machine.bits >= 512 else (4, 2)
     high, wide = contraction.extents[shared - 2], contraction.extents[shared - 1]
     if wide != DYNAMIC_INDEX:
         vectors = max(1, min(vectors, wide // width))
@@ -178,9 +183,9 @@ def _even(size: int, most: int) -> int:
     return max(range(most, most // 2, -1), key=lambda rows: (size % rows == 0, rows))
 
 
-def _vectorise_own(loops: Loops, shared: int, bits: int) -> None:
+def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:
     axis = own_axis(loops, shared)
-    if axis is None or (width := lanes([loops], axis, bits)) == 1:
+    if axis is None or (width := lanes([loops], axis, machine)) == 1:
         return
     many = at_once(loops, axis, width)
     loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)

@@ -15,7 +15,7 @@ from math import prod
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 
-from stepwell.lowering.schedule.vectors import Loops, bits_of, full_lanes, stride
+from stepwell.lowering.schedule.vectors import Loops, Vectors, bits_of, full_lanes, stride
 from stepwell.transforms.structured import combiner, element, indices
 
 DEEP = 512
@@ -45,23 +45,25 @@ class Contraction:
     block: tuple[int, int, int]
 
 
-def choose(ops: Sequence[Loops], shared: int, bits: int, l2: int) -> Contraction | None:
+def choose(ops: Sequence[Loops], shared: int, machine: Vectors, l2: int) -> Contraction | None:
     """Return tile and block of a kernel that is one large contraction and what comes after."""
     found = _only_sum(ops, shared)
     if not l2 or found is None or (packed := _packed(found, shared)) is None:
         return None
     if not all(_writes_along(each, shared - 1) for each in ops):
         return None
-    width = full_lanes(ops, bits)
+    width = full_lanes(ops, machine)
     if width == 1:
         return None
     high, wide, deep = (found.size(k) for k in (shared - 2, shared - 1, shared))
     bytes = wide * deep * bits_of(element(found.op.operands[packed])) // 8
     if high < FEW_ROWS or wide < width or bytes <= _enough(found, packed, shared, width, l2):
         return None
-    tile = _tile(found, shared, width, bits)
+    tile = _tile(found, shared, width, machine)
     return Contraction(
-        width, tile, _block(found, shared, (tile[0], tile[1] * width), l2, bits // width // 8)
+        width,
+        tile,
+        _block(found, shared, (tile[0], tile[1] * width), l2, machine.bits // width // 8),
     )
 
 
@@ -124,7 +126,7 @@ def _enough(found: Loops, packed: int, shared: int, width: int, l2: int) -> int:
     return l2 // 4
 
 
-def _tile(found: Loops, shared: int, width: int, bits: int) -> tuple[int, int]:
+def _tile(found: Loops, shared: int, width: int, machine: Vectors) -> tuple[int, int]:
     """Return rows and vectors of the register tile: the fastest for what is inside the edges."""
 
     def inside(size: int, unit: int) -> float:
@@ -136,7 +138,7 @@ def _tile(found: Loops, shared: int, width: int, bits: int) -> tuple[int, int]:
             rows = inside(found.size(shared - 2), tile[0])
         return rows * inside(found.size(shared - 1), tile[1] * width) * tiles[tile]
 
-    tiles = TILES if bits >= 512 else NARROW_TILES
+    tiles = TILES if machine.bits >= 512 else NARROW_TILES
     return max(tiles, key=worth)
 
 

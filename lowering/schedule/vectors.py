@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, IndexType, IntegerType, ShapedType
@@ -28,6 +29,13 @@ GUESS = 256
 """How long a loop is thought to be where only the run knows."""
 NARROWEST = 4
 """Fewer lanes than this are not worth the shuffling."""
+
+
+class Vectors(NamedTuple):
+    """How wide a vector may be: bits, and elements."""
+
+    bits: int
+    lanes: int
 
 
 @dataclass
@@ -138,10 +146,10 @@ def is_good(loops: Loops, axis: int) -> bool:
     return score > 0.5 or (score == 0.5 and loops.work >= 8)
 
 
-def lanes(ops: Sequence[Loops], axis: int, bits: int) -> int:
+def lanes(ops: Sequence[Loops], axis: int, machine: Vectors) -> int:
     """Return how many lanes a vector along ``axis`` should have in all of ``ops``."""
     widest = max(_widest(loops) for loops in ops)
-    most = full_lanes(ops, bits)
+    most = full_lanes(ops, machine)
     size = ops[0].extents[axis]
     if size == DYNAMIC_INDEX:
         return most if most >= NARROWEST else 1
@@ -153,9 +161,10 @@ def lanes(ops: Sequence[Loops], axis: int, bits: int) -> int:
     return min(fitting, key=lambda w: size // w + size % w, default=1)
 
 
-def full_lanes(ops: Sequence[Loops], bits: int) -> int:
+def full_lanes(ops: Sequence[Loops], machine: Vectors) -> int:
     """Return how many of the widest element that ``ops`` compute with fill a vector."""
-    return max(bits // max(_widest(loops) for loops in ops), 1)
+    width = machine.bits // max(_widest(loops) for loops in ops)
+    return max(min(width, machine.lanes), 1)
 
 
 def _widest(loops: Loops) -> int:

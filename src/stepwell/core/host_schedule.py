@@ -10,6 +10,8 @@ steps allocate or bind. A part of a buffer is named by the buffer and a tree of 
     {"do": "sizes", "sizes": [tree, ...]}                 every ? of the outputs, in order
     {"do": "arena", "bytes": tree}                        how large the arena must be
     {"do": "allocate", "buffer": name, "bytes": tree}     scratch memory, until the call ends
+    {"do": "constant", "buffer": name, "bytes": hexadecimal}    memory with these bytes
+    {"do": "bind", "names": [...], "places": [[buffer, tree], ...]}    parts as buffers, all at once
     {"do": "set", "names": [...], "values": [tree, ...]}  all at once
     {"do": "launch", "kernel": name, "items": tree, "arguments": [argument, ...]}
     {"do": "copy", "source": [buffer, tree], "target": [buffer, tree], "bytes": tree}
@@ -43,6 +45,15 @@ def _divide(a: Any, b: Any) -> Any:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
+def _unsigned(a: int) -> int:
+    """Return the bits of a signed number of up to 64 bits as an unsigned one, in the same order."""
+    return a & (1 << 64) - 1
+
+
+def _signed(a: int) -> int:
+    return a - (1 << 64) if a >> 63 else a
+
+
 OPERATORS: dict[str, Callable[..., Any]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
@@ -62,11 +73,21 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "&": lambda a, b: a & b,
     "|": lambda a, b: a | b,
     "^": lambda a, b: a ^ b,
+    "u/": lambda a, b: _signed(_unsigned(a) // _unsigned(b)) if b else 0,
+    "u%": lambda a, b: _signed(_unsigned(a) % _unsigned(b)) if b else 0,
+    "umin": lambda a, b: min(a, b, key=_unsigned),
+    "umax": lambda a, b: max(a, b, key=_unsigned),
+    "u<": lambda a, b: _unsigned(a) < _unsigned(b),
+    "u<=": lambda a, b: _unsigned(a) <= _unsigned(b),
+    "u>": lambda a, b: _unsigned(a) > _unsigned(b),
+    "u>=": lambda a, b: _unsigned(a) >= _unsigned(b),
     "select": lambda c, a, b: a if c else b,
     "not": lambda a: not a,
     "wrap": lambda a, bits: (a + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1),
 }
-"""The operators of a tree; ``/`` and ``%`` truncate, ``wrap`` keeps the low bits as signed."""
+"""The operators of a tree; ``/`` and ``%`` truncate, ``wrap`` keeps the low bits as signed.
+
+Those beginning with u take the bits of signed 64-bit numbers as unsigned ones."""
 
 
 def evaluate(tree: Tree, variables: Mapping[str, Any]) -> Any:

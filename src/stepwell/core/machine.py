@@ -16,6 +16,8 @@ class Machine:
     """A processor, as far as schedules depend on it. Sizes are bytes, for one core."""
 
     vector_bits: int = 128
+    vector_lanes: int = 64
+    """How many elements a vector has at most."""
     fma: bool = False
     threads: int = 1
     l1: int = 32 << 10
@@ -67,6 +69,8 @@ def this_machine() -> Machine:
 
 OPENCL_VECTOR_BITS = 256
 """The widest vectors in OpenCL programs: PoCL's compiler dies of some operations on wider ones."""
+OPENCL_LANES = 16
+"""The most lanes that a vector of OpenCL has."""
 
 
 def machine_for(target: str, asked: str | Machine = "") -> Machine:
@@ -75,7 +79,8 @@ def machine_for(target: str, asked: str | Machine = "") -> Machine:
         return asked
     here = this_machine()
     if target == "opencl":
-        here = replace(here, vector_bits=min(here.vector_bits, OPENCL_VECTOR_BITS))
+        bits = min(here.vector_bits, OPENCL_VECTOR_BITS)
+        here = replace(here, vector_bits=bits, vector_lanes=OPENCL_LANES)
     return here.override(asked)
 
 

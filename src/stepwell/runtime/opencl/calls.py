@@ -177,6 +177,17 @@ class Translator:
 
         return run
 
+    def _constant(self, step: Step) -> Action:
+        name, data = step["buffer"], np.frombuffer(bytes.fromhex(step["bytes"]), np.uint8)
+        flags = self.cl.mem_flags.READ_ONLY | self.cl.mem_flags.COPY_HOST_PTR
+        data = data if data.size else np.zeros(ALIGNMENT, np.uint8)
+        place = self.cl.Buffer(self.device.context, flags, hostbuf=data), 0
+
+        def run(call: Call) -> None:
+            call.memory[name] = place
+
+        return run
+
     def _launch(self, step: Step) -> Action:
         kernel = self.cl.Kernel(self.made.program, step["kernel"])
         count = valued(step["items"])
@@ -294,6 +305,7 @@ class Translator:
         "set": _set,
         "bind": _bind,
         "allocate": _allocate,
+        "constant": _constant,
         "launch": _launch,
         "copy": _copy,
         "read": _read,

@@ -1,0 +1,143 @@
+"""Numbers that the host of an OpenCL program computes, as trees of its schedule."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+)
+
+from stepwell.core.host_schedule import Tree
+from stepwell.lowering.emit.kinds import element_name
+from stepwell.lowering.emit.places import add, multiply
+from stepwell.transforms.passes import fail
+
+Number: TypeAlias = Callable[[Any, Sequence[Tree]], Tree]
+"""``(op, operands) -> its result``."""
+
+_INFIX: dict[type[Any], str] = {
+    arith.AddiOp: "+",
+    arith.SubiOp: "-",
+    arith.MuliOp: "*",
+    arith.DivSIOp: "/",
+    arith.RemSIOp: "%",
+    arith.FloorDivSIOp: "floor/",
+    arith.CeilDivSIOp: "ceil/",
+    arith.MinSIOp: "min",
+    arith.MaxSIOp: "max",
+    arith.AndIOp: "&",
+    arith.OrIOp: "|",
+    arith.XOrIOp: "^",
+    arith.DivUIOp: "u/",
+    arith.RemUIOp: "u%",
+    arith.MinUIOp: "umin",
+    arith.MaxUIOp: "umax",
+}
+_FOLDED: dict[str, Callable[[Tree, Tree], Tree]] = {"+": add, "*": multiply}
+_COMPARE_INTEGERS = ("==", "!=", "<", "<=", ">", ">=", "u<", "u<=", "u>", "u>=")
+_COMPARE_FLOATS = {1: "==", 2: ">", 3: ">=", 4: "<", 5: "<=", 13: "!="}
+
+
+def _constant(op: arith.ConstantOp, _: Sequence[Tree]) -> Tree:
+    match op.value:
+        case IntegerAttr(value=value, type=IntegerType(width=width)) if width.data == 1:
+            return bool(value.data)
+        case IntegerAttr(value=value) | FloatAttr(value=value):
+            return value.data
+        case other:
+            fail(op, f"{other} cannot be on the host of an OpenCL program")
+
+
+def _infix(op: Any, operands: Sequence[Tree]) -> Tree:
+    sign, type = _INFIX[op.__class__], op.result.type
+    narrow = not isinstance(type, IndexType) and type.width.data < 64
+    if sign in ("u/", "u%") and narrow:
+        fail(op, "an unsigned division of few bits cannot run on the host of an OpenCL program")
+    tree = _FOLDED[sign](*operands) if sign in _FOLDED else [sign, *operands]
+    if isinstance(type, IntegerType) and type.width.data > 1 and isinstance(tree, list):
+        tree = ["wrap", tree, type.width.data]
+    return tree
+
+
+def _cmpi(op: arith.CmpiOp, operands: Sequence[Tree]) -> Tree:
+    return [_COMPARE_INTEGERS[op.predicate.value.data], *operands]
+
+
+def _cmpf(op: arith.CmpfOp, operands: Sequence[Tree]) -> Tree:
+    sign = _COMPARE_FLOATS.get(op.predicate.value.data)
+    if sign is None:
+        fail(op, "this comparison cannot run on the host of an OpenCL program")
+    return [sign, *operands]
+
+
+def _select(op: arith.SelectOp, operands: Sequence[Tree]) -> Tree:
+    return ["select", *operands]
+
+
+def _same(op: Any, operands: Sequence[Tree]) -> Tree:
+    return operands[0]
+
+
+def _extui(op: arith.ExtUIOp, operands: Sequence[Tree]) -> Tree:
+    assert isinstance(op.input.type, IntegerType)
+    width = op.input.type.width.data
+    return ["select", operands[0], 1, 0] if width == 1 else ["&", operands[0], (1 << width) - 1]
+
+
+def _extsi(op: arith.ExtSIOp, operands: Sequence[Tree]) -> Tree:
+    one_bit = op.input.type == IntegerType(1)
+    return ["select", operands[0], -1, 0] if one_bit else operands[0]
+
+
+def _trunci(op: arith.TruncIOp, operands: Sequence[Tree]) -> Tree:
+    assert isinstance(op.result.type, IntegerType)
+    width = op.result.type.width.data
+    return ["!=", ["&", operands[0], 1], 0] if width == 1 else ["wrap", operands[0], width]
+
+
+NUMBERS: dict[type[Any], Number] = {
+    arith.ConstantOp: _constant,
+    **dict.fromkeys(_INFIX, _infix),
+    arith.CmpiOp: _cmpi,
+    arith.CmpfOp: _cmpf,
+    arith.SelectOp: _select,
+    arith.IndexCastOp: _same,
+    arith.ExtSIOp: _extsi,
+    arith.ExtFOp: _same,
+    arith.ExtUIOp: _extui,
+    arith.TruncIOp: _trunci,
+}
+"""Ops of one result that the host evaluates."""
+
+_FORMATS = {"f64": "d", "f32": "f", "f16": "e", "bf16": "f"}
+
+
+def constant_bytes(op: memref.GlobalOp) -> bytes:
+    """Return what lies in memory for a constant array."""
+    values, type = op.initial_value, op.type
+    if not isinstance(values, DenseIntOrFPElementsAttr) or not isinstance(type, MemRefType):
+        fail(op, "an array without values cannot be on the host of an OpenCL program")
+    element = element_name(type.element_type)
+    if element is None:
+        fail(op, f"elements of type {type.element_type} have no place in memory")
+    numbers: list[Any] = list(values.get_values())
+    count = 1
+    for n in type.get_shape():
+        count *= n
+    if numbers:
+        numbers *= count // len(numbers)
+    if (letter := _FORMATS.get(element)) is not None:
+        packed = [struct.pack(f"<{letter}", value) for value in numbers]
+        return b"".join(data[2:] if element == "bf16" else data for data in packed)
+    width = type.element_type.width.data if isinstance(type.element_type, IntegerType) else 64
+    size, mask = max(width // 8, 1), (1 << width) - 1
+    return b"".join((int(value) & mask).to_bytes(size, "little") for value in numbers)
