@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
-    MemRefType,
 )
 
 from stepwell.core.host_schedule import Tree
@@ -124,7 +123,7 @@ _FORMATS = {"f64": "d", "f32": "f", "f16": "e", "bf16": "f"}
 def constant_bytes(op: memref.GlobalOp) -> bytes:
     """Return what lies in memory for a constant array."""
     values, type = op.initial_value, op.type
-    if not isinstance(values, DenseIntOrFPElementsAttr) or not isinstance(type, MemRefType):
+    if not isinstance(values, DenseIntOrFPElementsAttr):
         fail(op, "an array without values cannot be on the host of an OpenCL program")
     element = element_name(type.element_type)
     if element is None:

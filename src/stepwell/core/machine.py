@@ -68,9 +68,10 @@ def this_machine() -> Machine:
 
 
 OPENCL_VECTOR_BITS = 256
-"""The widest vectors in OpenCL programs: PoCL's compiler dies of some operations on wider ones."""
-OPENCL_LANES = 16
-"""The most lanes that a vector of OpenCL has."""
+OPENCL_LANES = 8
+"""The widest vectors of OpenCL programs, so that a truth value of 32 bits for each lane fits too.
+
+PoCL's compiler dies of some operations on wider vectors, and gets others wrong."""
 
 
 def machine_for(target: str, asked: str | Machine = "") -> Machine:
