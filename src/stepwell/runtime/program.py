@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -23,7 +24,6 @@ from stepwell.core.signature import Constant, Signature
 from stepwell.runtime.entry import Array, Entry, numpy_dtype, spell_array
 from stepwell.runtime.extension import Callee, Dispatcher, load_extension
 from stepwell.runtime.fallback import CtypesProgram, PythonDispatcher
-from stepwell.runtime.opencl import OpenCLProgram
 from stepwell.runtime.toolchain import Compiler
 
 LOG = logging.getLogger("stepwell")
@@ -105,8 +105,10 @@ def _callee(folder: Path, signature: Signature, constants: Sequence[Array]) -> C
         source = folder / SOURCES["opencl"]
         if not source.is_file():
             raise _broken(folder, f"there is no {source.name} in it")
-        entry.callee = OpenCLProgram(source, entry, constants)
-        return entry.callee
+        opencl: Any = import_module("stepwell.runtime.opencl")  # seldom needed
+        callee: Callee = opencl.OpenCLProgram(source, entry, constants)
+        entry.callee = callee
+        return callee
     return _load_library(folder / LIBRARY, entry, constants)
 
 
