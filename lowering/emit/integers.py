@@ -76,12 +76,13 @@ def _scalar_body(s: Spelling, name: str, kind: Kind) -> list[str]:
 def _vector_shift(s: Spelling, name: str, kind: Kind) -> list[str]:
     u, width = kind.unsigned, kind.bits
     amount = s.bits(u, "y", kind)
-    fits = s.compared(u, f"n < {width}")
+    fits = s.compared(u, f"n < {s.small(u, str(width))}")
     rows = [f"const {s.type(u)} n = {amount};"]
     if name == "shrsi":
         most = s.choose(u, fits, "n", s.splat(u, str(width - 1)))
         return [*rows, f"return x >> {s.bits(kind, most, u)};"]
-    moved = f"({s.bits(u, 'x', kind)} {'<<' if name == 'shli' else '>>'} (n & {width - 1}))"
+    sign, mask = "<<" if name == "shli" else ">>", s.small(u, str(width - 1))
+    moved = f"({s.bits(u, 'x', kind)} {sign} (n & {mask}))"
     return [*rows, f"return {s.bits(kind, s.select(u, fits, moved, s.splat(u, '0')), u)};"]
 
 

@@ -13,6 +13,7 @@ import pytest
 import stepwell as sw
 import stepwell.numpy as snp
 from stepwell.core.host_schedule import evaluate
+from stepwell.runtime.entry import numpy_dtype
 from stepwell.runtime.opencl import device
 from stepwell.tools.main import main
 
@@ -130,3 +131,20 @@ def test_trees_of_unsigned_numbers() -> None:
     assert evaluate(["u/", 7, 0], {}) == 0
     assert evaluate(["umin", -1, 3], {}) == 3
     assert evaluate(["u<", 3, -1], {}) is True
+
+
+@pytest.mark.parametrize("dtype", ["i8", "ui16"])
+def test_vectors_of_narrow_integers_are_shifted(dtype: str) -> None:
+    kind = f"tensor<?x{dtype}>"
+    text = f"""\
+func.func @main(%x: {kind}, %n: {kind}) -> ({kind}, {kind}) {{
+  %l = nd.shift_left %x, %n : {kind}
+  %r = nd.shift_right %x, %n : {kind}
+  func.return %l, %r : {kind}, {kind}
+}}
+"""
+    x = np.arange(37).astype(numpy_dtype(dtype))
+    n = (x % 7).astype(x.dtype)
+    left, right = sw.compile(text, target="opencl")(x, n)
+    np.testing.assert_array_equal(left, np.left_shift(x, n))
+    np.testing.assert_array_equal(right, np.right_shift(x, n))
