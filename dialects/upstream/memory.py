@@ -15,8 +15,6 @@ from xdsl.dialects.builtin import (
     BFloat16Type,
     DenseIntOrFPElementsAttr,
     MemRefType,
-    NoneAttr,
-    StridedLayoutAttr,
 )
 from xdsl.ir import Attribute
 from xdsl.traits import SymbolTable
@@ -195,12 +193,3 @@ def _get_global(
     assert isinstance(found, memref.GlobalOp)
     assert isinstance(found.initial_value, DenseIntOrFPElementsAttr)
     return (to_memory(array(found.initial_value), op.memref.type),)
-
-
-def has_identity_layout(type: MemRefType[Attribute]) -> bool:
-    """Whether elements of ``type`` lie row by row without gaps."""
-    if isinstance(type.layout, NoneAttr):
-        return True
-    return isinstance(type.layout, StridedLayoutAttr) and type.get_strides() == tuple(
-        int(np.prod(type.get_shape()[i + 1 :])) for i in range(type.get_num_dims())
-    )

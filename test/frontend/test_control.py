@@ -179,3 +179,20 @@ def test_dynamic_slices_and_random_bits() -> None:
     bits = interpreted(lambda k: sw.lax.random_bits(k, 0, (64,)), np.array([1, 2], np.uint32))
     assert bits.dtype == np.uint32
     assert len(set(bits.tolist())) == 64
+
+
+def test_a_number_takes_the_dtype_it_is_carried_in() -> None:
+    def f(x: Any, p: Any) -> Any:
+        half = sw.lax.cond(p, lambda: x[0, 0], lambda: 0.5)
+        return half, sw.lax.fori_loop(0, 3, lambda i, c: 2, np.float32(7))
+
+    half, last = interpreted(f, X, np.bool_(False))
+    assert (half, last, last.dtype) == (0.5, 2, np.float32)
+
+
+def test_an_array_of_another_dtype_is_no_carry() -> None:
+    def f(n: Any) -> Any:
+        return sw.lax.fori_loop(0, 3, lambda i, c: snp.asarray(1.5), n)
+
+    with pytest.raises(TypeError, match=r"value 1 was i64\[\], now f32\[\]"):
+        interpreted(f, np.int64(1))

@@ -298,8 +298,3 @@ def dynamic_update_slice(x: Any, update: Any, starts: Any, /) -> Tensor:
     return value.trace.emit(
         "dynamic_update_slice", [value, block, *first], [(value.kind, value.shape)], (), axes=axes
     )[0]
-
-
-def nonzero_refused(x: Any, /) -> Any:
-    """Refuse: the result's shape would depend on the numbers."""
-    raise TraceError("the shape of the result would depend on the numbers; use where or a mask")

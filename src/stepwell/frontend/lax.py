@@ -34,24 +34,22 @@ def _end(op: str, values: Sequence[Tensor]) -> None:
     current_trace().emit(op, values, ())
 
 
-def _fit(got: Tensor, want: Tensor, what: str, at: int) -> Tensor:
-    """Return ``got`` in the dtype of ``want``; refuse another shape."""
-    if got.shape != want.shape or (got.kind is not want.kind and not _widens(got, want)):
-        raise TypeError(
-            f"{what} must keep its type: value {at} was {want.kind.name}[{show(want.shape)}], "
-            f"now {got.kind.name}[{show(got.shape)}]"
-        )
-    return cast(got, want.kind)
+def _returned(value: Any, tree: Tree, wanted: Sequence[Tensor], what: str) -> list[Tensor]:
+    """Return the leaves of ``value``, which must have the structure and types of ``wanted``.
 
-
-def _widens(got: Tensor, want: Tensor) -> bool:
-    """Whether ``got`` came from a Python number, whose dtype is not the user's choice."""
-    return not got.shape and got.name.startswith("%full")
-
-
-def _same_structure(got: Tree, want: Tree, what: str) -> None:
-    if got != want:
+    A Python number takes the dtype that is wanted; every other value must have it.
+    """
+    leaves, structure = flatten(value)
+    if structure != tree:
         raise TypeError(f"{what} must return the structure it was given")
+    got = [lift(leaf, w.kind) for leaf, w in zip(leaves, wanted, strict=True)]
+    for at, (g, w) in enumerate(zip(got, wanted, strict=True)):
+        if (g.kind, g.shape) != (w.kind, w.shape):
+            raise TypeError(
+                f"{what} must keep its type: value {at} was {w.kind.name}[{show(w.shape)}], "
+                f"now {g.kind.name}[{show(g.shape)}]"
+            )
+    return got
 
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any):
@@ -67,24 +65,13 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         raise TypeError(f"a condition has no axes, got [{show(chosen.shape)}]; use where")
     chosen = chosen if chosen.kind is BOOL else e.not_equal(chosen, 0)
     trace = current_trace()
-    texts: list[str] = []
-    results: list[tuple[list[Tensor], Tree]] = []
-    for function in (true_fun, false_fun):
-        with trace.block(()) as text:
-            values, tree = _lifted(function(*operands))
-            if results:
-                _same_structure(tree, results[0][1], "both branches of cond")
-                first = results[0][0]
-                values = [
-                    _fit(v, w, "both branches of cond", i)
-                    for i, (v, w) in enumerate(zip(values, first, strict=True))
-                ]
-            results.append((values, tree))
-            _end("yield", values)
-        texts.extend(text)
-    values, tree = results[0]
+    with trace.block(()) as then:
+        values, tree = _lifted(true_fun(*operands))
+        _end("yield", values)
+    with trace.block(()) as otherwise:
+        _end("yield", _returned(false_fun(*operands), tree, values, "both branches of cond"))
     types = [(v.kind, v.shape) for v in values]
-    return unflatten(tree, trace.emit("if", [chosen], types, texts))
+    return unflatten(tree, trace.emit("if", [chosen], types, [*then, *otherwise]))
 
 
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any):
@@ -102,10 +89,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         _end("condition", [go_on])
     seen = _arguments(init, "state")
     with trace.block(seen) as body:
-        values, after = _lifted(body_fun(unflatten(tree, seen)))
-        _same_structure(after, tree, "the body of a loop")
-        pairs = enumerate(zip(values, init, strict=True))
-        _end("yield", [_fit(v, w, "the body of a loop", i) for i, (v, w) in pairs])
+        result = body_fun(unflatten(tree, seen))
+        _end("yield", _returned(result, tree, init, "the body of a loop"))
     types = [(v.kind, v.shape) for v in init]
     return unflatten(tree, trace.emit("while", init, types, [*test, *body]))
 
@@ -157,10 +142,7 @@ def scan(
         result: Any = f(unflatten(tree, seen), unflatten(xs_tree, parts))
         if not isinstance(result, tuple) or len(result) != 2:
             raise TypeError("the function given to scan must return (carry, y)")
-        after, after_tree = _lifted(result[0])
-        _same_structure(after_tree, tree, "the carry of a scan")
-        pairs = enumerate(zip(after, carried, strict=True))
-        after = [_fit(v, w, "the carry of a scan", i) for i, (v, w) in pairs]
+        after = _returned(result[0], tree, carried, "the carry of a scan")
         ys, ys_tree = _lifted(result[1])
         _end("yield", [*after, *ys])
     types = [(v.kind, v.shape) for v in carried]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,12 +71,6 @@ def _unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
             if keys is not None:
                 return dict(zip(keys, values, strict=True))
             return kind(*values) if hasattr(kind, "_fields") else kind(values)
-
-
-def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
-    """Return ``value`` with ``function`` applied to each leaf."""
-    leaves, tree = flatten(value)
-    return unflatten(tree, [function(leaf) for leaf in leaves])
 
 
 def paths(tree: Tree, name: str) -> list[str]:

@@ -34,11 +34,6 @@ def fail(op: Operation, message: str, help: str = "") -> NoReturn:
     raise CompileError(Diagnostic("error", message, place_of(op), help=help))
 
 
-def warn(op: Operation, message: str, help: str = "") -> None:
-    """Report a warning at ``op``."""
-    report(Diagnostic("warning", message, place_of(op), help=help))
-
-
 def remark(op: Operation, message: str) -> None:
     """Report a remark at ``op``: a decision taken, a chance missed."""
     report(Diagnostic("remark", message, place_of(op)))
