@@ -32,7 +32,7 @@ from stepwell.dialects.nd.syntax import (
     int_attr,
     shape_of,
 )
-from stepwell.dialects.nd.transcendental import ErfOp, ExpOp, Log1pOp, LogOp, TanhOp
+from stepwell.dialects.nd.transcendental import ErfOp, ExpOp, Log1pOp, LogOp
 from stepwell.dialects.readings import decomposition, shape
 
 Formula: TypeAlias = Callable[[Composer, Any, SSAValue], SSAValue]
@@ -108,20 +108,20 @@ def _relu6(builder: Builder, op: Relu6Op) -> Sequence[SSAValue]:
     return (compose.of(MinOp(positive, compose.full(op.x, 6))),)
 
 
-def _one_plus_exp_of_minus(c: Composer, x: SSAValue) -> SSAValue:
-    return c.add(c.of(ExpOp(c.of(NegOp(x)))), c.full(x, 1))
+def _one_plus_exp(c: Composer, x: SSAValue) -> SSAValue:
+    return c.add(c.of(ExpOp(x)), c.full(x, 1))
 
 
 @decomposition(SigmoidOp)
 @meaning
 def _sigmoid(c: Composer, op: SigmoidOp, x: SSAValue) -> SSAValue:
-    return c.div(c.full(x, 1), _one_plus_exp_of_minus(c, x))
+    return c.div(c.full(x, 1), _one_plus_exp(c, c.of(NegOp(x))))
 
 
 @decomposition(SiluOp)
 @meaning
 def _silu(c: Composer, op: SiluOp, x: SSAValue) -> SSAValue:
-    return c.div(x, _one_plus_exp_of_minus(c, x))
+    return c.div(x, _one_plus_exp(c, c.of(NegOp(x))))
 
 
 @decomposition(SoftplusOp)
@@ -173,9 +173,9 @@ def _gelu(c: Composer, op: GeluOp, x: SSAValue) -> SSAValue:
     if op.approximate.data == "tanh":
         cube = c.mul(c.mul(x, x), x)
         inner = c.add(x, c.mul(cube, c.full(x, 0.044715)))
-        curve = c.of(TanhOp(c.mul(inner, c.full(x, sqrt(2 / pi)))))
-    else:
-        curve = c.of(ErfOp(c.mul(x, c.full(x, sqrt(0.5)))))
+        # (1 + tanh(u)) / 2 is 1 / (1 + e^-2u), which is cheaper and keeps small results exact
+        return c.div(x, _one_plus_exp(c, c.mul(inner, c.full(x, -sqrt(8 / pi)))))
+    curve = c.of(ErfOp(c.mul(x, c.full(x, sqrt(0.5)))))
     return c.mul(c.mul(x, c.full(x, 0.5)), c.add(curve, c.full(x, 1)))
 
 
@@ -226,7 +226,8 @@ def _shifted(c: Composer, x: SSAValue, axis: int) -> tuple[SSAValue, SSAValue, S
 @meaning
 def _softmax(c: Composer, op: SoftmaxOp, x: SSAValue) -> SSAValue:
     _, exp, total = _shifted(c, x, op.axis.value.data)
-    return c.div(exp, c.along(total, x, others(x, [op.axis.value.data])))
+    part = c.div(c.full(total, 1), total)  # one division for the row, not one for each element
+    return c.mul(exp, c.along(part, x, others(x, [op.axis.value.data])))
 
 
 @decomposition(LogSoftmaxOp)

@@ -92,8 +92,8 @@ def _float_choice(w: Writer, op: Any) -> None:
     plain = (
         known is not None and known == known and (known or python_math.copysign(1, known) != loser)
     )
-    choose = extreme_of_constant if plain else extreme
-    best = choose(w.spelling, name, wide, w.widened(x), w.widened(y))
+    operands = (w.spelling, name, wide, w.widened(x), w.widened(y))
+    best = extreme_of_constant(*operands, known == 0.0) if plain else extreme(*operands)
     w.define(op.result, w.narrowed(kind, best))
 
 

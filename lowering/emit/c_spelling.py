@@ -13,6 +13,7 @@ from typing import ClassVar
 from stepwell.lowering.emit.kinds import Kind
 from stepwell.lowering.emit.names import C_WORDS
 from stepwell.lowering.emit.spelling import Spelling
+from stepwell.lowering.emit.x86 import extreme, extreme_of_constant, instruction
 
 _SCALARS = {
     "f64": "double",
@@ -234,6 +235,15 @@ class CSpelling(Spelling):
             extra = mask.replace("ZERO", shorts)
             call = f"return ({self.type(kind)})__builtin_ia32_vcvtps2ph{size}(x, 0{extra});"
         return [f"#if {condition}", call, "#else"]
+
+    def quick(self, what: str, kind: Kind) -> list[str]:
+        """Use the builtins of gcc and clang for x86."""
+        name, _, constant = what.partition("_")
+        if constant:
+            return extreme_of_constant(name, kind)
+        if name.startswith(("max", "min")):
+            return extreme(name, kind)
+        return instruction(name, kind)
 
     def fma(self, kind: Kind, x: str, y: str, z: str) -> str:
         """Fuse in one instruction where the machine has it."""

@@ -30,12 +30,24 @@ def extreme(s: Spelling, name: str, kind: Kind, x: str, y: str) -> str:
     either = "|" if kind.lanes else "||"
     takes = f"({s.compared(kind, f'x {sign} y')} {either} {s.compared(kind, f'{wins} != {wins}')})"
     otherwise = s.choose(kind, s.compared(kind, "x == y"), equal, "y")
-    body = [f"return {s.choose(kind, takes, 'x', otherwise)};"]
+    plain = [f"return {s.choose(kind, takes, 'x', otherwise)};"]
+    body = quickly(s, name, kind, plain)
     return f"{s.helper(f'sw_{name}_{kind}', kind, [(kind, 'x'), (kind, 'y')], body)}({x}, {y})"
 
 
-def extreme_of_constant(s: Spelling, name: str, kind: Kind, x: str, y: str) -> str:
-    """Return `extreme` where ``y`` is neither NaN nor the zero that loses against the other."""
+def quickly(s: Spelling, what: str, kind: Kind, plain: list[str]) -> list[str]:
+    """Return a body with the machine's own way before the plain one."""
+    quick = s.quick(what, kind)
+    return [*quick, *plain, "#endif"] if quick else plain
+
+
+def extreme_of_constant(
+    s: Spelling, name: str, kind: Kind, x: str, y: str, zero: bool = False
+) -> str:
+    """Return `extreme` where ``y`` is neither NaN nor the zero that loses against the other.
+
+    ``zero`` says that it is the other zero.
+    """
     greater = name.startswith("max")
     if name.endswith("num"):  # false on NaN
         test = s.compared(kind, f"x {'>' if greater else '<'} y")
@@ -43,5 +55,8 @@ def extreme_of_constant(s: Spelling, name: str, kind: Kind, x: str, y: str) -> s
         opposite = f"x {'<=' if greater else '>='} y"
         test = f"{'~' if kind.lanes else '!'}{s.compared(kind, opposite)}"
     text = [f"return {s.choose(kind, test, 'x', 'y')};"]
-    helper = s.helper(f"sw_{name}_of_constant_{kind}", kind, [(kind, "x"), (kind, "y")], text)
+    what = f"{name}_of_{'zero' if zero else 'constant'}"
+    if not zero:
+        text = quickly(s, what, kind, text)
+    helper = s.helper(f"sw_{what}_{kind}", kind, [(kind, "x"), (kind, "y")], text)
     return f"{helper}({x}, {y})"

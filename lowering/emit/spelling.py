@@ -141,6 +141,16 @@ class Spelling(ABC):
 
     # functions
 
+    def quick(self, what: str, kind: Kind) -> list[str]:
+        """Return rows that compute ``what`` of ``x`` and ``y`` where the machine has it.
+
+        They end in `#else`; there are none where the language cannot ask for an instruction.
+        ``what`` is ``maximum`` and its kin, these with ``_of_constant`` after, or the name of a
+        function's ``kernel.instruction``.
+        """
+        del what, kind
+        return []
+
     def helper(
         self,
         name: str,

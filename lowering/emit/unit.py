@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from stepwell.dialects import kernel
@@ -105,10 +105,22 @@ class Unit:
             before = before.replace("inline ", "")
         taken = ", ".join(p.declaration for p in kept) or "void"
         head = f"{before}{result_type} {name}({taken}) {{"
+        quick = self._quick(op, kept, results)
         title = f"/* {'kernel' if is_kernel else 'function'} {op.sym_name.data}"
         at = f", from {writer.note}" if writer.note else ""
-        self.texts.append("\n".join([f"{title}{at} */", head, *map(str, lines), "}"]))
+        body = [*quick, *map(str, lines), *["#endif"][: len(quick)]]
+        self.texts.append("\n".join([f"{title}{at} */", head, *body, "}"]))
         return Function(name, kept, results, result_type, [a in writes for a in arguments])
+
+    def _quick(
+        self, op: func.FuncOp | kernel.FuncOp, kept: Sequence[Parameter], results: Sequence[Kind]
+    ) -> list[str]:
+        """Return the rows that replace a body where the machine has an instruction for it."""
+        what = op.attributes.get("kernel.instruction")
+        if not isinstance(what, StringAttr) or [p.name for p in kept] != ["x", "y"]:
+            return []
+        rows = self.spelling.quick(what.data, results[0])
+        return [row if row[0] == "#" else f"  {row}" for row in rows]
 
     def _result_type(self, name: str, results: Sequence[Kind]) -> str:
         if len(results) <= 1:

@@ -12,12 +12,12 @@ Results are within 2 units in the last place of the exact ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, StringAttr, VectorType, f32
+from xdsl.dialects.builtin import LocationAttr, ModuleOp, StringAttr, VectorType, f32
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.rewriter import Rewriter
 
@@ -64,8 +64,8 @@ class _Library:
     """The functions written so far."""
 
     module: ModuleOp
-    written: dict[tuple[type[Operation], int], func.FuncOp] = field(
-        default_factory=dict[tuple[type[Operation], int], func.FuncOp]
+    written: dict[tuple[object, int], func.FuncOp] = field(
+        default_factory=dict[tuple[object, int], func.FuncOp]
     )
 
     def __post_init__(self) -> None:
@@ -74,32 +74,58 @@ class _Library:
 
     def replace(self, op: Operation) -> None:
         """Call the function that computes ``op``."""
-        key = (type(op), _width(op.results[0].type))
-        callee = self.written.get(key)
-        if callee is None:
-            callee = self.written[key] = self._write(op, key[1])
-        callee.location = fuse_locations((callee.location, op.location))
+        name, formula = op.name.removeprefix("math."), expansion[type(op)]
+        callee = self._function(name, formula, op.results[0].type, len(op.operands), op.location)
         call = func.CallOp(callee.sym_name.data, op.operands, [op.results[0].type])
         call.location = op.location
         call.results[0].name_hint = op.results[0].name_hint
         Rewriter.replace_op(op, call)
 
-    def _write(self, op: Operation, width: int) -> func.FuncOp:
-        value_type = op.results[0].type
-        block = Block(arg_types=[value_type] * len(op.operands))
-        for arg, name in zip(block.args, "xy", strict=False):
-            arg.name_hint = name
-        body = Body(block, width, op.location)
-        result = expansion[type(op)](*(Lanes(arg, body) for arg in block.args))
+    def _function(
+        self,
+        name: str,
+        formula: Callable[..., Lanes],
+        type: Attribute,
+        operands: int,
+        location: LocationAttr,
+    ) -> func.FuncOp:
+        """Return the function that computes ``formula`` on values of ``type``."""
+        key = (name, _width(type))
+        function = self.written.get(key)
+        if function is None:
+            function = self.written[key] = self._write(name, formula, type, operands, location)
+        function.location = fuse_locations((function.location, location))
+        return function
+
+    def _write(
+        self,
+        name: str,
+        formula: Callable[..., Lanes],
+        type: Attribute,
+        operands: int,
+        location: LocationAttr,
+    ) -> func.FuncOp:
+        width = _width(type)
+        block = Block(arg_types=[type] * operands)
+        for arg, hint in zip(block.args, "xy", strict=False):
+            arg.name_hint = hint
+
+        def call(name: str, formula: Callable[..., Lanes], given: Sequence[Lanes]) -> Lanes:
+            callee = self._function(name, formula, type, len(given), location)
+            callee.attributes["kernel.instruction"] = StringAttr(name)
+            op = func.CallOp(callee.sym_name.data, [x.value for x in given], [type])
+            return Lanes(body.insert(op), body)
+
+        body = Body(block, width, location, call)
+        result = formula(*(Lanes(arg, body) for arg in block.args))
         end = func.ReturnOp(result.value)
-        end.location = op.location
+        end.location = location
         block.add_op(end)
-        name = op.name.removeprefix("math.") + ("_f32" if width == 0 else f"_f32x{width}")
+        name += "_f32" if width == 0 else f"_f32x{width}"
         while name in self.taken:
             name += "_"
         self.taken.add(name)
-        types = ([value_type] * len(op.operands), [value_type])
-        function = func.FuncOp(name, types, Region(block), visibility="private")
-        function.location = op.location
+        function = func.FuncOp(name, ([type] * operands, [type]), Region(block), "private")
+        function.location = location
         self.module.body.block.add_op(function)
         return function

@@ -13,6 +13,9 @@ from stepwell.lowering.expand_math.lanes import (
     Lanes,
     expansion,
     fma,
+    maximum,
+    minimum,
+    nearest,
     polynomial,
     power_of_two,
     rounded,
@@ -36,20 +39,19 @@ SINH = (0.16666667, 0.0083333105, 0.00019842894, 2.7822302e-06)
 
 def clamped(x: Lanes, low: float, high: float) -> Lanes:
     """Return ``x`` moved into a range; NaN stays."""
-    x = (x < low).choose(low, x)
-    return (x > high).choose(high, x)
+    return minimum(maximum(x, low), high)
 
 
 def reduced(x: Lanes) -> tuple[Lanes, Lanes]:
     """Return ``n`` and ``r`` with ``x = n * ln(2) + r``, for ``abs(x)`` up to some hundreds."""
-    whole, n = rounded(x * LOG2_E)
-    r = fma(whole, -LN2, x)
-    return n, fma(whole, -LN2_REST, r).named("r")
+    n = nearest(x, LOG2_E)
+    r = fma(n, -LN2, x)
+    return n, fma(n, -LN2_REST, r).named("r")
 
 
 def exp_of_reduced(r: Lanes) -> Lanes:
     """Return exp(r) for ``abs(r) <= ln(2) / 2``."""
-    return fma(r * r, polynomial(r, EXP), r) + 1.0
+    return polynomial(r, (1.0, 1.0, *EXP))
 
 
 @expansion(math.ExpOp)
@@ -63,8 +65,8 @@ def exp(x: Lanes) -> Lanes:
 def exp2(x: Lanes) -> Lanes:
     """Exact where ``x`` is an integer."""
     x = clamped(x, -151.0, 129.0)
-    whole, n = rounded(x)
-    r = x - whole
+    n, _ = rounded(x)
+    r = x - n
     return scaled(fma(r, polynomial(r, EXP2), 1.0), n)
 
 
@@ -73,7 +75,7 @@ def expm1(x: Lanes) -> Lanes:
     """``2**n * (exp(r) - 1) + (2**n - 1)``, at half the scale so that 2**128 is met."""
     n, r = reduced(clamped(x, -18.0, 89.0))
     small = fma(r * r, polynomial(r, EXPM1), r)
-    half = power_of_two(n - 1)
+    half = power_of_two(n - 1.0)
     result = fma(half, small, half - 0.5)
     return x.equals(0.0).choose(x, result + result)
 
@@ -81,7 +83,7 @@ def expm1(x: Lanes) -> Lanes:
 def half_exp(x: Lanes) -> Lanes:
     """Return exp(x) / 2 for ``0 <= x``, infinity only where that half is."""
     n, r = reduced(clamped(x, 0.0, 91.0))
-    return scaled(exp_of_reduced(r), n - 1)
+    return scaled(exp_of_reduced(r), n - 1.0)
 
 
 @expansion(math.TanhOp)

@@ -39,6 +39,8 @@ class Body:
     block: Block
     width: int
     location: LocationAttr = UNKNOWN
+    call: Callable[[str, Callable[..., Lanes], Sequence[Lanes]], Lanes] | None = None
+    """Calls a function of its own that another language may have an instruction for."""
     _constants: dict[Attribute, SSAValue] = field(default_factory=dict[Attribute, SSAValue])
     _last_constant: Operation | None = None
 
@@ -95,12 +97,13 @@ class Lanes:
         self.value.name_hint = name
         return self
 
-    def _other(self, other: Operand) -> Lanes:
+    def other(self, other: Operand) -> Lanes:
+        """Return an operand of the same kind as this."""
         return other if isinstance(other, Lanes) else self.body.constant(other, self.element)
 
     def _binary(self, other: Operand, floats: type[Operation], integers: type[Operation]) -> Lanes:
         op: Any = floats if self.element == f32 else integers
-        return Lanes(self.body.insert(op(self.value, self._other(other).value)), self.body)
+        return Lanes(self.body.insert(op(self.value, self.other(other).value)), self.body)
 
     def __add__(self, other: Operand) -> Lanes:
         return self._binary(other, arith.AddfOp, arith.AddiOp)
@@ -109,7 +112,7 @@ class Lanes:
         return self._binary(other, arith.SubfOp, arith.SubiOp)
 
     def __rsub__(self, other: float) -> Lanes:
-        return self._other(other) - self
+        return self.other(other) - self
 
     def __mul__(self, other: Operand) -> Lanes:
         return self._binary(other, arith.MulfOp, arith.MuliOp)
@@ -118,7 +121,7 @@ class Lanes:
         return self._binary(other, arith.DivfOp, arith.DivSIOp)
 
     def __rtruediv__(self, other: float) -> Lanes:
-        return self._other(other) / self
+        return self.other(other) / self
 
     def __and__(self, other: Operand) -> Lanes:
         return self._binary(other, arith.AndIOp, arith.AndIOp)
@@ -141,7 +144,7 @@ class Lanes:
     def compare(self, how: str, other: Operand) -> Lanes:
         """Compare as arith.cmpf or arith.cmpi names it; with NaN every ``o..`` is false."""
         op: Any = arith.CmpfOp if self.element == f32 else arith.CmpiOp
-        return Lanes(self.body.insert(op(self.value, self._other(other).value, how)), self.body)
+        return Lanes(self.body.insert(op(self.value, self.other(other).value, how)), self.body)
 
     def __lt__(self, other: Operand) -> Lanes:
         return self.compare("olt" if self.element == f32 else "slt", other)
@@ -157,7 +160,7 @@ class Lanes:
         """Where this condition holds ``yes``, else ``no``; at least one of them is lanes."""
         known = yes if isinstance(yes, Lanes) else no
         assert isinstance(known, Lanes)
-        values = (known._other(yes).value, known._other(no).value)
+        values = (known.other(yes).value, known.other(no).value)
         return Lanes(self.body.insert(arith.SelectOp(self.value, *values)), self.body)
 
     def bits(self) -> Lanes:
@@ -203,8 +206,18 @@ expansion: RuleTable[Callable[..., Lanes]] = RuleTable("expansion")
 
 def fma(a: Lanes, b: Operand, c: Operand) -> Lanes:
     """Return ``a * b + c``, rounded once."""
-    values = (a.value, a._other(b).value, a._other(c).value)  # pyright: ignore[reportPrivateUsage]
+    values = (a.value, a.other(b).value, a.other(c).value)
     return Lanes(a.body.insert(math.FmaOp(*values)), a.body)
+
+
+def maximum(a: Lanes, b: Operand) -> Lanes:
+    """Return the greater; NaN where ``a`` is."""
+    return Lanes(a.body.insert(arith.MaximumfOp(a.value, a.other(b).value)), a.body)
+
+
+def minimum(a: Lanes, b: Operand) -> Lanes:
+    """Return the lesser; NaN where ``a`` is."""
+    return Lanes(a.body.insert(arith.MinimumfOp(a.value, a.other(b).value)), a.body)
 
 
 def polynomial(x: Lanes, coefficients: Sequence[float]) -> Lanes:
@@ -223,15 +236,30 @@ def rounded(x: Lanes) -> tuple[Lanes, Lanes]:
     return shifted - MAGIC, shifted.bits() - ROUNDED
 
 
+def nearest(x: Lanes, factor: float) -> Lanes:
+    """Return the integer nearest to ``x * factor``, as `rounded` does."""
+    return fma(x, factor, MAGIC) - MAGIC
+
+
 def power_of_two(n: Lanes) -> Lanes:
-    """Return ``2**n`` for an i32 from -126 to 127."""
+    """Return ``2**n`` for a whole number from -126 to 127."""
+    if n.element == f32:  # the bits that tell of the magic number are shifted out
+        return ((n + (MAGIC + 127.0)).bits() << 23).number()
     return ((n + 127) << 23).number()
 
 
 def scaled(x: Lanes, n: Lanes) -> Lanes:
-    """Return ``x * 2**n`` in two steps, so that neither factor overflows or vanishes."""
-    half = n >> 1
-    return x * power_of_two(half) * power_of_two(n - half)
+    """Return ``x * 2**n``, rounded once, for a whole number from -250 to 250."""
+    call = x.body.call
+    assert call is not None
+    return call("ldexp", _ldexp, (x, n))
+
+
+def _ldexp(x: Lanes, n: Lanes) -> Lanes:
+    """Scale in two steps, so that neither factor overflows or vanishes."""
+    whole = (n + MAGIC).bits() - ROUNDED
+    half = whole >> 1
+    return x * power_of_two(half) * power_of_two(whole - half)
 
 
 def unless_any_above(

@@ -178,8 +178,8 @@ def powf(x: Lanes, y: Lanes) -> Lanes:
     within = p.magnitude() < 200.0
     p_rest = within.choose(p_rest, 0.0)
     p = clamped(p, -200.0, 200.0)
-    whole, n = rounded(p)
-    r = (p - whole) + p_rest
+    n, _ = rounded(p)
+    r = (p - n) + p_rest
     result = scaled(fma(r, polynomial(r, EXP2), 1.0), n)
     return _pow_limits(x, y, size, result)
 

@@ -29,12 +29,17 @@ func.func @exp_f32(%x: f32) -> f32 {
 // CHECK-LABEL: func.func private @exp_f32x16(%x: vector<16xf32>) -> vector<16xf32> {
 //       CHECK: arith.constant dense<-1.040000e+02> : vector<16xf32>
 //       CHECK: %[[R:.*]] = math.fma %{{.*}}, %{{.*}}, %{{.*}} : vector<16xf32>
-//       CHECK: vector.bitcast %{{.*}} : vector<16xi32> to vector<16xf32>
+//       CHECK: func.call @ldexp_f32x16(%{{.*}}, %{{.*}})
 //   CHECK-NOT: math.exp
 //       CHECK: func.return
 
-// CHECK-LABEL: func.func private @exp_f32_(%x: f32) -> f32 {
+// What one instruction of some machines does is a function that says so.
+//
+// CHECK-LABEL: func.func private @ldexp_f32(%x: f32, %y: f32) -> f32 attributes {kernel.instruction = "ldexp"} {
 //       CHECK: arith.bitcast %{{.*}} : i32 to f32
+
+// CHECK-LABEL: func.func private @exp_f32_(%x: f32) -> f32 {
+//       CHECK: func.call @ldexp_f32(%{{.*}}, %{{.*}})
 
 // CHECK-LABEL: func.func private @powf_f32(%x: f32, %y: f32) -> f32 {
 

@@ -12,8 +12,11 @@ func.func @softmax(%x: tensor<4x?xf32>) -> tensor<4x?xf32> {
 // CHECK-NEXT:   %sub = nd.sub %x, %broadcast : tensor<4x?xf32>
 // CHECK-NEXT:   %exp = nd.exp %sub : tensor<4x?xf32>
 // CHECK-NEXT:   %reduce_sum = nd.reduce_sum %exp {axes = [0]} : tensor<4x?xf32> -> tensor<?xf32>
-// CHECK-NEXT:   %broadcast_1 = nd.broadcast %reduce_sum {dims = [1]} : tensor<?xf32> -> tensor<4x?xf32>
-// CHECK-NEXT:   %y = nd.div %exp, %broadcast_1 : tensor<4x?xf32>
+// CHECK-NEXT:   %n = nd.dim %x {axis = 1} : tensor<4x?xf32>
+// CHECK-NEXT:   %full = nd.full 1.000000e+00, sizes(%n) : tensor<?xf32>
+// CHECK-NEXT:   %div = nd.div %full, %reduce_sum : tensor<?xf32>
+// CHECK-NEXT:   %broadcast_1 = nd.broadcast %div {dims = [1]} : tensor<?xf32> -> tensor<4x?xf32>
+// CHECK-NEXT:   %y = nd.mul %exp, %broadcast_1 : tensor<4x?xf32>
 // CHECK-NEXT:   func.return %y : tensor<4x?xf32>
 
 // f16 is computed in f32 and rounded once; the number of summands is made of what is known of it.

@@ -1,0 +1,41 @@
+"""Single instructions of x86 for what takes several operators in C, as bodies of functions."""
+
+from __future__ import annotations
+
+from stepwell.lowering.emit.kinds import Kind
+
+_LETTERS = {"f32x16": "ps", "f64x8": "pd"}
+"""The kinds that fill a register of AVX-512, and how instructions on them end."""
+
+
+def extreme(name: str, kind: Kind) -> list[str]:
+    """Return the greater or lesser of ``x`` and ``y`` by VRANGE, which orders zeros but not NaN."""
+    letters = _LETTERS.get(str(kind))
+    if letters is None:
+        return []
+    mode = 5 if name.startswith("max") else 4
+    other, lanes = "x", "-1"
+    if name.endswith("imum"):  # where one of them is NaN their sum is
+        other, lanes = "x + y", f"__builtin_ia32_cmp{letters}512_mask(x, y, 7, -1, 4)"
+    call = f"__builtin_ia32_range{letters}512_mask(x, y, {mode}, {other}, {lanes}, 4)"
+    return ["#if defined(__AVX512DQ__)", f"return {call};", "#else"]
+
+
+def extreme_of_constant(name: str, kind: Kind) -> list[str]:
+    """Return the same where ``y`` is a constant but 0: the second operand wins where one is NaN."""
+    letters = _LETTERS.get(str(kind))
+    if letters is None:
+        return []
+    builtin = f"__builtin_ia32_{name[:3]}{letters}512_mask"
+    operands = "y, x" if name.endswith("imum") else "x, y"
+    condition = f"#if defined(__AVX512F__) && SW_HAS({builtin})"
+    return [condition, f"return {builtin}({operands}, x, -1, 4);", "#else"]
+
+
+def instruction(name: str, kind: Kind) -> list[str]:
+    """Return how the function ``name`` of ``x`` and ``y`` is one instruction, if it is."""
+    letters = _LETTERS.get(str(kind))
+    if name != "ldexp" or letters is None:
+        return []
+    call = f"__builtin_ia32_scalef{letters}512_mask(x, y, x, -1, 4)"
+    return ["#if defined(__AVX512F__)", f"return {call};", "#else"]
