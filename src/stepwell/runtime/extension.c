@@ -4,20 +4,21 @@
    Python code that converts the arguments or says what is wrong with them.
    Dispatcher: tries several Programs in order, then its own `miss`. */
 #define PY_SSIZE_T_CLEAN
-#include "pool.h"
+#include "memory.h"
 
 #include <Python.h>
-#include <stddef.h>
-#include <string.h>
-#include <sys/mman.h>
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#define NPY_TARGET_VERSION NPY_1_22_API_VERSION
 #include <numpy/arrayobject.h>
+#if NPY_ABI_VERSION < 0x02000000
+#define PyDataType_ELSIZE(descr) ((descr)->elsize)
+#endif
 
 typedef int32_t (*entry_function)(const struct sw_runtime *, void *const *, const int64_t *, char *);
 typedef void (*shapes_function)(const int64_t *, int64_t *);
 typedef int64_t (*arena_function)(const int64_t *);
 
-enum { HEAVY_BYTES = 32 << 10, HUGE_PAGE = 2 << 20, LINE = 64 };
+enum { HEAVY_BYTES = 32 << 10, LARGE_BYTES = 1 << 20, LINE = 64 };
 
 typedef struct { /* what one array must be; sizes < 0 are `?` */
   PyArray_Descr *descr;
@@ -51,31 +52,17 @@ typedef struct {
 
 /* ---- arena --------------------------------------------------------------------------------- */
 
-static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
 static char *arena_new(int64_t bytes) {
-  if (bytes < HUGE_PAGE) {
-    void *p = NULL;
-    return posix_memalign(&p, LINE, (size_t)bytes) ? NULL : p;
-  }
-  size_t wanted = (size_t)round_up(bytes, HUGE_PAGE);
-  char *p = mmap(NULL, wanted + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED) return NULL;
-  char *start = (char *)round_up((int64_t)(intptr_t)p, HUGE_PAGE);
-  if (start > p) munmap(p, (size_t)(start - p));
-  if (start < p + HUGE_PAGE) munmap(start + wanted, (size_t)(p + HUGE_PAGE - start));
-#ifdef MADV_HUGEPAGE
-  madvise(start, wanted, MADV_HUGEPAGE);
-#endif
-  return start;
+  if (bytes >= LARGE_BYTES) return sw_memory_new((size_t)bytes);
+  void *p = NULL;
+  return posix_memalign(&p, LINE, (size_t)bytes) ? NULL : p;
 }
 
 static void arena_free(char *p, int64_t bytes) {
-  if (p == NULL) return;
-  if (bytes < HUGE_PAGE)
-    free(p);
+  if (bytes >= LARGE_BYTES)
+    sw_memory_free(p);
   else
-    munmap(p, (size_t)round_up(bytes, HUGE_PAGE));
+    free(p);
 }
 
 /* The program's own arena, grown to `bytes`; a new one where another thread is using that. */
@@ -96,6 +83,56 @@ static void arena_release(Program *p, char *arena, int64_t bytes) {
     p->arena_busy = 0;
   else
     arena_free(arena, bytes);
+}
+
+/* ---- large results: arrays that own memory which is used again when they are gone ------------ */
+
+static void *large_malloc(void *unused, size_t bytes) {
+  (void)unused;
+  return sw_memory_new(bytes);
+}
+
+static void *large_calloc(void *unused, size_t n, size_t size) {
+  (void)unused;
+  void *p = size && n > SIZE_MAX / size ? NULL : sw_memory_new(n * size);
+  return p ? memset(p, 0, n * size) : NULL;
+}
+
+static void *large_realloc(void *unused, void *old, size_t bytes) {
+  (void)unused;
+  void *p = sw_memory_new(bytes);
+  if (p != NULL && old != NULL) {
+    size_t room = sw_memory_room(old);
+    memcpy(p, old, room < bytes ? room : bytes);
+    sw_memory_free(old);
+  }
+  return p;
+}
+
+static void large_free(void *unused, void *p, size_t bytes) {
+  (void)unused, (void)bytes;
+  sw_memory_free(p);
+}
+
+static PyDataMem_Handler large_memory = {
+    "stepwell", 1, {NULL, large_malloc, large_calloc, large_realloc, large_free}};
+static PyObject *large_handler; /* a capsule of it */
+
+static PyObject *new_result(const Guard *guard, npy_intp *sizes) {
+  size_t bytes = (size_t)PyDataType_ELSIZE(guard->descr);
+  for (int i = 0; i < guard->rank; i++) bytes *= (size_t)sizes[i];
+  PyObject *before = NULL, *result;
+  int large = bytes >= LARGE_BYTES;
+  if (large && (before = PyDataMem_SetHandler(large_handler)) == NULL) return NULL;
+  Py_INCREF(guard->descr);
+  result = PyArray_NewFromDescr(&PyArray_Type, guard->descr, guard->rank, sizes, NULL, NULL, 0, NULL);
+  if (large) {
+    PyObject *ours = PyDataMem_SetHandler(before);
+    Py_DECREF(before);
+    if (ours == NULL) Py_CLEAR(result);
+    Py_XDECREF(ours);
+  }
+  return result;
 }
 
 /* ---- one call ------------------------------------------------------------------------------ */
@@ -180,8 +217,7 @@ static int make_results(Program *p, PyObject *const *args, PyObject *const *outs
       results[k] = outs[k];
       Py_INCREF(outs[k]);
     } else {
-      Py_INCREF(guard->descr);
-      results[k] = PyArray_NewFromDescr(&PyArray_Type, guard->descr, guard->rank, sizes, NULL, NULL, 0, NULL);
+      results[k] = new_result(guard, sizes);
       if (results[k] == NULL) return -1;
     }
     *bytes += PyArray_NBYTES((PyArrayObject *)results[k]);
@@ -534,6 +570,8 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit_stepwell_extension(void) {
   import_array();
+  sw_memory_init();
+  if ((large_handler = PyCapsule_New(&large_memory, "mem_handler", NULL)) == NULL) return NULL;
   if (PyType_Ready(&ProgramType) < 0 || PyType_Ready(&DispatcherType) < 0) return NULL;
   PyObject *module = PyModule_Create(&definition);
   if (module == NULL || PyModule_AddObjectRef(module, "Program", (PyObject *)&ProgramType) < 0 ||

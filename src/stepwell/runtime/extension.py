@@ -118,7 +118,7 @@ def _has_headers() -> bool:
 
 @cache
 def _key() -> str:
-    sources = [(HERE / name).read_bytes() for name in ("extension.c", "pool.h")]
+    sources = [(HERE / name).read_bytes() for name in ("extension.c", "memory.h", "pool.h")]
     return digest(*sources, sys.version, sys.abiflags, np.__version__, platform.machine())
 
 
