@@ -59,7 +59,8 @@ class FuncOp(IRDLOperation):
     * (C3) The results are as many as, and have the types of, the last arguments.
     * (C4) kernel.shared, kernel.parallel, kernel.grain and kernel.split are numbers of 0 or more;
       parallel <= shared, and split only without shared loops. kernel.tile is two positive
-      numbers, kernel.block three, for the last two of at least two shared loops.
+      numbers, for the last two of at least two shared loops; kernel.block one for each of the last
+      two or more shared loops, then one for the sum.
     * (C5) The first kernel.shared loops of every linalg.generic are parallel.
     * (C6) A value passed from one linalg.generic to another is read at the very indices of the
       shared loops that it is written at.

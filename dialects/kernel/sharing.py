@@ -28,21 +28,24 @@ def check_choices(attributes: dict[str, Attribute]) -> int:
         )
     if numbers["kernel.split"] and shared:  # kernel_func_c4
         raise VerifyException("kernel.split cuts full reductions, so kernel.shared must be 0")
-    for name, count in (("tile", "two"), ("block", "three")):
-        if (value := attributes.get(f"kernel.{name}")) is None:
-            continue
-        if not _is_sizes(value, 2 if name == "tile" else 3) or shared < 2:  # kernel_func_c4
-            raise VerifyException(
-                f"kernel.{name} must be {count} positive numbers, for the last two of two or more "
-                f"shared loops, got {value} for {shared}"
-            )
+    tile, block = attributes.get("kernel.tile"), attributes.get("kernel.block")
+    if tile is not None and not (_is_sizes(tile, 2, 2) and shared >= 2):  # kernel_func_c4
+        raise VerifyException(
+            "kernel.tile must be two positive numbers, for the last two of two or more "
+            f"shared loops, got {tile} for {shared}"
+        )
+    if block is not None and not _is_sizes(block, 3, shared + 1):  # kernel_func_c4
+        raise VerifyException(
+            "kernel.block must be positive numbers for the last two or more shared loops, "
+            f"then one for the sum, got {block} for {shared}"
+        )
     return shared
 
 
-def _is_sizes(value: Attribute, count: int) -> bool:
+def _is_sizes(value: Attribute, least: int, most: int) -> bool:
     """Whether ``value`` is so many positive numbers."""
     sizes = value.data if isinstance(value, ArrayAttr) else ()
-    return len(sizes) == count and all(
+    return least <= len(sizes) <= most and all(
         isinstance(n, IntegerAttr) and n.value.data > 0 for n in sizes
     )
 

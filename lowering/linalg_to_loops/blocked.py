@@ -1,19 +1,24 @@
 """Contractions in blocks that fit the caches, one operand packed.
 
-A block of rows by columns is one parallel iteration. Within it a sliver of the operand that
-varies with the columns, as wide as the register tile, is copied so that the innermost loop reads
-it from end to end (`packing`); then the tile walks down the rows. The other operand is read in
-place. Where the sum is longer than the block is deep, partial sums wait in scratch, one row of
-tiles of the block; the ops after the contraction see the registers of the last part.
+A block of rows by columns is one parallel iteration; it may take several iterations of the loops
+before the rows too, as a convolution's of the lines of its image. Within it a sliver of the operand
+that varies with the columns, as wide as the register tile, is copied so that the innermost loop
+reads it from end to end (`packing`); then the tile walks down the rows. An operand that lies in
+such slivers already is read where it is, and so is the other operand. Where the sum is longer than
+the block is deep, partial sums wait in scratch, one row of tiles of the block; the ops after the
+contraction see the registers of the last part. Where a sum has several loops, the last one is cut
+into parts and the others run whole in each.
 
-Tiles at an edge are computed whole, from packed zeros and from the last row over again, and
-only what is inside is handed on.
+The rows that are left over make a smaller tile where their number is known; else, and for columns,
+tiles at an edge are computed whole, from packed zeros and from the last row over again, and only
+what is inside is handed on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import prod
 
 from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
@@ -21,11 +26,28 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.nest import NAMES, Nest
-from stepwell.lowering.linalg_to_loops.packing import STACK, Packing
+from stepwell.lowering.linalg_to_loops.packing import STACK, Packing, bytes_of
 from stepwell.lowering.linalg_to_loops.plan import NO_BLOCKS, Plan
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
 from stepwell.transforms.passes import fail
+from stepwell.transforms.structured import in_slivers
+
+
+@dataclass(frozen=True)
+class Sliver:
+    """What one walk down the rows of a block computes."""
+
+    batch: list[Index]
+    """Where the loops are that no block cuts."""
+    ranges: dict[int, tuple[Index, Index]]
+    """The block."""
+    j: Index
+    """The first column."""
+    k: Index
+    """Where the part of the sum begins."""
+    extent: Index | None
+    """Where the whole sum ends, if it comes in parts."""
 
 
 class Blocked(Nest):
@@ -35,14 +57,20 @@ class Blocked(Nest):
         super().__init__(writer, plan)
         self.sum = _contraction(plan)
         shared = plan.schedule.shared
-        self.row, self.column = shared - 2, shared - 1
-        self.depth = self.sum.reduced[0]
+        *self.sizes, self.deep = plan.schedule.blocks
+        self.first, self.row, self.column = shared - len(self.sizes), shared - 2, shared - 1
+        self.depth = self.sum.reduced[-1]
         tile_rows, vectors = plan.schedule.tile
         self.rows, self.columns = tile_rows, vectors * self.sum.width
         self.part: tuple[Index, Index] = (Index(), Index())
         """The part of the sum at hand, from 0."""
-        streamed, packed = _operands(self.sum, self.row, self.column)
-        self.packing = Packing(self, self.sum, packed, self.column, self.depth, self.columns)
+        streamed, packed = _operands(self.sum, self.first, self.column)
+        self.slivers = in_slivers(self.sum.inputs[packed].exprs, self.column)
+        self.packing: Packing | None = None
+        if self.slivers is None or self.slivers[1] != self.columns:
+            self.packing = Packing(
+                self, self.sum, packed, self.column, self.sum.reduced, self.columns
+            )
         self.micro = self._micro(streamed, packed)
         _check_sizes(self)
 
@@ -50,38 +78,45 @@ class Blocked(Nest):
         """Return the contraction as the innermost loop sees it.
 
         Its column counts from the sliver's first, its place in the sum from the part's first;
-        a further loop, which never runs, says where in the whole sum that part begins.
+        further loops, which never run, say where in the whole sum that part begins, and which
+        sliver is at hand.
         """
-        start = AffineDimExpr(len(self.sum.reductions))
-        here = AffineDimExpr(self.depth)
-        dims: list[AffineExpr] = [AffineDimExpr(k) for k in range(len(self.sum.reductions))]
-        dims[self.depth] = here + start
+        loops = len(self.sum.reductions)
+        dims: list[AffineExpr] = [AffineDimExpr(k) for k in range(loops)]
+        dims[self.depth] = AffineDimExpr(self.depth) + AffineDimExpr(loops)
         inputs = list(self.sum.inputs)
-        access = inputs[streamed]
-        moved = tuple(e.replace_dims_and_symbols(dims, ()) for e in access.exprs)
-        inputs[streamed] = Access(access.buffer, moved)
-        # where the packed operand lies is known once its scratch is there
-        return replace(self.sum, inputs=tuple(inputs), body=self.packing.rest())
+
+        def moved(operand: int) -> list[AffineExpr]:
+            return [e.replace_dims_and_symbols(dims, ()) for e in inputs[operand].exprs]
+
+        inputs[streamed] = Access(inputs[streamed].buffer, tuple(moved(streamed)))
+        if self.packing is not None:
+            # where the packed operand lies is known once its scratch is there
+            return replace(self.sum, inputs=tuple(inputs), body=self.packing.rest())
+        assert self.slivers is not None
+        exprs = moved(packed)
+        exprs[self.slivers[0]], exprs[-1] = AffineDimExpr(loops + 1), AffineDimExpr(self.column)
+        inputs[packed] = Access(inputs[packed].buffer, tuple(exprs))
+        return replace(self.sum, inputs=tuple(inputs))
 
     # blocks
 
     def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
         """Return the range of a loop: of the sum, the part at hand."""
-        if op is self.micro and k == self.depth:
-            return self.part
+        if op is self.micro:
+            return self.part if k == self.depth else super().bounds(self.sum, k)
         return super().bounds(op, k)
 
     def _block(self, k: int) -> int:
-        rows, columns, _ = self.plan.schedule.blocks
-        return {self.row: rows, self.column: columns}.get(k, 1)
+        return self.sizes[k - self.first] if k >= self.first else 1
 
     def _shared(
         self, k: int, ranges: dict[int, tuple[Index, Index]], at: list[tuple[Index, int]]
     ) -> None:
-        if k < self.row:
+        if k < self.first:
             super()._shared(k, ranges, at)
         elif k > self.column:
-            self._write_block([start for start, _ in at], ranges[self.row], ranges[self.column])
+            self._write_block([start for start, _ in at], ranges)
         elif k in ranges:
             self._shared(k + 1, ranges, at)
         else:
@@ -99,35 +134,30 @@ class Blocked(Nest):
             return start + size
         return self.writer.minimum(start + size, extent)
 
-    def _write_block(
-        self, batch: list[Index], rows: tuple[Index, Index], columns: tuple[Index, Index]
-    ) -> None:
+    def _write_block(self, batch: list[Index], ranges: dict[int, tuple[Index, Index]]) -> None:
         """Write one block: for each sliver, for each part of the sum, down the rows."""
-        deep = self.plan.schedule.blocks[2]
         extent = self.extents[self.plan.ops.index(self.sum)][self.depth]
-        whole = extent.number is not None and extent.number <= deep
-        depth = extent.number or 1 if whole else deep
-        self.packing.allocate(depth)
-        inputs = list(self.micro.inputs)
-        inputs[self.packing.operand] = self.packing.access
-        self.micro.inputs = tuple(inputs)
+        whole = extent.number is not None and extent.number <= self.deep
+        if self.packing is not None:
+            self.packing.allocate(extent.number or 1 if whole else self.deep)
+            inputs = list(self.micro.inputs)
+            inputs[self.packing.operand] = self.packing.access
+            self.micro.inputs = tuple(inputs)
         if not (whole and self._is_whole(self.row) and self._is_whole(self.column)):
             element = element_of(self.sum.outputs[0].buffer)
-            waiting = self.rows if whole else self._block(self.row)
+            waiting = self.rows if whole else prod(self.sizes[:-1])
             sums = memref.AllocaOp.get(element, 64, [waiting, self.columns])
             self.sums = self.writer.result(sums, "sums")
 
         def sliver(j: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             if whole:
-                self.part = Index(), extent
-                self.packing.write(batch, j, Index(), extent)
-                self._down(batch, rows, j, Index(), None)
+                self._part(Sliver(batch, ranges, j, Index(), None), extent)
             else:
                 self._fill_sums()
-                self._parts(batch, rows, j, extent, deep)
+                self._parts(batch, ranges, j, extent)
             return ()
 
-        self.writer.loop(columns, self.columns, (), sliver, "j")
+        self.writer.loop(ranges[self.column], self.columns, (), sliver, "j")
 
     def _fill_sums(self) -> None:
         """Begin the sums of a sliver."""
@@ -138,10 +168,10 @@ class Blocked(Nest):
                 self.writer.store(start, self.sums, [i, Index.of(c)])
             return ()
 
-        self.writer.loop((Index(), Index.of(self._block(self.row))), 1, (), row, "i")
+        self.writer.loop((Index(), Index.of(prod(self.sizes[:-1]))), 1, (), row, "i")
 
     def _parts(
-        self, batch: list[Index], rows: tuple[Index, Index], j: Index, extent: Index, deep: int
+        self, batch: list[Index], ranges: dict[int, tuple[Index, Index]], j: Index, extent: Index
     ) -> None:
         """Write the loop over the parts of a sum, which runs once for an empty sum too."""
         if extent.number is None:
@@ -151,63 +181,92 @@ class Blocked(Nest):
             upper = extent
 
         def part(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            count = self._within(k, deep, extent) - k
-            self.part = Index(), count
-            self.packing.write(batch, j, k, count)
-            self._down(batch, rows, j, k, extent)
+            count = self._within(k, self.deep, extent) - k
+            self._part(Sliver(batch, ranges, j, k, extent), count)
             return ()
 
-        self.writer.loop((Index(), upper), deep, (), part, "k")
+        self.writer.loop((Index(), upper), self.deep, (), part, "k")
+
+    def _part(self, at: Sliver, count: Index) -> None:
+        """Write a sliver's part of ``count`` iterations: packed, unless it lies ready."""
+        self.part = Index(), count
+        if self.packing is not None:
+            self.packing.write(at.batch, at.j, at.k, count)
+        self._down(at, [])
 
     # tiles
 
-    def _down(
-        self,
-        batch: list[Index],
-        rows: tuple[Index, Index],
-        j: Index,
-        k: Index,
-        extent: Index | None,
-    ) -> None:
-        """Write the loop of tiles down the rows; ``extent`` of a sum that comes in parts."""
+    def _down(self, at: Sliver, outer: list[Index]) -> None:
+        """Write the loop of tiles down the rows, inside those over what comes before the rows."""
+        k = self.first + len(outer)
+        if k < self.row:
 
-        def tile(i: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            at = Index() if extent is None else i - rows[0]
-            state: list[SSAValue] = []
-            points = [
-                Point((*batch, row, Index.of(c), None, k), self.column, self.sum.width)
-                for row in self._clamped(i)
-                for c in range(0, self.columns, self.sum.width)
-            ]
-            for n, point in enumerate(points):
-                if extent is None:
-                    state.append(self.start(self.sum, 0, point))
-                else:
-                    state.append(
-                        self.writer.load(self.sums, self._place(at, n), point.width, "sum")
-                    )
-            done = self.run(self.micro, points, state)
-            if extent is None:
-                self._hand_on(batch, i, j, rows, done, at)
+            def line(o: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                self._down(at, [*outer, o])
                 return ()
-            self._branch(
-                (k + self.part[1], extent),
-                lambda: self._hand_on(batch, i, j, rows, done, at),
-                lambda: self._keep(done, at),
-            )
+
+            self.writer.loop(at.ranges[k], 1, (), line, NAMES[k % 6])
+            return
+
+        def tile(i: Index, rows: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self._tile(at, [*outer, i], rows)
             return ()
 
-        self.writer.loop(rows, self.rows, (), tile, "i")
+        extent = self.extents[0][self.row].number
+        left = [extent % self.rows] if extent is not None and extent % self.rows else []
+        if left:
+            self.writer.sweep(at.ranges[k], [self.rows, *left], (), tile, "i")
+        else:
+            self.writer.loop(at.ranges[k], self.rows, (), lambda i, _: tile(i, self.rows, ()), "i")
 
-    def _place(self, at: Index, vector: int) -> list[Index]:
-        """Return where the n-th vector of a tile waits that begins in row ``at``."""
-        row, column = divmod(vector * self.sum.width, self.columns)
-        return [at + row, Index.of(column)]
+    def _tile(self, at: Sliver, start: list[Index], rows: int) -> None:
+        """Write the tile of ``rows`` rows that begins at ``start``."""
+        *outer, i = start
+        sums = (None,) * (len(self.sum.reduced))
+        number = self.writer.divide(at.j, self.columns, arith.DivUIOp) if self.slivers else None
+        points = [
+            Point(
+                (*at.batch, *outer, row, Index.of(c), *sums, at.k, number),
+                self.column,
+                self.sum.width,
+            )
+            for row in self._clamped(i, rows)
+            for c in range(0, self.columns, self.sum.width)
+        ]
+        waiting = Index() if at.extent is None else self._waiting(at, start)
+        if at.extent is None:
+            state = [self.start(self.sum, 0, point) for point in points]
+        else:
+            state = [
+                self.writer.load(self.sums, self._place(waiting, n), point.width, "sum")
+                for n, point in enumerate(points)
+            ]
+        done = self.run(self.micro, points, state)
+        if at.extent is None:
+            self._hand_on(at, start, rows, done, waiting)
+            return
+        self._branch(
+            (at.k + self.part[1], at.extent),
+            lambda: self._hand_on(at, start, rows, done, waiting),
+            lambda: self._keep(done, waiting),
+        )
 
-    def _clamped(self, i: Index) -> list[Index]:
+    def _waiting(self, at: Sliver, start: list[Index]) -> Index:
+        """Return where the sums of the row at ``start`` wait."""
+        found = Index()
+        for k, index in enumerate(start, self.first):
+            found = found * self._block(k) + (index - at.ranges[k][0])
+        return found
+
+    def _place(self, row: Index, vector: int) -> list[Index]:
+        """Return where the n-th vector of a tile waits whose first row does at ``row``."""
+        down, column = divmod(vector * self.sum.width, self.columns)
+        return [row + down, Index.of(column)]
+
+    def _clamped(self, i: Index, count: int) -> list[Index]:
         """Return the rows of a tile, those beyond the last one being the last one again."""
         extent = self.extents[0][self.row]
-        rows = [i + r for r in range(self.rows)]
+        rows = [i + r for r in range(count)]
         if self._is_whole(self.row):
             return rows
         return [i, *(self.writer.minimum(row, extent + -1) for row in rows[1:])]
@@ -215,42 +274,36 @@ class Blocked(Nest):
     def _is_whole(self, k: int) -> bool:
         """Whether every tile is known to be inside, along rows or columns."""
         extent = self.extents[0][k].number
-        size = self.rows if k == self.row else self.columns
-        return extent is not None and extent % size == 0
+        return extent is not None and (k == self.row or extent % self.columns == 0)
 
-    def _keep(self, done: Sequence[SSAValue], at: Index) -> None:
+    def _keep(self, done: Sequence[SSAValue], row: Index) -> None:
         for n, value in enumerate(done):
-            self.writer.store(value, self.sums, self._place(at, n))
+            self.writer.store(value, self.sums, self._place(row, n))
 
     def _hand_on(
-        self,
-        batch: list[Index],
-        i: Index,
-        j: Index,
-        rows: tuple[Index, Index],
-        done: list[SSAValue],
-        at: Index,
+        self, at: Sliver, start: list[Index], rows: int, done: list[SSAValue], waiting: Index
     ) -> None:
         """Write the ops after the contraction, on registers where the tile is inside."""
         width = self.sum.width
+        *outer, i = start
 
         def inside() -> None:
             points = [
-                Point((*batch, i + r, j + c), self.column, width)
-                for r in range(self.rows)
+                Point((*at.batch, *outer, i + r, at.j + c), self.column, width)
+                for r in range(rows)
                 for c in range(0, self.columns, width)
             ]
             self._finish([replace(p, slot=n) for n, p in enumerate(points)], done)
 
         def edge() -> None:
-            self._keep(done, at)
-            self._finish_edge(batch, i, j, rows, at)
+            self._keep(done, waiting)
+            self._finish_edge(at, start, rows, waiting)
 
         pairs: list[tuple[Index, Index]] = []
         if not self._is_whole(self.row):
-            pairs.append((i + self.rows, rows[1]))
+            pairs.append((i + rows, at.ranges[self.row][1]))
         if not self._is_whole(self.column):
-            pairs.append((j + self.columns, self.extents[0][self.column]))
+            pairs.append((at.j + self.columns, self.extents[0][self.column]))
         self._when_all(pairs, inside, edge)
 
     def _when_all(
@@ -262,23 +315,25 @@ class Blocked(Nest):
             return
         self._branch_on([self.writer.compare("sle", *pair) for pair in pairs], then, no)
 
-    def _finish_edge(
-        self, batch: list[Index], i: Index, j: Index, rows: tuple[Index, Index], at: Index
-    ) -> None:
+    def _finish_edge(self, at: Sliver, start: list[Index], rows: int, waiting: Index) -> None:
         """Write the ops after the contraction, vector by vector from where the sums wait."""
-        last = self.writer.minimum(i + self.rows, rows[1])
-        end = self.writer.minimum(j + self.columns, self.extents[0][self.column])
+        *outer, i = start
+        last = i + rows
+        if not self._is_whole(self.row):
+            last = self.writer.minimum(last, at.ranges[self.row][1])
+        end = self.writer.minimum(at.j + self.columns, self.extents[0][self.column])
         width = self.sum.width
 
         def row(r: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             def column(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 lanes = width if size > 1 or width == 1 else 0
                 lanes = 0 if width == 1 else lanes
-                value = self.writer.load(self.sums, [at + (r - i), c - j], lanes, "sum")
-                self._finish([Point((*batch, r, c), self.column if lanes else -1, lanes)], [value])
+                value = self.writer.load(self.sums, [waiting + (r - i), c - at.j], lanes, "sum")
+                point = Point((*at.batch, *outer, r, c), self.column if lanes else -1, lanes)
+                self._finish([point], [value])
                 return ()
 
-            return self.writer.sweep((j, end), _falling(width), (), column, "j")
+            return self.writer.sweep((at.j, end), _falling(width), (), column, "j")
 
         self.writer.loop((i, last), 1, (), row, "i")
 
@@ -325,10 +380,10 @@ def _contraction(plan: Plan) -> Structured:
     sums = [op for op in plan.ops if op.reduced]
     found = sums[0]
     for op in plan.ops:
-        if len(op.reductions) > shared and (op is not found or len(op.reductions) != shared + 1):
+        if len(op.reductions) > shared and (op is not found or not all(op.reductions[shared:])):
             fail(
                 op.op,
-                "kernel.block needs one op with one loop besides the shared ones, a sum",
+                "kernel.block needs one op with loops besides the shared ones, a sum over them all",
                 "leave kernel.block out",
             )
     if plan.schedule.tile == (1, 1) or plan.axis != shared - 1:
@@ -345,30 +400,36 @@ def _contraction(plan: Plan) -> Structured:
     return found
 
 
-def _operands(op: Structured, row: int, column: int) -> tuple[int, int]:
-    """Return which input is read in place, varying with rows, and which is packed."""
+def _operands(op: Structured, first: int, column: int) -> tuple[int, int]:
+    """Return which input is read in place, varying with rows, and which is packed.
+
+    The packed one is the same for all rows of a block, which begin with the loop ``first``.
+    """
     body = op.body
     used = [k for k in range(len(op.inputs)) if body is None or body.args[k].first_use is not None]
     dims = {k: dims_of(op.inputs[k].exprs) for k in used}
-    streamed = [k for k in used if row in dims[k] and column not in dims[k]]
-    packed = [k for k in used if column in dims[k] and row not in dims[k]]
+    rows = set(range(first, column))
+    streamed = [k for k in used if column - 1 in dims[k] and column not in dims[k]]
+    packed = [k for k in used if column in dims[k] and not rows & dims[k]]
     if len(used) != 2 or len(streamed) != 1 or len(packed) != 1:
         fail(
             op.op,
             "kernel.block needs two operands, one varying with the last shared loop, "
-            "the other with the one before",
+            "the other with those before it that it cuts",
         )
     return streamed[0], packed[0]
 
 
 def _check_sizes(nest: Blocked) -> None:
-    rows, columns, deep = nest.plan.schedule.blocks
+    rows, columns = nest.sizes[-2:]
     if rows % nest.rows or columns % nest.columns:
         fail(
             nest.sum.op,
-            f"kernel.block = [{rows}, {columns}, {deep}] is not made of whole tiles of "
+            f"kernel.block = {[*nest.sizes, nest.deep]} is not made of whole tiles of "
             f"{nest.rows} by {nest.columns}",
         )
-    for count in (rows, deep):
-        if (bytes := count * nest.columns * nest.packing.bytes) > STACK:
-            fail(nest.sum.op, f"kernel.block needs {bytes} bytes of scratch, more than {STACK}")
+    scratch = [prod(nest.sizes[:-1]) * bytes_of(element_of(nest.sum.outputs[0].buffer))]
+    if nest.packing is not None:
+        scratch.append(nest.packing.size(nest.deep) * bytes_of(nest.packing.element))
+    if (bytes := max(scratch) * nest.columns) > STACK:
+        fail(nest.sum.op, f"kernel.block needs {bytes} bytes of scratch, more than {STACK}")

@@ -1,16 +1,27 @@
 """One operand of a blocked contraction, copied sliver by sliver in the order of its use.
 
-A sliver is ``depth`` by ``columns``, row-major, its last columns zero where the operand ends.
+A sliver is ``depth`` by ``columns``, row-major, its last columns zero where the operand ends. Where
+the sum has several loops there is one for each iteration of those before the last.
 What the contraction's body first does with each element alone, widening it, is done here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects import memref, vector
-from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, FloatAttr, IntegerAttr, IntegerType, i64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
@@ -30,24 +41,33 @@ class Packing:
     """Writes the copying of one operand."""
 
     def __init__(
-        self, nest: Nest, op: Structured, operand: int, column: int, depth: int, columns: int
+        self,
+        nest: Nest,
+        op: Structured,
+        operand: int,
+        column: int,
+        sums: Sequence[int],
+        columns: int,
     ) -> None:
         self.nest, self.op, self.operand = nest, op, operand
-        self.column, self.depth, self.columns = column, depth, columns
+        self.column, self.columns = column, columns
+        *self.sums, self.depth = sums
         self.width = op.width
         self.source = op.inputs[operand]
         self.widening = _widening(op, operand)
         last = self.widening[-1].results[0].type if self.widening else None
         self.element = last or element_of(self.source.buffer)
-        self.zero, self.bytes = self._zero()
+        self.zero = self._zero()
+        self.outer: list[Index] = []
+        """Where the loops of the sum are that come before the last."""
 
-    def _zero(self) -> tuple[FloatAttr | IntegerAttr, int]:
-        """Return what is packed beyond the edges, and how many bytes it takes."""
+    def _zero(self) -> FloatAttr | IntegerAttr:
+        """Return what is packed beyond the edges."""
         kind = self.element
         if isinstance(kind, AnyFloat):
-            return FloatAttr(0.0, kind), kind.bitwidth // 8
+            return FloatAttr(0.0, kind)
         if isinstance(kind, IntegerType) and kind.bitwidth >= 8:
-            return IntegerAttr(0, kind), kind.bitwidth // 8
+            return IntegerAttr(0, kind)
         fail(self.op.op, f"kernel.block cannot pack elements of type {kind}")
 
     def rest(self) -> Block | None:
@@ -69,22 +89,62 @@ class Packing:
                 new.add_op(copy)
         return new
 
+    def size(self, depth: int) -> int:
+        """Return how many elements of each column are packed at once."""
+        return prod(self._outer_sizes()) * depth
+
+    def _outer_sizes(self) -> list[int]:
+        """Return how often the loops of the sum run that come before the last."""
+        sizes = [self._size(k) for k in self.sums]
+        if DYNAMIC_INDEX in sizes:
+            fail(
+                self.op.op,
+                "kernel.block packs an operand of a sum only whose first loops are of known length",
+                "leave kernel.block out",
+            )
+        return sizes
+
+    def _size(self, k: int) -> int:
+        """Return how often loop ``k`` runs, where an operand's type tells."""
+        for access in self.op.inputs:
+            assert isinstance(access.buffer.type, MemRefType)
+            shape = access.buffer.type.get_shape()
+            if (here := AffineDimExpr(k)) in access.exprs:
+                return shape[access.exprs.index(here)]
+        return DYNAMIC_INDEX
+
     def allocate(self, depth: int) -> None:
         """Make the scratch; afterwards ``access`` says where the innermost loop reads."""
-        op = memref.AllocaOp.get(self.element, 64, [max(depth, 1), self.columns])
+        shape = [max(n, 1) for n in (*self._outer_sizes(), depth)]
+        op = memref.AllocaOp.get(self.element, 64, [*shape, self.columns])
         self.scratch = self.nest.writer.result(op, "packed")
         self.nest.plan.buffers[self.scratch] = Buffer()
-        self.access = Access(self.scratch, (AffineDimExpr(self.depth), AffineDimExpr(self.column)))
+        loops = (*self.sums, self.depth, self.column)
+        self.access = Access(self.scratch, tuple(AffineDimExpr(k) for k in loops))
 
     def write(self, batch: list[Index], j: Index, k: Index, count: Index) -> None:
-        """Copy what the sliver at ``j`` needs of ``count`` elements of the sum from ``k``."""
+        """Copy what the sliver at ``j`` needs of ``count`` iterations of the sum from ``k``."""
         self.batch, self.j, self.k, self.count = batch, j, k, count
+        self._around([])
+
+    def _around(self, outer: list[Index]) -> None:
+        """Open the loops of the sum before the last; copy what is inside."""
+        if len(outer) < len(self.sums):
+            size = self._size(self.sums[len(outer)])
+
+            def body(at: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                self._around([*outer, at])
+                return ()
+
+            self.nest.writer.loop((Index(), Index.of(size)), 1, (), body, "k")
+            return
+        self.outer = outer
         extent = self.nest.extents[0][self.column]
         if extent.number is not None and extent.number % self.columns == 0:
             self._whole()
             return
-        inside = self.nest.writer.compare("sle", j + self.columns, extent)
-        self.nest.writer.branch(inside, self._whole, lambda: self._edge(extent - j))
+        inside = self.nest.writer.compare("sle", self.j + self.columns, extent)
+        self.nest.writer.branch(inside, self._whole, lambda: self._edge(extent - self.j))
 
     def _whole(self) -> None:
         along = lanes_at(self.source, self.column, self.width)
@@ -97,7 +157,13 @@ class Packing:
 
     def _point(self, column: Index, k: Index, axis: int = -1, lanes: int = 0) -> Point:
         """Return a place in the operand: column and k count from the sliver's beginning."""
-        return Point((*self.batch, None, self.j + column, self.k + k), axis, lanes)
+        rows = (None,) * (self.column - len(self.batch))
+        at = (*self.batch, *rows, self.j + column, *self.outer, self.k + k)
+        return Point(at, axis, lanes)
+
+    def _store(self, value: SSAValue, k: Index, column: Index) -> None:
+        """Write one element, or lanes, where the innermost loop reads it."""
+        self.nest.writer.store(value, self.scratch, [*self.outer, k, column])
 
     def _element(self, point: Point) -> SSAValue:
         """Read one element, or lanes, and widen it."""
@@ -122,7 +188,7 @@ class Packing:
             lanes = self.width if self.width > 1 else 0
             values = [self._element(self._point(c, k, self.column, lanes)) for c in starts]
             for c, value in zip(starts, values, strict=True):
-                writer.store(value, self.scratch, [k, c])
+                self._store(value, k, c)
             return ()
 
         writer.loop((Index(), self.count), 1, (), row, "k")
@@ -135,12 +201,12 @@ class Packing:
             def square(k: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 if size == 1:
                     for n in range(width):
-                        writer.store(self._element(self._point(c + n, k)), self.scratch, [k, c + n])
+                        self._store(self._element(self._point(c + n, k)), k, c + n)
                     return ()
                 points = [self._point(c + n, k, self.depth, width) for n in range(width)]
                 turned = self._turn([self._element(p) for p in points])
                 for n, value in enumerate(turned):
-                    writer.store(value, self.scratch, [k + n, c])
+                    self._store(value, k + n, c)
                 return ()
 
             return writer.sweep((Index(), self.count), [width, 1], (), square, "k")
@@ -173,7 +239,7 @@ class Packing:
         def each(k: Index, c: Index, size: int) -> None:
             width = lanes if size > 1 else 0
             value = self._element(self._point(c, k, self.column if width else -1, width))
-            writer.store(value, self.scratch, [k, c])
+            self._store(value, k, c)
 
         empty = writer.splat(self.zero, self.width if self.width > 1 else 0)
 
@@ -183,10 +249,15 @@ class Packing:
                 return ()
 
             for c in range(0, self.columns, self.width):
-                writer.store(empty, self.scratch, [k, Index.of(c)])
+                self._store(empty, k, Index.of(c))
             return writer.sweep((Index(), inside), sizes, (), copy, "j")
 
         writer.loop((Index(), self.count), 1, (), row, "k")
+
+
+def bytes_of(kind: Attribute) -> int:
+    """Return how many bytes an element takes in scratch."""
+    return kind.bitwidth // 8 if isinstance(kind, AnyFloat | IntegerType) else 8
 
 
 def _shuffle(a: SSAValue, b: SSAValue, lanes: list[int]) -> Operation:

@@ -18,7 +18,7 @@ from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.transforms.passes import fail
 
-NO_BLOCKS = (0, 0, 0)
+NO_BLOCKS: tuple[int, ...] = ()
 
 
 @dataclass
@@ -43,8 +43,8 @@ class Schedule:
     grain: int = 1
     split: int = 0
     tile: tuple[int, int] = (1, 1)
-    blocks: tuple[int, int, int] = NO_BLOCKS
-    """Rows, columns and depth."""
+    blocks: tuple[int, ...] = NO_BLOCKS
+    """How much of the last shared loops, rows and columns being the last, then the depth."""
 
 
 @dataclass
@@ -80,8 +80,7 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
         rows, vectors = (n.value.data for n in tile if isinstance(n, IntegerAttr))
         schedule.tile = (rows, vectors)
     if isinstance(block := function.attributes.get("kernel.block"), ArrayAttr):
-        rows, columns, depth = (n.value.data for n in block if isinstance(n, IntegerAttr))
-        schedule.blocks = (rows, columns, depth)
+        schedule.blocks = tuple(n.value.data for n in block if isinstance(n, IntegerAttr))
     return schedule
 
 

@@ -25,8 +25,20 @@ def arrange(cluster: Cluster) -> None:
 
 
 def loop_order(op: linalg.GenericOp, shared: list[int]) -> list[int]:
-    """Return the loops of ``op`` with the shared ones first."""
-    return [*shared, *(d for d in range(len(op.iterator_types)) if d not in shared)]
+    """Return the loops of ``op`` with the shared ones first.
+
+    The loops of a contraction's sum run as the operand lies in memory that a register tile reads
+    row by row.
+    """
+    own = [d for d in range(len(op.iterator_types)) if d not in shared]
+    if len(own) > 1 and len(shared) > 1 and contracts(op):
+        row, column = shared[-2:]
+        for index in indices(op)[: len(op.inputs)]:
+            axes = {d: axis for axis, expr in enumerate(index) for d in expr.used_dims()}
+            if row in axes and column not in axes:
+                own.sort(key=lambda d: axes.get(d, -1))
+                break
+    return [*shared, *own]
 
 
 def _tiled(op: linalg.GenericOp, loops: list[int], order: list[int]) -> list[int]:

@@ -29,7 +29,9 @@ TILES = {(6, 4): 1.0, (8, 3): 0.97, (5, 5): 0.97, (12, 2): 0.9, (4, 6): 0.93, (1
 NARROW_TILES = {(6, 2): 1.0, (4, 3): 0.97, (8, 1): 0.6}
 """The same for 16 registers."""
 SMALL = 1 << 13
-"""An operand of so few bytes need not be packed, however it lies."""
+"""An operand of so few bytes need not be packed, however it lies, ..."""
+MANY_ROWS = 64
+"""... unless so many rows read it."""
 RAGGED = 1 << 16
 """An operand of more bytes is packed where its columns do not fill vectors."""
 MANY = 32
@@ -42,7 +44,7 @@ class Contraction:
 
     width: int
     tile: tuple[int, int]
-    block: tuple[int, int, int]
+    block: tuple[int, ...]
 
 
 def choose(ops: Sequence[Loops], shared: int, machine: Vectors, l2: int) -> Contraction | None:
@@ -55,16 +57,28 @@ def choose(ops: Sequence[Loops], shared: int, machine: Vectors, l2: int) -> Cont
     width = full_lanes(ops, machine)
     if width == 1:
         return None
-    high, wide, deep = (found.size(k) for k in (shared - 2, shared - 1, shared))
+    first = _first(found, packed, shared)
+    high, wide = prod(map(found.size, range(first, shared - 1))), found.size(shared - 1)
+    deep = prod(map(found.size, range(shared, len(found.parallel))))
     bytes = wide * deep * bits_of(element(found.op.operands[packed])) // 8
-    if high < FEW_ROWS or wide < width or bytes <= _enough(found, packed, shared, width, l2):
+    if high < FEW_ROWS or wide < width or bytes <= _enough(found, packed, shared, width, l2, high):
         return None
     tile = _tile(found, shared, width, machine)
+    unit = tile[0], tile[1] * width
     return Contraction(
-        width,
-        tile,
-        _block(found, shared, (tile[0], tile[1] * width), l2, machine.bits // width // 8),
+        width, tile, _block(found, first, shared, unit, l2, machine.bits // width // 8)
     )
+
+
+def _first(found: Loops, packed: int, shared: int) -> int:
+    """Return the first of the shared loops that stand between the rows and what is packed anew."""
+    op = found.op
+    assert isinstance(op, linalg.GenericOp)
+    used = {d for expr in indices(op)[packed] for d in expr.used_dims()}
+    first = shared - 2
+    while first and first - 1 not in used:
+        first -= 1
+    return first
 
 
 def _writes_along(loops: Loops, column: int) -> bool:
@@ -76,13 +90,15 @@ def _writes_along(loops: Loops, column: int) -> bool:
 
 
 def _only_sum(ops: Sequence[Loops], shared: int) -> Loops | None:
-    """Return the one op with a loop of its own, a sum that a fill starts, if there is no more."""
+    """Return the one op with loops of its own, a sum that a fill starts, if there is no more."""
     inner = [each for each in ops if len(each.parallel) > shared]
     if shared < 2 or len(inner) != 1 or any(each.gathers for each in ops):
         return None
     (found,) = inner
     op = found.op
-    if len(found.parallel) != shared + 1 or found.parallel[shared] or not found.free:
+    if any(found.parallel[shared:]) or not found.free:
+        return None
+    if any(found.extents[k] == DYNAMIC_INDEX for k in range(shared, len(found.parallel) - 1)):
         return None
     if not isinstance(op, linalg.GenericOp) or len(op.outputs) != 1:
         return None
@@ -111,15 +127,15 @@ def _packed(found: Loops, shared: int) -> int | None:
     return None if own or bits_of(element(op.inputs[k])) < 8 else k
 
 
-def _enough(found: Loops, packed: int, shared: int, width: int, l2: int) -> int:
-    """Return up to how many bytes the operand is better read in place.
+def _enough(found: Loops, packed: int, shared: int, width: int, l2: int, high: int) -> int:
+    """Return up to how many bytes the operand is better read in place by ``high`` rows.
 
     Beyond a part of the second cache its rows lie on more pages than are found quickly.
     """
     op = found.op
     assert isinstance(op, linalg.GenericOp)
     if stride(indices(op)[packed], shared - 1) != 1:
-        return SMALL
+        return SMALL if high < MANY_ROWS else 0
     wide = found.extents[shared - 1]
     if wide != DYNAMIC_INDEX and wide % width and wide > 2 * width:
         return min(RAGGED, l2 // 4)
@@ -143,19 +159,29 @@ def _tile(found: Loops, shared: int, width: int, machine: Vectors) -> tuple[int,
 
 
 def _block(
-    found: Loops, shared: int, tile: tuple[int, int], l2: int, bytes: int
-) -> tuple[int, int, int]:
-    """Return rows, columns and depth of a block; only the depth has to do with the result."""
+    found: Loops, first: int, shared: int, tile: tuple[int, int], l2: int, bytes: int
+) -> tuple[int, ...]:
+    """Return how much of the shared loops from ``first`` a block is, and the depth.
+
+    Only the depth has to do with the result.
+    """
     rows, columns = tile
-    high, wide = found.size(shared - 2), found.size(shared - 1)
-    deep = _even(found.size(shared), min(DEEP, SCRATCH // (columns * bytes)), 8)
-    if found.extents[shared] == DYNAMIC_INDEX:
-        deep = min(DEEP, SCRATCH // (columns * bytes))
-    most = min(l2 // 2 // (deep * bytes), SCRATCH // (columns * bytes))
-    others = prod(found.size(k) for k in range(shared - 2)) * -(-wide // columns)
-    wanted = -(-high * others // MANY)
+    last = len(found.parallel) - 1
+    before = max(prod(map(found.size, range(shared, last))), 1)
+    deepest = SCRATCH // (columns * bytes)
+    deepest = max((min(DEEP, deepest) if last == shared else deepest) // before, 1)
+    deep = _even(found.size(last), deepest, 8 if before == 1 else 1)
+    if found.extents[last] == DYNAMIC_INDEX:
+        deep = deepest
+    most = min(l2 // 2 // (deep * before * bytes), SCRATCH // (columns * bytes))
+    sizes = [found.size(k) for k in range(first, shared - 1)]
+    others = prod(map(found.size, range(first))) * -(-found.size(shared - 1) // columns)
+    wanted = -(-prod(sizes) * others // MANY)
     most = max(rows, min(most, max(wanted, 8 * rows)))
-    return _even(high, most, rows), columns, max(deep, 1)
+    cut = [_even(sizes.pop(), most, rows)]
+    while sizes:
+        cut.insert(0, _even(sizes.pop(), most // prod(cut), 1))
+    return *cut, columns, max(deep, 1)
 
 
 def _even(size: int, most: int, unit: int) -> int:

@@ -194,6 +194,24 @@ def at(index: Index, loops: Sequence[AffineExpr]) -> Index:
     return tuple(normal(expr.replace_dims_and_symbols(loops, ())) for expr in index)
 
 
+def in_slivers(index: Index, loop: int) -> tuple[int, int] | None:
+    """Return (axis, width) where ``index`` reads slivers: ``loop`` floordiv and, last, mod width.
+
+    An operand so laid out has neighbours along ``loop`` side by side, ``width`` of them in a
+    sliver, which is read from end to end.
+    """
+    match index[-1] if index else None:
+        case AffineBinaryOpExpr(
+            kind=AffineBinaryOpKind.Mod,
+            lhs=AffineDimExpr(position=found),
+            rhs=AffineConstantExpr(value=width),
+        ) if found == loop:
+            number = AffineDimExpr(loop) // width
+            return (index.index(number), width) if number in index else None
+        case _:
+            return None
+
+
 def inverse(index: Index, loops: int) -> tuple[int, ...] | None:
     """Return the axis that each loop indexes where ``index`` is a permutation of the loops."""
     if len(index) != loops:

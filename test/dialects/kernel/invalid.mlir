@@ -68,7 +68,7 @@ kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared
 // -----
 
 // kernel_func_c4
-// expected-error@+1 {{kernel.block must be three positive numbers, for the last two of two or more shared loops, got [6 : i64, 64 : i64] for 2}}
+// expected-error@+1 {{kernel.block must be positive numbers for the last two or more shared loops, then one for the sum, got [6 : i64, 64 : i64] for 2}}
 kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.block = [6, 64]} {
   kernel.return %x : tensor<4x4xf32>
 }

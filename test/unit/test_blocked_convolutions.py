@@ -1,0 +1,234 @@
+"""Convolutions in blocks: channels last, any size, stride, dilation and padding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+from xdsl.universe import Universe
+
+import stepwell as sw
+from stepwell.dialects import upstream
+from stepwell.dialects.interpreter import Interpreter
+from stepwell.lowering.linalg_to_loops import LinalgToLoops
+
+assert upstream
+
+RANDOM = np.random.default_rng(12)
+
+
+def _parse(text: str) -> tuple[Context, ModuleOp]:
+    context = Context()
+    for name, load in Universe.get_multiverse().all_dialects.items():
+        context.register_dialect(name, load)
+    module = Parser(context, text).parse_module()
+    module.verify()
+    return context, module
+
+
+def _buffer(shape: tuple[int, ...], known: bool) -> str:
+    return f"memref<{''.join(f'{size}x' if known else '?x' for size in shape)}f32>"
+
+
+def _kernel(
+    sizes: tuple[int, ...], window: tuple[int, int], weights: str, schedule: str, known: bool
+) -> tuple[str, list[Any]]:
+    """Spell a convolution with stride 2 and dilation 3 as a kernel, and make its operands."""
+    n, oh, ow, k, c = sizes
+    r, s = window
+    image = (n, 2 * oh + 3 * r, 2 * ow + 3 * s, c)
+    loops = {"k": (k, "d3"), "r": (r, "d4"), "s": (s, "d5"), "c": (c, "d6")}
+    loops |= {"K": (-(-k // 8), "d3 floordiv 8"), "m": (8, "d3 mod 8")}
+    shapes = [image, tuple(loops[x][0] for x in weights), (n, oh, ow, k)]
+    tx, tw, ty = (_buffer(shape, known or shape is shapes[1]) for shape in shapes)
+    dims = "(d0, d1, d2, d3, d4, d5, d6)"
+    at = ", ".join(loops[x][1] for x in weights)
+    text = f"""
+    kernel.func @k(%x: {tx}, %w: {tw}, %y: {ty}) attributes {{kernel.shared = 4, {schedule}}} {{
+      %zero = arith.constant 0.0 : f32
+      linalg.fill ins(%zero : f32) outs(%y : {ty})
+      linalg.generic {{indexing_maps = [
+          affine_map<{dims} -> (d0, d1 * 2 + d4 * 3, d2 * 2 + d5 * 3, d6)>,
+          affine_map<{dims} -> ({at})>, affine_map<{dims} -> (d0, d1, d2, d3)>],
+          iterator_types = ["parallel", "parallel", "parallel", "parallel",
+                            "reduction", "reduction", "reduction"]}}
+          ins(%x, %w : {tx}, {tw}) outs(%y : {ty})
+          attrs = {{kernel.loops = #kernel.loops<axis = 3, width = 4, interleave = 1>}} {{
+      ^bb0(%a: f32, %b: f32, %acc: f32):
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %acc, %p : f32
+        linalg.yield %t : f32
+      }}
+      kernel.return
+    }}
+    """
+    arrays = [RANDOM.integers(-9, 9, shape).astype(np.float32) for shape in shapes]
+    return text, arrays
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        "kernel.tile = [2, 2], kernel.block = [4, 8, 4]",
+        "kernel.tile = [3, 1], kernel.block = [2, 6, 8, 2], kernel.parallel = 3",
+        "kernel.tile = [4, 2], kernel.block = [2, 1, 4, 8, 100], kernel.parallel = 4",
+    ],
+)
+@pytest.mark.parametrize("weights", ["kcrs", "rsck", "krsc", "Krscm"])
+@pytest.mark.parametrize("known", [False, True])
+def test_blocks_in_the_interpreter(schedule: str, weights: str, known: bool) -> None:
+    for sizes, window in [
+        ((1, 2, 7, 8, 3), (3, 2)),
+        ((3, 3, 4, 11, 5), (1, 2)),
+        ((2, 1, 1, 3, 1), (1, 1)),
+        ((1, 3, 6, 4, 0), (2, 2)),
+        ((0, 2, 5, 16, 4), (2, 1)),
+    ]:
+        text, arrays = _kernel(sizes, window, weights, schedule, known)
+        context, module = _parse(text)
+        want = [a.copy() for a in arrays]
+        Interpreter(module).call("k", want)
+        LinalgToLoops().apply(context, module)
+        module.verify()
+        assert "linalg." not in str(module)
+        if weights == "Krscm" and ", 2], kernel.block" in schedule:
+            assert "%packed" not in str(module)
+        Interpreter(module).call("k", arrays)
+        np.testing.assert_array_equal(arrays[-1], want[-1])
+
+
+PROGRAM = """
+func.func @main(%x: tensor<{x}x{e}>, %w: tensor<{w}x{e}>, %b: tensor<{k}x{o}>, %z: tensor<{y}x{o}>)
+    -> tensor<{y}x{o}> {{
+  %h = nd.convolution %x, %w {{{how}}} : (tensor<{x}x{e}>, tensor<{w}x{e}>) -> tensor<{y}x{o}>
+  %d = nd.dim %z {{axis = 0}} : tensor<{y}x{o}>
+  %bb = nd.broadcast %b{sizes} {{dims = [{last}]}} : tensor<{k}x{o}> -> tensor<{y}x{o}>
+  %a = nd.add %h, %bb : tensor<{y}x{o}>
+  %s = nd.add %a, %z : tensor<{y}x{o}>
+  %r = nd.relu %s : tensor<{y}x{o}>
+  func.return %r : tensor<{y}x{o}>
+}}
+"""
+
+
+def _check(
+    image: tuple[int, ...],
+    weights: tuple[int, ...],
+    dtype: str = "f32",
+    wide: str = "f32",
+    batch: bool = True,
+    groups: int = 1,
+    **lists: Any,
+) -> str:
+    """Compile a convolution of (n, spatial.., c) with (k, c, spatial..); compare with the nd floor."""
+    rank = len(image)
+    last = [0, rank - 1, *range(1, rank - 1)]
+    fields = {k: list(v) for k, v in lists.items()} | {"x_layout": last, "y_layout": last}
+    how = ", ".join(f"{k} = {v}" for k, v in fields.items()) + f", groups = {groups}"
+    how += f", dtype = {wide}" if wide != dtype else ""
+    n, *spatial, _ = image
+    k, _, *window = weights
+    plain = {"strides": 1, "low": 0, "high": 0, "lhs_dilation": 1, "rhs_dilation": 1}
+    get = {name: lists.get(name, (one,) * len(spatial)) for name, one in plain.items()}
+    out = [
+        ((size - 1) * up + 1 + low + high - (m - 1) * apart - 1) // stride + 1
+        for size, m, up, low, high, apart, stride in zip(
+            spatial,
+            window,
+            get["lhs_dilation"],
+            get["low"],
+            get["high"],
+            get["rhs_dilation"],
+            get["strides"],
+            strict=True,
+        )
+    ]
+    first = str(n) if batch else "?"
+    text = PROGRAM.format(
+        x="x".join(map(str, (first, *image[1:]))),
+        w="x".join(map(str, weights)),
+        y="x".join(map(str, (first, *out, k))),
+        k=k,
+        e=dtype,
+        o=wide,
+        how=how,
+        last=rank - 1,
+        sizes="" if batch else ", sizes(%d)",
+    )
+    names = {"f64": "f8", "f32": "f4", "f16": "f2", "i8": "i1", "i32": "i4"}
+
+    def numbers(shape: tuple[int, ...], kind: str) -> Any:
+        if kind[0] == "f":
+            return RANDOM.standard_normal(shape).astype(names[kind])
+        return RANDOM.integers(-100, 100, shape).astype(names[kind])
+
+    arrays = [numbers(image, dtype), numbers(weights, dtype)]
+    arrays += [numbers((k,), wide), numbers((n, *out, k), wide)]
+    program = sw.compile(text)
+    _, module = _parse(text)
+    (want,) = Interpreter(module).call("main", [a.copy() for a in arrays])
+    got = program(*arrays)
+    if wide[0] == "i":
+        np.testing.assert_array_equal(got, want)
+    else:
+        close = {"f64": 1e-13, "f32": 1e-5, "f16": 5e-3}[wide] * float(np.abs(want).max(initial=1))
+        np.testing.assert_allclose(got, want, rtol=0, atol=close)
+    return program.text("kernels")
+
+
+@pytest.mark.parametrize(
+    "image, weights, lists",
+    [
+        ((1, 14, 14, 32), (64, 32, 3, 3), {"low": (1, 1), "high": (1, 1)}),
+        ((2, 7, 7, 70), (33, 70, 3, 3), {"low": (1, 1), "high": (1, 1)}),
+        ((1, 30, 29, 3), (40, 3, 7, 7), {"low": (3, 3), "high": (3, 3), "strides": (2, 2)}),
+        ((1, 17, 23, 19), (50, 19, 3, 5), {"strides": (3, 1), "rhs_dilation": (1, 2)}),
+        ((3, 9, 13, 21), (64, 21, 1, 1), {"strides": (2, 2)}),
+        ((1, 8, 9, 16), (24, 16, 4, 3), {"lhs_dilation": (2, 2), "low": (2, 1), "high": (1, 2)}),
+        ((2, 41, 23), (37, 23, 5), {"low": (2,), "high": (2,)}),
+        ((1, 6, 7, 9, 13), (20, 13, 3, 2, 3), {"low": (1, 0, 1), "high": (1, 1, 1)}),
+        ((1, 5, 5, 300), (32, 300, 3, 3), {"low": (1, 1), "high": (1, 1)}),
+    ],
+)
+def test_blocks_chosen_by_the_compiler(
+    image: tuple[int, ...], weights: tuple[int, ...], lists: dict[str, Any]
+) -> None:
+    assert "kernel.block" in _check(image, weights, **lists)
+
+
+@pytest.mark.parametrize(
+    "dtype, wide", [("f64", "f64"), ("f16", "f16"), ("i8", "i32"), ("i32", "i32")]
+)
+def test_dtypes(dtype: str, wide: str) -> None:
+    sizes = (2, 9, 11, 18), (66, 18, 3, 3)
+    assert "kernel.block" in _check(*sizes, dtype, wide, low=(1, 1), high=(1, 1))
+
+
+def test_a_batch_known_only_when_it_runs() -> None:
+    for n in (0, 1, 3):
+        lists: Any = {"low": (1, 1), "high": (1, 1)}
+        text = _check((n, 12, 10, 20), (48, 20, 3, 3), batch=False, **lists)
+        assert "kernel.block" in text
+
+
+def test_groups() -> None:
+    for groups in (2, 4, 8):
+        _check((1, 12, 13, 32), (48, 32 // groups, 3, 3), groups=groups, low=(1, 1), high=(1, 1))
+
+
+def test_random_shapes() -> None:
+    for _ in range(6):
+        window = RANDOM.integers(1, 4, 2)
+        apart, stride = RANDOM.integers(1, 3, 2), RANDOM.integers(1, 4, 2)
+        low, high = RANDOM.integers(0, 3, 2), RANDOM.integers(0, 3, 2)
+        size = (window - 1) * apart + 1 + RANDOM.integers(0, 20, 2)
+        n, c, k = (int(RANDOM.integers(1, most)) for most in (3, 40, 100))
+        image = (n, int(size[0]), int(size[1]), c)
+        weights = (k, c, int(window[0]), int(window[1]))
+        lists: dict[str, Any] = {"strides": stride, "rhs_dilation": apart, "low": low, "high": high}
+        numbers: Any = {name: tuple(map(int, of)) for name, of in lists.items()}
+        _check(image, weights, **numbers)
