@@ -29,6 +29,7 @@ from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.blocked import Blocked, is_blocked
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.plan import Schedule, make_plan, read_schedule
+from stepwell.lowering.linalg_to_loops.slivers import Slivers, lays_out
 from stepwell.lowering.linalg_to_loops.split import write_split
 from stepwell.lowering.linalg_to_loops.structured import Structured, read
 from stepwell.lowering.linalg_to_loops.writer import Writer
@@ -99,6 +100,9 @@ def _lower_block(writer: Writer, block: Block, schedule: Schedule) -> None:
 def _write_run(
     writer: Writer, run: list[Structured], schedule: Schedule, foreign: set[SSAValue]
 ) -> None:
+    if lays_out(run):
+        Slivers(writer, make_plan(run[-1:], schedule, foreign)).write()
+        return
     plan = make_plan(run, schedule, foreign)
     if schedule.split:
         write_split(writer, plan)

@@ -46,7 +46,7 @@ _LOOPS = frozenset({"builtin", "func", "kernel", "memref", "vector", "arith", "m
 STAGES = (
     Stage("nd", "inline-calls,canonicalize,cse,decompose", _GRAPH),
     Stage("structured", "nd-to-linalg,canonicalize,cse,fuse-elementwise", _TENSORS),
-    Stage("kernels", "outline-kernels,schedule", _TENSORS | {"kernel"}),
+    Stage("kernels", "outline-kernels,schedule,pack-operands", _TENSORS | {"kernel"}),
     Stage("buffers", "bufferize,plan-memory", _BUFFERS),
     Stage("loops", "linalg-to-loops,expand-math,canonicalize,cse", _LOOPS),
 )

@@ -22,6 +22,7 @@ PASSES: dict[str, str] = {
     "fuse-elementwise": "stepwell.transforms.fuse:FuseElementwise",
     "outline-kernels": "stepwell.lowering.outline_kernels:OutlineKernels",
     "schedule": "stepwell.lowering.schedule:Schedule",
+    "pack-operands": "stepwell.lowering.pack_operands:PackOperands",
     "bufferize": "stepwell.lowering.bufferize:Bufferize",
     "plan-memory": "stepwell.lowering.plan_memory:PlanMemory",
 }

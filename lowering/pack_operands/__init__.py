@@ -1,0 +1,150 @@
+"""Lay operands of blocked contractions out once, in the order in which the blocks read them.
+
+Before:  kernel.func @k(%x, %w: tensor<1000x1000xf32>, %y) attributes {kernel.block = ...} {
+           linalg.generic {maps: (i, k), (k, j), (i, j)} ins(%x, %w) ... }
+         %y = kernel.launch @k ins(%x, %w) outs(%e)
+After:   kernel.func @main_pack(%w, %p: tensor<16x1000x64xf32>) {
+           linalg.fill ...  linalg.generic {maps: (k, j), (j floordiv 64, k, j mod 64)} ... }
+         kernel.func @k(%x, %w: tensor<16x1000x64xf32>, %y) attributes {kernel.block = ...} {
+           linalg.generic {maps: (i, k), (j floordiv 64, k, j mod 64), (i, j)} ins(%x, %w) ... }
+         %p = kernel.launch @main_pack ins(%w) outs(%z)
+         %y = kernel.launch @k ins(%x, %p) outs(%e)
+
+Afterwards the operand that varies with the columns lies in slivers as wide as the register tile,
+each read from end to end, wherever it is the same in every call. Equal packing kernels are one,
+and an operand of several launches is packed once, right where it is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from stepwell.dialects import kernel
+from stepwell.lowering.outline_kernels.sharing import Shared
+from stepwell.lowering.pack_operands.kernels import Operand, operand_of, packing_kernel, reading
+from stepwell.transforms.constness import constants_of, entries
+from stepwell.transforms.passes import Pass
+
+BLOCK = "kernel.block"
+
+
+@dataclass(frozen=True)
+class PackOperands(Pass):
+    """Pack the operands of blocked contractions that are the same in every call."""
+
+    name = "pack-operands"
+    expects_work = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Pack what is worth it."""
+        wanted: dict[kernel.FuncOp, Operand] = {}
+        blocked = [f for f in op.ops if isinstance(f, kernel.FuncOp) and BLOCK in f.attributes]
+        for function in blocked:
+            if (found := operand_of(function)) is not None:
+                wanted[function] = found
+        if wanted:
+            _Packing(op, wanted).run()
+
+
+@dataclass
+class _Packing:
+    """Packs the operands of one module."""
+
+    module: ModuleOp
+    wanted: dict[kernel.FuncOp, Operand]
+    shared: Shared = field(default_factory=Shared)
+    done: dict[tuple[SSAValue, kernel.FuncOp], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, kernel.FuncOp], SSAValue]
+    )
+    """What is packed already, by which kernel."""
+
+    def run(self) -> None:
+        """Pack for each launch that gains by it."""
+        names = {f.sym_name.data: f for f in self.wanted}
+        constants = {v for f in entries(self.module) for v in constants_of(f)}
+        launches: dict[kernel.FuncOp, list[kernel.LaunchOp]] = {f: [] for f in self.wanted}
+        for op in self.module.walk():
+            if isinstance(op, kernel.LaunchOp) and (f := names.get(op.callee.string_value())):
+                launches[f].append(op)
+        for function, found in launches.items():
+            operand = self.wanted[function]
+            packed = [op for op in found if op.operands[operand.argument.index] in constants]
+            if packed:
+                self._pack(function, operand, packed, keep=len(packed) < len(found))
+
+    def _pack(
+        self,
+        function: kernel.FuncOp,
+        operand: Operand,
+        launches: list[kernel.LaunchOp],
+        keep: bool,
+    ) -> None:
+        """Let ``launches`` run a kernel that reads the operand packed; ``keep`` the old one too."""
+        number, block = operand.argument.index, function.parent_block()
+        assert block is not None
+        kept = None
+        if keep:
+            kept = function.clone()
+            kept.location = function.location
+            for old, new in zip(function.walk(), kept.walk(), strict=True):
+                new.location = old.location
+        packing, new = self.shared.add(packing_kernel(operand), f"{_entry(launches[0])}_pack")
+        if new:
+            block.insert_op_before(packing, function)
+        still_read = reading(function, operand)
+        if kept is not None:
+            block.insert_op_before(kept, function)
+            function.set_name(f"{function.sym_name.data}_packed")
+        for launch in launches:
+            ready = self._ready(launch.operands[number], packing)
+            inputs = list(launch.inputs)
+            inputs[number + still_read : number + 1] = [ready]
+            _relaunch(launch, function, inputs)
+
+    def _ready(self, value: SSAValue, packing: kernel.FuncOp) -> SSAValue:
+        """Return ``value`` packed, right after it is made."""
+        if (known := self.done.get((value, packing))) is not None:
+            return known
+        kind = packing.function_type.outputs.data[0]
+        assert isinstance(kind, TensorType)
+        empty = tensor.EmptyOp([], kind)
+        launch = kernel.LaunchOp(packing.sym_name.data, [value], [empty.tensor])
+        empty.location = launch.location = packing.location
+        made_by = value.owner
+        if isinstance(made_by, Block):
+            assert made_by.first_op is not None
+            made_by.insert_ops_before([empty, launch], made_by.first_op)
+        else:
+            assert made_by.parent is not None
+            made_by.parent.insert_ops_after([empty, launch], made_by)
+        (result,) = launch.results_
+        result.name_hint = f"{value.name_hint}_packed" if value.name_hint else "packed"
+        self.done[value, packing] = result
+        return result
+
+
+def _relaunch(launch: kernel.LaunchOp, function: kernel.FuncOp, inputs: list[SSAValue]) -> None:
+    new = kernel.LaunchOp(function.sym_name.data, inputs, list(launch.outputs))
+    new.attributes.update(launch.attributes)
+    new.location = launch.location
+    assert launch.parent is not None
+    launch.parent.insert_op_before(new, launch)
+    for old, now in zip(launch.results_, new.results_, strict=True):
+        now.name_hint = old.name_hint
+        old.replace_all_uses_with(now)
+    launch.detach()
+    launch.erase()
+
+
+def _entry(launch: Operation) -> str:
+    """Return what the function is called that ``launch`` stands in, as kernels are named."""
+    at: Operation | None = launch
+    while at is not None and at.name != "func.func":
+        at = at.parent_op()
+    name: Attribute | None = at.properties.get("sym_name") if at is not None else None
+    return str(getattr(name, "data", "main")).replace(".", "_")

@@ -1,0 +1,199 @@
+"""What of a blocked contraction can be packed, and the kernels that pack it and read it packed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    ArrayAttr,
+    FloatAttr,
+    FunctionType,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    i64,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
+
+from stepwell.dialects import kernel
+from stepwell.dialects.types import locate
+from stepwell.transforms.structured import (
+    Index,
+    array_of_maps,
+    element,
+    extents,
+    in_slivers,
+    indices,
+    is_parallel,
+    map_attribute,
+)
+
+WORTH = 1 << 15
+"""So many elements are worth handing to a thread."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """The operand of a blocked contraction that varies with its columns."""
+
+    op: linalg.GenericOp
+    number: int
+    argument: BlockArgument
+    index: Index
+    loops: tuple[int, ...]
+    """The loops it varies with: batch, column, sums."""
+    extents: tuple[int, ...]
+    """How long each of these is."""
+    column: int
+    """Which of ``loops`` is the column's."""
+    width: int
+    """How many columns a sliver has."""
+    lanes: int
+    """How many columns are a vector."""
+
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes of the packed operand."""
+        slivers = -(-self.extents[self.column] // self.width)
+        before, after = self.extents[: self.column], self.extents[self.column + 1 :]
+        return [*before, slivers, *after, self.width]
+
+
+def operand_of(function: kernel.FuncOp) -> Operand | None:
+    """Return the operand of ``function``, whose contraction is blocked, that could be packed."""
+    shared = _numbers(function.attributes.get("kernel.shared"))[0]
+    sums = [
+        op
+        for op in function.body.block.ops
+        if isinstance(op, linalg.GenericOp) and not all(is_parallel(op))
+    ]
+    tile = _numbers(function.attributes.get("kernel.tile"))
+    choice = sums[0].attributes.get("kernel.loops") if len(sums) == 1 else None
+    if len(tile) != 2 or not isinstance(choice, kernel.LoopsAttr):
+        return None
+    (op,) = sums
+    lanes = choice.width.data
+    for number, index in enumerate(indices(op)[: len(op.inputs)]):
+        value, used = op.inputs[number], op.body.block.args[number].first_use is not None
+        if used and isinstance(value, BlockArgument) and _varies(index, shared):
+            return _operand(op, number, value, index, shared, tile[1] * lanes, lanes)
+    return None
+
+
+def _varies(index: Index, shared: int) -> bool:
+    """Whether an operand read at ``index`` varies with the columns and not with the rows."""
+    loops = {d for expr in index for d in expr.used_dims()}
+    return shared - 1 in loops and shared - 2 not in loops and not in_slivers(index, shared - 1)
+
+
+def _operand(
+    op: linalg.GenericOp,
+    number: int,
+    value: BlockArgument,
+    index: Index,
+    shared: int,
+    width: int,
+    lanes: int,
+) -> Operand | None:
+    loops = [expr.position for expr in index if isinstance(expr, AffineDimExpr)]
+    sizes = extents(op)
+    plain = len(set(loops)) == len(index)
+    if not plain or any(sizes[k] == DYNAMIC_INDEX for k in loops) or max(loops) < shared:
+        return None
+    if not isinstance(element(value), AnyFloat | IntegerType):
+        return None
+    loops = sorted(loops)
+    found = tuple(sizes[k] for k in loops)
+    column = loops.index(shared - 1)
+    return Operand(op, number, value, index, tuple(loops), found, column, width, lanes)
+
+
+def _numbers(attribute: Attribute | None) -> list[int]:
+    values = attribute.data if isinstance(attribute, ArrayAttr) else [attribute]
+    return [v.value.data for v in values if isinstance(v, IntegerAttr)] or [0]
+
+
+def _slivers(loops: int, column: int, width: int) -> Index:
+    """Return where the element at each of so many loops lies among the slivers."""
+    exprs: list[AffineExpr] = [AffineDimExpr(k) for k in range(loops)]
+    exprs[column] = AffineDimExpr(column) // width
+    return (*exprs, AffineDimExpr(column) % width)
+
+
+def packing_kernel(operand: Operand) -> kernel.FuncOp:
+    """Return a kernel that lays ``operand`` out in slivers, zero beyond the last column."""
+    kind, source = element(operand.argument), operand.argument.type
+    target = TensorType(kind, operand.sizes)
+    block = Block(arg_types=[source, target])
+    given, made = block.args
+    given.name_hint, made.name_hint = operand.argument.name_hint, "packed"
+    into: SSAValue = made
+    if operand.extents[operand.column] % operand.width:
+        zero = arith.ConstantOp(_zero(kind))
+        fill = linalg.FillOp([zero.result], [made], [target])
+        block.add_ops([zero, fill])
+        into = fill.results[0]
+    loops = len(operand.loops)
+    place = {loop: AffineDimExpr(k) for k, loop in enumerate(operand.loops)}
+    index = tuple(place[expr.position] for expr in operand.index if isinstance(expr, AffineDimExpr))
+    body = Block(arg_types=[kind, kind])
+    body.args[0].name_hint = operand.argument.name_hint
+    body.add_op(linalg.YieldOp(body.args[0]))
+    maps = array_of_maps(loops, (index, _slivers(loops, operand.column, operand.width)))
+    kinds = [IteratorTypeAttr.parallel()] * loops
+    copy = linalg.GenericOp([given], [into], Region(body), maps, kinds, [target])
+    copy.attributes["kernel.loops"] = kernel.LoopsAttr.of(operand.column, operand.lanes, 1)
+    block.add_ops([copy, kernel.ReturnOp([copy.results[0]])])
+    shared = operand.column + 1
+    numbers = {"shared": shared}
+    if (work := prod(operand.sizes)) >= 2 * WORTH:
+        each = work // max(prod(operand.extents[: operand.column]) * operand.sizes[shared - 1], 1)
+        numbers |= {"parallel": shared, "grain": -(-WORTH // max(each, 1)) * operand.width}
+    attributes: dict[str, Attribute] = {
+        f"kernel.{name}": IntegerAttr(n, i64) for name, n in numbers.items()
+    }
+    function = kernel.FuncOp(
+        "pack", FunctionType.from_lists([source, target], [target]), Region(block), attributes
+    )
+    locate(function, operand.op.location)
+    return function
+
+
+def _zero(kind: Attribute) -> FloatAttr | IntegerAttr:
+    if isinstance(kind, IntegerType):
+        return IntegerAttr(0, kind)
+    assert isinstance(kind, AnyFloat)
+    return FloatAttr(0.0, kind)
+
+
+def reading(function: kernel.FuncOp, operand: Operand) -> bool:
+    """Make ``function`` read ``operand`` packed; return whether it still reads it unpacked too.
+
+    Then the packed operand is one more argument, right after the other.
+    """
+    old = operand.argument
+    new = function.body.block.insert_arg(TensorType(element(old), operand.sizes), old.index + 1)
+    new.name_hint = f"{old.name_hint}_packed" if old.name_hint else "packed"
+    op = operand.op
+    op.operands[operand.number] = new
+    loops = len(op.iterator_types)
+    local = _slivers(len(operand.loops), operand.column, operand.width)
+    back = [AffineDimExpr(loop) for loop in operand.loops]
+    index = tuple(expr.replace_dims_and_symbols(back, ()) for expr in local)
+    maps = list(op.indexing_maps.data)
+    maps[operand.number] = map_attribute(loops, index)
+    op.indexing_maps = ArrayAttr(maps)
+    read = old.first_use is not None
+    if not read:
+        function.body.block.erase_arg(old)
+    function.properties["function_type"] = FunctionType.from_lists(
+        list(function.body.block.arg_types), function.function_type.outputs.data
+    )
+    return read

@@ -1,0 +1,44 @@
+"""Which values of an entry function are the same in every call: weights and what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, SSAValue
+
+from stepwell.transforms.effects import is_pure
+
+RESOURCE = "nd.resource"
+
+
+def entries(module: ModuleOp) -> Iterator[func.FuncOp]:
+    """Return the functions that are called from outside, with the constants they name."""
+    for op in module.ops:
+        if isinstance(op, func.FuncOp) and op.body.blocks and _is_public(op):
+            yield op
+
+
+def _is_public(function: func.FuncOp) -> bool:
+    visibility = function.sym_visibility
+    return visibility is None or visibility.data != "private"
+
+
+def attributes_of(function: func.FuncOp, argument: int) -> Mapping[str, Attribute]:
+    """Return the attributes of an argument."""
+    return function.arg_attrs.data[argument].data if function.arg_attrs else {}
+
+
+def constants_of(function: func.FuncOp) -> set[SSAValue]:
+    """Return the values at the top of an entry function that depend on no argument but weights.
+
+    What has regions is not looked into and counts as no constant.
+    """
+    found: set[SSAValue] = {
+        a for k, a in enumerate(function.args) if RESOURCE in attributes_of(function, k)
+    }
+    for op in function.body.block.ops:
+        if not op.regions and is_pure(op) and all(v in found for v in op.operands):
+            found.update(op.results)
+    return found
