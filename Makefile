@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help dev demo test lint types imports docs bench sanitize clean
+.PHONY: help dev demo test lint types imports docs bench bench-peers limits figures sanitize clean
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(BIN)/.ready: pyproject.toml setup.py
 	$(PYTHON) -m venv $(VENV)
@@ -37,7 +37,16 @@ imports: dev  ## who may import whom
 docs: dev  ## write the pages of docs/ that are made from the code
 	$(BIN)/python -m stepwell.tools.docs docs
 
-bench: dev  ## measure the figures of docs/figures.md
+bench: dev  ## measure beside the peers that are installed: docs/benchmarks.md (BENCH="--help")
+	$(BIN)/python bench/benchmarks.py $(BENCH)
+
+bench-peers: dev  ## install those peers, each in an environment of its own (PEERS="all")
+	$(BIN)/python bench/install.py $(PEERS)
+
+limits: dev  ## measure what this machine can do at most
+	$(BIN)/python bench/limits.py
+
+figures: dev  ## measure start-up, compile times and calls: docs/figures.md
 	$(BIN)/python bench/figures.py
 
 clean:  ## remove what was built here

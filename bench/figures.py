@@ -1,4 +1,4 @@
-"""Measure what the README promises and write it to docs/figures.md: `make bench`.
+"""Measure what the README promises and write it to docs/figures.md: `make figures`.
 
 Start-up is measured in fresh processes with caches of their own, everything else beside what it is
 compared with, in turn. A loaded machine makes all of it slower: the table says how loaded it was.
@@ -120,13 +120,13 @@ def graphs() -> Iterator[Figure]:
         yield Figure(f"{what} (CPU: {median(worked):.2f} s)", median(seconds), 3.0, "s")
 
 
-def limits() -> Any:
-    """Return the module of limits.c, compiled by what compiles our programs."""
+def bare_calls() -> Any:
+    """Return the module of bare.c, compiled by what compiles our programs."""
     folder = Path(tempfile.mkdtemp())
     flags = ["-O3", "-march=native", "-pthread", f"-I{get_path('include')}"]
-    find_compiler().build_library(HERE / "limits.c", folder / "limits.so", flags)
-    loader = ExtensionFileLoader("limits", str(folder / "limits.so"))
-    spec = spec_from_loader("limits", loader)
+    find_compiler().build_library(HERE / "bare.c", folder / "bare.so", flags)
+    loader = ExtensionFileLoader("bare", str(folder / "bare.so"))
+    spec = spec_from_loader("bare", loader)
     assert spec is not None
     module = module_from_spec(spec)
     loader.exec_module(module)
@@ -184,7 +184,7 @@ def calls(machine: Any) -> Iterator[Figure]:
     }
     rounds = [{name: _per_call(call) for name, call in loops.items()} for _ in range(RUNS)]
     best = {name: min(r[name] for r in rounds) for name in loops}
-    targets = dict.fromkeys(("compiled(x, y, out=z)", "compiled(x, y)", "jitted(x, y)"), 0.3)
+    targets: dict[str, float] = dict.fromkeys(("compiled(x, y, out=z)", "compiled(x, y)", "jitted(x, y)"), 0.3)
     for name in loops:
         if name:
             what = f"call of `{name}` above a bare call ({best[''] * 1e9:.0f} ns)"
@@ -209,7 +209,7 @@ def processor() -> str:
 
 def main() -> None:
     """Measure, print and write the table."""
-    machine = limits()
+    machine = bare_calls()
     rows = ["| figure | measured | target | met |", "|---|---|---|---|"]
     print(*rows, sep="\n")
     load = os.getloadavg()[0]
@@ -225,7 +225,7 @@ def main() -> None:
         f"(1 or less is a quiet machine). Stepwell {sw.__version__}, Python "
         f"{platform.python_version()}, NumPy {np.__version__}, {find_compiler().version}."
     )
-    text = ["# Figures", "", f"`make bench` measured these: {about}", "", *rows, ""]
+    text = ["# Figures", "", f"`make figures` measured these: {about}", "", *rows, ""]
     (HERE.parent / "docs" / "figures.md").write_text("\n".join(text))
 
 

@@ -1,4 +1,4 @@
-/* What the machine itself can do: reading memory, and a call from Python that does nothing.
+/* What figures are held against: bare reading of memory, and a call from Python that does nothing.
 
    read(a, b, c, n, threads): read three arrays of n floats; bare(...): return the first argument. */
 #define PY_SSIZE_T_CLEAN
@@ -59,6 +59,6 @@ static PyObject *bare(PyObject *module, PyObject *const *args, Py_ssize_t n) {
 static PyMethodDef functions[] = {{"read", read_three, METH_VARARGS, NULL},
                                   {"bare", (PyCFunction)(void (*)(void))bare, METH_FASTCALL, NULL},
                                   {NULL, NULL, 0, NULL}};
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "limits", .m_size = -1, .m_methods = functions};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "bare", .m_size = -1, .m_methods = functions};
 
-PyMODINIT_FUNC PyInit_limits(void) { return PyModule_Create(&definition); }
+PyMODINIT_FUNC PyInit_bare(void) { return PyModule_Create(&definition); }

@@ -1,0 +1,171 @@
+/* What the machine itself can do: fused multiply-adds, and moving memory.
+
+   sw_limit(kind, threads, bytes): the best rate seen, in units of 1e9 a second, of so many threads,
+   each on a core of its own. bytes: of the arrays of all threads together. Operations are counted
+   for FMA, else the bytes that a program asks to be read and written.
+   sw_pace(): the multiply-adds that the core it is called on does just now, in the same unit. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#if defined(__AVX512F__)
+enum { WIDE = 64 };
+#elif defined(__AVX__)
+enum { WIDE = 32 };
+#else
+enum { WIDE = 16 };
+#endif
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
+
+enum { FMA, READ, COPY, TRIAD };
+enum { MOST = 256, ROUNDS = 8, CHAINS = 12, PAGE = 4096, FUSED = 1 << 20 };
+enum { LANES = WIDE / 4, AT_ONCE = 64 << 20 }; /* bytes moved between two looks at the clock */
+typedef float vector __attribute__((vector_size(WIDE), may_alias));
+
+typedef struct {
+  int kind, number, threads;
+  int64_t vectors; /* of each array */
+  double rate;
+  pthread_t thread;
+} Worker;
+
+static atomic_int arrived, phase;
+static volatile float sink;
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void meet(int threads) {
+  int before = atomic_load(&phase);
+  if (atomic_fetch_add(&arrived, 1) + 1 == threads) {
+    atomic_store(&arrived, 0);
+    atomic_fetch_add(&phase, 1);
+  } else {
+    while (atomic_load(&phase) == before) sched_yield();
+  }
+}
+
+#define EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
+#define BEGIN(k) vector x##k = zero + (1.0f + k);
+#define FUSE(k) x##k = x##k * factor + term;
+#define SUM(k) zero += x##k;
+
+static double fuse(void) {
+  vector zero = {0}, factor = zero + 0.999999f, term = zero + 1e-6f;
+  EACH(BEGIN)
+  for (int i = 0; i < FUSED; i++) {
+    EACH(FUSE)
+  }
+  EACH(SUM)
+  sink = zero[0];
+  return 2.0 * LANES * CHAINS * FUSED;
+}
+
+static void keep(vector *at, vector value) { /* past the caches, where the machine can */
+#if defined(__AVX512F__)
+  _mm512_stream_ps((float *)at, (__m512)value);
+#elif defined(__AVX__)
+  _mm256_stream_ps((float *)at, (__m256)value);
+#elif defined(__SSE2__)
+  _mm_stream_ps((float *)at, (__m128)value);
+#else
+  *at = value;
+#endif
+}
+
+static void pass(int kind, vector *a, const vector *b, const vector *c, int64_t n) {
+  vector sums[8] = {0}, factor = sums[0] + 3.0f;
+  if (kind == READ)
+    for (int64_t i = 0; i + 8 <= n; i += 8) {
+      vector s0 = b[i] + b[i + 1], s1 = b[i + 2] + b[i + 3], s2 = b[i + 4] + b[i + 5], s3 = b[i + 6] + b[i + 7];
+      sums[0] += s0, sums[1] += s1, sums[2] += s2, sums[3] += s3;
+    }
+  else if (kind == COPY)
+    for (int64_t i = 0; i < n; i++) keep(&a[i], b[i]);
+  else
+    for (int64_t i = 0; i < n; i++) keep(&a[i], c[i] * factor + b[i]);
+  sink = sums[0][0] + sums[1][0] + sums[2][0] + sums[3][0];
+}
+
+static vector *array(int64_t vectors, float value) {
+  size_t bytes = ((size_t)vectors * WIDE + PAGE - 1) / PAGE * PAGE + PAGE;
+  float *at = aligned_alloc(PAGE, bytes);
+  if (at != NULL)
+    for (size_t i = 0; i < bytes / sizeof *at; i++) at[i] = value;
+  return (vector *)at;
+}
+
+static double once(Worker *w, vector *const *arrays) {
+  if (w->kind == FMA) return fuse();
+  int64_t streams = w->kind == READ ? 1 : w->kind == COPY ? 2 : 3;
+  int64_t bytes = w->vectors * WIDE * streams, times = AT_ONCE / (bytes * w->threads) + 1;
+  for (int64_t i = 0; i < times; i++) {
+    pass(w->kind, arrays[0], arrays[1], arrays[2], w->vectors);
+    __asm__ volatile("" ::: "memory");
+  }
+  return (double)(bytes * times);
+}
+
+static void pin(int number) {
+#ifdef __linux__
+  cpu_set_t all, one;
+  if (sched_getaffinity(0, sizeof all, &all)) return;
+  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+    if (CPU_ISSET(cpu, &all) && number-- == 0) {
+      CPU_ZERO(&one);
+      CPU_SET(cpu, &one);
+      sched_setaffinity(0, sizeof one, &one);
+      return;
+    }
+#else
+  (void)number;
+#endif
+}
+
+static void *work(void *of) {
+  Worker *w = of;
+  pin(w->number);
+  vector *arrays[3] = {0};
+  for (int k = 0; k < 3 && w->kind != FMA; k++) arrays[k] = array(w->vectors, (float)k);
+  int made = w->kind == FMA || (arrays[0] && arrays[1] && arrays[2]);
+  for (int i = 0; i < ROUNDS; i++) {
+    meet(w->threads);
+    double start = now(), done = made ? once(w, arrays) : 0;
+    meet(w->threads);
+    double rate = done / (now() - start) / 1e9;
+    if (rate > w->rate) w->rate = rate;
+  }
+  for (int k = 0; k < 3; k++) free(arrays[k]);
+  return NULL;
+}
+
+double sw_limit(int kind, int threads, int64_t bytes) {
+  static Worker workers[MOST];
+  threads = threads < 1 ? 1 : threads > MOST ? MOST : threads;
+  int arrays = kind == READ ? 1 : kind == COPY ? 2 : 3;
+  atomic_store(&arrived, 0);
+  double total = 0;
+  for (int t = 0; t < threads; t++) {
+    workers[t] = (Worker){kind, t, threads, bytes / (arrays * threads) / WIDE / 8 * 8};
+    if (pthread_create(&workers[t].thread, NULL, work, &workers[t])) return -1;
+  }
+  for (int t = 0; t < threads; t++) {
+    pthread_join(workers[t].thread, NULL);
+    total += workers[t].rate;
+  }
+  return total;
+}
+
+double sw_pace(void) {
+  double start = now(), done = fuse();
+  return done / (now() - start) / 1e9;
+}

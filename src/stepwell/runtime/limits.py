@@ -1,0 +1,131 @@
+"""What this machine can do at most: measured once by limits.c, then kept in the cache."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from stepwell.core.machine import this_machine
+from stepwell.runtime.cache import cache_root, digest, disk_cache
+from stepwell.runtime.toolchain import find_compiler
+
+SOURCE = Path(__file__).with_name("limits.c")
+FMA, READ, COPY, TRIAD = range(4)
+"""What limits.c can be asked for."""
+
+MEMORY = 256 << 20
+"""Bytes of arrays that no cache holds."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Rates of so many threads together: 1e9 operations a second, and 1e9 bytes a second."""
+
+    threads: int
+    fma: float
+    """Operations on f32, a fused multiply-add being two."""
+    read_l2: float
+    """Reading what lies in the cores' second caches."""
+    read_l3: float
+    read: float
+    """Reading memory."""
+    copy: float
+    triad: float
+    """Reading two arrays and writing a third."""
+    l2: int
+    """Bytes of the second caches of all these threads."""
+    l3: int
+
+    def bandwidth(self, bytes: int) -> float:
+        """Return how fast ``bytes`` can be read or written again and again."""
+        if bytes <= self.l2:
+            return max(self.read_l2, self.read)
+        memory = max(self.read, self.copy, self.triad)
+        return max(self.read_l3, memory) if bytes <= self.l3 else memory
+
+    def seconds(self, flops: float, bytes: int, bits: int = 32) -> float:
+        """Return the least time for ``flops`` on floats of so many bits that touch ``bytes``."""
+        peak = self.fma * min(1.0, 32 / bits)
+        return max(flops / (peak * 1e9), bytes / (self.bandwidth(bytes) * 1e9))
+
+
+@cache
+def machine_limits(threads: int) -> Limits:
+    """Return the limits of this machine as far as known, measured first where they are not."""
+    try:
+        return Limits(**json.loads(_notes(threads).read_text()))
+    except (OSError, ValueError, TypeError):
+        return measure_again(threads)
+
+
+def measure_again(threads: int) -> Limits:
+    """Measure, and return the greatest rates ever seen here: load only makes them smaller."""
+    found, notes = measure_limits(threads), _notes(threads)
+    try:
+        known = Limits(**json.loads(notes.read_text()))
+        greatest = {k: max(v, getattr(known, k)) for k, v in asdict(found).items()}
+        found = Limits(**greatest)
+    except (OSError, ValueError, TypeError):
+        pass
+    with suppress(OSError):  # not keeping them is no harm
+        notes.parent.mkdir(parents=True, exist_ok=True)
+        partly = notes.with_suffix(f".{os.getpid()}")
+        partly.write_text(json.dumps(asdict(found), indent=1) + "\n")
+        partly.replace(notes)
+    return found
+
+
+def _notes(threads: int) -> Path:
+    """Return where what was measured is kept."""
+    machine = this_machine()
+    about = str((machine.l2, machine.l3, threads))
+    key = digest(SOURCE.read_bytes(), machine.features, about)
+    return cache_root() / "limits" / f"{key}.json"
+
+
+def measure_limits(threads: int) -> Limits:
+    """Measure for a second or two; what else runs on the machine makes the result too low."""
+    machine, limit = this_machine(), limit_function()
+    l2, l3 = machine.l2 * threads, machine.l3
+
+    def rate(kind: int, bytes: int) -> float:
+        return round(limit(kind, threads, bytes), 2)
+
+    return Limits(
+        threads,
+        fma=rate(FMA, 0),
+        read_l2=rate(READ, l2 // 2),
+        read_l3=rate(READ, max(l3 // 4, l2)),
+        read=rate(READ, max(MEMORY, 4 * l3)),
+        copy=rate(COPY, max(MEMORY, 4 * l3)),
+        triad=rate(TRIAD, max(MEMORY, 4 * l3)),
+        l2=l2,
+        l3=max(l2, l3),
+    )
+
+
+@cache
+def limit_function() -> Callable[[int, int, int], float]:
+    """Return `sw_limit` of limits.c: kind, threads, bytes -> 1e9 a second."""
+    function = ctypes.CDLL(str(limits_library())).sw_limit
+    function.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64]
+    function.restype = ctypes.c_double
+    return function
+
+
+def limits_library() -> Path:
+    """Return limits.c as a library, built where it is not yet."""
+    compiler = find_compiler()
+    flags = ["-O3", "-pthread", *(f for f in compiler.optional if f != "-nostdlib")]
+
+    def build(folder: Path) -> None:
+        compiler.build_library(SOURCE, folder / "limits.so", flags)
+
+    key = digest(SOURCE.read_bytes(), compiler.id, this_machine().features)
+    return disk_cache().fetch("limits-library", key, build) / "limits.so"
