@@ -184,7 +184,9 @@ def calls(machine: Any) -> Iterator[Figure]:
     }
     rounds = [{name: _per_call(call) for name, call in loops.items()} for _ in range(RUNS)]
     best = {name: min(r[name] for r in rounds) for name in loops}
-    targets: dict[str, float] = dict.fromkeys(("compiled(x, y, out=z)", "compiled(x, y)", "jitted(x, y)"), 0.3)
+    targets: dict[str, float] = dict.fromkeys(
+        ("compiled(x, y, out=z)", "compiled(x, y)", "jitted(x, y)"), 0.3
+    )
     for name in loops:
         if name:
             what = f"call of `{name}` above a bare call ({best[''] * 1e9:.0f} ns)"
