@@ -87,6 +87,22 @@ class CSpelling(Spelling):
         self.helper(f"sw_splat_{name}", kind, [(scalar, "x")], [f"return x - ({vector}){{0}};"])
         return f"sw_splat_{name}({x})"
 
+    def held(self, kind: Kind, x: str) -> str:
+        """Say that ``x`` may change here: gcc else reads memory again for each of a few uses."""
+        condition = _REGISTERS.get(kind.bits * kind.lanes)
+        if condition is None:
+            return x
+        rows = [
+            row
+            for n, (machine, letter) in enumerate(condition)
+            for row in (
+                f"#{'elif' if n else 'if'} {machine}",
+                f'__asm__("" : "+{letter}"(x));',
+            )
+        ]
+        name = f"sw_held_{self.type(kind)}"
+        return f"{self.helper(name, kind, [(kind, 'x')], [*rows, '#endif', 'return x;'])}({x})"
+
     def lanes_of(self, kind: Kind, lanes: Sequence[str]) -> str:
         """Spell a compound literal."""
         return f"({self.type(kind)}){{{', '.join(lanes)}}}"
@@ -248,6 +264,16 @@ class CSpelling(Spelling):
     def fma(self, kind: Kind, x: str, y: str, z: str) -> str:
         """Fuse in one instruction where the machine has it."""
         return self.function("fma", kind, (x, y, z))
+
+
+_AVX512 = ("defined(__AVX512VL__)", "v")
+_AVX = ("defined(__AVX__)", "x")
+_REGISTERS = {
+    512: [_AVX512],
+    256: [_AVX512, _AVX],
+    128: [_AVX512, ("defined(__SSE2__)", "x"), ("defined(__aarch64__)", "w")],
+}
+"""For vectors of so many bits, where they are registers and the letter of these in asm."""
 
 
 def _fast_paths(name: str, kind: Kind) -> list[str]:

@@ -127,6 +127,11 @@ class Spelling(ABC):
     def load(self, kind: Kind, address: str) -> str:
         """Return the vector that lies at ``address``, which need not be aligned."""
 
+    def held(self, kind: Kind, x: str) -> str:
+        """Return ``x``, just loaded, to be kept in a register rather than loaded at each use."""
+        del kind
+        return x
+
     @abstractmethod
     def store(self, kind: Kind, address: str, x: str) -> str:
         """Return the statement that writes ``x`` at ``address``."""

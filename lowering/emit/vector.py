@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects import vector
+from xdsl.dialects import arith, math, scf, vector
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
 
@@ -34,7 +34,18 @@ def _load(w: Writer, op: vector.LoadOp) -> None:
         mask = s.compared(bytes, f"{s.load(bytes, _address(w, op))} != {s.small(bytes, '0')}")
         w.define(op.result, mask, bytes.mask)
     else:
-        w.define(op.result, s.load(kind, _address(w, op)))
+        x = s.load(kind, _address(w, op))
+        w.define(op.result, s.held(kind, x) if _is_held(op) else x)
+
+
+def _is_held(op: vector.LoadOp) -> bool:
+    """Whether a loop that carries registers reads this for several of them."""
+    loop = op.parent_op()
+    if not isinstance(loop, scf.ForOp) or not loop.iter_args or op.result.has_one_use():
+        return False
+    return all(
+        isinstance(u.operation, arith.MulfOp | arith.MuliOp | math.FmaOp) for u in op.result.uses
+    )
 
 
 def _bytes(w: Writer, value: SSAValue) -> tuple[str, Kind]:

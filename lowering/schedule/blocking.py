@@ -24,10 +24,22 @@ SCRATCH = 1 << 18
 """Bytes of packed operand, or of partial sums, that a block may have on the stack."""
 FEW_ROWS = 12
 """Packing for fewer rows costs more than it saves."""
-TILES = {(6, 4): 1.0, (8, 3): 0.97, (5, 5): 0.97, (12, 2): 0.9, (4, 6): 0.93, (14, 1): 0.55}
+TILES = {
+    (6, 4): 1.0,
+    (5, 4): 0.985,
+    (8, 3): 0.97,
+    (5, 5): 0.97,
+    (7, 3): 0.965,
+    (4, 4): 0.96,
+    (4, 6): 0.93,
+    (12, 2): 0.9,
+    (14, 1): 0.55,
+}
 """Rows and vectors of register tiles, of 32 registers, and the part of the peak each reaches."""
-NARROW_TILES = {(6, 2): 1.0, (4, 3): 0.97, (8, 1): 0.6}
+NARROW_TILES = {(6, 2): 1.0, (5, 2): 0.98, (4, 3): 0.97, (4, 2): 0.94, (8, 1): 0.6}
 """The same for 16 registers."""
+LEAST = 3
+"""A tile of fewer rows waits for its columns, as long as one of so many."""
 SMALL = 1 << 13
 """An operand of so few bytes need not be packed, however it lies, ..."""
 MANY_ROWS = 64
@@ -36,6 +48,8 @@ RAGGED = 1 << 16
 """An operand of more bytes is packed where its columns do not fill vectors."""
 MANY = 32
 """So many blocks keep every thread busy, and evenly so."""
+FEW = 8
+"""So many do where each block of rows reads a packed operand anew that is too large for a cache."""
 
 
 @dataclass(frozen=True)
@@ -145,14 +159,15 @@ def _enough(found: Loops, packed: int, shared: int, width: int, l2: int, high: i
 def _tile(found: Loops, shared: int, width: int, machine: Vectors) -> tuple[int, int]:
     """Return rows and vectors of the register tile: the fastest for what is inside the edges."""
 
-    def inside(size: int, unit: int) -> float:
-        return size / (-(-size // unit) * unit)
+    high, wide = found.extents[shared - 2], found.size(shared - 1)
 
     def worth(tile: tuple[int, int]) -> float:
-        rows = 1.0
-        if found.extents[shared - 2] != DYNAMIC_INDEX:
-            rows = inside(found.size(shared - 2), tile[0])
-        return rows * inside(found.size(shared - 1), tile[1] * width) * tiles[tile]
+        rows, columns = tile[0], tile[1] * width
+        inside = wide / (-(-wide // columns) * columns) if wide else 1.0
+        if high != DYNAMIC_INDEX and high:
+            left = high % rows
+            inside *= high / (high - left + (max(left, LEAST) if left else 0))
+        return inside * tiles[tile]
 
     tiles = TILES if machine.bits >= 512 else NARROW_TILES
     return max(tiles, key=worth)
@@ -173,14 +188,18 @@ def _block(
     deep = _even(found.size(last), deepest, 8 if before == 1 else 1)
     if found.extents[last] == DYNAMIC_INDEX:
         deep = deepest
-    most = min(l2 // 2 // (deep * before * bytes), SCRATCH // (columns * bytes))
+    most = min(l2 // 2 // (deep * bytes), SCRATCH // (columns * bytes))
     sizes = [found.size(k) for k in range(first, shared - 1)]
-    others = prod(map(found.size, range(first))) * -(-found.size(shared - 1) // columns)
-    wanted = -(-prod(sizes) * others // MANY)
+    wide = found.size(shared - 1)
+    others = prod(map(found.size, range(first))) * -(-wide // columns)
+    packed = wide * before * found.size(last) * bytes
+    wanted = -(-prod(sizes) * others // (MANY if packed <= l2 // 4 else FEW))
     most = max(rows, min(most, max(wanted, 8 * rows)))
-    cut = [_even(sizes.pop(), most, rows)]
-    while sizes:
-        cut.insert(0, _even(sizes.pop(), most // prod(cut), 1))
+    cut, taken = list[int](), 1
+    for size in reversed(sizes):
+        here = _even(size, most // taken, 1 if cut else rows)
+        cut.insert(0, here)
+        taken *= max(min(here, size), 1)
     return *cut, columns, max(deep, 1)
 
 

@@ -3,8 +3,8 @@
 // The sum's loops run as the image lies in memory; a block takes several of its lines.
 
 // CHECK:          kernel.func @main_conv(
-// CHECK-SAME:       kernel.shared = 4 : i64, kernel.tile = [6 : i64, 4 : i64],
-// CHECK-SAME:       kernel.block = [1 : i64, 2 : i64, 18 : i64, 64 : i64, 100 : i64], kernel.parallel = 4 : i64
+// CHECK-SAME:       kernel.shared = 4 : i64, kernel.tile = [5 : i64, 4 : i64],
+// CHECK-SAME:       kernel.block = [1 : i64, 2 : i64, 15 : i64, 64 : i64, 100 : i64], kernel.parallel = 4 : i64
 // CHECK:            linalg.generic
 // CHECK-SAME:       affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, (d1 + d4), (d2 + d5), d6)>
 // CHECK-SAME:       affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d3, d6, d4, d5)>

@@ -112,3 +112,31 @@ func.func @main(%x: memref<32xf32> {kernel.role = "output"}) {
 }"""
     with pytest.raises(CompileError, match="OpenCL has no vectors of 32 lanes"):
         emit_opencl(parsed(text))
+
+
+def test_a_vector_for_several_sums_is_held_in_a_register(parsed: Parse) -> None:
+    text = """
+func.func @f(%x: memref<64xf32> {kernel.role = "input"}, %y: memref<8xf32> {kernel.role = "output"}) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  %z = arith.constant dense<0.0> : vector<4xf32>
+  %r:2 = scf.for %i = %c0 to %c64 step %c8 iter_args(%a = %z, %b = %z)
+      -> (vector<4xf32>, vector<4xf32>) {
+    %v = vector.load %x[%i] : memref<64xf32>, vector<4xf32>
+    %j = arith.addi %i, %c4 : index
+    %w = vector.load %x[%j] : memref<64xf32>, vector<4xf32>
+    %p = arith.mulf %v, %v : vector<4xf32>
+    %q = arith.mulf %v, %w : vector<4xf32>
+    %s = arith.addf %a, %p : vector<4xf32>
+    %t = arith.addf %b, %q : vector<4xf32>
+    scf.yield %s, %t : vector<4xf32>, vector<4xf32>
+  }
+  vector.store %r#0, %y[%c0] : memref<8xf32>, vector<4xf32>
+  vector.store %r#1, %y[%c4] : memref<8xf32>, vector<4xf32>
+  func.return
+}"""
+    source = emit_c(parsed(text), "f").source
+    assert "v = sw_held_f32x4(*(const f32x4_u *)&x[i]);" in source
+    assert "w = *(const f32x4_u *)&x[j];" in source
