@@ -9,7 +9,6 @@ from math import prod
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
@@ -198,7 +197,6 @@ def _same_index(op: Operation, use: Read | Write, written: Write) -> bool:
     return (
         isinstance(op, linalg.GenericOp)
         and isinstance(use, Read)
-        and all(i.data == IteratorType.PARALLEL for i in op.iterator_types)
         and use.map is not None
         and use.map == written.map
         and _is_permutation(use.map)

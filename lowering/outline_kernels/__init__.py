@@ -9,7 +9,8 @@ After:   kernel.func @main_matmul_add_relu(%x, %w, %b, %y) attributes {kernel.sh
 
 Afterwards the host has no linalg op: everything that computes on tensors lies in a kernel, one
 for ops that can run inside the same parallel loops with less memory traffic and no less
-parallelism. The shared loops come first in every generic. Equal kernels are one.
+parallelism. The shared loops come first in every generic; two that walk over the same elements
+within them are one with several results. Equal kernels are one.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from xdsl.ir import Block, Operation, OpResult
 
 from stepwell.lowering.outline_kernels.build import Kernel
 from stepwell.lowering.outline_kernels.grow import Cut
+from stepwell.lowering.outline_kernels.merge import merge_walks
 from stepwell.lowering.outline_kernels.names import kernel_name
 from stepwell.lowering.outline_kernels.order import arrange
 from stepwell.lowering.outline_kernels.sharing import Shared
@@ -59,6 +61,7 @@ def _outline(block: Block, function: func.FuncOp, shared: Shared) -> None:
             v.owner for op in cluster.members for v in op.operands if isinstance(v, OpResult)
         ]
         kernel, launch = Kernel(cluster, cluster.members[-1]).build()
+        merge_walks(kernel.body.block, len(cluster.loops[cluster.members[0]]))
         kernel, new = shared.add(kernel, name)
         if new:
             module.insert_op_before(kernel, function)

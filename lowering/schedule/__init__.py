@@ -216,7 +216,9 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int)
 def _is_full_reduction(ops: Sequence[Loops]) -> bool:
     """Whether every op reduces all it reads by known combiners, or works on what those leave."""
     loops = [each for each in ops if each.parallel]
-    return bool(loops) and all(each.free and not any(each.parallel) for each in loops)
+    return bool(loops) and all(
+        each.free and not any(each.parallel) and not each.writes_along for each in loops
+    )
 
 
 def _write(function: kernel.FuncOp, name: str, value: Attribute) -> None:

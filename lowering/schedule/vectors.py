@@ -19,10 +19,12 @@ from stepwell.transforms.structured import (
     extents,
     identity,
     indices,
+    inverse,
     is_contraction,
     is_parallel,
     linear,
     shape,
+    yielded,
 )
 
 GUESS = 256
@@ -74,6 +76,13 @@ class Loops:
         return self.parallel[axis] or self.free
 
     @property
+    def writes_along(self) -> bool:
+        """Whether some result is written while the reductions run, not after them."""
+        op = self.op
+        written = indices(op)[len(op.inputs) :] if isinstance(op, linalg.GenericOp) else []
+        return any(not self.parallel[d] for index in written for e in index for d in e.used_dims())
+
+    @property
     def contracts(self) -> bool:
         """Whether the op is a contraction."""
         inputs = len(self.op.inputs) if isinstance(self.op, linalg.GenericOp) else 0
@@ -103,11 +112,20 @@ def _is_running(index: Index, parallel: list[bool]) -> bool:
 
 
 def _is_free(op: linalg.GenericOp, parallel: list[bool]) -> bool:
-    """Whether every result is a reduction by a known combiner over all the reduction loops."""
+    """Whether every result is a reduction by a known combiner over all the reduction loops.
+
+    What is written at every iteration and does not look at what a reduction has so far may stand
+    beside them.
+    """
+    arguments, results = op.body.block.args[len(op.inputs) :], yielded(op.body.block)
     for k, index in enumerate(indices(op)[len(op.inputs) :]):
+        if inverse(index, len(parallel)) is not None and not all(parallel):
+            if arguments[k].first_use is not None:
+                return False
+            continue
         if any(not parallel[d] for expr in index for d in expr.used_dims()):
             return False
-        if combiner(op, k) is None:
+        if combiner(op, k) is None or not results[k].has_one_use():
             return False
     return True
 

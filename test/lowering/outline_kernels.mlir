@@ -241,3 +241,36 @@ func.func @elements(%x: f32, %i: index) -> tensor<2xf32> {
   %b = tensor.insert %x into %a[%i] : tensor<2xf32>
   func.return %b : tensor<2xf32>
 }
+
+// What is summed as it is stored is one op, and so are two reductions of one tensor; each row is
+// walked over once.
+//
+// CHECK-LABEL: kernel.func @row_walks_exp_sum_mul
+//       CHECK: %exp_1, %sum_1, %squares_1 = linalg.generic
+//  CHECK-SAME: iterator_types = ["parallel", "reduction"]
+//  CHECK-SAME: ins(%x : tensor<8x5xf32>) outs(%exp, %start, %start_1
+//       CHECK: %[[V:.*]] = math.exp
+//       CHECK: linalg.yield
+func.func @row_walks(%x: tensor<8x5xf32>) -> (tensor<8x5xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x5xf32>
+  %r = tensor.empty() : tensor<8xf32>
+  %exp = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<8x5xf32>) outs(%e : tensor<8x5xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %y = math.exp %in : f32
+    linalg.yield %y : f32
+  } -> tensor<8x5xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%r : tensor<8xf32>) -> tensor<8xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%exp : tensor<8x5xf32>) outs(%start : tensor<8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %y = arith.addf %out, %in : f32
+    linalg.yield %y : f32
+  } -> tensor<8xf32>
+  %squares = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%exp : tensor<8x5xf32>) outs(%start : tensor<8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.mulf %in, %in : f32
+    %y = arith.addf %out, %s : f32
+    linalg.yield %y : f32
+  } -> tensor<8xf32>
+  func.return %exp, %sum, %squares : tensor<8x5xf32>, tensor<8xf32>, tensor<8xf32>
+}
