@@ -22,7 +22,7 @@ from stepwell.lowering.emit.c_spelling import CSpelling
 from stepwell.lowering.emit.entry import ABI, Entry, entries, exported, header
 from stepwell.lowering.emit.kinds import Kind
 from stepwell.lowering.emit.parameters import RUNTIME
-from stepwell.lowering.emit.unit import FunctionWriter, Unit
+from stepwell.lowering.emit.unit import FunctionWriter, Piece, Unit
 from stepwell.lowering.emit.writer import Line, pruned, words
 
 PREAMBLE = """#if defined(__has_builtin)
@@ -49,21 +49,23 @@ class CUnit(Unit):
 
     def text(self, title: str, exports: Sequence[str]) -> str:
         """Return the whole translation unit."""
+        about = (
+            f"/* {title}, written by Stepwell. Trailing comments name the source lines.\n"
+            " * GNU C11: cc -shared -fPIC -O2 -march=native -fno-math-errno program.c -lm */"
+        )
+        texts = [
+            *self.spelling.prelude.functions.values(),
+            *(piece.text for piece in self.globals),
+            *(piece.titled(self.notes) for piece in self.pieces),
+        ]
+        return self.unit(about, [*texts, *exports])
+
+    def unit(self, about: str, texts: Sequence[str]) -> str:
+        """Return ``texts`` below what every translation unit begins with."""
         for name in ("int64", "int32"):
             self.spelling.type(Kind(f"i{name[3:]}"))
-        prelude = self.spelling.prelude
-        parts = [
-            f"/* {title}, written by Stepwell. Trailing comments name the source lines.\n"
-            " * Compile as GNU C11, with -fno-math-errno for speed. */",
-            "\n".join(prelude.types.values()),
-            ABI,
-            PREAMBLE,
-            *prelude.functions.values(),
-            *self.globals,
-            *self.texts,
-            *exports,
-        ]
-        return "\n\n".join(parts) + "\n"
+        types = "\n".join(self.spelling.prelude.types.values())
+        return "\n\n".join([about, types, ABI, PREAMBLE, *texts]) + "\n"
 
 
 @dataclass
@@ -88,7 +90,8 @@ class CWriter(FunctionWriter):
         self.depth, self.threads = depth, True
         used = words(body)
         captured = {name: type for name, type in known.items() if name in used}
-        self.unit.texts.append(self._outlined(function, captured, loop, body))
+        text = self._outlined(function, captured, loop, body)
+        self.unit.pieces.append(Piece(function, text))
         grain = op.attributes.get("kernel.grain")
         chunk = grain.value.data if isinstance(grain, IntegerAttr) else 1
         self._launch(function, captured, _trips(low, self[op.upperBound[0]], step), chunk)
@@ -169,14 +172,19 @@ def emit_c(module: ModuleOp, name: str = "main") -> CText:
 
     name : of the public function to export; the others are exported too
     """
-    unit = CUnit(module, CSpelling(), CWriter)
-    found = entries(module)
+    return finished(CUnit(module, CSpelling(), CWriter), name)[0]
+
+
+def finished(unit: CUnit, name: str) -> tuple[CText, list[str]]:
+    """Write what of a unit is not written yet; return the program and what it exports."""
+    found = entries(unit.module)
     exports = [
         text
         for entry in found
         for text in exported(entry, unit.function, unit.notes.of(entry.op.location))
     ]
-    return CText(unit.text(name, exports), header(found), _signature_of(found, name))
+    whole = CText(unit.text(name, exports), header(found), _signature_of(found, name))
+    return whole, exports
 
 
 def _signature_of(found: Sequence[Entry], name: str) -> Signature:

@@ -20,7 +20,7 @@ from stepwell.lowering.emit.carried import pass_through_memory
 from stepwell.lowering.emit.kinds import INDEX, Kind
 from stepwell.lowering.emit.opencl_spelling import LANES
 from stepwell.lowering.emit.parameters import Parameter, parameters, written
-from stepwell.lowering.emit.unit import FunctionWriter, Unit
+from stepwell.lowering.emit.unit import FunctionWriter, Piece, Unit
 from stepwell.lowering.emit.writer import pruned, words
 from stepwell.transforms.passes import fail
 
@@ -139,7 +139,7 @@ class OpenCLUnit(Unit):
             rows.append(f"  {p.type}const {p.name} = {start};{comment}")
         head = f"__kernel void {name}({', '.join(taken)}) {{"
         title = f"/* from {note} */\n" if note else ""
-        self.texts.append(title + "\n".join([head, *rows, *map(str, lines), "}"]))
+        self.pieces.append(Piece(name, title + "\n".join([head, *rows, *map(str, lines), "}"])))
         return Part(name, kept, loop)
 
     def copying(self, op: memref.CopyOp) -> Part:
@@ -167,8 +167,8 @@ class OpenCLUnit(Unit):
             f"/* {title}, written by Stepwell. Trailing comments name the source lines. */",
             *prelude.types.values(),
             *prelude.functions.values(),
-            *self.globals,
-            *self.texts,
+            *(piece.text for piece in self.globals),
+            *(piece.titled(self.notes) for piece in self.pieces),
         ]
         return "\n\n".join(parts) + "\n"
 

@@ -31,6 +31,27 @@ class Function:
 
 
 @dataclass
+class Piece:
+    """What stands at file scope: a function, a type, or an array."""
+
+    name: str
+    text: str
+    op: Operation | None = None
+    """The function or kernel it was written from."""
+    declaration: str = ""
+    """How another translation unit declares a kernel; other pieces are repeated there."""
+
+    def titled(self, notes: Notes) -> str:
+        """Return the text below a comment that says where it comes from."""
+        if not isinstance(self.op, func.FuncOp | kernel.FuncOp):
+            return self.text
+        what = "kernel" if isinstance(self.op, kernel.FuncOp) else "function"
+        note = notes.of(self.op.location)
+        at = f", from {note}" if note else ""
+        return f"/* {what} {self.op.sym_name.data}{at} */\n{self.text}"
+
+
+@dataclass
 class Unit:
     """The translation unit being written."""
 
@@ -42,8 +63,8 @@ class Unit:
     symbols: dict[str, Operation] = field(default_factory=dict[str, Operation])
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
     arrays: dict[str, tuple[str, bool]] = field(default_factory=dict[str, tuple[str, bool]])
-    globals: list[str] = field(default_factory=list[str])
-    texts: list[str] = field(default_factory=list[str])
+    globals: list[Piece] = field(default_factory=list[Piece])
+    pieces: list[Piece] = field(default_factory=list[Piece])
     begun: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
@@ -52,6 +73,12 @@ class Unit:
                 self.symbols[op.sym_name.data] = op
             else:
                 fail(op, f"{op.name} has no place at the top of a module on the loops floor")
+
+    def adopt(self, lowered: ModuleOp) -> None:
+        """Know the functions of another module that the kernels in it call."""
+        for op in lowered.ops:
+            if isinstance(op, func.FuncOp):
+                self.symbols.setdefault(op.sym_name.data, op)
 
     def writer(self, name: str) -> FunctionWriter:
         """Return a writer of a new function."""
@@ -104,12 +131,11 @@ class Unit:
         if is_kernel or RUNTIME in used:
             before = before.replace("inline ", "")
         taken = ", ".join(p.declaration for p in kept) or "void"
-        head = f"{before}{result_type} {name}({taken}) {{"
+        head = f"{result_type} {name}({taken})"
         quick = self._quick(op, kept, results)
-        title = f"/* {'kernel' if is_kernel else 'function'} {op.sym_name.data}"
-        at = f", from {writer.note}" if writer.note else ""
         body = [*quick, *map(str, lines), *["#endif"][: len(quick)]]
-        self.texts.append("\n".join([f"{title}{at} */", head, *body, "}"]))
+        text = "\n".join([f"{before}{head} {{", *body, "}"])
+        self.pieces.append(Piece(name, text, op, head if is_kernel else ""))
         return Function(name, kept, results, result_type, [a in writes for a in arguments])
 
     def _quick(
@@ -126,7 +152,7 @@ class Unit:
         if len(results) <= 1:
             return self.spelling.type(results[0]) if results else "void"
         fields = " ".join(f"{self.spelling.type(kind)} r{k};" for k, kind in enumerate(results))
-        self.texts.append(f"struct {name}_results {{ {fields} }};")
+        self.pieces.append(Piece(f"{name}_results", f"struct {name}_results {{ {fields} }};"))
         return f"struct {name}_results"
 
     def array(self, user: Operation, symbol: str) -> tuple[str, bool]:
@@ -159,7 +185,7 @@ class Unit:
         note = self.notes.of(op.location)
         comment = f"  // {note}" if note else ""
         body = "\n".join([" = {" + comment, *rows, "};"]) if rows else f" = {{0}};{comment}"
-        self.globals.append(head + body)
+        self.globals.append(Piece(name, head + body))
         return name
 
 

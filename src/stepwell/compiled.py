@@ -23,12 +23,13 @@ import numpy as np
 from stepwell.core.collecting import uncollected
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import CompileError, Diagnostic
-from stepwell.core.machine import Machine, machine_for
+from stepwell.core.machine import Machine, machine_for, thread_count
 from stepwell.core.signature import Kernel, Signature
 from stepwell.core.version import VERSION
 from stepwell.modules import ModuleText, read_module
 from stepwell.runtime.cache import digest, disk_cache
 from stepwell.runtime.extension import prepare
+from stepwell.runtime.parts import Parts, parts_of_program
 from stepwell.runtime.program import Program, load_program, write_program
 from stepwell.runtime.toolchain import find_compiler
 
@@ -64,11 +65,14 @@ class _Request:
     target: str
     machine: Machine
 
-    def translate(self) -> Any:
-        """Return the program as its target's text, with header and signature."""
+    def translate(self, part: Callable[[str], None] | None = None) -> Any:
+        """Return the program as its target's text, with header and signature.
+
+        part : is called with each part of a large program, which may be compiled at once
+        """
         with self._showing():
             pipeline = import_module("stepwell.pipeline")
-            return pipeline.translate(self._source(pipeline), self.target)
+            return pipeline.translate(self._source(pipeline), self.target, part)
 
     def stage(self, name: str) -> str:
         """Return the module as it is after a stage."""
@@ -190,12 +194,22 @@ def compile(
     )
 
     def build(folder: Path) -> None:
-        with uncollected():
-            made = with_deep_stack(request.translate)
-        write_program(folder, made.text, made.header, made.signature, compiler)
+        if compiler is None:
+            _write(folder, request, None)
+            return
+        with parts_of_program(compiler, thread_count()) as parts:
+            _write(folder, request, parts)
 
     folder = disk_cache().fetch("program", key, build)
     return Compiled(load_program(folder, read.resources), request)
+
+
+def _write(folder: Path, request: _Request, parts: Parts | None) -> None:
+    """Translate what was asked for into ``folder``."""
+    with uncollected():
+        made = with_deep_stack(lambda: request.translate(parts))
+    build = parts.link if parts else None
+    write_program(folder, made.text, made.header, made.signature, build)
 
 
 def load(path: str | Path) -> Compiled:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import Any
@@ -22,6 +23,7 @@ from stepwell.dialects.printing import text_of
 from stepwell.dialects.types import place_of
 from stepwell.dialects.verification import verify
 from stepwell.pass_pipeline import Step, parse
+from stepwell.portions import Portions
 from stepwell.registry import Registry, registry
 from stepwell.reproducer import write_reproducer
 from stepwell.transforms.equal_sizes import EqualSizes, equal_sizes
@@ -118,7 +120,24 @@ class Descent:
     def down(self, stage: Stage) -> None:
         """Run one stage; those before it have run."""
         for step in self._steps(stage):
-            self._run(stage, step)
+            self._run(stage, step, self.module, self.done)
+            self.done.append(step)
+        self._finish(stage)
+
+    def down_in_portions(self, stage: Stage, use: Callable[[ModuleOp], None]) -> None:
+        """Run one stage on a few kernels after the other, ``use`` each as soon as it is down."""
+        steps = list(self._steps(stage))
+        portions = Portions(self.module)
+        for some in portions:
+            for k, step in enumerate(steps):
+                self._run(stage, step, some, [*self.done, *steps[:k]])
+            portions.gather(some)
+            use(some)
+        portions.put_back()
+        self.done += steps
+        self._finish(stage)
+
+    def _finish(self, stage: Stage) -> None:
         _check_leavings(stage, self.module)
         if self.careful:
             _verify_own(stage, self.module)
@@ -133,24 +152,25 @@ class Descent:
             told = {k: v for k, v in machine.items() if k in options}
             yield replace(step, pass_=replace(step.pass_, **told)) if told else step
 
-    def _run(self, stage: Stage, step: Step) -> None:
+    def _run(self, stage: Stage, step: Step, module: ModuleOp, done: Sequence[Step]) -> None:
         try:
-            step.run(self.context, self.module)
+            step.run(self.context, module)
         except (CompileError, RecursionError):
             raise
         except Exception as error:
-            raise self._fault(stage, step, error) from error
-        self.done.append(step)
+            raise self._fault(stage, step, done, error) from error
 
-    def _fault(self, stage: Stage, step: Step, error: Exception) -> CompileError:
+    def _fault(
+        self, stage: Stage, step: Step, done: Sequence[Step], error: Exception
+    ) -> CompileError:
         """Save the module as it was before ``step`` and say how to see the fault again."""
         if not self.careful:  # the mistake may be an earlier stage's: this finds it
             Descent.of(self.source).to(stage.name)
         before = Descent.of(self.source)
-        for earlier in self.done:
+        for earlier in done:
             earlier.run(before.context, before.module)
         path = write_reproducer(None, before.module, [step])
-        after = f" after pass '{self.done[-1]}'" if self.done else ""
+        after = f" after pass '{done[-1]}'" if done else ""
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         return CompileError(
             Diagnostic(
@@ -170,16 +190,22 @@ class Translation:
     signature: Signature
 
 
-def translate(source: Source, target: str) -> Translation:
-    """Return the program of ``source`` in the target's language."""
+def translate(
+    source: Source, target: str, part: Callable[[str], None] | None = None
+) -> Translation:
+    """Return the program of ``source`` in the target's language.
+
+    part : is called with each part of a large program of C as soon as that is written; to compile
+        all parts and link them is to compile the program
+    """
     if target not in EMITTERS:
         help = did_you_mean(target, EMITTERS) or f"the targets are {', '.join(EMITTERS)}"
         raise CompileError(Diagnostic("error", f"unknown target '{target}'", help=help))
     if target != "c":  # a work-item has no stack to pack operands on
         source = replace(source, machine=replace(source.machine, l2=0))
     descent = Descent.of(source, careful=os.environ.get("STEPWELL_VERIFY", "0") != "0")
-    descent.to()
-    emitted = _emit(descent, target)
+    with _blaming_an_earlier_stage(descent):
+        emitted = _emitted(descent, target) if part is None else _emitted_in_parts(descent, part)
     signature = replace(
         emitted.signature,
         equal=descent.equal.groups,
@@ -190,15 +216,31 @@ def translate(source: Source, target: str) -> Translation:
     return Translation(emitted.source, emitted.header, signature)
 
 
-def _emit(descent: Descent, target: str) -> Any:
-    """Print the module in the target's language."""
+def _emitted(descent: Descent, target: str) -> Any:
+    """Take a module down and print it in the target's language."""
+    descent.to()
     module, name = EMITTERS[target].split(":")
+    return getattr(import_module(module), name)(descent.module, descent.source.entry)
+
+
+def _emitted_in_parts(descent: Descent, part: Callable[[str], None]) -> Any:
+    """Take a module down and print it as C, kernel by kernel."""
+    for stage in STAGES[:-1]:
+        descent.down(stage)
+    program = import_module("stepwell.lowering.emit").PartedProgram.of(descent.module, part)
+    descent.down_in_portions(STAGES[-1], program.write)
+    return program.finish(descent.source.entry)
+
+
+@contextmanager
+def _blaming_an_earlier_stage(descent: Descent) -> Generator[None]:
+    """Look for an earlier stage's mistake where the module was not verified and this failed."""
     try:
-        return getattr(import_module(module), name)(descent.module, descent.source.entry)
-    except CompileError:
+        yield
+    except (CompileError, RecursionError):
         raise
     except Exception:
-        if not descent.careful:  # the mistake may be an earlier stage's: this finds it
+        if not descent.careful:
             Descent.of(descent.source).to()
         raise
 

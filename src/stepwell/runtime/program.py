@@ -24,7 +24,6 @@ from stepwell.core.signature import Constant, Signature
 from stepwell.runtime.entry import Array, Entry, numpy_dtype, spell_array
 from stepwell.runtime.extension import Callee, Dispatcher, load_extension
 from stepwell.runtime.fallback import CtypesProgram, PythonDispatcher
-from stepwell.runtime.toolchain import Compiler
 
 LOG = logging.getLogger("stepwell")
 SOURCE, HEADER, LIBRARY, DESCRIPTION = "program.c", "program.h", "program.so", "program.json"
@@ -64,17 +63,20 @@ def write_program(
     source: str,
     header: str,
     signature: Signature,
-    compiler: Compiler | None,
+    build: Callable[[Path, Path], None] | None,
     resources: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a program into ``folder``, with its weights if told; one of C is compiled there."""
+    """Write a program into ``folder``, with its weights if told.
+
+    build : makes the library of a program of C from its source
+    """
     folder.mkdir(parents=True, exist_ok=True)
     text = folder / SOURCES[signature.target]
     text.write_text(source)
     (folder / DESCRIPTION).write_text(signature.to_json())
-    if compiler is not None:
+    if build is not None:
         (folder / HEADER).write_text(header)
-        compiler.build_program(text, folder / LIBRARY)
+        build(text, folder / LIBRARY)
     if resources and signature.constants:
         constants = [_constant(c, resources) for c in signature.constants]
         _write_constants(folder / CONSTANTS, constants)

@@ -51,7 +51,8 @@ def _add(folder: Path, rows: int) -> Program:
     equal = ((0, 1),) if rows < 0 else ()
     source = ADD_DYNAMIC if rows < 0 else ADD_STATIC
     folder.mkdir(exist_ok=True)
-    write_program(folder, source, "", Signature("add", (x, y), (z,), equal=equal), find_compiler())
+    signature = Signature("add", (x, y), (z,), equal=equal)
+    write_program(folder, source, "", signature, find_compiler().build_program)
     return load_program(folder, {})
 
 

@@ -1,0 +1,88 @@
+"""Print a program of C kernel by kernel, and hand it to the C compiler in parts meanwhile.
+
+A part is a translation unit: kernels written since the last one and, repeated, whatever they use.
+Kernels of other parts are declared in it and hidden outside of the library. Where a part ends
+depends on the text alone. All parts linked together do what the whole text, in one file, does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import ModuleOp
+
+from stepwell.dialects import kernel
+from stepwell.lowering.emit.c import CText, CUnit, CWriter, finished
+from stepwell.lowering.emit.c_spelling import CSpelling
+from stepwell.lowering.emit.names import WORD
+from stepwell.lowering.emit.unit import Piece
+
+LETTERS = 100_000
+"""A part is closed when it has so many: a fifth of a second for a C compiler."""
+
+ABOUT = "/* part of a program written by Stepwell */"
+HIDDEN = '__attribute__((visibility("hidden"))) '
+
+
+@dataclass
+class PartedProgram:
+    """A program of C that is written while its kernels come down to the loops floor."""
+
+    unit: CUnit
+    take: Callable[[str], None]
+    """Gets the text of each part as soon as it is written."""
+    divisible: bool
+    begun: int = 0
+    """How many pieces of the unit are in parts already."""
+    words: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+
+    @classmethod
+    def of(cls, module: ModuleOp, take: Callable[[str], None]) -> PartedProgram:
+        """Begin the program of a module, which is whole when `finish` is called."""
+        shared = any(isinstance(op, memref.GlobalOp) and op.constant is None for op in module.ops)
+        return cls(CUnit(module, CSpelling(), CWriter), take, divisible=not shared)
+
+    def write(self, lowered: ModuleOp) -> None:
+        """Write kernels of the program that have come down, with the functions they call."""
+        self.unit.adopt(lowered)
+        for op in lowered.ops:
+            if isinstance(op, kernel.FuncOp):
+                self.unit.function(op, op.sym_name.data)
+                fresh = self.unit.pieces[self.begun :]
+                if self.divisible and sum(len(piece.text) for piece in fresh) > LETTERS:
+                    self._close([])
+
+    def finish(self, name: str) -> CText:
+        """Write the rest, close the last part if there are others, and return the whole."""
+        whole, exports = finished(self.unit, name)
+        if self.begun:
+            self._close(exports)
+        return whole
+
+    def _close(self, exports: list[str]) -> None:
+        """Hand over a part of what has been written since the last."""
+        own = {p.name for p in self.unit.pieces[self.begun :] if p.declaration}
+        self.begun = len(self.unit.pieces)
+        functions = self.unit.spelling.prelude.functions
+        known = [*(Piece(name, text) for name, text in functions.items()), *self.unit.globals]
+        wanted = set(own)
+        for text in exports:
+            wanted.update(WORD.findall(text))
+        texts = exports[::-1]
+        for piece in reversed([*known, *self.unit.pieces]):
+            if piece.name not in wanted:
+                continue
+            if piece.declaration and piece.name not in own:
+                texts.append(f"{HIDDEN}{piece.declaration};")
+                continue
+            wanted |= self._words(piece)
+            text = piece.text
+            texts.append(HIDDEN + text.removeprefix("static ") if piece.declaration else text)
+        self.take(self.unit.unit(ABOUT, texts[::-1]))
+
+    def _words(self, piece: Piece) -> frozenset[str]:
+        if piece.name not in self.words:
+            self.words[piece.name] = frozenset(WORD.findall(piece.text))
+        return self.words[piece.name]

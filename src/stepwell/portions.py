@@ -1,0 +1,88 @@
+"""Take a module's functions down a stage a few kernels at a time, so that they can be used early.
+
+What a stage writes beside the kernels, such as `@exp_f32x16`, is written in every portion that
+needs it and kept once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import Operation
+
+from stepwell.dialects import kernel
+from stepwell.dialects.types import fuse_locations
+
+KERNELS = 8
+"""Kernels a portion has: fewer repeat more of what they share, more keep the first user waiting."""
+
+
+@dataclass
+class Portions:
+    """The kernels of ``module``, to be taken out, lowered, gathered and at last put back."""
+
+    module: ModuleOp
+    lowered: list[Operation] = field(default_factory=list[Operation])
+    helpers: dict[str, func.FuncOp] = field(default_factory=dict[str, func.FuncOp])
+    """What the stage has written beside the functions of the module, by name."""
+    known: dict[str, Operation] = field(default_factory=dict[str, Operation])
+    """What the module had at first, by name."""
+
+    def __iter__(self) -> Iterator[ModuleOp]:
+        """Yield modules that each hold some of the functions; the first is ``module`` itself."""
+        for op in self.module.ops:
+            if isinstance(name := op.properties.get("sym_name"), StringAttr):
+                self.known[name.data] = op
+        kernels = [op for op in self.module.ops if isinstance(op, kernel.FuncOp)]
+        for op in kernels:
+            op.detach()
+        yield self.module
+        for start in range(0, len(kernels), KERNELS):
+            some = ModuleOp(list[Operation](kernels[start : start + KERNELS]))
+            yield some
+            for op in list(some.ops):
+                op.detach()
+                self.lowered.append(op)
+
+    def gather(self, some: ModuleOp) -> None:
+        """Keep once what the stage has written in several portions; what remains stays in it."""
+        for op in list(some.ops):
+            if not isinstance(op, func.FuncOp) or self.known.get(op.sym_name.data) is op:
+                continue
+            name = wanted = op.sym_name.data
+            while not self._free(name, op):
+                name += "_"
+            if name != wanted:
+                _rename(some, op, name)
+            kept = self.helpers.setdefault(name, op)
+            if kept is not op:
+                kept.location = fuse_locations((kept.location, op.location))
+                op.detach()
+                op.erase()
+
+    def put_back(self) -> None:
+        """Put everything into the module, kernels first."""
+        block = self.module.body.block
+        if block.first_op is None:
+            block.add_ops(self.lowered)
+        else:
+            block.insert_ops_before(self.lowered, block.first_op)
+
+    def _free(self, name: str, op: func.FuncOp) -> bool:
+        """Whether ``op`` can have the name: nobody has it, or one that is the same."""
+        if name in self.known:
+            return False
+        there = self.helpers.get(name)
+        return there is None or there.body.is_structurally_equivalent(op.body)
+
+
+def _rename(module: ModuleOp, function: func.FuncOp, name: str) -> None:
+    """Give a function of ``module`` another name, there and in its calls."""
+    old = function.sym_name.data
+    for op in module.walk():
+        if isinstance(op, func.CallOp) and op.callee.string_value() == old:
+            op.properties["callee"] = SymbolRefAttr(name)
+    function.properties["sym_name"] = StringAttr(name)
