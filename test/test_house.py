@@ -14,7 +14,7 @@ from stepwell.tools.catalogue import own_constraints
 
 ROOT = Path(__file__).parents[1]
 LONGEST = 500
-WAIVED = {"lowering/bufferize/host.py": 530, "test/unit/test_linalg_to_loops.py": 510}
+WAIVED = {"lowering/bufferize/host.py": 525, "test/unit/test_linalg_to_loops.py": 510}
 """Files to be split when they next change; none may be added."""
 
 

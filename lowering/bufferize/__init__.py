@@ -28,6 +28,7 @@ from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.chains import straighten
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.early import fill_early
+from stepwell.lowering.bufferize.edges import keep_edges
 from stepwell.lowering.bufferize.facts import Facts, facts_of
 from stepwell.lowering.bufferize.host import HostWriter
 from stepwell.lowering.bufferize.kernels import buffered
@@ -49,6 +50,9 @@ class Bufferize(Pass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module."""
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and function.body.blocks:
+                keep_edges(op, function.body.block)
         constants = Constants(op)
         kernels = Kernels(op, constants)
         for function in list(op.ops):

@@ -15,13 +15,15 @@ from typing import Any
 
 from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from stepwell.dialects import kernel
+from stepwell.lowering.bufferize.edges import surrounded
+from stepwell.lowering.bufferize.exchanges import Exchanges, period
 from stepwell.lowering.bufferize.facts import Facts
 from stepwell.lowering.bufferize.liveness import Liveness, Query
 from stepwell.lowering.bufferize.places import Places, Storage, slice_of, step_of
-from stepwell.lowering.bufferize.ties import Loop, Tie, What
+from stepwell.lowering.bufferize.ties import Edges, Loop, Tie, What
 from stepwell.lowering.bufferize.views import (
     Slice,
     Step,
@@ -36,11 +38,38 @@ from stepwell.transforms.passes import fail
 from stepwell.transforms.sizes import Shape, Sizes
 
 
+class Refused(Exception):
+    """An insertion cannot be what a loop has taken it for: all is to be done without that."""
+
+    def __init__(self, op: Operation) -> None:
+        super().__init__()
+        self.op = op
+
+
+def analysis_of(function: func.FuncOp, facts: Callable[[kernel.LaunchOp], Facts]) -> Analysis:
+    """Return the places of the tensors of ``function``."""
+    refused: frozenset[Operation] = frozenset()
+    while True:
+        try:
+            return Analysis(function, facts, refused)
+        except Refused as refusal:
+            refused |= {refusal.op}
+
+
 class Analysis:
     """The places of all tensors of one host function, and the ties between them."""
 
-    def __init__(self, function: func.FuncOp, facts: Callable[[kernel.LaunchOp], Facts]) -> None:
+    def __init__(
+        self,
+        function: func.FuncOp,
+        facts: Callable[[kernel.LaunchOp], Facts],
+        refused: frozenset[Operation] = frozenset(),
+    ) -> None:
         block = function.body.block
+        self.refused = refused
+        """Insertions that are not to be taken for the new part of what a loop exchanges."""
+        self.there: set[Operation] = set()
+        """Insertions whose destination is in place around them."""
         self.sizes = Sizes(block.args)
         self.places = Places(self.sizes)
         self.facts = facts
@@ -48,6 +77,7 @@ class Analysis:
         self.ties: list[Tie] = []
         self.broken: dict[tuple[Operation, SSAValue, SSAValue], str] = {}
         self.loops: dict[Operation, Loop] = {}
+        self.exchanges = Exchanges(self.sizes, self.places, self.liveness, self.broken)
         self.extras: dict[Operation, list[Storage]] = {}
         self.outputs: list[Storage] = []
         self.returned: list[str] = []
@@ -205,22 +235,46 @@ class Analysis:
                 tie.position = self.liveness.start(loop.yields)
                 self._written(slot, loop.yields)
                 loop.ties.append(tie)
+                self._surrounded(loop, value, slot)
+
+    def _surrounded(self, loop: Loop, value: SSAValue, slot: BlockArgument) -> None:
+        """Note where a loop only inserts into what it carries."""
+        block = loop.yields.parent_block()
+        assert block is not None
+        place = self.places.of(slot)
+        stops = {a for a in (slot, *block.args) if a in self.places and self.places.of(a) == place}
+        found = surrounded(self.sizes, value, slot, stops)
+        if not found or found[0].parent is not block or found[0] in self.refused:
+            return
+        tie = next(t for t in self.ties if t.at is found[0] and t.what == "update")
+        boxes = [slice_of(self.sizes, op) for op in found]
+        tie.edges = Edges(loop, slot, value, boxes)
+        self.places.writes[tie.into].remove(tie.write)
 
     # -- which ties can be kept
 
     def _settle(self) -> None:
         depth = self.liveness.depth
-        rows = [(-depth(t.at), t.position, 0, n) for n, t in enumerate(self.ties)]
+        rows = [
+            (-depth(t.at), self.liveness.start(t.edges.loop.yields), 2, n)
+            if t.edges is not None
+            else (-depth(t.at), t.position, 0, n)
+            for n, t in enumerate(self.ties)
+        ]
         loops = list(self.loops.values())
         rows += [
             (-depth(each.yields), self.liveness.start(each.yields), 1, n)
             for n, each in enumerate(loops)
         ]
-        for _, _, is_loop, number in sorted(rows):
-            if is_loop:
+        for _, _, kind, number in sorted(rows):
+            if kind == 1:
                 self._close(loops[number])
-            else:
+            elif (edges := self.ties[number].edges) is None:
                 self._keep(self.ties[number])
+            elif self.exchanges.keeps_edges(self.ties[number], edges):
+                self.there.add(self.ties[number].at)
+            else:
+                raise Refused(self.ties[number].at)
 
     def _keep(self, tie: Tie) -> None:
         """Unite what the tie joins, or note why not."""
@@ -315,60 +369,7 @@ class Analysis:
     def _close(self, loop: Loop) -> None:
         for tie in loop.ties:
             self._keep(tie)
-        failing = {t.into: t for t in loop.ties if t.broken}
-        while True:
-            bad = [slot for slot, tie in failing.items() if not self._rotates(loop, tie, failing)]
-            if not bad:
-                break
-            for slot in bad:
-                del failing[slot]
-        if failing:
-            self._rotate(loop, list(failing.values()))
-
-    def _rotates(self, loop: Loop, tie: Tie, failing: dict[SSAValue, Tie]) -> bool:
-        """Whether a slot may take over the buffer of its next value, and give its own away."""
-        slot, steps = self.places.of(tie.into)
-        new, path = self.places.of(tie.value)
-        same = [t for t in loop.ties if self.places.of(t.value)[0] is new]
-        slots = [self.places.of(s)[0] for s in failing]
-        start = self.liveness.start(loop.op)
-        end = self.liveness.end(loop.op)
-        inside = all(start <= self.liveness.defined(v) < end for v, _ in new.members)
-        return (
-            slot.kind == new.kind == "local"
-            and steps == path == ()
-            and slot.type == new.type
-            and len(same) == 1
-            and slots.count(slot) == 1
-            and (new in slots or (inside and not self._is_slot(loop, new)))
-        )
-
-    def _is_slot(self, loop: Loop, storage: Storage) -> bool:
-        tensors = [s for s in loop.slots if isinstance(s.type, TensorType)]
-        return any(self.places.of(s)[0] is storage for s in tensors)
-
-    def _rotate(self, loop: Loop, ties: Sequence[Tie]) -> None:
-        slots = [self.places.of(t.into)[0] for t in ties]
-        targets = [self.places.of(t.value)[0] for t in ties]
-        spares = [s for s in targets if s not in slots]
-        values = [t.into for t in ties]
-        values += [t.value for t, s in zip(ties, targets, strict=True) if s not in slots]
-        for storage, value in zip([*slots, *spares], values, strict=True):
-            outside = Storage("local", storage.type, storage.sizes, None, [(value, ())])
-            outside.name, outside.beside = value.name_hint, loop.op
-            loop.outside.append(outside)
-            storage.kind = "carried"
-        loop.carried = [*slots, *spares]
-        loop.number = {t.into: n for n, t in enumerate(ties)}
-        loop.following = [loop.carried.index(t) for t in targets]
-        left = [n for n in range(len(loop.carried)) if n not in loop.following]
-        for spare in spares:
-            fitting = next(n for n in left if loop.carried[n].type == spare.type)
-            left.remove(fitting)
-            loop.following.append(fitting)
-        for tie in ties:
-            tie.broken = ""
-            del self.broken[tie.at, tie.value, tie.into]
+        self.exchanges.close(loop)
 
     def _exit(self, tie: Tie) -> bool:
         """Settle where the result of an exchanging loop is; False where the loop does not."""
@@ -376,9 +377,9 @@ class Analysis:
         if (number := loop.number.get(tie.into)) is None:
             return False
         inner, _ = self.places.of(tie.value)
-        turns = self._turns(loop)
+        turns = self.exchanges.turns(loop)
         if turns is not None:
-            for _ in range(turns % _period(loop.following)):
+            for _ in range(turns % period(loop.following)):
                 number = loop.following[number]
             outer, steps = self.places.root(loop.outside[number], ())
             if not self._clash(inner, outer, steps):
@@ -386,14 +387,6 @@ class Analysis:
                 return True
         inner.kind = "result"
         return True
-
-    def _turns(self, loop: Loop) -> int | None:
-        if not isinstance(loop.op, scf.ForOp):
-            return None
-        start, stop, step = (self.sizes.of(v).number for v in loop.op.operands[:3])
-        if start is None or stop is None or not step:
-            return None
-        return max(0, -(-(stop - start) // step))
 
     # -- results
 
@@ -434,18 +427,6 @@ def _why_not(inner: Storage, outer: Storage) -> str:
 
 def _name(value: SSAValue) -> str:
     return f"%{value.name_hint}" if value.name_hint else "a value"
-
-
-def _period(following: Sequence[int]) -> int:
-    """Return after how many steps every buffer is back where it was.
-
-    >>> _period([1, 0, 3, 4, 2])
-    6
-    """
-    at, steps = list(following), 1
-    while at != list(range(len(at))):
-        at, steps = [following[n] for n in at], steps + 1
-    return steps
 
 
 def _outside(sizes: Sizes, op: kernel.LaunchOp, facts: Facts, shape: Shape) -> Shape:

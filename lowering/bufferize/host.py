@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import (
     FunctionType,
     IndexType,
     MemRefType,
-    ModuleOp,
     NoneAttr,
     StridedLayoutAttr,
     StringAttr,
@@ -23,8 +22,10 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from stepwell.dialects import kernel
 from stepwell.dialects.types import UNKNOWN, locate, tensor_type
-from stepwell.lowering.bufferize.analysis import Analysis
+from stepwell.lowering.bufferize.analysis import analysis_of
+from stepwell.lowering.bufferize.blocks import blocks_around, maker
 from stepwell.lowering.bufferize.constants import Constants
+from stepwell.lowering.bufferize.edges import around
 from stepwell.lowering.bufferize.facts import Facts
 from stepwell.lowering.bufferize.places import Storage, is_view, slice_of
 from stepwell.lowering.bufferize.sweeping import sweep
@@ -48,7 +49,7 @@ class HostWriter:
         constants: Constants,
     ) -> None:
         self.function, self.variant, self.constants = function, variant, constants
-        self.analysis = Analysis(function, facts)
+        self.analysis = analysis_of(function, facts)
         self.places, self.sizes = self.analysis.places, self.analysis.sizes
         self.values: dict[SSAValue, SSAValue] = {}
         self.roots: dict[Storage, SSAValue] = {}
@@ -222,11 +223,11 @@ class HostWriter:
 
     def _home(self, storage: Storage) -> Block:
         """Return the innermost block that all tensors of ``storage`` are made in."""
-        blocks = [_maker(v).parent_block() for v, _ in storage.members]
+        blocks = [maker(v).parent_block() for v, _ in storage.members]
         blocks += [storage.beside.parent_block()] if storage.beside is not None else []
         common: list[Block] = []
         for number, block in enumerate(blocks):
-            around = _around(block)
+            around = blocks_around(block)
             common = around if not number else [b for b in common if b in around]
         return common[0] if common else self.function.body.block
 
@@ -280,7 +281,8 @@ class HostWriter:
     def insert_slice(self, op: tensor.InsertSliceOp) -> None:
         """Write an insertion: nothing, where both tensors are in place."""
         storage, steps = self.places.of(op.result)
-        self.copy(op.dest, storage, steps, self.why(op, op.dest, op.result))
+        if op not in self.analysis.there:
+            self.copy(op.dest, storage, steps, self.why(op, op.dest, op.result))
         part = join(steps, (slice_of(self.sizes, op),))
         self.copy(op.source, storage, part, self.why(op, op.source, op.result))
 
@@ -365,7 +367,20 @@ class HostWriter:
                     place = self.places.root(loop.outside[number], ())
                 self.copy(init, *place, self.why(loop.op, init, slot))
         outside = [self.memory(*self.places.root(s, ())) for s in loop.outside]
+        self._begin_edges(loop, inits)
         return [*self.scalars(inits), *outside]
+
+    def _begin_edges(self, loop: Loop, inits: Sequence[SSAValue]) -> None:
+        """Put what the loop leaves as it is into the second of two buffers that it exchanges."""
+        for number, slot, boxes in loop.edges:
+            init = inits[loop.slots.index(slot)]
+            if init in self.places.undefined:
+                continue
+            old, path = self.places.of(init)
+            new, steps = self.places.root(loop.outside[number], ())
+            for box in around(boxes, self.sizes.shape(slot)):
+                source = self.memory(old, join(path, (box,)))
+                self.put(memref.CopyOp(source, self.memory(new, join(steps, (box,)))))
 
     def _turn(self, loop: Loop) -> list[SSAValue]:
         """Put the next values where the loop expects them; return what it carries."""
@@ -487,22 +502,6 @@ class Nested:
         self.block.add_ops([*self.writer.open.pop(self._old), *self.writer.ops])
         self.writer.ops = self._outer
         self.writer.views.pop()
-
-
-def _maker(value: SSAValue) -> Operation:
-    """Return the op that makes ``value``: the loop or branch, where it is one's argument."""
-    owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
-    assert owner is not None
-    return owner
-
-
-def _around(block: Block | None) -> list[Block]:
-    """Return ``block`` and the blocks around it, inside the function, innermost first."""
-    found: list[Block] = []
-    while block is not None and not isinstance(block.parent_op(), ModuleOp):
-        found.append(block)
-        block = block.parent_block()
-    return found
 
 
 _WRITE: dict[type[Operation], Callable[[HostWriter, Any], None]] = {

@@ -10,9 +10,19 @@ from xdsl.dialects import scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from stepwell.lowering.bufferize.places import Storage
-from stepwell.lowering.bufferize.views import Step
+from stepwell.lowering.bufferize.views import Slice, Step
 
 What: TypeAlias = Literal["update", "insert", "branch", "init", "next", "hand", "exit", "output"]
+
+
+@dataclass(eq=False)
+class Edges:
+    """A loop makes ``value``, the next one of ``slot``, of that by inserting ``boxes``."""
+
+    loop: Loop
+    slot: BlockArgument
+    value: SSAValue
+    boxes: list[Slice]
 
 
 @dataclass(eq=False)
@@ -27,6 +37,8 @@ class Tie:
     position: int = 0
     broken: str = ""
     """Why the tie could not be kept."""
+    edges: Edges | None = None
+    """Set where a loop leaves what lies around the parts inserted as it is."""
 
     @property
     def write(self) -> tuple[Operation, Step | None]:
@@ -48,5 +60,9 @@ class Loop:
     """The buffers they are before the first iteration."""
     following: list[int] = field(default_factory=list[int])
     """Which of them each one is in the next iteration, by number."""
+    edges: list[tuple[int, BlockArgument, list[Slice]]] = field(
+        default_factory=list[tuple[int, BlockArgument, list[Slice]]]
+    )
+    """Spare buffers, by number, that must begin as a slot does, except for some boxes."""
     number: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     """For each slot that rotates, its number among ``carried``."""

@@ -1,0 +1,22 @@
+"""Where in a host function a tensor is made."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+
+def maker(value: SSAValue) -> Operation:
+    """Return the op that makes ``value``: the loop or branch, where it is one's argument."""
+    owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+    assert owner is not None
+    return owner
+
+
+def blocks_around(block: Block | None) -> list[Block]:
+    """Return ``block`` and the blocks around it, inside the function, innermost first."""
+    found: list[Block] = []
+    while block is not None and not isinstance(block.parent_op(), ModuleOp):
+        found.append(block)
+        block = block.parent_block()
+    return found
