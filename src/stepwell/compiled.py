@@ -144,6 +144,14 @@ class Compiled:
         stages = with_deep_stack(self._with_stages().stages)
         return {**stages, self.signature.target: self.source}
 
+    def profile(self, *arguments: Any, repeat: int = 0) -> Any:
+        """Call with these arrays ``repeat`` times, or for about a second; return where time went.
+
+        The result prints as a table of kernels, and its `trace()` is for ui.perfetto.dev.
+        """
+        profiling = import_module("stepwell.runtime.profiling")
+        return profiling.profile(self._program, arguments, repeat)
+
     def _with_stages(self) -> _Request:
         if self._request is None:
             raise ValueError("a saved program has no stages; its source is in .source")

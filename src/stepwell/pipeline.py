@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib import import_module
 from typing import Any
 
@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
 from stepwell.core.machine import Machine
-from stepwell.core.signature import Signature
+from stepwell.core.signature import Kernel, Signature
 from stepwell.dialects import upstream
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
@@ -26,6 +26,7 @@ from stepwell.pass_pipeline import Step, parse
 from stepwell.portions import Portions
 from stepwell.registry import Registry, registry
 from stepwell.reproducer import write_reproducer
+from stepwell.transforms.costs import Cost, kernel_costs
 from stepwell.transforms.equal_sizes import EqualSizes, equal_sizes
 
 assert upstream, "imported for its patches of upstream syntax"
@@ -97,6 +98,8 @@ class Descent:
     careful: bool = True
     """Whether to verify the module after each stage: a third of the time, for our own mistakes."""
     equal: EqualSizes = field(default_factory=EqualSizes)
+    costs: dict[str, Cost] = field(default_factory=dict[str, Cost])
+    """What each kernel does, as far as is known before it runs."""
     done: list[Step] = field(default_factory=list[Step])
 
     @classmethod
@@ -143,6 +146,8 @@ class Descent:
             _verify_own(stage, self.module)
         if stage.name == "structured":
             self.equal = equal_sizes(self.module, self.source.entry)
+        if stage.name == "kernels":
+            self.costs = kernel_costs(self.module)
 
     def _steps(self, stage: Stage) -> Iterator[Step]:
         """Return the passes of ``stage``; what has an option that `Machine` knows is told."""
@@ -211,9 +216,15 @@ def translate(
         equal=descent.equal.groups,
         fixed=descent.equal.fixed,
         loops=descent.equal.loops,
+        kernels=tuple(_with_cost(k, descent.costs) for k in emitted.signature.kernels),
         machine=source.machine.features,
     )
     return Translation(emitted.source, emitted.header, signature)
+
+
+def _with_cost(kernel: Kernel, costs: Mapping[str, Cost]) -> Kernel:
+    cost = costs.get(kernel.name)
+    return kernel if cost is None else replace(kernel, **asdict(cost))
 
 
 def _emitted(descent: Descent, target: str) -> Any:

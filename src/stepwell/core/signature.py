@@ -39,10 +39,18 @@ class Constant(Tensor):
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel of the program and the source lines (file:line) it came from."""
+    """One kernel of the program, the source lines (file:line) it came from, and what it does.
+
+    flops, bytes : operations of one launch, and bytes it must read and write at least; None where
+        only the run knows
+    bits : of the widest float it computes with
+    """
 
     name: str
     lines: tuple[str, ...] = ()
+    flops: int | None = None
+    bytes: int | None = None
+    bits: int = 32
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ class Signature:
                     "results": tuple(Tensor(**_shaped(r)) for r in found["results"]),
                     "constants": tuple(Constant(**_shaped(c)) for c in found["constants"]),
                     "kernels": tuple(
-                        Kernel(k["name"], tuple(k["lines"])) for k in found["kernels"]
+                        Kernel(**{**k, "lines": tuple(k["lines"])}) for k in found["kernels"]
                     ),
                     "equal": tuple(tuple(group) for group in found["equal"]),
                     "fixed": tuple((number, size) for number, size in found["fixed"]),

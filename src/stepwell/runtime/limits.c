@@ -31,7 +31,7 @@ typedef float vector __attribute__((vector_size(WIDE), may_alias));
 typedef struct {
   int kind, number, threads;
   int64_t vectors; /* of each array */
-  double rate;
+  double begin[ROUNDS], end[ROUNDS], done[ROUNDS];
   pthread_t thread;
 } Worker;
 
@@ -139,10 +139,9 @@ static void *work(void *of) {
   int made = w->kind == FMA || (arrays[0] && arrays[1] && arrays[2]);
   for (int i = 0; i < ROUNDS; i++) {
     meet(w->threads);
-    double start = now(), done = made ? once(w, arrays) : 0;
-    meet(w->threads);
-    double rate = done / (now() - start) / 1e9;
-    if (rate > w->rate) w->rate = rate;
+    w->begin[i] = now();
+    w->done[i] = made ? once(w, arrays) : 0;
+    w->end[i] = now();
   }
   for (int k = 0; k < 3; k++) free(arrays[k]);
   return NULL;
@@ -153,16 +152,24 @@ double sw_limit(int kind, int threads, int64_t bytes) {
   threads = threads < 1 ? 1 : threads > MOST ? MOST : threads;
   int arrays = kind == READ ? 1 : kind == COPY ? 2 : 3;
   atomic_store(&arrived, 0);
-  double total = 0;
   for (int t = 0; t < threads; t++) {
-    workers[t] = (Worker){kind, t, threads, bytes / (arrays * threads) / WIDE / 8 * 8};
+    workers[t] = (Worker){.kind = kind, .number = t, .threads = threads};
+    workers[t].vectors = bytes / (arrays * threads) / WIDE / 8 * 8;
     if (pthread_create(&workers[t].thread, NULL, work, &workers[t])) return -1;
   }
-  for (int t = 0; t < threads; t++) {
-    pthread_join(workers[t].thread, NULL);
-    total += workers[t].rate;
+  for (int t = 0; t < threads; t++) pthread_join(workers[t].thread, NULL);
+  double best = 0;
+  for (int i = 0; i < ROUNDS; i++) { /* of all threads together, from the first to the last */
+    double begin = workers[0].begin[i], end = workers[0].end[i], done = 0;
+    for (int t = 0; t < threads; t++) {
+      if (workers[t].begin[i] < begin) begin = workers[t].begin[i];
+      if (workers[t].end[i] > end) end = workers[t].end[i];
+      done += workers[t].done[i];
+    }
+    double rate = done / (end - begin) / 1e9;
+    if (rate > best) best = rate;
   }
-  return total;
+  return best;
 }
 
 double sw_pace(void) {

@@ -91,7 +91,7 @@ def load_program(folder: Path, resources: Mapping[str, Any] | None = None) -> Pr
         constants = _map_constants(folder / CONSTANTS, signature.constants)
     else:
         constants = tuple(_constant(c, resources) for c in signature.constants)
-    return Program(folder, signature, constants, _callee(folder, signature, constants))
+    return Program(folder, signature, constants, load_callee(folder, signature, constants))
 
 
 def make_dispatcher(miss: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Dispatcher:
@@ -100,7 +100,7 @@ def make_dispatcher(miss: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> D
     return extension.Dispatcher(miss) if extension else PythonDispatcher(miss)
 
 
-def _callee(folder: Path, signature: Signature, constants: Sequence[Array]) -> Callee:
+def load_callee(folder: Path, signature: Signature, constants: Sequence[Array]) -> Callee:
     """Return what runs the program in ``folder``."""
     entry = Entry(signature)
     if signature.target == "opencl":

@@ -16,6 +16,7 @@ examples:
   stepwell run model.mlir --random --repeat 100    and time it
   stepwell compile model.mlir -o build             C source, header, library, description
   stepwell compile model.mlir --stage kernels      print the module as it is after a stage
+  stepwell profile model.mlir --trace t.json       where the time goes, kernel by kernel
   stepwell passes canonicalize                     what a pass does
   stepwell ops nd.softmax                          what an op means
 
@@ -26,6 +27,7 @@ weights lie in model.npz beside model.mlir; stepwell-opt shows and tests single 
 COMMANDS = {
     "run": "stepwell.tools.running:run",
     "compile": "stepwell.tools.compiling:compile_command",
+    "profile": "stepwell.tools.profiling:profile_command",
     "passes": "stepwell.tools.listing:passes",
     "ops": "stepwell.tools.listing:ops",
 }
@@ -46,23 +48,19 @@ def arguments() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     run = _command(commands, "run", "compile a module and run it on arrays")
     _add_module(run)
-    run.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        metavar="[NAME=]FILE",
-        help="an argument: a .npy file, in order or by name; a .npz file gives several by name",
-    )
-    run.add_argument(
-        "--random", type=int, nargs="?", const=0, metavar="SEED", help="make up what is not given"
-    )
-    run.add_argument("--size", type=int, default=8, help="what `?` is with --random (default 8)")
+    _add_inputs(run)
     run.add_argument("-o", "--output", metavar="FILE", help="save results in a .npy or .npz file")
     run.add_argument("--repeat", type=int, default=0, metavar="N", help="call N times and time it")
     build = _command(commands, "compile", "write a program's source, header, library, description")
     _add_module(build)
     build.add_argument("-o", "--output", metavar="DIR", help="the folder to write (default: print)")
     build.add_argument("--stage", help="print the module as it is after this stage instead")
+    profile = _command(commands, "profile", "say where the time of a program goes")
+    _add_module(profile)
+    _add_inputs(profile)
+    profile.add_argument("--threads", type=int, default=0, help="how many threads (default: cores)")
+    profile.add_argument("--repeat", type=int, default=0, metavar="N", help="calls (default: 1 s)")
+    profile.add_argument("--trace", metavar="FILE", help="write a trace for ui.perfetto.dev")
     passes = _command(commands, "passes", "list the passes, or show one")
     passes.add_argument("name", nargs="?", help="a pass")
     ops = _command(commands, "ops", "list the ops of the nd dialect, or show one")
@@ -83,6 +81,20 @@ def _add_module(parser: argparse.ArgumentParser) -> None:
         "--machine", default="", help="compile for another machine, as in vector_bits=256,threads=1"
     )
     parser.add_argument("--remarks", action="store_true", help="show what passes decided and why")
+
+
+def _add_inputs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="an argument: a .npy file, in order or by name; a .npz file gives several by name",
+    )
+    parser.add_argument(
+        "--random", type=int, nargs="?", const=0, metavar="SEED", help="make up what is not given"
+    )
+    parser.add_argument("--size", type=int, default=8, help="what `?` is with --random (default 8)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     """Compile, call, and print or save the results."""
     module = read_module(options.file, options.weights)
     compiled = compile(module, options.entry, target=options.target, machine=options.machine)
-    inputs = _inputs(compiled, options)
+    inputs = inputs_of(compiled, options)
     results = compiled(*inputs)
     named = dict(zip(_result_names(compiled), _as_tuple(results), strict=True))
     if options.output:
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _inputs(compiled: Compiled, options: argparse.Namespace) -> list[Any]:
+def inputs_of(compiled: Compiled, options: argparse.Namespace) -> list[Any]:
     """Return one array for each argument: given by name, by position, or made up."""
     ordered, named = _given(options.input)
     specs = compiled.signature.arguments

@@ -1,0 +1,309 @@
+"""Where the time of a program goes: each launch of a kernel, timed in the program itself.
+
+The program is compiled once more from its own text, in which every launch is then between two
+looks at the clock; a program that is not profiled pays nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.machine import thread_count
+from stepwell.core.signature import Kernel, Signature
+from stepwell.runtime.cache import digest, disk_cache
+from stepwell.runtime.limits import Limits, machine_limits
+from stepwell.runtime.program import LIBRARY, SOURCE, Program, load_callee
+from stepwell.runtime.toolchain import find_compiler
+
+RECORDER = Path(__file__).with_name("recorder.c")
+KEPT = 1 << 16
+"""Launches of a call that recorder.c has room for."""
+LAUNCH = np.dtype([(name, np.int64) for name in ("begin", "end", "kernel", "thread")])
+ENOUGH = 1.0
+"""Seconds of calls after which the medians are good enough."""
+FEWEST, MOST = 5, 1000
+
+_KERNEL = re.compile(
+    r"^/\* kernel (?P<name>.+?)(?:, from [^\n]*)? \*/\n"
+    r"(?:static )?void (?P<function>\w+)\([^\n]*\) \{\n.*?^\}\n",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """One kernel in a call of the program: how often it ran, and how long all of that took."""
+
+    kernel: Kernel
+    calls: int
+    seconds: float
+    least: float | None
+    """Seconds at the machine's limit, where it is known what the kernel does."""
+
+    @property
+    def flops(self) -> float | None:
+        """1e9 operations a second."""
+        return self._rate(self.kernel.flops)
+
+    @property
+    def bytes(self) -> float | None:
+        """1e9 bytes a second."""
+        return self._rate(self.kernel.bytes)
+
+    @property
+    def of_limit(self) -> float | None:
+        """The part of the machine's limit that is reached."""
+        return self.least / self.seconds if self.least is not None and self.seconds else None
+
+    def _rate(self, each: int | None) -> float | None:
+        if each is None or not self.seconds:
+            return None
+        return each * self.calls / self.seconds / 1e9
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Where the time of a call goes. Prints as a table; `trace` is for Perfetto."""
+
+    signature: Signature
+    threads: int
+    calls: int
+    """How many calls were timed; what follows is their median."""
+    seconds: float
+    plain: float
+    """Seconds of a call of the program as it is, without clocks in it."""
+    kernels: tuple[KernelTime, ...]
+    limits: Limits
+    begin: int
+    launches: NDArray[Any]
+    """Of one call, the median one: begin and end in nanoseconds, kernel, thread."""
+
+    @property
+    def outside(self) -> float:
+        """Seconds of a call that no kernel ran."""
+        return max(self.seconds - sum(k.seconds for k in self.kernels), 0.0)
+
+    def __str__(self) -> str:
+        return table(self)
+
+    def trace(self) -> str:
+        """Return the launches of one call as JSON for chrome://tracing or ui.perfetto.dev."""
+        threads = {t: k for k, t in enumerate(dict.fromkeys(self.launches["thread"].tolist()))}
+        call = {"name": f"{self.signature}", "ph": "X", "pid": 0, "tid": 0, "ts": 0.0}
+        events: list[dict[str, Any]] = [{**call, "dur": self.seconds * 1e6}]
+        by_number = {self.signature.kernels.index(k.kernel): k for k in self.kernels}
+        for begin, end, number, thread in self.launches.tolist():
+            kernel = by_number[number].kernel
+            about = {"from": spans(kernel.lines), "flops": kernel.flops, "bytes": kernel.bytes}
+            place = {"pid": 0, "tid": threads[thread], "ts": (begin - self.begin) / 1e3}
+            duration = (end - begin) / 1e3
+            events.append({"name": kernel.name, "ph": "X", **place, "dur": duration, "args": about})
+        return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}, indent=1) + "\n"
+
+
+def profile(program: Program, arguments: Sequence[Any], repeat: int = 0) -> Profile:
+    """Call a program ``repeat`` times, or for a second, and say where the time went."""
+    signature = program.signature
+    if signature.target != "c":
+        raise CompileError(
+            Diagnostic(
+                "error",
+                f"only programs of C can be profiled, not those of {signature.target}",
+                help="compile it with target 'c'",
+            )
+        )
+    timed = _Timed(program)
+    plain = median(_seconds(program.call, arguments) for _ in range(FEWEST))
+    timed.call(*arguments)
+    calls = min(max(int(ENOUGH / max(plain, 1e-9)), FEWEST), MOST)
+    runs = [timed.run(arguments) for _ in range(repeat or calls)]
+    middle = sorted(runs, key=lambda run: run.end - run.begin)[len(runs) // 2]
+    limits = machine_limits(thread_count())
+    return Profile(
+        signature,
+        limits.threads,
+        len(runs),
+        median(run.end - run.begin for run in runs) / 1e9,
+        plain,
+        tuple(_times(signature.kernels, runs, limits)),
+        limits,
+        middle.begin,
+        middle.launches,
+    )
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One call: nanoseconds on the clock that the launches are told by."""
+
+    begin: int
+    end: int
+    launches: NDArray[Any]
+
+
+class _Timed:
+    """A program compiled with clocks in it."""
+
+    def __init__(self, program: Program) -> None:
+        text = instrumented(program.source, program.signature.kernels)
+        compiler = find_compiler()
+
+        def build(folder: Path) -> None:
+            (folder / SOURCE).write_text(text)
+            compiler.build_program(folder / SOURCE, folder / LIBRARY)
+
+        folder = disk_cache().fetch("profiled", digest(text, compiler.id), build)
+        self.call = load_callee(folder, program.signature, program.constants)
+        library = ctypes.CDLL(str(folder / LIBRARY))
+        size = 8 + KEPT * LAUNCH.itemsize
+        record: Any = (ctypes.c_char * size).in_dll(library, "stepwell_launches")
+        self.count: NDArray[Any] = np.frombuffer(record, np.int64, 1)
+        self.launches: NDArray[Any] = np.frombuffer(record, LAUNCH, KEPT, 8)
+        self.library = library
+
+    def run(self, arguments: Sequence[Any]) -> _Run:
+        """Call once."""
+        ctypes.memset(self.count.ctypes.data, 0, 8)
+        begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        self.call(*arguments)
+        end = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        return _Run(begin, end, self.launches[: min(int(self.count[0]), KEPT)].copy())
+
+
+def instrumented(source: str, kernels: Sequence[Kernel]) -> str:
+    """Return a program's text with every launch between two looks at the clock."""
+    numbers = {kernel.name: k for k, kernel in enumerate(kernels)}
+    parts: list[str] = []
+    done = 0
+    for found in _KERNEL.finditer(source):
+        if (number := numbers.get(found["name"])) is None:
+            continue
+        if not parts:
+            parts += [source[: found.start()], RECORDER.read_text(), "\n"]
+            done = found.start()
+        # a macro does not expand in itself, so it can have the name of what it wraps
+        function = found["function"]
+        timed = f"{{ const int64_t sw_begin = sw_stamp(); {function}(__VA_ARGS__); "
+        wrapped = f"#define {function}(...) do {timed}sw_note({number}, sw_begin); }} while (0)\n"
+        parts += [source[done : found.end()], wrapped]
+        done = found.end()
+    if not parts:
+        parts = [RECORDER_OF_NOTHING]
+    return "".join([*parts, source[done:]])
+
+
+RECORDER_OF_NOTHING = "struct { long long count; char launches[1 << 21]; } stepwell_launches;\n"
+
+
+def _seconds(call: Any, arguments: Sequence[Any]) -> float:
+    start = time.perf_counter()
+    call(*arguments)
+    return time.perf_counter() - start
+
+
+def _times(kernels: Sequence[Kernel], runs: Sequence[_Run], limits: Limits) -> list[KernelTime]:
+    """Return the kernels that ran, those that took longest first."""
+    found: list[KernelTime] = []
+    for number, kernel in enumerate(kernels):
+        chosen = [run.launches[run.launches["kernel"] == number] for run in runs]
+        calls = len(chosen[-1])
+        if calls:
+            seconds = median(int((c["end"] - c["begin"]).sum()) for c in chosen) / 1e9
+            found.append(KernelTime(kernel, calls, seconds, _least(kernel, calls, limits)))
+    return sorted(found, key=lambda k: -k.seconds)
+
+
+def _least(kernel: Kernel, calls: int, limits: Limits) -> float | None:
+    if kernel.flops is None or kernel.bytes is None:
+        return None
+    return calls * limits.seconds(kernel.flops, kernel.bytes, kernel.bits)
+
+
+def table(profile: Profile) -> str:
+    """Return a profile as a table for people."""
+    head = ("kernel", "calls", "time", "share", "GFLOP/s", "GB/s", "of limit", "from")
+    rows: list[tuple[str, ...]] = [head]
+    for each in profile.kernels:
+        rows.append(
+            (
+                each.kernel.name,
+                str(each.calls),
+                spell_seconds(each.seconds),
+                f"{each.seconds / profile.seconds:.0%}",
+                _number(each.flops, ".1f"),
+                _number(each.bytes, ".1f"),
+                _number(each.of_limit, ".2f"),
+                spans(each.kernel.lines),
+            )
+        )
+    outside = spell_seconds(profile.outside), f"{profile.outside / profile.seconds:.0%}"
+    rows.append(("outside of kernels", "", *outside, "", "", "", ""))
+    widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if k in (0, len(head) - 1) else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    threads = "1 thread" if profile.threads == 1 else f"{profile.threads} threads"
+    about = (
+        f"{profile.signature}\n{threads}, {profile.calls} calls of {spell_seconds(profile.seconds)}"
+        f" ({spell_seconds(profile.plain)} without the clocks)"
+    )
+    limits = profile.limits
+    known = f"limits: {limits.fma:.0f} GFLOP/s, memory {limits.bandwidth(1 << 62):.0f} GB/s"
+    if len(profile.launches) == KEPT:
+        known += f"\nonly the first {KEPT:,} launches of a call are shown"
+    return "\n".join([about, *lines, known])
+
+
+def spell_seconds(seconds: float) -> str:
+    """Spell a time with three digits.
+
+    >>> spell_seconds(1.5e-7), spell_seconds(0.0123)
+    ('0.15 us', '12.3 ms')
+    """
+    for unit, factor in (("s", 1.0), ("ms", 1e3)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def spans(lines: Sequence[str]) -> str:
+    """Spell source lines, those that follow each other as one span.
+
+    >>> spans(("a.py:3", "a.py:4", "a.py:5", "a.py:9", "b.py:1"))
+    'a.py:3-5, 9, b.py:1'
+    """
+    found: list[tuple[str, int, int]] = []
+    for each in lines:
+        file, _, text = each.rpartition(":")
+        line = int(text)
+        if found and found[-1][0] == file and found[-1][2] + 1 == line:
+            found[-1] = (file, found[-1][1], line)
+        else:
+            found.append((file, line, line))
+    said: list[str] = []
+    before = None
+    for file, first, last in found:
+        span = f"{first}" if first == last else f"{first}-{last}"
+        said.append(span if file == before else f"{file}:{span}")
+        before = file
+    return ", ".join(said)

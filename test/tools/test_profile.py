@@ -1,0 +1,140 @@
+"""`stepwell profile`, `Compiled.profile`, and what kernels are known to do at least."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+import stepwell.numpy as snp
+from stepwell.core.diagnostics import CompileError
+from stepwell.core.machine import Machine
+from stepwell.core.signature import Kernel, Signature
+from stepwell.pipeline import Descent, Source
+from stepwell.runtime import profiling
+from stepwell.runtime.limits import Limits
+from stepwell.tools.main import main
+
+LIMITS = Limits(1, 100.0, 50.0, 40.0, 10.0, 12.0, 11.0, 1 << 20, 8 << 20)
+MODULE = """
+func.func @main(%x: tensor<32x48xf32>, %w: tensor<48x64xf32>) -> tensor<32x64xf32> {
+  %h = nd.matmul %x, %w : (tensor<32x48xf32>, tensor<48x64xf32>) -> tensor<32x64xf32>
+  %y = nd.softmax %h {axis = 1} : tensor<32x64xf32>
+  func.return %y : tensor<32x64xf32>
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def known_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiling, "machine_limits", lambda threads: LIMITS)
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    path = tmp_path / "net.mlir"
+    path.write_text(MODULE)
+    return path
+
+
+def costs(text: str) -> list[tuple[int | None, int | None, int]]:
+    descent = Descent.of(Source(text, "<test>", "main", Machine(vector_bits=512)))
+    descent.to("kernels")
+    return [(c.flops, c.bytes, c.bits) for c in descent.costs.values()]
+
+
+def test_a_product_and_a_softmax() -> None:
+    product, softmax = costs(MODULE)
+    assert product == (2 * 32 * 48 * 64, 4 * (32 * 48 + 48 * 64 + 32 * 64), 32)
+    assert softmax[1] == 4 * 2 * 32 * 64
+    assert softmax[0] is not None and 4 * 32 * 64 <= softmax[0] <= 6 * 32 * 64
+
+
+def test_what_is_not_read_does_not_count() -> None:
+    text = """
+    func.func @main(%x: tensor<1000x8xf64>) -> tensor<10x8xf64> {
+      %y = nd.slice %x[::100, :] : tensor<1000x8xf64> -> tensor<10x8xf64>
+      %z = nd.exp %y : tensor<10x8xf64>
+      func.return %z : tensor<10x8xf64>
+    }"""
+    assert costs(text) == [(80, 2 * 8 * 80, 64)]
+
+
+def test_sizes_known_only_at_run_time() -> None:
+    text = """
+    func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %y = nd.exp %x : tensor<?xf32>
+      func.return %y : tensor<?xf32>
+    }"""
+    assert costs(text) == [(None, None, 32)]
+
+
+def test_kernels_of_a_loop_are_counted() -> None:
+    def steps(x):  # pyright: ignore
+        return sw.lax.fori_loop(0, 5, lambda _, h: snp.tanh(h @ x), x)
+
+    x = np.eye(64, dtype=np.float32)
+    compiled = sw.jit(steps).trace(x).compile()
+    found = compiled.profile(x, repeat=3)
+    assert found.calls == 3
+    assert sum(kernel.calls for kernel in found.kernels) >= 5
+    assert all(kernel.seconds > 0 for kernel in found.kernels)
+    assert sum(k.seconds for k in found.kernels) + found.outside <= found.seconds * 1.5
+    assert "tanh" in str(found)
+
+
+def test_rates_and_the_part_of_the_limit() -> None:
+    each = profiling.KernelTime(Kernel("k", (), 1000, 4000, 32), 2, 1e-6, 4e-7)
+    assert (each.flops, each.bytes, each.of_limit) == (2.0, 8.0, 0.4)
+    unknown = profiling.KernelTime(Kernel("k"), 2, 1e-6, None)
+    assert (unknown.flops, unknown.bytes, unknown.of_limit) == (None, None, None)
+
+
+def test_the_roofline() -> None:
+    assert LIMITS.seconds(1e9, 1000) == pytest.approx(0.01)
+    assert LIMITS.seconds(1e9, 1000, bits=64) == pytest.approx(0.02)
+    assert LIMITS.seconds(0, 1 << 30) == pytest.approx((1 << 30) / 12e9)
+    assert LIMITS.seconds(0, 1 << 19) == pytest.approx((1 << 19) / 50e9)
+
+
+def test_a_module(module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "trace.json"
+    assert main(["profile", str(module), "--repeat", "3", "--trace", str(trace)]) == 0
+    said = capsys.readouterr().out
+    assert "3 calls of" in said and "main_matmul" in said and "net.mlir:3" in said
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert [e["ph"] for e in events] == ["X"] * 3
+    assert events[1]["args"]["flops"] == 2 * 32 * 48 * 64
+    assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in events)
+
+
+def test_a_saved_program(module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sw.compile(module).save(tmp_path / "saved")
+    assert main(["profile", str(tmp_path / "saved"), "--repeat", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "main_matmul" in said and "of limit" in said
+
+
+def test_a_program_without_kernels() -> None:
+    text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { func.return %x : tensor<4xf32> }"
+    found = sw.compile(text).profile(np.ones(4, np.float32), repeat=2)
+    assert found.kernels == () and found.outside == found.seconds
+
+
+def test_other_targets_are_refused() -> None:
+    class Elsewhere:
+        signature = Signature("main", (), (), target="opencl")
+
+    with pytest.raises(CompileError, match="only programs of C can be profiled"):
+        profiling.profile(Elsewhere(), ())  # pyright: ignore
+
+
+def test_the_instrumented_text_wraps_each_kernel_once() -> None:
+    text = sw.compile(MODULE).source
+    kernels = sw.compile(MODULE).kernels
+    timed = profiling.instrumented(text, kernels)
+    assert timed.count("#define kernel_") == len(kernels) == 2
+    assert profiling.instrumented("int x;\n", kernels).endswith("int x;\n")
