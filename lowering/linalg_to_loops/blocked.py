@@ -110,6 +110,10 @@ class Blocked(Nest):
     def _block(self, k: int) -> int:
         return self.sizes[k - self.first] if k >= self.first else 1
 
+    def _evenly(self, k: int) -> int | None:
+        """Return None: a block is made of whole tiles, what is left of the last one apart."""
+        return None
+
     def _shared(
         self, k: int, ranges: dict[int, tuple[Index, Index]], at: list[tuple[Index, int]]
     ) -> None:

@@ -77,17 +77,44 @@ class Nest:
     # shared loops
 
     def _sizes(self, k: int) -> list[int]:
-        """Return the steps, falling to 1, by which shared loop ``k`` is covered."""
+        """Return the steps by which shared loop ``k`` is covered."""
         plan, first = self.plan, self.plan.first
         rows, columns = plan.schedule.tile
         if k == plan.axis:
             count = columns if plan.schedule.tile != (1, 1) else first.interleave
+            if self._overlaps(k):
+                rest = (self.extents[0][k].number or 0) % (first.width * count)
+                return [first.width * count, *([rest] if rest else [])]
             return _steps(first.width, count)
         if k == plan.schedule.shared - 2 and rows > 1:
             extent = self.extents[0][k].number
-            rest = [extent % rows] if extent is not None else []
-            return [s for s in dict.fromkeys([rows, *rest, 1]) if s]
+            if extent is None:
+                return [rows, 1]
+            if self._evenly(k) is not None:
+                return [rows, rows - 1]
+            return [rows, *([extent % rows] if extent % rows else [])]
         return [1]
+
+    def _overlaps(self, k: int) -> bool:
+        """Whether the last vector along ``k`` covers some columns a second time, not leaving any.
+
+        A tile that is not whole then has fewer vectors, and there are no single elements.
+        """
+        extent, width = self.extents[0][k].number, self.plan.first.width
+        tiled = self.plan.schedule.tile != (1, 1) and k == self.plan.axis
+        return tiled and extent is not None and extent >= width and self.plan.repeatable
+
+    def _evenly(self, k: int) -> int | None:
+        """Return how many tiles of rows along ``k`` are whole, the others being one row shorter.
+
+        None where no such tiles cover the rows.
+        """
+        rows, extent = self.plan.schedule.tile[0], self.extents[0][k].number
+        if k != self.plan.schedule.shared - 2 or rows <= 1 or extent is None:
+            return None
+        tiles = -(-extent // rows)
+        short = tiles * rows - extent
+        return tiles - short if 0 < short <= tiles else None
 
     def _block(self, k: int) -> int:
         """Return how many iterations of shared loop ``k`` one parallel iteration takes."""
@@ -127,6 +154,12 @@ class Nest:
 
     def _range(self, k: int, at: Index, block: int) -> tuple[Index, Index]:
         extent, lower = self.extents[0][k], at * block
+        if (whole := self._evenly(k)) is not None:
+
+            def edge(n: Index) -> Index:
+                return n * (block - 1) + self.writer.minimum(n, Index.of(whole))
+
+            return edge(at), edge(at + 1)
         if block == 1 or (extent.number is not None and extent.number % block == 0):
             return lower, lower + block
         return lower, self.writer.minimum(lower + block, extent)
@@ -152,14 +185,21 @@ class Nest:
             self._shared(k + 1, ranges, [*at, (start, size)])
             return ()
 
-        self.writer.sweep(bounds, self._sizes(k), (), body, NAMES[k % len(NAMES)])
+        sizes, hint = self._sizes(k), NAMES[k % len(NAMES)]
+        if k not in ranges and (whole := self._evenly(k)) is not None:
+            middle = Index.of(whole * sizes[0])
+            self.writer.sweep((bounds[0], middle), sizes[:1], (), body, hint)
+            self.writer.sweep((middle, bounds[1]), sizes[1:], (), body, hint)
+            return
+        self.writer.sweep(bounds, sizes, (), body, hint)
 
     def _points(self, at: list[tuple[Index, int]]) -> list[Point]:
         """Return the points of a tile that starts at ``at`` and has these sizes."""
         points = [Point((None,) * len(at))]
         for k, (start, size) in enumerate(at):
             width = self.plan.first.width if k == self.plan.axis else 1
-            points = [q for p in points for q in _spread(p, k, start, size, width)]
+            cover = _cover if width > 1 and self._overlaps(k) else _spread
+            points = [q for p in points for q in cover(p, k, start, size, width)]
         return [replace(p, slot=i) for i, p in enumerate(points)]
 
     def _iteration(self, points: list[Point]) -> None:
@@ -413,3 +453,9 @@ def _spread(point: Point, k: int, start: Index, size: int, width: int) -> list[P
     if width > 1 and size >= width:
         return [point.bind(k, start + c * width, width) for c in range(size // width)]
     return [point.bind(k, start + c) for c in range(size)]
+
+
+def _cover(point: Point, k: int, start: Index, size: int, width: int) -> list[Point]:
+    """Return ``point`` at vectors that cover ``size`` iterations, the last one ending with them."""
+    starts = [min(c, size - width) for c in range(0, size, width)]
+    return [point.bind(k, start + c, width) for c in starts]

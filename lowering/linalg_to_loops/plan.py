@@ -45,6 +45,8 @@ class Schedule:
     tile: tuple[int, int] = (1, 1)
     blocks: tuple[int, ...] = NO_BLOCKS
     """How much of the last shared loops, rows and columns being the last, then the depth."""
+    in_place: bool = False
+    """Whether an input may lie where an output does."""
 
 
 @dataclass
@@ -66,6 +68,15 @@ class Plan:
         axis = self.first.axis
         return axis if axis < self.schedule.shared else -1
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether an iteration may run twice: nothing that it overwrites is read before."""
+        return not self.schedule.in_place and all(
+            op.argument(k) is None or k in op.initial
+            for op in self.ops
+            for k in range(len(op.outputs))
+        )
+
 
 def read_schedule(function: kernel.FuncOp) -> Schedule:
     """Read the attributes of a kernel, which its verifier has checked."""
@@ -76,6 +87,7 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
 
     schedule = Schedule(number("shared", 0), number("parallel", 0), number("grain", 1))
     schedule.split = number("split", 0)
+    schedule.in_place = "kernel.in_place" in function.attributes
     if isinstance(tile := function.attributes.get("kernel.tile"), ArrayAttr):
         rows, vectors = (n.value.data for n in tile if isinstance(n, IntegerAttr))
         schedule.tile = (rows, vectors)

@@ -326,15 +326,15 @@ class Writer:
     ) -> Sequence[SSAValue]:
         """Cover a range by steps of ``sizes[0]`` while they fit, then of ``sizes[1]``, ...
 
-        ``body(start, size, carried) -> carried``; the last of ``sizes`` is 1.
+        ``body(start, size, carried) -> carried``; the last of ``sizes`` divides what is left.
         """
         at, upper = bounds
-        for size in sizes:
+        for n, size in enumerate(sizes, 1):
 
             def step(i: Index, args: Sequence[SSAValue], size: int = size) -> Sequence[SSAValue]:
                 return body(i, size, args)
 
-            end = self.last_whole(at, upper, size)
+            end = upper if n == len(sizes) else self.last_whole(at, upper, size)
             carried = self.loop((at, end), size, carried, step, hint, names)
             at = end
         return carried

@@ -25,6 +25,7 @@ from xdsl.ir import Attribute
 
 from stepwell.dialects import kernel
 from stepwell.lowering.schedule.blocking import Contraction, choose
+from stepwell.lowering.schedule.tiles import register_tile
 from stepwell.lowering.schedule.vectors import (
     Loops,
     Vectors,
@@ -58,6 +59,7 @@ class Schedule(Pass):
 
     vector-bits : how wide the machine's vectors are
     vector-lanes : how many elements a vector may have at most
+    vector-registers : how many vectors the machine holds; 0 for what is usual for their width
     l2 : bytes of each core's second cache; 0 for no blocks, where scratch is dear
     """
 
@@ -66,13 +68,16 @@ class Schedule(Pass):
 
     vector_bits: int = 512
     vector_lanes: int = 64
+    vector_registers: int = 0
     l2: int = 1 << 20
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Schedule each kernel."""
+        registers = self.vector_registers or (32 if self.vector_bits >= 512 else 16)
+        machine = Vectors(self.vector_bits, self.vector_lanes, registers)
         for function in op.ops:
             if isinstance(function, kernel.FuncOp):
-                _schedule(function, Vectors(self.vector_bits, self.vector_lanes), self.l2)
+                _schedule(function, machine, self.l2)
 
 
 def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int) -> None:
@@ -149,14 +154,15 @@ def _have_own(ops: Sequence[Loops], shared: int) -> bool:
 def _vectorise_shared(
     function: kernel.FuncOp, ops: Sequence[Loops], axis: int, shared: int, machine: Vectors
 ) -> None:
-    width = lanes(ops, axis, machine)
+    contraction = next((loops for loops in ops if loops.contracts), None)
+    tiled = contraction is not None and axis == shared - 1 and shared >= 2
+    width = lanes(ops, axis, machine, overlap=tiled)
     if width == 1:
         return
-    contraction = next((loops for loops in ops if loops.contracts), None)
     many = 1 if contraction else min(at_once(loops, axis, width) for loops in ops)
     for loops in ops:
         loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
-    if contraction and axis == shared - 1 and shared >= 2:
+    if contraction and tiled:
         _tile(function, contraction, shared, width, machine)
 
 
@@ -164,23 +170,12 @@ def _tile(
     function: kernel.FuncOp, contraction: Loops, shared: int, width: int, machine: Vectors
 ) -> None:
     """Keep a block of the result in registers: rows by vectors."""
-    rows, vectors = (6, 4) if machine.bits >= 512 else (4, 2)
     high, wide = contraction.extents[shared - 2], contraction.extents[shared - 1]
-    if wide != DYNAMIC_INDEX:
-        vectors = max(1, min(vectors, wide // width))
-    if high != DYNAMIC_INDEX:
-        rows = _even(high, rows)
+    deep = prod(contraction.size(k) for k in range(shared, len(contraction.extents)))
+    registers = machine.registers // max(len(contraction.op.outputs), 1)
+    rows, vectors = register_tile(high, wide, deep, width, registers)
     if rows * vectors > 1:
         _write(function, "kernel.tile", ArrayAttr(IntegerAttr(n, i64) for n in (rows, vectors)))
-
-
-def _even(size: int, most: int) -> int:
-    """Return a block of at most ``most`` rows; where there are few rows, one that divides them."""
-    if size <= most:
-        return max(size, 1)
-    if size >= 8 * most:
-        return most
-    return max(range(most, most // 2, -1), key=lambda rows: (size % rows == 0, rows))
 
 
 def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:

@@ -169,7 +169,7 @@ def _tile(found: Loops, shared: int, width: int, machine: Vectors) -> tuple[int,
             inside *= high / (high - left + (max(left, LEAST) if left else 0))
         return inside * tiles[tile]
 
-    tiles = TILES if machine.bits >= 512 else NARROW_TILES
+    tiles = TILES if machine.registers >= 32 else NARROW_TILES
     return max(tiles, key=worth)
 
 

@@ -34,10 +34,11 @@ NARROWEST = 4
 
 
 class Vectors(NamedTuple):
-    """How wide a vector may be: bits, and elements."""
+    """How wide a vector may be, in bits and elements, and how many the machine holds."""
 
     bits: int
     lanes: int
+    registers: int = 32
 
 
 @dataclass
@@ -164,8 +165,12 @@ def is_good(loops: Loops, axis: int) -> bool:
     return score > 0.5 or (score == 0.5 and loops.work >= 8)
 
 
-def lanes(ops: Sequence[Loops], axis: int, machine: Vectors) -> int:
-    """Return how many lanes a vector along ``axis`` should have in all of ``ops``."""
+def lanes(ops: Sequence[Loops], axis: int, machine: Vectors, overlap: bool = False) -> int:
+    """Return how many lanes a vector along ``axis`` should have in all of ``ops``.
+
+    What is left over of the axis takes one more vector where vectors may ``overlap``, else an
+    iteration for each element.
+    """
     widest = max(_widest(loops) for loops in ops)
     most = full_lanes(ops, machine)
     size = ops[0].extents[axis]
@@ -176,7 +181,7 @@ def lanes(ops: Sequence[Loops], axis: int, machine: Vectors) -> int:
         choices.append(most)
         most //= 2
     fitting = [w for w in choices if w <= size]
-    return min(fitting, key=lambda w: size // w + size % w, default=1)
+    return min(fitting, key=lambda w: -(-size // w) if overlap else size // w + size % w, default=1)
 
 
 def full_lanes(ops: Sequence[Loops], machine: Vectors) -> int:

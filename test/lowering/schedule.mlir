@@ -83,7 +83,7 @@ kernel.func @cumulative(%x: tensor<512x1024xf32>, %d: tensor<512x1024xf32>, %e: 
 // CHECK-SAME:     attributes {kernel.shared = 2 : i64, kernel.tile = [6 : i64, 4 : i64], kernel.parallel = 2 : i64, kernel.grain = 26 : i64}
 // CHECK:          #kernel.loops<axis = 1, width = 16, interleave = 1>
 // NARROW-LABEL: kernel.func @matmul
-// NARROW-SAME:    kernel.tile = [4 : i64, 2 : i64]
+// NARROW-SAME:    kernel.tile = [6 : i64, 2 : i64]
 kernel.func @matmul(%x: tensor<?x256xf32>, %w: tensor<256x100xf32>, %d: tensor<?x100xf32>) -> tensor<?x100xf32> attributes {kernel.shared = 2} {
   %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<?x256xf32>, tensor<256x100xf32>) outs(%d : tensor<?x100xf32>) {
   ^bb0(%a: f32, %b: f32, %o: f32):

@@ -18,6 +18,7 @@ class Machine:
     vector_bits: int = 128
     vector_lanes: int = 64
     """How many elements a vector has at most."""
+    vector_registers: int = 16
     fma: bool = False
     threads: int = 1
     l1: int = 32 << 10
@@ -58,6 +59,7 @@ def this_machine() -> Machine:
     sizes = _cache_sizes()
     return Machine(
         vector_bits=wide,
+        vector_registers=32 if arm or wide == 512 else 16,
         fma=arm or "fma" in names,
         threads=thread_count(),
         l1=sizes.get(1, Machine.l1),
