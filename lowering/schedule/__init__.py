@@ -25,6 +25,7 @@ from xdsl.ir import Attribute
 
 from stepwell.dialects import kernel
 from stepwell.lowering.schedule.blocking import Contraction, choose
+from stepwell.lowering.schedule.reasons import because
 from stepwell.lowering.schedule.tiles import register_tile
 from stepwell.lowering.schedule.vectors import (
     Loops,
@@ -88,6 +89,7 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int) -> None:
         return
     shared = _number(function, "kernel.shared")
     if any("kernel.loops" in loops.op.attributes for loops in ops):
+        because(function, lambda: "vectors as written by hand")
         axis = None
     elif blocks := _blocks(function, ops, shared, machine, l2):
         _write_blocks(function, ops, shared, blocks)
@@ -158,8 +160,17 @@ def _vectorise_shared(
     tiled = contraction is not None and axis == shared - 1 and shared >= 2
     width = lanes(ops, axis, machine, overlap=tiled)
     if width == 1:
+        because(function, lambda: f"no vectors: loop {axis} is too short for the elements' size")
         return
     many = 1 if contraction else min(at_once(loops, axis, width) for loops in ops)
+    because(
+        function,
+        lambda: (
+            f"vectors of {width}, {many} at once, along loop {axis}, which all ops share: "
+            f"neighbours along it lie side by side in {min(o.score(axis) for o in ops):.0%} of the "
+            "accesses or more"
+        ),
+    )
     for loops in ops:
         loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
     if contraction and tiled:
@@ -175,14 +186,27 @@ def _tile(
     registers = machine.registers // max(len(contraction.op.outputs), 1)
     rows, vectors = register_tile(high, wide, deep, width, registers)
     if rows * vectors > 1:
+        because(
+            function,
+            lambda: (
+                f"{rows} rows by {vectors} vectors of the result stay in registers while "
+                "the sum runs"
+            ),
+        )
         _write(function, "kernel.tile", ArrayAttr(IntegerAttr(n, i64) for n in (rows, vectors)))
 
 
 def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:
     axis = own_axis(loops, shared)
+    name = next((r.name_hint for r in loops.op.results if r.name_hint), loops.op.name)
     if axis is None or (width := lanes([loops], axis, machine)) == 1:
+        because(loops.op, lambda: f"{name}: no vectors, along no loop do neighbours lie together")
         return
     many = at_once(loops, axis, width)
+    because(
+        loops.op,
+        lambda: f"{name}: vectors of {width}, {many} at once, along its own loop {axis}",
+    )
     loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
 
 
@@ -192,9 +216,11 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int)
     dynamic = any(DYNAMIC_INDEX in loops.extents for loops in ops)
     if not shared:
         if (dynamic or total >= LARGE) and _is_full_reduction(ops):
+            because(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
             _write(function, "kernel.split", IntegerAttr(ENOUGH, i64))
         return
     if not dynamic and total < 2 * CHUNK:
+        because(function, lambda: f"serial: work of {total:,} is not worth a second thread")
         return
     sizes = ops[0].extents[:shared]
     count, trips = 0, 1
@@ -205,7 +231,15 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int)
     each = sum(
         loops.work * prod(loops.size(k) for k in range(count, len(loops.extents))) for loops in ops
     )
-    _write(function, "kernel.grain", IntegerAttr(-(-CHUNK // max(each, 1)), i64))
+    grain = -(-CHUNK // max(each, 1))
+    because(
+        function,
+        lambda: (
+            f"the first {count} shared loops run in parallel, {trips:,} iterations, of which "
+            f"{grain} are worth a thread"
+        ),
+    )
+    _write(function, "kernel.grain", IntegerAttr(grain, i64))
 
 
 def _is_full_reduction(ops: Sequence[Loops]) -> bool:

@@ -14,7 +14,9 @@ from math import prod
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
 
+from stepwell.lowering.schedule.reasons import because, spell_bytes
 from stepwell.lowering.schedule.vectors import Loops, Vectors, bits_of, full_lanes, stride
 from stepwell.transforms.structured import combiner, element, indices
 
@@ -65,8 +67,11 @@ def choose(ops: Sequence[Loops], shared: int, machine: Vectors, l2: int) -> Cont
     """Return tile and block of a kernel that is one large contraction and what comes after."""
     found = _only_sum(ops, shared)
     if not l2 or found is None or (packed := _packed(found, shared)) is None:
+        if any(each.contracts for each in ops):
+            because(ops[0].op, lambda: NO_SCRATCH if not l2 else NO_SINGLE_SUM)
         return None
     if not all(_writes_along(each, shared - 1) for each in ops):
+        because(found.op, lambda: NOT_ALONG)
         return None
     width = full_lanes(ops, machine)
     if width == 1:
@@ -75,12 +80,54 @@ def choose(ops: Sequence[Loops], shared: int, machine: Vectors, l2: int) -> Cont
     high, wide = prod(map(found.size, range(first, shared - 1))), found.size(shared - 1)
     deep = prod(map(found.size, range(shared, len(found.parallel))))
     bytes = wide * deep * bits_of(element(found.op.operands[packed])) // 8
-    if high < FEW_ROWS or wide < width or bytes <= _enough(found, packed, shared, width, l2, high):
+    enough = _enough(found, packed, shared, width, l2, high)
+    if high < FEW_ROWS or wide < width or bytes <= enough:
+        because(found.op, lambda: _why_in_place(high, wide < width, bytes, enough))
         return None
     tile = _tile(found, shared, width, machine)
     unit = tile[0], tile[1] * width
-    return Contraction(
-        width, tile, _block(found, first, shared, unit, l2, machine.bits // width // 8)
+    size = machine.bits // width // 8
+    block = _block(found, first, shared, unit, l2, size)
+    because(found.op, lambda: _why_packed(found.op.operands[packed], bytes, enough, l2))
+    because(found.op, lambda: _why_so_large(tile, block, size))
+    return Contraction(width, tile, block)
+
+
+NO_SCRATCH = "not in blocks: the target has no scratch to pack an operand into"
+NO_SINGLE_SUM = (
+    "not in blocks: they are for one sum, started by a fill, of an operand that varies with "
+    "the rows and one that varies with the columns"
+)
+NOT_ALONG = "not in blocks: the results of neighbouring columns do not lie side by side"
+
+
+def _why_in_place(high: int, narrow: bool, bytes: int, enough: int) -> str:
+    """Say why no operand is packed."""
+    if high < FEW_ROWS:
+        return f"not in blocks: {high} rows read what would be packed, {FEW_ROWS} repay it"
+    if narrow:
+        return "not in blocks: the columns do not fill a vector"
+    size, most = spell_bytes(bytes), spell_bytes(enough)
+    return f"not in blocks: {size} are read where they lie, as up to {most} are well enough"
+
+
+def _why_packed(operand: SSAValue, bytes: int, enough: int, l2: int) -> str:
+    """Say why an operand is packed."""
+    name = f"%{operand.name_hint}" if operand.name_hint else "the operand of the columns"
+    least = (
+        "lies across its rows" if enough < l2 // 4 else f"exceeds a quarter of L2 ({l2 >> 10} KB)"
+    )
+    return f"in blocks, {name} packed: it has {spell_bytes(bytes)} and {least}"
+
+
+def _why_so_large(tile: tuple[int, int], block: tuple[int, ...], bytes: int) -> str:
+    """Say what the sizes of tile and block are good for."""
+    *rows, columns, deep = block
+    sliver, part = spell_bytes(columns * deep * bytes), spell_bytes(prod(rows) * deep * bytes)
+    return (
+        f"{tile[0]} rows by {tile[1]} vectors in registers leave least over at the edges; a block "
+        f"of {' x '.join(map(str, rows))} rows, {columns} columns and a depth of {deep} reads "
+        f"a packed sliver of {sliver} and {part} of the other operand from L2"
     )
 
 

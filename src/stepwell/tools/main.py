@@ -17,6 +17,7 @@ examples:
   stepwell compile model.mlir -o build             C source, header, library, description
   stepwell compile model.mlir --stage kernels      print the module as it is after a stage
   stepwell profile model.mlir --trace t.json       where the time goes, kernel by kernel
+  stepwell explain model.mlir --measure            which schedules were chosen, and why
   stepwell passes canonicalize                     what a pass does
   stepwell ops nd.softmax                          what an op means
 
@@ -27,6 +28,7 @@ weights lie in model.npz beside model.mlir; stepwell-opt shows and tests single 
 COMMANDS = {
     "run": "stepwell.tools.running:run",
     "compile": "stepwell.tools.compiling:compile_command",
+    "explain": "stepwell.tools.explaining:explain_command",
     "profile": "stepwell.tools.profiling:profile_command",
     "passes": "stepwell.tools.listing:passes",
     "ops": "stepwell.tools.listing:ops",
@@ -61,6 +63,11 @@ def arguments() -> argparse.ArgumentParser:
     profile.add_argument("--threads", type=int, default=0, help="how many threads (default: cores)")
     profile.add_argument("--repeat", type=int, default=0, metavar="N", help="calls (default: 1 s)")
     profile.add_argument("--trace", metavar="FILE", help="write a trace for ui.perfetto.dev")
+    explain = _command(commands, "explain", "say which schedule each kernel has, and why")
+    _add_module(explain)
+    _add_inputs(explain)
+    explain.add_argument("--kernel", default="*", metavar="NAME", help="one kernel, or a pattern")
+    explain.add_argument("--measure", action="store_true", help="run it and say how long it took")
     passes = _command(commands, "passes", "list the passes, or show one")
     passes.add_argument("name", nargs="?", help="a pass")
     ops = _command(commands, "ops", "list the ops of the nd dialect, or show one")

@@ -1,0 +1,54 @@
+"""Why a schedule was chosen: said by the code that chooses, to whoever listens.
+
+A reason is put into words only while somebody listens, so that to have reasons costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from xdsl.ir import Operation
+
+from stepwell.dialects import kernel
+
+Reasons = dict[str, list[str]]
+"""Of each kernel, by its name."""
+
+_listener: ContextVar[Reasons | None] = ContextVar("reasons", default=None)
+
+
+def because(op: Operation, say: Callable[[], str]) -> None:
+    """Give a reason for what was chosen for the kernel that ``op`` is or lies in."""
+    if (reasons := _listener.get()) is None:
+        return
+    found: Operation | None = op
+    while found is not None and not isinstance(found, kernel.FuncOp):
+        found = found.parent_op()
+    if found is not None:
+        reasons.setdefault(found.sym_name.data, []).append(say())
+
+
+@contextmanager
+def reasons_given() -> Generator[Reasons]:
+    """Collect the reasons that are given inside."""
+    reasons: Reasons = {}
+    token = _listener.set(reasons)
+    try:
+        yield reasons
+    finally:
+        _listener.reset(token)
+
+
+def spell_bytes(count: int) -> str:
+    """Spell a size as people do.
+
+    >>> spell_bytes(100), spell_bytes(1 << 18), spell_bytes(2202009)
+    ('100 bytes', '256 KB', '2.1 MB')
+    """
+    if count < 1 << 10:
+        return f"{count} bytes"
+    if count < 1 << 20:
+        return f"{count / (1 << 10):.3g} KB"
+    return f"{count / (1 << 20):.3g} MB"

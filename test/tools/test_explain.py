@@ -1,0 +1,90 @@
+"""`stepwell explain`: what was chosen, why, and how long it should take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepwell.core.machine import Machine
+from stepwell.lowering.schedule import reasons
+from stepwell.pipeline import Descent, Source
+from stepwell.runtime.limits import Limits
+from stepwell.tools import explaining
+from stepwell.tools.main import main
+
+LIMITS = Limits(2, 200.0, 100.0, 80.0, 20.0, 24.0, 22.0, 2 << 20, 16 << 20)
+MACHINE = "vector_bits=512,l2=1048576,threads=2"
+
+
+@pytest.fixture(autouse=True)
+def known_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explaining, "machine_limits", lambda threads: LIMITS)
+
+
+def product(rows: int, deep: int, columns: int) -> str:
+    x, w, y = f"{rows}x{deep}", f"{deep}x{columns}", f"{rows}x{columns}"
+    return (
+        f"func.func @main(%x: tensor<{x}xf32>, %w: tensor<{w}xf32>) -> tensor<{y}xf32> {{\n"
+        f"  %y = nd.matmul %x, %w : (tensor<{x}xf32>, tensor<{w}xf32>) -> tensor<{y}xf32>\n"
+        f"  func.return %y : tensor<{y}xf32>\n}}\n"
+    )
+
+
+def said(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
+    path = tmp_path / "m.mlir"
+    path.write_text(text)
+    assert main(["explain", str(path), "--machine", MACHINE, *more]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_large_product(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(product(512, 768, 3072), tmp_path, capsys)
+    assert "kernel main_matmul, from m.mlir:2" in text
+    assert "2,415,919,104 operations, 16.5 MB read and written" in text
+    assert "in blocks, %w packed: it has 9 MB and exceeds a quarter of L2 (1024 KB)" in text
+    assert "block " in text.partition("why")[0]
+    assert "predicted  1" in text and "ms" in text and "measured" not in text
+
+
+def test_a_small_product(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(product(64, 80, 96), tmp_path, capsys)
+    assert "not in blocks: 30 KB are read where they lie, as up to 256 KB" in text
+    assert "rows by 4 vectors of the result stay in registers" in text
+
+
+def test_few_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(product(8, 768, 3072), tmp_path, capsys)
+    assert "8 rows read what would be packed" in text
+
+
+def test_what_only_the_run_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module = (
+        "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n"
+        "  %y = nd.exp %x : tensor<?xf32>\n  func.return %y : tensor<?xf32>\n}\n"
+    )
+    text = said(module, tmp_path, capsys)
+    assert "operations only the run knows" in text and "depends on the sizes" in text
+
+
+def test_measured_and_chosen_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = product(16, 16, 16)
+    assert "measured   " in said(text, tmp_path, capsys, "--measure", "--kernel", "main_*")
+    assert main(["explain", str(tmp_path / "m.mlir"), "--kernel", "main_matmull"]) == 1
+    assert "did you mean 'main_matmul'?" in capsys.readouterr().err
+
+
+def test_reasons_are_by_kernel() -> None:
+    with reasons.reasons_given() as found:
+        Descent.of(Source(product(64, 80, 96), "m", "main", Machine())).to("kernels")
+    assert list(found) == ["main_matmul"]
+
+
+def test_reasons_are_put_into_words_only_for_a_listener() -> None:
+    def say() -> str:
+        raise AssertionError("nobody listens")
+
+    descent = Descent.of(Source(product(4, 4, 4), "m", "main", Machine()))
+    descent.to("kernels")
+    (first, *_) = descent.module.ops
+    reasons.because(first, say)
