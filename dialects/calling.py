@@ -30,17 +30,20 @@ from stepwell.dialects.upstream.scalar import element_of, numpy_type
 
 ROLE = "kernel.role"
 RESOURCE = "nd.resource"
+MADE = "kernel.made"
 
 
 def call(interpreter: Interpreter, entry: str, inputs: Sequence[Array]) -> tuple[Array, ...]:
     """Call ``@entry`` with its inputs; return its results.
 
     Below `nd` integers are signless: a result that was unsigned comes back as signed.
-    Weights are taken from ``interpreter.resources`` by name.
+    Weights are taken from ``interpreter.resources`` by name; those that ``@entry.constants`` makes
+    are made first.
     """
     function = SymbolTable.lookup_symbol(interpreter.module, entry)
     if not isinstance(function, func.FuncOp):
         raise LookupError(f"no function @{entry} in the module")
+    interpreter.resources = {**interpreter.resources, **_made(interpreter, entry, function)}
     if any(ROLE in _attributes(function, i) for i in range(len(function.args))):
         return _call_on_buffers(interpreter, entry, function, inputs)
     values = list(inputs)
@@ -48,6 +51,20 @@ def call(interpreter: Interpreter, entry: str, inputs: Sequence[Array]) -> tuple
         values.append(_resource(interpreter.resources, _attributes(function, i), type))
     pairs = zip(values, function.args, strict=True)
     return interpreter.call(entry, [_signless(v, a.type) for v, a in pairs])
+
+
+def _made(interpreter: Interpreter, entry: str, function: func.FuncOp) -> Mapping[str, Array]:
+    """Return the weights that the program makes of the given ones."""
+    attributes = [_attributes(function, i) for i in range(len(function.args))]
+    wanted = [(a[RESOURCE], a[MADE]) for a in attributes if MADE in a]
+    if not wanted:
+        return {}
+    results = call(interpreter, f"{entry}.constants", ())
+    return {
+        name.data: results[number.value.data]
+        for name, number in wanted
+        if isinstance(name, StringAttr) and isinstance(number, IntegerAttr)
+    }
 
 
 def _attributes(function: func.FuncOp, argument: int) -> Mapping[str, Attribute]:

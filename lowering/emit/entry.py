@@ -7,7 +7,7 @@ For a public `func.func @NAME` on buffers, with roles on its arguments and `@NAM
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from os.path import basename
 from typing import Any
@@ -40,6 +40,7 @@ class Argument:
     shape: tuple[int, ...]
     resource: str = ""
     sha256: str = ""
+    made: int | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,13 @@ def entries(module: ModuleOp, target: str = "c") -> list[Entry]:
         found.append(Entry(op, arguments, shapes, arena, signature))
     if not found:
         fail(module, "no public function to export", help="make one func.func public")
-    return found
+    makers = {entry.name: replace(entry.signature, kernels=()) for entry in found}
+    return [
+        replace(entry, signature=replace(entry.signature, maker=makers[name]))
+        if (name := f"{entry.name}.constants") in makers
+        else entry
+        for entry in found
+    ]
 
 
 def _lines(op: Operation) -> Iterator[str]:
@@ -121,7 +128,11 @@ def _argument(
     parameters = [_text(p) for p in getattr(resource, "parameters", ())]
     key, sha = parameters if len(parameters) == 2 else ("", "")
     sha = sha or _text(attributes.get("nd.sha256"))
-    return Argument(number, role, name, dtype, shape, _text(resource) or key, sha)
+    made = attributes.get("kernel.made")
+    return Argument(
+        *(number, role, name, dtype, shape, _text(resource) or key, sha),
+        made.value.data if isinstance(made, IntegerAttr) else None,
+    )
 
 
 def _text(attribute: Attribute | None) -> str:
@@ -145,7 +156,7 @@ def _signature(
         arguments=tensors("input"),
         results=tensors("output"),
         constants=tuple(
-            Constant(a.resource or a.name, a.dtype, a.shape, a.sha256) for a in constants
+            Constant(a.resource or a.name, a.dtype, a.shape, a.sha256, a.made) for a in constants
         ),
         arena=_arena_bytes(arguments, arena),
         kernels=kernels,
@@ -289,7 +300,8 @@ def _declarations(entry: Entry) -> Iterator[str]:
     yield f"/* {signature}"
     yield " *"
     for k, a in enumerate(entry.of_role("input", "constant", "output")):
-        yield f" * buffers[{k}]  {a.role:<8}  {a.name}: {Tensor(a.name, a.dtype, a.shape)}"
+        made = f", result {a.made} of {name}_constants" if a.made is not None else ""
+        yield f" * buffers[{k}]  {a.role:<8}  {a.name}: {Tensor(a.name, a.dtype, a.shape)}{made}"
     unknown = [
         f"{a.name}.shape[{axis}]"
         for a in entry.of_role("input")

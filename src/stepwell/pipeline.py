@@ -49,7 +49,7 @@ _LOOPS = frozenset({"builtin", "func", "kernel", "memref", "vector", "arith", "m
 STAGES = (
     Stage("nd", "inline-calls,canonicalize,cse,decompose", _GRAPH),
     Stage("structured", "nd-to-linalg,canonicalize,cse,fuse-elementwise", _TENSORS),
-    Stage("kernels", "outline-kernels,schedule,pack-operands", _TENSORS | {"kernel"}),
+    Stage("kernels", "outline-kernels,schedule,pack-operands,compute-once", _TENSORS | {"kernel"}),
     Stage("buffers", "bufferize,plan-memory", _BUFFERS),
     Stage("loops", "linalg-to-loops,expand-math,canonicalize,cse", _LOOPS),
 )
@@ -207,7 +207,7 @@ def translate(
         help = did_you_mean(target, EMITTERS) or f"the targets are {', '.join(EMITTERS)}"
         raise CompileError(Diagnostic("error", f"unknown target '{target}'", help=help))
     if target != "c":  # a work-item has no stack to pack operands on
-        source = replace(source, machine=replace(source.machine, l2=0))
+        source = replace(source, machine=replace(source.machine, l2=0, ahead=0))
     descent = Descent.of(source, careful=os.environ.get("STEPWELL_VERIFY", "0") != "0")
     with _blaming_an_earlier_stage(descent):
         emitted = _emitted(descent, target) if part is None else _emitted_in_parts(descent, part)

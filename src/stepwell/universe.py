@@ -23,6 +23,7 @@ PASSES: dict[str, str] = {
     "outline-kernels": "stepwell.lowering.outline_kernels:OutlineKernels",
     "schedule": "stepwell.lowering.schedule:Schedule",
     "pack-operands": "stepwell.lowering.pack_operands:PackOperands",
+    "compute-once": "stepwell.lowering.compute_once:ComputeOnce",
     "bufferize": "stepwell.lowering.bufferize:Bufferize",
     "plan-memory": "stepwell.lowering.plan_memory:PlanMemory",
 }

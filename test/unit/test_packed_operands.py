@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,3 +76,74 @@ def test_weights(m: int, n: int, k: int, batch: int, turned: bool, dtype: str, w
     made = program(x, w, turned, dtype, wide)
     assert "_pack" in made.text("kernels")
     check(made, x, w, turned, dtype, wide)
+
+
+def test_a_saved_program_holds_packed_weights(tmp_path: Path) -> None:
+    x, w = numbers((40, 300), "f32"), numbers((300, 200), "f32")
+    made = program(x, w, False, "f32", "f32")
+    (constant,) = made.signature.constants
+    assert constant.made == 0 and len(constant.shape) == 3
+    made.save(tmp_path / "saved")
+    size = (tmp_path / "saved" / "constants.bin").stat().st_size
+    assert size == 4 * int(np.prod(constant.shape))
+    loaded = sw.load(tmp_path / "saved")
+    np.testing.assert_array_equal(loaded(x), made(x))
+    check(loaded, x, w, False, "f32", "f32")
+
+
+def test_weights_may_change_after_compiling() -> None:
+    x, w = numbers((40, 300), "f32"), numbers((300, 200), "f32")
+    made = program(x, w.copy(), False, "f32", "f32")
+    kept = w.copy()
+    again = program(x, w, False, "f32", "f32")
+    w[:] = 0
+    np.testing.assert_array_equal(again(x), made(x))
+    check(again, x, kept, False, "f32", "f32")
+
+
+def test_closures_are_weights() -> None:
+    w, b = numbers((300, 200), "f32"), numbers((200,), "f32")
+    x = numbers((33, 300), "f32")
+
+    @sw.jit
+    def layer(x: Any) -> Any:
+        return x @ w + b
+
+    np.testing.assert_allclose(layer(x), x @ w + b, atol=1e-3)
+
+
+def test_a_weight_of_two_layouts_is_packed_for_each() -> None:
+    w = numbers((300, 300), "f32")
+    x = numbers((64, 300), "f32")
+
+    @sw.jit
+    def both(x: Any) -> Any:
+        return (x @ w) @ w.T
+
+    want = (x.astype(float) @ w) @ w.T
+    np.testing.assert_allclose(both(x), want, atol=1e-5 * float(np.abs(want).max()))
+
+
+def test_weights_are_laid_out_for_a_loop_once() -> None:
+    w = numbers((128, 256), "f32")
+    made = sw.compile(
+        """
+    func.func @main(%x: tensor<64x128xf32>, %w: tensor<128x256xf32>, %n: tensor<i32>) -> tensor<64x256xf32> {
+      %zero = nd.constant dense<0> : tensor<i32>
+      %h0 = nd.constant dense<0.0> : tensor<64x256xf32>
+      %i, %r = nd.while (%i = %zero, %h = %h0) : tensor<i32>, tensor<64x256xf32> {
+        %go = nd.lt %i, %n : tensor<i32> -> tensor<i1>
+        nd.condition %go
+      } do (%j, %a) {
+        %one = nd.constant dense<1> : tensor<i32>
+        %next = nd.add %j, %one : tensor<i32>
+        %y = nd.matmul %x, %w : (tensor<64x128xf32>, tensor<128x256xf32>) -> tensor<64x256xf32>
+        %s = nd.add %a, %y : tensor<64x256xf32>
+        nd.yield %next, %s : tensor<i32>, tensor<64x256xf32>
+      }
+      func.return %r : tensor<64x256xf32>
+    }"""
+    )
+    x = numbers((64, 128), "f32")
+    for n in (0, 3):
+        np.testing.assert_allclose(made(x, w, np.int32(n)), n * (x @ w), atol=1e-3)

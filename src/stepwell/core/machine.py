@@ -24,6 +24,8 @@ class Machine:
     l1: int = 32 << 10
     l2: int = 1 << 20
     l3: int = 8 << 20
+    ahead: int = 1
+    """Whether what only weights decide may be computed when a program is loaded."""
     features: str = ""
     """What the C compiler's -march=native depends on; part of every cache key."""
 

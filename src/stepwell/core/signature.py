@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.shapes import DYNAMIC, Shape
 
-FORMAT = 1
+FORMAT = 2
 """Raised when an older runtime could not run what a newer emitter writes."""
 
 
@@ -35,6 +36,8 @@ class Constant(Tensor):
     """A weight, kept beside the program; ``sha256`` is that of its bytes, "" where unknown."""
 
     sha256: str = ""
+    made: int | None = None
+    """Which result of `Signature.maker` it is, where it is not given."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ class Signature:
     """Features of the processor it was compiled for, as in `core.machine`."""
     host: tuple[Any, ...] = ()
     """For targets without a host of their own (OpenCL): what the runtime walks."""
+    maker: Signature | None = None
+    """What makes some of the constants of others, in the same program, when it is loaded."""
 
     @property
     def dynamic(self) -> int:
@@ -86,12 +91,14 @@ class Signature:
         """Whether a result has a `?`, so that the program has a `_shapes` function."""
         return any(DYNAMIC in r.shape for r in self.results)
 
+    @property
+    def symbol(self) -> str:
+        """The name of the function in the program's library."""
+        return "stepwell_" + re.sub(r"\W+", "_", self.entry, flags=re.ASCII)
+
     def to_json(self) -> str:
         """Return the text of `program.json`."""
-        fields = asdict(self)
-        for tensor in (*fields["arguments"], *fields["results"], *fields["constants"]):
-            tensor["shape"] = [None if n == DYNAMIC else n for n in tensor["shape"]]
-        return json.dumps({"format": FORMAT, **fields}, indent=1) + "\n"
+        return json.dumps({"format": FORMAT, **_plain(asdict(self))}, indent=1) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Signature:
@@ -101,22 +108,23 @@ class Signature:
             if found["format"] != FORMAT:
                 raise ValueError(f"program format {found['format']}, expected {FORMAT}")
             del found["format"]
-            return cls(
-                **found
-                | {
-                    "arguments": tuple(Tensor(**_shaped(a)) for a in found["arguments"]),
-                    "results": tuple(Tensor(**_shaped(r)) for r in found["results"]),
-                    "constants": tuple(Constant(**_shaped(c)) for c in found["constants"]),
-                    "kernels": tuple(
-                        Kernel(**{**k, "lines": tuple(k["lines"])}) for k in found["kernels"]
-                    ),
-                    "equal": tuple(tuple(group) for group in found["equal"]),
-                    "fixed": tuple((number, size) for number, size in found["fixed"]),
-                    "host": tuple(found["host"]),
-                }
-            )
+            return cls._from(found)
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a program.json of ours: {error!r}") from None
+
+    @classmethod
+    def _from(cls, found: dict[str, Any]) -> Signature:
+        read: dict[str, Any] = {
+            "arguments": tuple(Tensor(**_shaped(a)) for a in found["arguments"]),
+            "results": tuple(Tensor(**_shaped(r)) for r in found["results"]),
+            "constants": tuple(Constant(**_shaped(c)) for c in found["constants"]),
+            "kernels": tuple(Kernel(**{**k, "lines": tuple(k["lines"])}) for k in found["kernels"]),
+            "equal": tuple(tuple(group) for group in found["equal"]),
+            "fixed": tuple((number, size) for number, size in found["fixed"]),
+            "host": tuple(found["host"]),
+            "maker": cls._from(found["maker"]) if found["maker"] else None,
+        }
+        return cls(**found | read)
 
     def __str__(self) -> str:
         """Spell it like a Python signature.
@@ -142,6 +150,15 @@ def spell(dtype: str, shape: Shape) -> str:
     'float32[4, ?]'
     """
     return f"{dtype}[{', '.join('?' if n == DYNAMIC else str(n) for n in shape)}]"
+
+
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+    """Write every `?` of a signature's shapes as null."""
+    for tensor in (*fields["arguments"], *fields["results"], *fields["constants"]):
+        tensor["shape"] = [None if n == DYNAMIC else n for n in tensor["shape"]]
+    if fields["maker"]:
+        _plain(fields["maker"])
+    return fields
 
 
 def _shaped(fields: dict[str, Any]) -> dict[str, Any]:

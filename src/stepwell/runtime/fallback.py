@@ -65,7 +65,7 @@ class CtypesProgram:
         self.entry = entry
         self.constants = constants
         self._library = library
-        name = f"stepwell_{entry.signature.entry}"
+        name = entry.signature.symbol
         self._run = getattr(library, name)
         self._shapes = getattr(library, f"{name}_shapes", None)
         self._arena = getattr(library, f"{name}_arena", None)

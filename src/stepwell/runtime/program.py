@@ -78,8 +78,7 @@ def write_program(
         (folder / HEADER).write_text(header)
         build(text, folder / LIBRARY)
     if resources and signature.constants:
-        constants = [_constant(c, resources) for c in signature.constants]
-        _write_constants(folder / CONSTANTS, constants)
+        _write_constants(folder / CONSTANTS, _constants(folder, signature, resources))
 
 
 def load_program(folder: Path, resources: Mapping[str, Any] | None = None) -> Program:
@@ -90,8 +89,25 @@ def load_program(folder: Path, resources: Mapping[str, Any] | None = None) -> Pr
     if resources is None:
         constants = _map_constants(folder / CONSTANTS, signature.constants)
     else:
-        constants = tuple(_constant(c, resources) for c in signature.constants)
+        constants = _constants(folder, signature, resources)
     return Program(folder, signature, constants, load_callee(folder, signature, constants))
+
+
+def _constants(
+    folder: Path, signature: Signature, resources: Mapping[str, Any]
+) -> tuple[Array, ...]:
+    """Return every constant of the program: those given, and those it makes of given ones."""
+    made: tuple[Array, ...] = ()
+    if (maker := signature.maker) is not None:
+        # given for this one call only, so what the caller may change later need not be copied
+        given = [np.require(_given(c, resources), None, ["C", "A"]) for c in maker.constants]
+        results = load_callee(folder, maker, given).invoke((), None)
+        made = results if isinstance(results, tuple) else (results,)
+        for array in made:
+            array.flags.writeable = False
+    return tuple(
+        _constant(c, resources) if c.made is None else made[c.made] for c in signature.constants
+    )
 
 
 def make_dispatcher(miss: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Dispatcher:
@@ -124,7 +140,7 @@ def _load_library(path: Path, entry: Entry, constants: Sequence[Array]) -> Calle
     if extension is None:
         entry.callee = CtypesProgram(library, entry, constants)
         return entry.callee
-    name = f"stepwell_{signature.entry}"
+    name = signature.symbol
     if (run := _address(library, name)) == 0:
         raise _broken(path.parent, f"its library has no function {name}")
     entry.callee = extension.Program(
@@ -182,6 +198,13 @@ def _broken(folder: Path, why: str) -> CompileError:
 
 def _constant(spec: Constant, resources: Mapping[str, Any]) -> Array:
     """Return one weight as the program wants it, never an array that the caller may change."""
+    array = _given(spec, resources)
+    owned = not array.flags.writeable and array.flags.c_contiguous and array.flags.aligned
+    return array if owned else np.array(array, order="C")
+
+
+def _given(spec: Constant, resources: Mapping[str, Any]) -> Array:
+    """Return one weight as it was given, its type and shape checked."""
     if spec.name not in resources:
         known = ", ".join(sorted(resources)) or "none"
         raise CompileError(
@@ -196,8 +219,7 @@ def _constant(spec: Constant, resources: Mapping[str, Any]) -> Array:
         raise CompileError(
             Diagnostic("error", f"weight '{spec.name}': expected {spec}, got {spell_array(array)}")
         )
-    owned = not array.flags.writeable and array.flags.c_contiguous and array.flags.aligned
-    return array if owned else np.array(array, order="C")
+    return array
 
 
 def _offsets(specs: Sequence[Constant]) -> tuple[list[int], int]:

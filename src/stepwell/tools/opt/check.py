@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
+from xdsl.ir import SSAValue
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.rules import MissingRule
-from stepwell.dialects.calling import call, random_inputs
+from stepwell.dialects.calling import RESOURCE, call, random_inputs
 from stepwell.dialects.interpreter import Exhausted, Interpreter
 from stepwell.dialects.nd import creation
 from stepwell.dialects.nd.syntax import shape_of
@@ -120,13 +121,22 @@ def _random_weights(module: ModuleOp) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for op in module.walk():
         if isinstance(op, creation.ConstantOp) and isinstance(op.value, creation.ResourceAttr):
-            kind = dtype(element_of(op.results[0].type))
-            random = np.random.default_rng(len(found))
-            values = random.integers(0, 2, shape_of(op.results[0]))
-            if kind.kind == "float":
-                values = random.standard_normal(values.shape)
-            found.setdefault(op.value.key.data, kind.round(values.astype(kind.numpy)))
+            _add_weight(found, op.value.key.data, op.results[0])
+        elif isinstance(op, func.FuncOp):
+            for argument, each in zip(op.args, op.arg_attrs or (), strict=False):
+                named = isinstance(name := each.data.get(RESOURCE), StringAttr)
+                if named and isinstance(argument.type, TensorType):
+                    _add_weight(found, name.data, argument)
     return found
+
+
+def _add_weight(found: dict[str, Array], name: str, value: SSAValue) -> None:
+    kind = dtype(element_of(value.type))
+    random = np.random.default_rng(len(found))
+    values = random.integers(0, 2, shape_of(value))
+    if kind.kind == "float":
+        values = random.standard_normal(values.shape)
+    found.setdefault(name, kind.round(values.astype(kind.numpy)))
 
 
 def _is_public(function: func.FuncOp) -> bool:
