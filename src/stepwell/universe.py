@@ -26,6 +26,7 @@ PASSES: dict[str, str] = {
     "compute-once": "stepwell.lowering.compute_once:ComputeOnce",
     "bufferize": "stepwell.lowering.bufferize:Bufferize",
     "plan-memory": "stepwell.lowering.plan_memory:PlanMemory",
+    "report-traffic": "stepwell.lowering.traffic:ReportTraffic",
 }
 
 OVERRIDES: dict[str, str] = {
