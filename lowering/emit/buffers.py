@@ -20,9 +20,9 @@ class Buffer:
     """Where it lies, for languages that say so in the pointer's type (``__global ``)."""
     writable: bool = True
 
-    def at(self, indices: Sequence[str]) -> str:
-        """Return the element that ``indices`` name."""
-        return f"{self.pointer}[{offset(zip(indices, self.strides, strict=True))}]"
+    def at(self, indices: Sequence[str], further: int = 0) -> str:
+        """Return the element that ``indices`` name, or one so many elements behind it."""
+        return f"{self.pointer}[{offset(zip(indices, self.strides, strict=True), further)}]"
 
     @property
     def contiguous(self) -> bool:
@@ -61,9 +61,9 @@ def product(factors: Iterable[str]) -> str:
     return result
 
 
-def offset(terms: Iterable[tuple[str, str]]) -> str:
-    """Return the sum of index times stride."""
-    total, constant = "", 0
+def offset(terms: Iterable[tuple[str, str]], constant: int = 0) -> str:
+    """Return the sum of index times stride, and of a constant."""
+    total = ""
     for index, stride in terms:
         term = times(index, stride)
         if (known := number(term)) is not None:

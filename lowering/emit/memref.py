@@ -22,13 +22,13 @@ STACK = 1 << 18
 @emit(memref.LoadOp)
 def _load(w: Writer, op: memref.LoadOp) -> None:
     buffer = w.buffer(op.memref)
-    element = buffer.at([w[i] for i in op.indices])
+    element = w.element_at(buffer, op.indices)
     w.define(op.res, f"{element} != 0" if buffer.element == "i1" else element)
 
 
 @emit(memref.StoreOp)
 def _store(w: Writer, op: memref.StoreOp) -> None:
-    w.line(f"{w.buffer(op.memref).at([w[i] for i in op.indices])} = {w[op.value]};")
+    w.line(f"{w.element_at(w.buffer(op.memref), op.indices)} = {w[op.value]};")
 
 
 @emit(memref.AllocaOp, memref.AllocOp)

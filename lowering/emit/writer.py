@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from os.path import basename
 from typing import Any, NamedTuple, NoReturn
 
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import LocationAttr, MemRefType, NoneAttr, UnknownLoc
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr, MemRefType, NoneAttr, UnknownLoc
 from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.core.rules import RuleTable
 from stepwell.dialects.types import places
-from stepwell.lowering.emit.buffers import Buffer, row_major
+from stepwell.lowering.emit.buffers import Buffer, number, row_major
 from stepwell.lowering.emit.kinds import Kind, element_name, kind_of, layout_of
 from stepwell.lowering.emit.names import WORD, Names
 from stepwell.lowering.emit.narrow import narrow, widen
@@ -238,6 +238,32 @@ class Writer(ABC):
         """Return the pointer type of a buffer."""
         const = "" if buffer.writable else "const "
         return f"{buffer.space}{const}{self.spelling.memory(buffer.element)} *"
+
+    def element_at(self, buffer: Buffer, indices: Iterable[SSAValue]) -> str:
+        """Return the element at ``indices``.
+
+        Numbers added to them are added up behind them, so that elements a known way apart are seen
+        to be so: `x[i * 8 + 16]`, not `x[j * 8]` where `j = i + 2`.
+        """
+        names: list[str] = []
+        further = 0
+        for index, stride in zip(indices, buffer.strides, strict=True):
+            step = number(stride)
+            while step is not None and (parts := self._sum(index)) is not None:
+                index, added = parts
+                further += added * step
+            names.append(self[index])
+        return buffer.at(names, further)
+
+    def _sum(self, index: SSAValue) -> tuple[SSAValue, int] | None:
+        """Return what ``index`` is the sum of, where that is something known here and a number."""
+        op = index.owner
+        if not isinstance(op, arith.AddiOp) or op.lhs not in self.values:
+            return None
+        by = op.rhs.owner
+        if not isinstance(by, arith.ConstantOp) or not isinstance(by.value, IntegerAttr):
+            return None
+        return op.lhs, by.value.value.data
 
     # narrow floats
 

@@ -139,4 +139,24 @@ func.func @f(%x: memref<64xf32> {kernel.role = "input"}, %y: memref<8xf32> {kern
 }"""
     source = emit_c(parsed(text), "f").source
     assert "v = sw_held_f32x4(*(const f32x4_u *)&x[i]);" in source
-    assert "w = *(const f32x4_u *)&x[j];" in source
+    assert "w = *(const f32x4_u *)&x[i + 4];" in source
+
+
+def test_elements_a_known_way_apart_are_written_so(parsed: Parse) -> None:
+    text = """
+    func.func @f(%x: memref<?x8xf32>, %y: memref<4xf32> {kernel.role = "output"}) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %c4 = arith.constant 4 : index
+      scf.for %i = %c0 to %c4 step %c1 {
+        %j = arith.addi %i, %c2 : index
+        %k = arith.addi %j, %c1 : index
+        %a = memref.load %x[%k, %i] : memref<?x8xf32>
+        memref.store %a, %y[%i] : memref<4xf32>
+      }
+      func.return
+    }"""
+    source = emit_c(parsed(text), "f").source
+    assert "a = x[i * 8 + i + 24];" in source
+    assert "int64_t k" not in source
