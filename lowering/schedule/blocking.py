@@ -20,8 +20,8 @@ from stepwell.lowering.schedule.reasons import because, spell_bytes
 from stepwell.lowering.schedule.vectors import Loops, Vectors, bits_of, full_lanes, stride
 from stepwell.transforms.structured import combiner, element, indices
 
-DEEP = 512
-"""A sliver of so much depth, 64 columns wide, is read from the second cache without waiting."""
+DEEP = 384
+"""A sliver of so much depth, 64 columns wide, leaves the second cache room for rows beside it."""
 SCRATCH = 1 << 18
 """Bytes of packed operand, or of partial sums, that a block may have on the stack."""
 FEW_ROWS = 12
@@ -241,6 +241,7 @@ def _block(
     others = prod(map(found.size, range(first))) * -(-wide // columns)
     packed = wide * before * found.size(last) * bytes
     wanted = -(-prod(sizes) * others // (MANY if packed <= l2 // 4 else FEW))
+    wanted = -(-wanted // rows) * rows
     most = max(rows, min(most, max(wanted, 8 * rows)))
     cut, taken = list[int](), 1
     for size in reversed(sizes):
