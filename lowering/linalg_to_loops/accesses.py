@@ -92,9 +92,13 @@ class Memory:
             value = cache[key] = self.writer.load(buffer, at, width, hint)
         return value
 
-    def _gather(self, access: Access, point: Point, cache: dict[object, SSAValue]) -> SSAValue:
+    def gathered(self, access: Access, point: Point) -> object:
+        """Return by what name lanes that lie apart are known to a cache."""
         buffer, at, _ = self._place(access, point)
-        key = ("gather", buffer, tuple(i.key for i in at), point.width)
+        return ("gather", buffer, tuple(i.key for i in at), point.width)
+
+    def _gather(self, access: Access, point: Point, cache: dict[object, SSAValue]) -> SSAValue:
+        key = self.gathered(access, point)
         if (value := cache.get(key)) is None:
             lanes = [self.read(access, point.lane(k), cache) for k in range(point.width)]
             value = cache[key] = self.writer.assemble(lanes)

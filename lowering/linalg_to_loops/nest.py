@@ -19,6 +19,7 @@ from stepwell.dialects.types import fuse_locations
 from stepwell.lowering.linalg_to_loops.accesses import Memory
 from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point
 from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.squares import read_squares
 from stepwell.lowering.linalg_to_loops.structured import Combiner, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.transforms.passes import fail
@@ -389,6 +390,10 @@ class Nest:
         """Write the body at every point; store what is not carried; return the next state."""
         carried = op.carried
         cache: dict[object, SSAValue] = {}
+        if self.plan.schedule.tile != (1, 1):
+            for k, access in enumerate(op.inputs):
+                if op.body is not None and op.body.args[k].first_use is not None:
+                    read_squares(self.memory, access, points, self.plan.schedule.shared - 2, cache)
         body = BodyWriter(self.writer, op)
         arguments = [self._arguments(op, p, state, cache) for p in points]
         results = [body.write(p, a) for p, a in zip(points, arguments, strict=True)]

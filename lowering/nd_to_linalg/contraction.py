@@ -109,11 +109,11 @@ def _convolution(lowering: Lowering, op: ConvolutionOp, operands: Operands) -> O
     window, groups, layout = op.how
     x = _spread(lowering, x, window, layout)
     rank = len(layout.y)
-    loops = [AffineExpr.dimension(i) for i in range(2 * rank - 1)]
+    loops = [AffineExpr.dimension(i) for i in range(rank)]
     n, feature, *places = (loops[a] for a in layout.y)
-    c, *kernel = loops[rank:]
+    c, *kernel = _summed(loops, [shape_of(w)[a] for a in layout.w[1:]])
     spots = [
-        p * stride + k * apart if (stride, apart) != (1, 1) else p + k
+        _sum(p if stride == 1 else p * stride, k if apart == 1 else k * apart)
         for p, k, stride, apart in zip(
             places, kernel, window.strides, window.rhs_dilation, strict=True
         )
@@ -132,6 +132,24 @@ def _convolution(lowering: Lowering, op: ConvolutionOp, operands: Operands) -> O
     return (_sum_of_products(lowering, op, [x, w], shape, maps),)
 
 
+def _summed(loops: list[AffineExpr], sizes: Sequence[int]) -> list[AffineExpr]:
+    """Append a loop for each axis that is summed over; one element needs none, but one is there.
+
+    Return the index along each of these axes.
+    """
+    found: list[AffineExpr] = []
+    for at, size in enumerate(sizes):
+        needed = size != 1 or (at == 0 and set(sizes) == {1})
+        found.append(AffineExpr.dimension(len(loops)) if needed else AffineExpr.constant(0))
+        if needed:
+            loops.append(found[-1])
+    return found
+
+
+def _sum(a: AffineExpr, b: AffineExpr) -> AffineExpr:
+    return a if b == AffineExpr.constant(0) else a + b
+
+
 def _input_feature(
     op: ConvolutionOp, groups: int, feature: AffineExpr, c: AffineExpr
 ) -> AffineExpr:
@@ -147,7 +165,7 @@ def _input_feature(
             help="write their numbers in the type of the second operand",
         )
     group = feature if outputs == groups else feature // (outputs // groups)
-    return group * inputs + c if inputs != 1 else group + c
+    return _sum(group * inputs if inputs != 1 else group, c)
 
 
 def _laid_out(loops: int, layout: Sequence[int], reads: Sequence[AffineExpr]) -> AffineMap:

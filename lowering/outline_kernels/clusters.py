@@ -24,6 +24,7 @@ from stepwell.transforms.structured import (
     indices,
     is_parallel,
     plain,
+    stands_apart,
 )
 
 GUESS = 1024
@@ -124,6 +125,8 @@ def _matching(
 
 def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
     """Return why one kernel would be worse than two, "" where it would not."""
+    if any(stands_apart(op) for op in (*a.members, *b.members)):
+        return "one of them is a kernel of its own"
     if len(a.members) + len(b.members) > MEMBERS:
         return "the kernel is long enough"
     work = _work(a) + _work(b)

@@ -21,6 +21,8 @@ def arrange(cluster: Cluster) -> None:
         if isinstance(op, linalg.GenericOp) and contracts(op):
             order = _tiled(op, cluster.loops[op], order)
             break
+    if len(cluster.members) == 1 and len(last.inputs) == 1 and len(own) > 1:
+        order = _turned(last, own, order)
     cluster.loops = {op: [loops[j] for j in order] for op, loops in cluster.loops.items()}
 
 
@@ -59,6 +61,19 @@ def _tiled(op: linalg.GenericOp, loops: list[int], order: list[int]) -> list[int
     if rows:
         others = [*(j for j in others if j != rows[-1]), rows[-1]]
     return [*others, vector]
+
+
+def _turned(op: linalg.GenericOp, loops: list[int], order: list[int]) -> list[int]:
+    """Return ``order`` with the loop of what is read side by side before the last.
+
+    The last one is that of what is written side by side, so squares of the two are turned.
+    """
+    read = indices(op)[0]
+    side = plain(read[-1]) if read else None
+    if side is None or loops[order[-1]] == side:
+        return order
+    rows = [j for j in order if loops[j] == side]
+    return [*(j for j in order[:-1] if j not in rows), *rows, order[-1]]
 
 
 def unit_strides(op: linalg.GenericOp, loop: int) -> int:

@@ -27,6 +27,7 @@ from stepwell.dialects import kernel
 from stepwell.lowering.schedule.blocking import Contraction, choose
 from stepwell.lowering.schedule.reasons import because
 from stepwell.lowering.schedule.tiles import register_tile
+from stepwell.lowering.schedule.turning import turning
 from stepwell.lowering.schedule.vectors import (
     Loops,
     Vectors,
@@ -91,6 +92,9 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int) -> None:
     if any("kernel.loops" in loops.op.attributes for loops in ops):
         because(function, lambda: "vectors as written by hand")
         axis = None
+    elif (square := turning(ops, shared, machine)) is not None:
+        _write_square(function, ops[0], shared, square)
+        axis = shared - 1
     elif blocks := _blocks(function, ops, shared, machine, l2):
         _write_blocks(function, ops, shared, blocks)
         return
@@ -134,6 +138,12 @@ def _blocks(
     plain = all(isinstance(op, STRAIGHT) for op in function.body.block.ops)
     chosen = any(f"kernel.{name}" in function.attributes for name in ("tile", "block", "parallel"))
     return choose(ops, shared, machine, l2) if plain and not chosen else None
+
+
+def _write_square(function: kernel.FuncOp, loops: Loops, shared: int, width: int) -> None:
+    """Copy in squares, as many rows as a vector has lanes."""
+    loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(shared - 1, width, 1)
+    _write(function, "kernel.tile", ArrayAttr(IntegerAttr(n, i64) for n in (width, 1)))
 
 
 def _write_blocks(

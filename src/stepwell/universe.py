@@ -19,6 +19,7 @@ PASSES: dict[str, str] = {
     "linalg-to-loops": "stepwell.lowering.linalg_to_loops:LinalgToLoops",
     "expand-math": "stepwell.lowering.expand_math:ExpandMath",
     "nd-to-linalg": "stepwell.lowering.nd_to_linalg:NdToLinalg",
+    "propagate-layouts": "stepwell.transforms.layouts:PropagateLayouts",
     "fuse-elementwise": "stepwell.transforms.fuse:FuseElementwise",
     "outline-kernels": "stepwell.lowering.outline_kernels:OutlineKernels",
     "schedule": "stepwell.lowering.schedule:Schedule",

@@ -268,6 +268,11 @@ def contracts(op: linalg.GenericOp) -> bool:
     return not all(parallel) and is_contraction(parallel, indices(op)[: len(op.inputs)])
 
 
+def stands_apart(op: Operation) -> bool:
+    """Whether ``op`` is to be a kernel of its own, as a copy into another layout is."""
+    return "kernel.apart" in op.attributes
+
+
 def element(value: SSAValue) -> Attribute:
     """Return the element type of ``value``; its own type where it is a scalar."""
     return value.type.get_element_type() if isinstance(value.type, ShapedType) else value.type  # pyright: ignore

@@ -50,9 +50,9 @@ func.func @depthwise(%x: tensor<2x9x4xui8>, %w: tensor<4x1x3xui8>) -> tensor<2x7
 }
 // CHECK-LABEL: @depthwise
 // CHECK:         %y = linalg.generic
-// CHECK-SAME:      affine_map<(d0, d1, d2, d3, d4) -> (d0, (d1 + d4), (d2 + d3))>
-// CHECK-SAME:      affine_map<(d0, d1, d2, d3, d4) -> (d2, d3, d4)>
-// CHECK-SAME:      affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2)>
+// CHECK-SAME:      affine_map<(d0, d1, d2, d3) -> (d0, (d1 + d3), d2)>
+// CHECK-SAME:      affine_map<(d0, d1, d2, d3) -> (d2, 0, d3)>
+// CHECK-SAME:      affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>
 // CHECK:           arith.extui
 // CHECK:           arith.muli
 

@@ -23,7 +23,14 @@ from stepwell.transforms.fuse.cost import (
 )
 from stepwell.transforms.fuse.draft import Draft, Readers
 from stepwell.transforms.passes import remark
-from stepwell.transforms.structured import Index, indices, inverse, is_elementwise, linear
+from stepwell.transforms.structured import (
+    Index,
+    indices,
+    inverse,
+    is_elementwise,
+    linear,
+    stands_apart,
+)
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,7 @@ class Fusion:
 
     def uses(self, op: linalg.GenericOp) -> list[Use] | None:
         """Return the distinct ways in which drafts read ``op``; None where it cannot be merged."""
-        if not is_elementwise(op):
+        if not is_elementwise(op) or stands_apart(op):
             return None
         found: dict[Use, None] = {}
         loops = len(op.iterator_types)
@@ -126,6 +133,8 @@ class Fusion:
     def refusal(self, op: linalg.GenericOp, use: Use) -> str:
         """Return why ``op`` should not be merged into a draft; "" where it should."""
         draft = use.draft
+        if stands_apart(draft.op):
+            return "its reader is a kernel of its own"
         if any(isinstance(inner, linalg.IndexOp) for inner in op.body.block.ops) and any(
             linear(expr) is None for expr in use.loops
         ):

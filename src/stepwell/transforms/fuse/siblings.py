@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.transforms.fuse.cost import MANY
 from stepwell.transforms.fuse.draft import Draft, Readers
-from stepwell.transforms.structured import Index, combiner, inverse, plain
+from stepwell.transforms.structured import Index, combiner, inverse, plain, stands_apart
 
 Walk: TypeAlias = tuple[SSAValue, Index, tuple[bool, ...]]
 """A tensor, how it is walked, and which of the loops are parallel."""
@@ -122,7 +122,7 @@ def _walks(draft: Draft) -> list[Walk]:
 
 def _is_simple(draft: Draft) -> bool:
     """Whether ``draft`` is elementwise or reduces by known combiners, and reads only operands."""
-    if draft.contracts() or _captures(draft.block):
+    if draft.contracts() or _captures(draft.block) or stands_apart(draft.op):
         return False
     for i, destination in enumerate(draft.outputs):
         loops = [plain(expr) for expr in destination.index]

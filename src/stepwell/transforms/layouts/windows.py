@@ -1,0 +1,169 @@
+"""Ops that slide a window over an image: how their loops should run, and what that saves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
+
+from stepwell.transforms.structured import Index, extents, indices, is_parallel, linear, plain
+
+Layout: TypeAlias = tuple[int, ...]
+"""Which axis of a tensor, as it was written, lies at each place."""
+
+GUESS = 64
+"""How long a loop is thought to be where only the run knows."""
+LANES = 16
+"""Fewer features, or fewer neighbours in a row, than this do not fill vectors."""
+DENSE = 1 / 64
+"""Cycles that a product of a dense convolution takes less where features lie side by side."""
+FEW = 8
+"""An image of fewer features than this is read as it lies: they do not fill half a cache line."""
+APART = 1 / 2
+"""Cycles that an element takes less which else is not loaded as part of a vector."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """What an op that slides a window over input ``image`` would like."""
+
+    image: int
+    order: tuple[int, ...]
+    """All its loops: batch, places, features, then the window's and what else is summed over."""
+    features: frozenset[int]
+    """The parallel loops that should be innermost."""
+    filters: tuple[int, ...]
+    """Inputs that the window's elements are combined with."""
+    dense: bool
+    """Whether each result sums over features, so that filters are packed anyway."""
+    indifferent: bool
+    """Whether the image may as well stay as it is."""
+    gain: float
+    """Cycles saved where features are the last axis."""
+
+
+def read_window(op: linalg.GenericOp) -> Window | None:
+    """Return what ``op`` would like, None where it slides no window over an image."""
+    parallel = is_parallel(op)
+    if all(parallel):
+        return None
+    where = indices(op)
+    inputs = len(op.inputs)
+    block = op.body.block
+    used = [k for k in range(inputs) if block.args[k].first_use is not None]
+    images = [k for k in used if any(_slides(e, parallel) for e in where[k])]
+    if len(images) != 1 or len(where[images[0]]) < 3:
+        return None
+    (image,) = images
+    loops = _written(where[inputs:])
+    if loops is None or not all(parallel[d] for d in loops):
+        return None
+    read = _parallel_loops(where[image], parallel)
+    summed = {d for e in where[image] for d in e.used_dims() if not parallel[d]}
+    filters = [k for k in used if k != image and summed & _dims(where[k])]
+    others = {d for k in filters for d in _dims(where[k]) if parallel[d]}
+    places = [e for e in where[image] if _slides(e, parallel) and not others & e.used_dims()]
+    if not places or any(linear(e) is None for e in places):
+        return None
+    spatial = {d for e in places for d in e.used_dims() if parallel[d]}
+    if not filters:
+        still = [d for d in loops if d in read and d not in spatial]
+        others = set(still[-1:] if len(still) > 1 else ())
+    features = [d for d in loops if d in others]
+    if not features or len(set(loops)) != len(loops):
+        return None
+    moving = {d for e in places for d in e.used_dims() if not parallel[d]}
+    sums = [d for d, runs in enumerate(parallel) if not runs]
+    inner = [d for d in sums if d not in moving]
+    order = (
+        *(d for d in loops if d not in others),
+        *features,
+        *(d for d in sums if d in moving),
+        *inner,
+    )
+    if sorted(order) != list(range(len(parallel))):
+        return None
+    dense = any(d not in read for d in features)
+    return Window(
+        image,
+        order,
+        frozenset(features),
+        tuple(filters),
+        dense,
+        dense and prod(_sizes(op)[d] for d in inner) < FEW,
+        _gain(op, where[image][-1], features, dense),
+    )
+
+
+def _gain(op: linalg.GenericOp, last: AffineExpr, features: list[int], dense: bool) -> float:
+    sizes = _sizes(op)
+    work = prod(sizes)
+    if sizes[features[-1]] < LANES:
+        return 0.0
+    if dense:
+        return work * DENSE
+    form = linear(last)
+    steps = [(d, f) for d, f in form[0].items() if is_parallel(op)[d]] if form else []
+    vectors = len(steps) == 1 and steps[0][1] == 1 and sizes[steps[0][0]] >= LANES
+    return 0.0 if vectors else work * APART
+
+
+def _sizes(op: linalg.GenericOp) -> list[int]:
+    return [GUESS if n == DYNAMIC_INDEX else n for n in extents(op)]
+
+
+def image_layout(op: linalg.GenericOp, window: Window) -> Layout:
+    """Return the layout that the image should have: batch, places, features."""
+    parallel = is_parallel(op)
+    position = {d: k for k, d in enumerate(window.order)}
+
+    def key(axis: int) -> int:
+        loops = [d for d in index[axis].used_dims() if parallel[d]]
+        inner = not loops or any(d in window.features for d in loops)
+        return len(position) if inner else min(position[d] for d in loops)
+
+    index = indices(op)[window.image]
+    return tuple(sorted(range(len(index)), key=key))
+
+
+def loop_order(op: linalg.GenericOp, window: Window, layout: Layout) -> tuple[int, ...]:
+    """Return the loops of ``op``, sums as the image lies in ``layout``, last axis innermost."""
+    index, parallel = indices(op)[window.image], is_parallel(op)
+    sums = [d for axis in layout for d in index[axis].used_dims() if not parallel[d]]
+    kept = [d for d in window.order if d not in sums]
+    return (*kept, *sums)
+
+
+def filter_layout(index: Index, window: Window) -> Layout:
+    """Return the layout of what a window without sums is combined with: features last."""
+    inner = [bool(expr.used_dims() & window.features) for expr in index]
+    return tuple(sorted(range(len(index)), key=inner.__getitem__))
+
+
+def _slides(expr: AffineExpr, parallel: Sequence[bool]) -> bool:
+    """Whether ``expr`` depends on a place and on an element of the window."""
+    if isinstance(expr, AffineDimExpr):
+        return False
+    dims = expr.used_dims()
+    return any(parallel[d] for d in dims) and any(not parallel[d] for d in dims)
+
+
+def _dims(index: Index) -> set[int]:
+    return {d for expr in index for d in expr.used_dims()}
+
+
+def _parallel_loops(index: Index, parallel: Sequence[bool]) -> set[int]:
+    return {d for d in _dims(index) if parallel[d]}
+
+
+def _written(outputs: Sequence[Index]) -> list[int] | None:
+    """Return the loops that index all results, which must be alike; None where they are not."""
+    first = [plain(expr) for expr in outputs[0]]
+    if None in first or any(index != outputs[0] for index in outputs[1:]):
+        return None
+    return [d for d in first if d is not None]
