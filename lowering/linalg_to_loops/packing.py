@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects import memref, vector
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
-    DenseArrayBase,
     FloatAttr,
     IntegerAttr,
     IntegerType,
     MemRefType,
-    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -28,6 +26,7 @@ from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.plan import Buffer
+from stepwell.lowering.linalg_to_loops.squares import turn
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, element_of, vector_type
 from stepwell.transforms.passes import fail
@@ -204,7 +203,7 @@ class Packing:
                         self._store(self._element(self._point(c + n, k)), k, c + n)
                     return ()
                 points = [self._point(c + n, k, self.depth, width) for n in range(width)]
-                turned = self._turn([self._element(p) for p in points])
+                turned = turn(writer, [self._element(p) for p in points])
                 for n, value in enumerate(turned):
                     self._store(value, k + n, c)
                 return ()
@@ -212,22 +211,6 @@ class Packing:
             return writer.sweep((Index(), self.count), [width, 1], (), square, "k")
 
         writer.loop((Index(), Index.of(self.columns)), width, (), column, "j")
-
-    def _turn(self, rows: list[SSAValue]) -> list[SSAValue]:
-        """Transpose a square of lanes: in each step, pairs of rows exchange every second block."""
-        writer, width = self.nest.writer, self.width
-        step = width // 2
-        while step:
-            first = [n if n & step == 0 else n - step + width for n in range(width)]
-            second = [n + step if n & step == 0 else n + width for n in range(width)]
-            rows = [
-                writer.result(_shuffle(rows[n], rows[n + step], first), rows[n].name_hint)
-                if n & step == 0
-                else writer.result(_shuffle(rows[n - step], rows[n], second), rows[n].name_hint)
-                for n in range(width)
-            ]
-            step //= 2
-        return rows
 
     def _edge(self, inside: Index) -> None:
         """Copy ``inside`` columns, one after the other; the rest is zero."""
@@ -258,14 +241,6 @@ class Packing:
 def bytes_of(kind: Attribute) -> int:
     """Return how many bytes an element takes in scratch."""
     return kind.bitwidth // 8 if isinstance(kind, AnyFloat | IntegerType) else 8
-
-
-def _shuffle(a: SSAValue, b: SSAValue, lanes: list[int]) -> Operation:
-    return vector.ShuffleOp.create(
-        operands=[a, b],
-        result_types=[a.type],
-        properties={"mask": DenseArrayBase.from_list(i64, lanes)},
-    )
 
 
 def _widening(op: Structured, operand: int) -> list[Operation]:

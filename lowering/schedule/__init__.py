@@ -92,7 +92,7 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int) -> None:
     if any("kernel.loops" in loops.op.attributes for loops in ops):
         because(function, lambda: "vectors as written by hand")
         axis = None
-    elif (square := turning(ops, shared, machine)) is not None:
+    elif l2 and (square := turning(ops, shared, machine)) is not None:
         _write_square(function, ops[0], shared, square)
         axis = shared - 1
     elif blocks := _blocks(function, ops, shared, machine, l2):

@@ -48,7 +48,9 @@ _LOOPS = frozenset({"builtin", "func", "kernel", "memref", "vector", "arith", "m
 
 STAGES = (
     Stage("nd", "inline-calls,canonicalize,cse,decompose", _GRAPH),
-    Stage("structured", "nd-to-linalg,canonicalize,cse,fuse-elementwise", _TENSORS),
+    Stage(
+        "structured", "nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise", _TENSORS
+    ),
     Stage("kernels", "outline-kernels,schedule,pack-operands,compute-once", _TENSORS | {"kernel"}),
     Stage("buffers", "bufferize,plan-memory", _BUFFERS),
     Stage("loops", "linalg-to-loops,expand-math,canonicalize,cse", _LOOPS),

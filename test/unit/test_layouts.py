@@ -60,7 +60,9 @@ class Program:
     def step(self, x: str, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         """Append an op or two; return the new value."""
         n, c, h, w = shape
-        kind = self.pick("conv", "conv", "depthwise", "pool", "relu", "add", "concat", "pad", "turn")
+        kind = self.pick(
+            "conv", "conv", "depthwise", "pool", "relu", "add", "concat", "pad", "turn"
+        )
         of = tensor(shape)
         if kind in ("conv", "depthwise"):
             groups = c if kind == "depthwise" else self.pick(1, 1, c)
@@ -75,7 +77,9 @@ class Program:
             lists = {"strides": stride, "low": low, "high": high, "rhs_dilation": apart}
             given = ", ".join(f"{k} = [{v}, {v}]" for k, v in lists.items())
             new = (n, out, *y)
-            text = f"nd.convolution {x}, {self.argument(*filters)} {{groups = {groups}, {given}}} : "
+            text = (
+                f"nd.convolution {x}, {self.argument(*filters)} {{groups = {groups}, {given}}} : "
+            )
             text += f"({of}, {tensor(filters)}) -> {tensor(new)}"
             return self.emit(text), new
         if kind == "pool":
@@ -127,9 +131,7 @@ def random_program(seed: int) -> tuple[str, list[Any]]:
     x = program.argument(*shape)
     for _ in range(int(program.random.integers(1, 7))):
         x, shape = program.step(x, shape)
-    arrays = [
-        program.random.standard_normal(of).astype(np.float32) for _, of in program.arguments
-    ]
+    arrays = [program.random.standard_normal(of).astype(np.float32) for _, of in program.arguments]
     return program.text(x, shape), arrays
 
 
@@ -172,7 +174,7 @@ func.func @main(%x: tensor<1x8x6x6xf32>, %w: tensor<8x8x3x3xf32>) -> (tensor<1x8
     %j = nd.sub %i, %one : tensor<i32>
     %b = nd.convolution %a, %w {low = [1, 1], high = [1, 1]} : (tensor<1x8x6x6xf32>, tensor<8x8x3x3xf32>) -> tensor<1x8x6x6xf32>
     %c = nd.tanh %b : tensor<1x8x6x6xf32>
-    nd.yield %j, %c
+    nd.yield %j, %c : tensor<i32>, tensor<1x8x6x6xf32>
   }
   %z = nd.convolution %y, %w {low = [1, 1], high = [1, 1]} : (tensor<1x8x6x6xf32>, tensor<8x8x3x3xf32>) -> tensor<1x8x6x6xf32>
   %r = nd.reshape %z : tensor<1x8x6x6xf32> -> tensor<8x36xf32>
@@ -198,7 +200,7 @@ def test_sizes_of_the_run_and_loops(text: str, shapes: list[tuple[int, ...]]) ->
         Interpreter(after).call("main", arrays),
         strict=True,
     ):
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)  # four convolutions in a row
 
 
 @pytest.mark.parametrize("rows", [1, 4, 7, 8, 19])

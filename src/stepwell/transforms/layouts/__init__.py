@@ -39,6 +39,8 @@ class PropagateLayouts(Pass):
     """Move images to the layout that convolutions and pooling want, and what touches them too.
 
     always : move them also where that costs more than it saves
+    l2 : bytes of each core's second cache; 0 leaves everything as it is, for only kernels that run
+         in blocks gain
     """
 
     name = "propagate-layouts"
@@ -46,10 +48,11 @@ class PropagateLayouts(Pass):
     expects_work = False
 
     always: bool = False
+    l2: int = 1 << 20
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Choose layouts inside each function."""
-        for function in op.ops:
+        for function in op.ops if self.l2 else ():
             if isinstance(function, func.FuncOp):
                 for block in function.body.blocks:
                     _propagate(block, self.always)

@@ -199,7 +199,7 @@ class Moving:
 
 
 def _permuted(value: SSAValue, layout: Layout, have: Layout | None = None) -> TensorType[Any]:
-    """Return the type of ``value``, which is as it was written or lies as ``have``, in ``layout``."""
+    """Return the type of ``value``, lying as ``have`` or as written, in ``layout``."""
     sizes = shape(value)
     return TensorType(element(value), [sizes[have.index(a) if have else a] for a in layout])
 

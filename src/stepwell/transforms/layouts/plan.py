@@ -280,7 +280,9 @@ def is_spread(op: linalg.GenericOp) -> bool:
         and is_elementwise(op)
         and isinstance(op.outputs[0].owner, tensor.EmptyOp)
         and all(_is_small(op, k) for k in range(len(op.inputs)))
-        and not any(isinstance(inner, linalg.IndexOp) or inner.regions for inner in op.body.block.ops)
+        and not any(
+            isinstance(inner, linalg.IndexOp) or inner.regions for inner in op.body.block.ops
+        )
     )
 
 
