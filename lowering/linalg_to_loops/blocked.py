@@ -26,7 +26,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.nest import NAMES, Nest
-from stepwell.lowering.linalg_to_loops.packing import STACK, Packing, bytes_of
+from stepwell.lowering.linalg_to_loops.packing import STACK, Packing, bytes_of, size_of
 from stepwell.lowering.linalg_to_loops.plan import NO_BLOCKS, Plan
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
@@ -65,6 +65,8 @@ class Blocked(Nest):
         self.part: tuple[Index, Index] = (Index(), Index())
         """The part of the sum at hand, from 0."""
         streamed, packed = _operands(self.sum, self.first, self.column)
+        self.along = self.column in dims_of(self.sum.inputs[streamed].exprs)
+        """Whether the operand read in place varies with the columns too, and ends where they do."""
         self.slivers = in_slivers(self.sum.inputs[packed].exprs, self.column)
         self.packing: Packing | None = None
         if self.slivers is None or self.slivers[1] != self.columns:
@@ -78,12 +80,13 @@ class Blocked(Nest):
         """Return the contraction as the innermost loop sees it.
 
         Its column counts from the sliver's first, its place in the sum from the part's first;
-        further loops, which never run, say where in the whole sum that part begins, and which
-        sliver is at hand.
+        further loops, which never run, say where in the whole sum that part begins, which sliver
+        is at hand, and which its first column is.
         """
         loops = len(self.sum.reductions)
         dims: list[AffineExpr] = [AffineDimExpr(k) for k in range(loops)]
         dims[self.depth] = AffineDimExpr(self.depth) + AffineDimExpr(loops)
+        dims[self.column] = AffineDimExpr(self.column) + AffineDimExpr(loops + 2)
         inputs = list(self.sum.inputs)
 
         def moved(operand: int) -> list[AffineExpr]:
@@ -142,6 +145,12 @@ class Blocked(Nest):
         """Write one block: for each sliver, for each part of the sum, down the rows."""
         extent = self.extents[self.plan.ops.index(self.sum)][self.depth]
         whole = extent.number is not None and extent.number <= self.deep
+        if self.along and not whole:
+            fail(
+                self.sum.op,
+                "kernel.block of operands that both vary with the columns needs a depth as large "
+                "as the last loop of the sum",
+            )
         if self.packing is not None:
             self.packing.allocate(extent.number or 1 if whole else self.deep)
             inputs = list(self.micro.inputs)
@@ -225,15 +234,57 @@ class Blocked(Nest):
 
     def _tile(self, at: Sliver, start: list[Index], rows: int) -> None:
         """Write the tile of ``rows`` rows that begins at ``start``."""
-        *outer, i = start
-        sums = (None,) * (len(self.sum.reduced))
-        number = self.writer.divide(at.j, self.columns, arith.DivUIOp) if self.slivers else None
-        points = [
-            Point(
-                (*at.batch, *outer, row, Index.of(c), *sums, at.k, number),
-                self.column,
-                self.sum.width,
+        end = self.extents[0][self.column]
+        if self.along and not self._is_whole(self.column):
+            self._when_all(
+                [(at.j + self.columns, end)],
+                lambda: self._whole_tile(at, start, rows),
+                lambda: self._strips(at, start, rows, end),
             )
+        else:
+            self._whole_tile(at, start, rows)
+
+    def _point(self, at: Sliver, row: list[Index], column: Index, lanes: int) -> Point:
+        """Return a place as the innermost loop sees it, ``column`` counting from the sliver's."""
+        sums = (None,) * len(self.sum.reduced)
+        number = self.writer.divide(at.j, self.columns, arith.DivUIOp) if self.slivers else None
+        indices = (*at.batch, *row, column, *sums, at.k, number, at.j)
+        return Point(indices, self.column if lanes else -1, lanes)
+
+    def _strips(self, at: Sliver, start: list[Index], rows: int, end: Index) -> None:
+        """Write a tile of fewer columns than are in a sliver: one vector, or one column, each."""
+        *outer, i = start
+
+        def row(r: Index, count: int) -> None:
+            def strip(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                lanes = size if size > 1 else 0
+                lines = [[*outer, r + n] for n in range(count)]
+                points = [self._point(at, line, c - at.j, lanes) for line in lines]
+                state = [self.start(self.sum, 0, point) for point in points]
+                done = self.run(self.micro, points, state)
+                axis = self.column if lanes else -1
+                here = [Point((*at.batch, *line, c), axis, lanes) for line in lines]
+                self._finish([replace(p, slot=n) for n, p in enumerate(here)], done)
+                return ()
+
+            self.writer.sweep((at.j, end), _falling(self.sum.width), (), strip, "j")
+
+        if self._is_whole(self.row):
+            row(i, rows)
+            return
+        last = self.writer.minimum(i + rows, at.ranges[self.row][1])
+
+        def one(r: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            row(r, 1)
+            return ()
+
+        self.writer.loop((i, last), 1, (), one, "i")
+
+    def _whole_tile(self, at: Sliver, start: list[Index], rows: int) -> None:
+        """Write a tile of all the columns of a sliver."""
+        *outer, i = start
+        points = [
+            self._point(at, [*outer, row], Index.of(c), self.sum.width)
             for row in self._clamped(i, rows)
             for c in range(0, self.columns, self.sum.width)
         ]
@@ -306,7 +357,7 @@ class Blocked(Nest):
         pairs: list[tuple[Index, Index]] = []
         if not self._is_whole(self.row):
             pairs.append((i + rows, at.ranges[self.row][1]))
-        if not self._is_whole(self.column):
+        if not self.along and not self._is_whole(self.column):
             pairs.append((at.j + self.columns, self.extents[0][self.column]))
         self._when_all(pairs, inside, edge)
 
@@ -407,19 +458,20 @@ def _contraction(plan: Plan) -> Structured:
 def _operands(op: Structured, first: int, column: int) -> tuple[int, int]:
     """Return which input is read in place, varying with rows, and which is packed.
 
-    The packed one is the same for all rows of a block, which begin with the loop ``first``.
+    The packed one varies with columns and is the same for all rows of a block, which begin with
+    the loop ``first``.
     """
     body = op.body
     used = [k for k in range(len(op.inputs)) if body is None or body.args[k].first_use is not None]
     dims = {k: dims_of(op.inputs[k].exprs) for k in used}
     rows = set(range(first, column))
-    streamed = [k for k in used if column - 1 in dims[k] and column not in dims[k]]
+    streamed = [k for k in used if column - 1 in dims[k]]
     packed = [k for k in used if column in dims[k] and not rows & dims[k]]
     if len(used) != 2 or len(streamed) != 1 or len(packed) != 1:
         fail(
             op.op,
-            "kernel.block needs two operands, one varying with the last shared loop, "
-            "the other with those before it that it cuts",
+            "kernel.block needs two operands, one varying with the last shared loop but not with "
+            "those before it that it cuts, the other with the last of these",
         )
     return streamed[0], packed[0]
 
@@ -432,7 +484,9 @@ def _check_sizes(nest: Blocked) -> None:
             f"kernel.block = {[*nest.sizes, nest.deep]} is not made of whole tiles of "
             f"{nest.rows} by {nest.columns}",
         )
-    scratch = [prod(nest.sizes[:-1]) * bytes_of(element_of(nest.sum.outputs[0].buffer))]
+    whole = 0 <= size_of(nest.sum, nest.depth) <= nest.deep
+    waiting = nest.rows if whole else prod(nest.sizes[:-1])
+    scratch = [waiting * bytes_of(element_of(nest.sum.outputs[0].buffer))]
     if nest.packing is not None:
         scratch.append(nest.packing.size(nest.deep) * bytes_of(nest.packing.element))
     if (bytes := max(scratch) * nest.columns) > STACK:

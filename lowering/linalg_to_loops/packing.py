@@ -94,7 +94,7 @@ class Packing:
 
     def _outer_sizes(self) -> list[int]:
         """Return how often the loops of the sum run that come before the last."""
-        sizes = [self._size(k) for k in self.sums]
+        sizes = [size_of(self.op, k) for k in self.sums]
         if DYNAMIC_INDEX in sizes:
             fail(
                 self.op.op,
@@ -102,15 +102,6 @@ class Packing:
                 "leave kernel.block out",
             )
         return sizes
-
-    def _size(self, k: int) -> int:
-        """Return how often loop ``k`` runs, where an operand's type tells."""
-        for access in self.op.inputs:
-            assert isinstance(access.buffer.type, MemRefType)
-            shape = access.buffer.type.get_shape()
-            if (here := AffineDimExpr(k)) in access.exprs:
-                return shape[access.exprs.index(here)]
-        return DYNAMIC_INDEX
 
     def allocate(self, depth: int) -> None:
         """Make the scratch; afterwards ``access`` says where the innermost loop reads."""
@@ -129,7 +120,7 @@ class Packing:
     def _around(self, outer: list[Index]) -> None:
         """Open the loops of the sum before the last; copy what is inside."""
         if len(outer) < len(self.sums):
-            size = self._size(self.sums[len(outer)])
+            size = size_of(self.op, self.sums[len(outer)])
 
             def body(at: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 self._around([*outer, at])
@@ -236,6 +227,15 @@ class Packing:
             return writer.sweep((Index(), inside), sizes, (), copy, "j")
 
         writer.loop((Index(), self.count), 1, (), row, "k")
+
+
+def size_of(op: Structured, k: int) -> int:
+    """Return how often loop ``k`` runs, DYNAMIC_INDEX where no operand's type tells."""
+    here = AffineDimExpr(k)
+    for access in op.inputs:
+        if here in access.exprs and isinstance(access.buffer.type, MemRefType):
+            return access.buffer.type.get_shape()[access.exprs.index(here)]
+    return DYNAMIC_INDEX
 
 
 def bytes_of(kind: Attribute) -> int:

@@ -8,7 +8,7 @@ that the result depends on (by rounding), so it depends on the sizes of the oper
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -17,7 +17,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
 from stepwell.lowering.schedule.reasons import because, spell_bytes
-from stepwell.lowering.schedule.vectors import Loops, Vectors, bits_of, full_lanes, stride
+from stepwell.lowering.schedule.vectors import Loops, Vectors, bits_of, full_lanes, lanes, stride
 from stepwell.transforms.structured import combiner, element, indices
 
 DEEP = 384
@@ -38,8 +38,11 @@ TILES = {
     (14, 1): 0.55,
 }
 """Rows and vectors of register tiles, of 32 registers, and the part of the peak each reaches."""
+ALONG = {(14, 1): 1.0, (7, 1): 0.96, (4, 2): 0.93, (7, 2): 0.9, (4, 1): 0.85}
+"""The same where both operands vary with the columns: one vector read serves several rows."""
+NARROW_ALONG = {(7, 1): 1.0, (6, 1): 0.98, (4, 1): 0.9}
 NARROW_TILES = {(6, 2): 1.0, (5, 2): 0.98, (4, 3): 0.97, (4, 2): 0.94, (8, 1): 0.6}
-"""The same for 16 registers."""
+"""Those for 16 registers."""
 LEAST = 3
 """A tile of fewer rows waits for its columns, as long as one of so many."""
 SMALL = 1 << 13
@@ -73,7 +76,8 @@ def choose(ops: Sequence[Loops], shared: int, machine: Vectors, l2: int) -> Cont
     if not all(_writes_along(each, shared - 1) for each in ops):
         because(found.op, lambda: NOT_ALONG)
         return None
-    width = full_lanes(ops, machine)
+    along = _is_along(found, packed, shared)
+    width = lanes(ops, shared - 1, machine) if along else full_lanes(ops, machine)
     if width == 1:
         return None
     first = _first(found, packed, shared)
@@ -84,7 +88,11 @@ def choose(ops: Sequence[Loops], shared: int, machine: Vectors, l2: int) -> Cont
     if high < FEW_ROWS or wide < width or bytes <= enough:
         because(found.op, lambda: _why_in_place(high, wide < width, bytes, enough))
         return None
-    tile = _tile(found, shared, width, machine)
+    wide_registers = machine.registers >= 32
+    if along:
+        tile = _tile(found, shared, width, ALONG if wide_registers else NARROW_ALONG)
+    else:
+        tile = _tile(found, shared, width, TILES if wide_registers else NARROW_TILES)
     unit = tile[0], tile[1] * width
     size = machine.bits // width // 8
     block = _block(found, first, shared, unit, l2, size)
@@ -131,6 +139,17 @@ def _why_so_large(tile: tuple[int, int], block: tuple[int, ...], bytes: int) -> 
     )
 
 
+def _is_along(found: Loops, packed: int, shared: int) -> bool:
+    """Whether the operand that is read in place varies with the columns too."""
+    op = found.op
+    assert isinstance(op, linalg.GenericOp)
+    return any(
+        shared - 1 in {d for expr in index for d in expr.used_dims()}
+        for k, index in enumerate(indices(op)[: len(op.inputs)])
+        if k != packed and op.body.block.args[k].first_use is not None
+    )
+
+
 def _first(found: Loops, packed: int, shared: int) -> int:
     """Return the first of the shared loops that stand between the rows and what is packed anew."""
     op = found.op
@@ -168,7 +187,10 @@ def _only_sum(ops: Sequence[Loops], shared: int) -> Loops | None:
 
 
 def _packed(found: Loops, shared: int) -> int | None:
-    """Return the operand that varies with the columns, if another one varies with the rows."""
+    """Return the operand that varies with the columns alone, if another one varies with the rows.
+
+    That one may vary with the columns too if neighbours of them lie side by side.
+    """
     op = found.op
     assert isinstance(op, linalg.GenericOp)
     row, column = shared - 2, shared - 1
@@ -177,9 +199,9 @@ def _packed(found: Loops, shared: int) -> int | None:
         if op.body.block.args[k].first_use is None:
             continue
         loops = {d for expr in index for d in expr.used_dims()}
-        role = {(True, False): "streamed", (False, True): "packed"}.get(
-            (row in loops, column in loops), "other"
-        )
+        role = "streamed" if row in loops else "packed" if column in loops else "other"
+        if role == "streamed" and stride(index, column) not in (0, 1):
+            role = "other"
         roles[role].append(k)
     if [len(of) for of in roles.values()] != [1, 1, 0]:
         return None
@@ -203,7 +225,9 @@ def _enough(found: Loops, packed: int, shared: int, width: int, l2: int, high: i
     return l2 // 4
 
 
-def _tile(found: Loops, shared: int, width: int, machine: Vectors) -> tuple[int, int]:
+def _tile(
+    found: Loops, shared: int, width: int, tiles: Mapping[tuple[int, int], float]
+) -> tuple[int, int]:
     """Return rows and vectors of the register tile: the fastest for what is inside the edges."""
 
     high, wide = found.extents[shared - 2], found.size(shared - 1)
@@ -216,7 +240,6 @@ def _tile(found: Loops, shared: int, width: int, machine: Vectors) -> tuple[int,
             inside *= high / (high - left + (max(left, LEAST) if left else 0))
         return inside * tiles[tile]
 
-    tiles = TILES if machine.registers >= 32 else NARROW_TILES
     return max(tiles, key=worth)
 
 
@@ -235,7 +258,9 @@ def _block(
     deep = _even(found.size(last), deepest, 8 if before == 1 else 1)
     if found.extents[last] == DYNAMIC_INDEX:
         deep = deepest
-    most = min(l2 // 2 // (deep * bytes), SCRATCH // (columns * bytes))
+    parts = found.extents[last] == DYNAMIC_INDEX or found.size(last) > deep
+    most = l2 // 2 // (deep * bytes)
+    most = min(most, SCRATCH // (columns * bytes)) if parts else most
     sizes = [found.size(k) for k in range(first, shared - 1)]
     wide = found.size(shared - 1)
     others = prod(map(found.size, range(first))) * -(-wide // columns)
@@ -247,7 +272,7 @@ def _block(
     for size in reversed(sizes):
         here = _even(size, most // taken, 1 if cut else rows)
         cut.insert(0, here)
-        taken *= max(min(here, size), 1)
+        taken *= here if parts else max(min(here, size), 1)
     return *cut, columns, max(deep, 1)
 
 

@@ -12,6 +12,7 @@ from xdsl.parser import Parser
 from xdsl.universe import Universe
 
 import stepwell as sw
+from stepwell.core.diagnostics import CompileError
 from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.lowering.linalg_to_loops import LinalgToLoops
@@ -97,6 +98,45 @@ def test_blocks_in_the_interpreter(schedule: str, weights: str, known: bool) -> 
         assert "linalg." not in str(module)
         if weights == "Krscm" and ", 2], kernel.block" in schedule:
             assert "%packed" not in str(module)
+        Interpreter(module).call("k", arrays)
+        np.testing.assert_array_equal(arrays[-1], want[-1])
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_depthwise_in_the_interpreter(known: bool) -> None:
+    """Both operands vary with the columns, whose number is none of whole vectors."""
+    for rows, columns, r in [(9, 13, 3), (4, 8, 2), (3, 3, 1), (5, 22, 0)]:
+        shapes = [(rows + 2, columns), (columns, r), (rows, columns)]
+        tx, tw, ty = (_buffer(shape, known) for shape in shapes)
+        text = f"""
+        kernel.func @k(%x: {tx}, %w: {tw}, %y: {ty}) attributes {{
+            kernel.shared = 2, kernel.tile = [4, 2], kernel.block = [8, 16, 4], kernel.parallel = 2}} {{
+          %zero = arith.constant 0.0 : f32
+          linalg.fill ins(%zero : f32) outs(%y : {ty})
+          linalg.generic {{indexing_maps = [
+              affine_map<(d0, d1, d2) -> (d0 + d2, d1)>,
+              affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>],
+              iterator_types = ["parallel", "parallel", "reduction"]}}
+              ins(%x, %w : {tx}, {tw}) outs(%y : {ty})
+              attrs = {{kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 1>}} {{
+          ^bb0(%a: f32, %b: f32, %acc: f32):
+            %p = arith.mulf %a, %b : f32
+            %t = arith.addf %acc, %p : f32
+            linalg.yield %t : f32
+          }}
+          kernel.return
+        }}
+        """
+        arrays = [RANDOM.integers(-9, 9, shape).astype(np.float32) for shape in shapes]
+        context, module = _parse(text)
+        want = [a.copy() for a in arrays]
+        Interpreter(module).call("k", want)
+        if not known:
+            with pytest.raises(CompileError, match="a depth as large as the last loop"):
+                LinalgToLoops().apply(context, module)
+            return
+        LinalgToLoops().apply(context, module)
+        module.verify()
         Interpreter(module).call("k", arrays)
         np.testing.assert_array_equal(arrays[-1], want[-1])
 
@@ -198,6 +238,18 @@ def test_blocks_chosen_by_the_compiler(
     image: tuple[int, ...], weights: tuple[int, ...], lists: dict[str, Any]
 ) -> None:
     assert "kernel.block" in _check(image, weights, **lists)
+
+
+@pytest.mark.parametrize("size", [(14, 15, 48), (9, 31, 24), (8, 7, 37), (30, 14, 16), (6, 6, 4)])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_depthwise(size: tuple[int, int, int], stride: int) -> None:
+    features = size[-1]
+    how: Any = {"groups": features, "low": (1, 0), "high": (1, 1), "strides": (stride, 1)}
+    text = _check((2, *size), (features, 1, 3, 3), **how)
+    assert "kernel.block" in text or features == 4 or stride == 2
+    if features == 37:
+        _check((1, *size), (37, 1, 2, 3), "f64", "f64", batch=False, **how)
+        _check((1, *size), (37, 1, 3, 1), "i8", "i32", **how)
 
 
 @pytest.mark.parametrize(
