@@ -79,18 +79,27 @@ def operand_of(function: kernel.FuncOp) -> Operand | None:
     if len(tile) != 2 or not isinstance(choice, kernel.LoopsAttr):
         return None
     (op,) = sums
-    lanes = choice.width.data
-    for number, index in enumerate(indices(op)[: len(op.inputs)]):
-        value, used = op.inputs[number], op.body.block.args[number].first_use is not None
-        if used and isinstance(value, BlockArgument) and _varies(index, shared):
-            return _operand(op, number, value, index, shared, tile[1] * lanes, lanes)
-    return None
+    lanes, where = choice.width.data, indices(op)
+    along = [
+        k
+        for k in range(len(op.inputs))
+        if op.body.block.args[k].first_use is not None and _uses(where[k], shared - 1)
+    ]
+    number = along[0] if len(along) == 1 else -1
+    value = op.inputs[number]
+    if number < 0 or not isinstance(value, BlockArgument) or not _varies(where[number], shared):
+        return None
+    return _operand(op, number, value, where[number], shared, tile[1] * lanes, lanes)
+
+
+def _uses(index: Index, loop: int) -> bool:
+    return any(loop in expr.used_dims() for expr in index)
 
 
 def _varies(index: Index, shared: int) -> bool:
     """Whether an operand read at ``index`` varies with the columns and not with the rows."""
-    loops = {d for expr in index for d in expr.used_dims()}
-    return shared - 1 in loops and shared - 2 not in loops and not in_slivers(index, shared - 1)
+    row = _uses(index, shared - 2)
+    return _uses(index, shared - 1) and not row and not in_slivers(index, shared - 1)
 
 
 def _operand(

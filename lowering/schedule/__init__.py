@@ -37,6 +37,7 @@ from stepwell.lowering.schedule.vectors import (
     own_axis,
     read,
 )
+from stepwell.transforms.constness import constant_arguments
 from stepwell.transforms.passes import Numerics, Pass
 
 STRAIGHT = (
@@ -77,12 +78,13 @@ class Schedule(Pass):
         """Schedule each kernel."""
         registers = self.vector_registers or (32 if self.vector_bits >= 512 else 16)
         machine = Vectors(self.vector_bits, self.vector_lanes, registers)
+        ready = constant_arguments(op)
         for function in op.ops:
             if isinstance(function, kernel.FuncOp):
-                _schedule(function, machine, self.l2)
+                _schedule(function, machine, self.l2, ready.get(function.sym_name.data, set()))
 
 
-def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int) -> None:
+def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int]) -> None:
     ops = [read(op) for op in function.body.block.ops if isinstance(op, linalg.GenericOp)] or [
         read(op) for op in function.body.block.ops if isinstance(op, linalg.FillOp)
     ]
@@ -95,7 +97,7 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int) -> None:
     elif l2 and (square := turning(ops, shared, machine)) is not None:
         _write_square(function, ops[0], shared, square)
         axis = shared - 1
-    elif blocks := _blocks(function, ops, shared, machine, l2):
+    elif blocks := _blocks(function, ops, shared, machine, l2, ready):
         _write_blocks(function, ops, shared, blocks)
         return
     elif (axis := _shared_axis(ops, shared)) is not None:
@@ -132,12 +134,17 @@ def _shared_axis(ops: Sequence[Loops], shared: int) -> int | None:
 
 
 def _blocks(
-    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machine: Vectors, l2: int
+    function: kernel.FuncOp,
+    ops: Sequence[Loops],
+    shared: int,
+    machine: Vectors,
+    l2: int,
+    ready: set[int],
 ) -> Contraction | None:
     """Return the blocks of a large contraction that nobody has scheduled by hand."""
     plain = all(isinstance(op, STRAIGHT) for op in function.body.block.ops)
     chosen = any(f"kernel.{name}" in function.attributes for name in ("tile", "block", "parallel"))
-    return choose(ops, shared, machine, l2) if plain and not chosen else None
+    return choose(ops, shared, machine, l2, ready) if plain and not chosen else None
 
 
 def _write_square(function: kernel.FuncOp, loops: Loops, shared: int, width: int) -> None:

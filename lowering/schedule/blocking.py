@@ -8,13 +8,13 @@ that the result depends on (by rounding), so it depends on the sizes of the oper
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from stepwell.lowering.schedule.reasons import because, spell_bytes
 from stepwell.lowering.schedule.vectors import Loops, Vectors, bits_of, full_lanes, lanes, stride
@@ -51,6 +51,12 @@ MANY_ROWS = 64
 """... unless so many rows read it."""
 RAGGED = 1 << 16
 """An operand of more bytes is packed where its columns do not fill vectors."""
+SKINNY = 16
+"""A product of at most so many rows waits for the operand of the columns alone."""
+MOST_ROWS = 14
+"""A register tile of more rows leaves no room for two vectors."""
+SLIVERS = 16
+"""So many slivers keep every thread busy."""
 MANY = 32
 """So many blocks keep every thread busy, and evenly so."""
 FEW = 8
@@ -66,8 +72,13 @@ class Contraction:
     block: tuple[int, ...]
 
 
-def choose(ops: Sequence[Loops], shared: int, machine: Vectors, l2: int) -> Contraction | None:
-    """Return tile and block of a kernel that is one large contraction and what comes after."""
+def choose(
+    ops: Sequence[Loops], shared: int, machine: Vectors, l2: int, ready: Collection[int] = ()
+) -> Contraction | None:
+    """Return tile and block of a kernel that is one large contraction and what comes after.
+
+    ready : the kernel's arguments that are the same in every call, so that packing costs nothing
+    """
     found = _only_sum(ops, shared)
     if not l2 or found is None or (packed := _packed(found, shared)) is None:
         if any(each.contracts for each in ops):
@@ -84,19 +95,27 @@ def choose(ops: Sequence[Loops], shared: int, machine: Vectors, l2: int) -> Cont
     high, wide = prod(map(found.size, range(first, shared - 1))), found.size(shared - 1)
     deep = prod(map(found.size, range(shared, len(found.parallel))))
     bytes = wide * deep * bits_of(element(found.op.operands[packed])) // 8
-    enough = _enough(found, packed, shared, width, l2, high)
-    if high < FEW_ROWS or wide < width or bytes <= enough:
+    operand = found.op.operands[packed]
+    free = isinstance(operand, BlockArgument) and operand.index in ready and not along
+    enough = SMALL if free else _enough(found, packed, shared, width, l2, high)
+    least = 1 if free else FEW_ROWS
+    if high < least or wide < width or bytes <= enough:
         because(found.op, lambda: _why_in_place(high, wide < width, bytes, enough))
         return None
+    few = free and first == shared - 2 and high <= SKINNY
     wide_registers = machine.registers >= 32
-    if along:
+    if few:
+        tile = _few(high, wide, width, machine)
+    elif along:
         tile = _tile(found, shared, width, ALONG if wide_registers else NARROW_ALONG)
     else:
         tile = _tile(found, shared, width, TILES if wide_registers else NARROW_TILES)
     unit = tile[0], tile[1] * width
     size = machine.bits // width // 8
     block = _block(found, first, shared, unit, l2, size)
-    because(found.op, lambda: _why_packed(found.op.operands[packed], bytes, enough, l2))
+    if few and high <= tile[0] and found.extents[-1] != DYNAMIC_INDEX:
+        block = *block[:-1], max(found.size(len(found.parallel) - 1), 1)
+    because(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
     because(found.op, lambda: _why_so_large(tile, block, size))
     return Contraction(width, tile, block)
 
@@ -119,9 +138,11 @@ def _why_in_place(high: int, narrow: bool, bytes: int, enough: int) -> str:
     return f"not in blocks: {size} are read where they lie, as up to {most} are well enough"
 
 
-def _why_packed(operand: SSAValue, bytes: int, enough: int, l2: int) -> str:
+def _why_packed(operand: SSAValue, bytes: int, enough: int, l2: int, free: bool) -> str:
     """Say why an operand is packed."""
     name = f"%{operand.name_hint}" if operand.name_hint else "the operand of the columns"
+    if free:
+        return f"in blocks, {name} packed: it is the same in every call, so that costs nothing"
     least = (
         "lies across its rows" if enough < l2 // 4 else f"exceeds a quarter of L2 ({l2 >> 10} KB)"
     )
@@ -241,6 +262,19 @@ def _tile(
         return inside * tiles[tile]
 
     return max(tiles, key=worth)
+
+
+def _few(high: int, wide: int, width: int, machine: Vectors) -> tuple[int, int]:
+    """Return a tile of all of few rows, as many vectors of them as the registers hold.
+
+    Then the packed operand is read once, from end to end; enough slivers are left for the threads.
+    """
+    tiles = -(-high // MOST_ROWS)
+    rows = -(-high // tiles)
+    vectors = max(min((machine.registers - 1) // (rows + 1), 8), 1)
+    while vectors > 2 and -(-wide // (vectors * width)) < SLIVERS:
+        vectors -= 1
+    return rows, min(vectors, -(-wide // width))
 
 
 def _block(

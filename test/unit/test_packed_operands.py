@@ -78,6 +78,28 @@ def test_weights(m: int, n: int, k: int, batch: int, turned: bool, dtype: str, w
     check(made, x, w, turned, dtype, wide)
 
 
+@pytest.mark.parametrize(
+    "m, n, k, turned, dtype, wide",
+    [
+        (1, 4099, 33, False, "f32", "f32"),
+        (1, 130, 1031, True, "f32", "f32"),
+        (2, 40, 777, False, "f64", "f64"),
+        (7, 1000, 61, True, "f16", "f16"),
+        (8, 31, 5003, False, "f32", "f32"),
+        (13, 517, 129, False, "i8", "i32"),
+        (16, 257, 1025, True, "f32", "f32"),
+    ],
+)
+def test_few_rows(m: int, n: int, k: int, turned: bool, dtype: str, wide: str) -> None:
+    x, w = numbers((m, k), dtype), numbers((n, k) if turned else (k, n), dtype)
+    made = program(x, w, turned, dtype, wide)
+    assert "_pack" in made.text("kernels")
+    check(made, x, w, turned, dtype, wide)
+    if m == 7:
+        with_any = program(x, w, turned, dtype, wide, rows="?")
+        check(with_any, x, w, turned, dtype, wide)
+
+
 def test_a_saved_program_holds_packed_weights(tmp_path: Path) -> None:
     x, w = numbers((40, 300), "f32"), numbers((300, 200), "f32")
     made = program(x, w, False, "f32", "f32")

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
+from stepwell.dialects import kernel
 from stepwell.transforms.effects import is_pure
 
 RESOURCE = "nd.resource"
@@ -41,4 +42,18 @@ def constants_of(function: func.FuncOp) -> set[SSAValue]:
     for op in function.body.block.ops:
         if not op.regions and is_pure(op) and all(v in found for v in op.operands):
             found.update(op.results)
+    return found
+
+
+def constant_arguments(module: ModuleOp) -> dict[str, set[int]]:
+    """Return for each kernel which arguments are the same in every call, whoever launches it."""
+    constants = {v for function in entries(module) for v in constants_of(function)}
+    found: dict[str, set[int]] = {}
+    if not any(isinstance(v, BlockArgument) for v in constants):
+        return found
+    for op in module.walk():
+        if isinstance(op, kernel.LaunchOp):
+            here = {k for k, v in enumerate(op.operands) if v in constants}
+            name = op.callee.string_value()
+            found[name] = found[name] & here if name in found else here
     return found
