@@ -240,6 +240,8 @@ def _read(module: Any, name: str, resources: Mapping[str, Any] | None) -> Module
 
 def _check_resources(module: ModuleText) -> None:
     """Check weights against the hashes that the module states."""
+    if module.hashed:
+        return
     for name, stated in _RESOURCE.findall(module.text) if module.resources else ():
         array = module.resources.get(name)
         if array is None or not stated:

@@ -19,6 +19,8 @@ class ModuleText:
     text: str
     name: str = "<string>"
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
+    hashed: bool = False
+    """Whether the hashes in the text were computed from these very arrays."""
 
 
 def read_module(path: str | Path, weights: str | Path | None = None) -> ModuleText:

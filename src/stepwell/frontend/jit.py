@@ -222,7 +222,7 @@ class Function:
             results = [_result(value) for value in returned]
         text = _function_text(entry, inputs, results, trace.lines, self.__wrapped__)
         file = inspect.getsourcefile(inspect.unwrap(self.__wrapped__)) or "<python>"
-        return Traced(ModuleText(text, file, trace.resources), entry, tree)
+        return Traced(ModuleText(text, file, trace.resources, hashed=True), entry, tree)
 
 
 def _result(value: Any) -> Tensor:

@@ -12,7 +12,6 @@ import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import sha256
 from types import FrameType
 from typing import Any
 
@@ -24,6 +23,7 @@ from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.spelling import Verbatim, location, properties_text, type_text
 from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.weights import kept
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -84,7 +84,7 @@ class Trace:
             raise TraceError(f"arrays of dtype {array.dtype} cannot be used; see stepwell.numpy")
         shape = array.shape
         array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
-        digest = sha256(array.reshape(-1).view(np.uint8).data).hexdigest()
+        digest, array = kept(array)
         key = digest, type_text(kind, shape)
         if key in self._constants and not self._inside:
             return self._constants[key]
