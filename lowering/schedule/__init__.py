@@ -36,6 +36,7 @@ from stepwell.lowering.schedule.vectors import (
     lanes,
     own_axis,
     read,
+    sums_rows,
 )
 from stepwell.transforms.constness import constant_arguments
 from stepwell.transforms.passes import Numerics, Pass
@@ -179,7 +180,7 @@ def _vectorise_shared(
     if width == 1:
         because(function, lambda: f"no vectors: loop {axis} is too short for the elements' size")
         return
-    many = 1 if contraction else min(at_once(loops, axis, width) for loops in ops)
+    many = 1 if contraction else _many(ops, axis, width, machine)
     because(
         function,
         lambda: (
@@ -192,6 +193,22 @@ def _vectorise_shared(
         loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
     if contraction and tiled:
         _tile(function, contraction, shared, width, machine)
+
+
+def _many(ops: Sequence[Loops], axis: int, width: int, machine: Vectors) -> int:
+    """Return how many vectors along a shared loop are in flight in every op.
+
+    A sum over the rows of a matrix reads each row a run at a time: where the runs are long they
+    are fetched ahead, so the sums take half the registers.
+    """
+    many = min(at_once(loops, axis, width) for loops in ops)
+    sums = [loops for loops in ops if sums_rows(loops, axis)]
+    if len(sums) != 1 or many < 4:
+        return many
+    most = machine.registers // 2 // len(sums[0].op.outputs)
+    while many * 2 <= most and many * 4 * width <= sums[0].size(axis):
+        many *= 2
+    return many
 
 
 def _tile(

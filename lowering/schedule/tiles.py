@@ -11,6 +11,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 MOST_ROWS, MOST_VECTORS = 14, 6
+LONE = 16
+"""So many vectors of a single row: the other operand is read in runs that are fetched ahead."""
 IN_FLIGHT = 8
 """So many independent sums hide how long a multiply-add takes."""
 BEGINNING = 12
@@ -34,7 +36,7 @@ def register_tile(high: int, wide: int, deep: int, width: int, registers: int) -
     rows = range(1, MOST_ROWS + 1) if high != DYNAMIC_INDEX else (usual[0],)
     tiles = [
         (r, v)
-        for v in range(1, MOST_VECTORS + 1)
+        for v in range(1, (LONE if high == 1 else MOST_VECTORS) + 1)
         for r in rows
         if r * v + v + 1 <= registers
         and v * width <= max(wide, width)

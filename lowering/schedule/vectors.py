@@ -225,3 +225,16 @@ def at_once(loops: Loops, axis: int, width: int) -> int:
     while count > 1 and width * count > loops.size(axis):
         count //= 2
     return count
+
+
+def sums_rows(loops: Loops, axis: int) -> bool:
+    """Whether the op sums over one loop what lies side by side along another, ``axis``."""
+    inner = [k for k, parallel in enumerate(loops.parallel) if not parallel]
+    return (
+        len(inner) == 1
+        and loops.parallel[axis]
+        and any(
+            stride(index, axis) == 1 and inner[0] in {d for e in index for d in e.used_dims()}
+            for index in loops.accesses
+        )
+    )

@@ -202,3 +202,18 @@ kernel.func @blocked_by_hand(%x: tensor<1000x600xf32>, %w: tensor<600x1000xf32>,
   } -> tensor<1000x1000xf32>
   kernel.return %r : tensor<1000x1000xf32>
 }
+
+// A sum over the rows of a matrix keeps many vectors in flight, so that runs of a row are long.
+// CHECK-LABEL:  kernel.func @rows_of_matrix
+// CHECK:          #kernel.loops<axis = 0, width = 16, interleave = 16>
+kernel.func @rows_of_matrix(%x: tensor<256xf32>, %w: tensor<256x1024xf32>, %d: tensor<1024xf32>) -> tensor<1024xf32> attributes {kernel.shared = 1} {
+  %0 = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%0 : f32) outs(%d : tensor<1024xf32>) -> tensor<1024xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x, %w : tensor<256xf32>, tensor<256x1024xf32>) outs(%f : tensor<1024xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %z = arith.addf %o, %p : f32
+    linalg.yield %z : f32
+  } -> tensor<1024xf32>
+  kernel.return %r : tensor<1024xf32>
+}
