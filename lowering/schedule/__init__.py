@@ -25,6 +25,7 @@ from xdsl.ir import Attribute
 
 from stepwell.dialects import kernel
 from stepwell.lowering.schedule.blocking import Contraction, choose
+from stepwell.lowering.schedule.locked import write_all_tuned
 from stepwell.lowering.schedule.reasons import because
 from stepwell.lowering.schedule.tiles import register_tile
 from stepwell.lowering.schedule.turning import turning
@@ -65,6 +66,7 @@ class Schedule(Pass):
     vector-lanes : how many elements a vector may have at most
     vector-registers : how many vectors the machine holds; 0 for what is usual for their width
     l2 : bytes of each core's second cache; 0 for no blocks, where scratch is dear
+    lock : a lock file; its schedules are written on the kernels it was made for
     """
 
     name = "schedule"
@@ -74,9 +76,12 @@ class Schedule(Pass):
     vector_lanes: int = 64
     vector_registers: int = 0
     l2: int = 1 << 20
+    lock: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Schedule each kernel."""
+        if self.lock:
+            write_all_tuned(op, self.lock)
         registers = self.vector_registers or (32 if self.vector_bits >= 512 else 16)
         machine = Vectors(self.vector_bits, self.vector_lanes, registers)
         ready = constant_arguments(op)
@@ -93,7 +98,7 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int
         return
     shared = _number(function, "kernel.shared")
     if any("kernel.loops" in loops.op.attributes for loops in ops):
-        because(function, lambda: "vectors as written by hand")
+        because(function, lambda: "vectors as written, by hand or from a lock file")
         axis = None
     elif l2 and (square := turning(ops, shared, machine)) is not None:
         _write_square(function, ops[0], shared, square)

@@ -6,6 +6,7 @@ run by the runtime alone.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Generator, Mapping
@@ -22,17 +23,19 @@ import numpy as np
 
 from stepwell.core.collecting import uncollected
 from stepwell.core.deep import with_deep_stack
-from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.diagnostics import CompileError, Diagnostic, report
+from stepwell.core.locks import read_lock
 from stepwell.core.machine import Machine, machine_for, thread_count
 from stepwell.core.signature import Kernel, Signature
 from stepwell.core.version import VERSION
 from stepwell.modules import ModuleText, read_module
-from stepwell.runtime.cache import digest, disk_cache
+from stepwell.runtime.cache import cache_root, digest, disk_cache
 from stepwell.runtime.extension import prepare
 from stepwell.runtime.parts import Parts, parts_of_program
 from stepwell.runtime.program import Program, load_program, write_program
 from stepwell.runtime.toolchain import find_compiler
 
+LOG = logging.getLogger("stepwell")
 PACKAGE = Path(__file__).parent
 
 _OWN = frozenset(
@@ -64,6 +67,8 @@ class _Request:
     entry: str
     target: str
     machine: Machine
+    lock: str = ""
+    """A lock file that fits this machine."""
 
     def translate(self, part: Callable[[str], None] | None = None) -> Any:
         """Return the program as its target's text, with header and signature.
@@ -96,7 +101,9 @@ class _Request:
             raise
 
     def _source(self, pipeline: Any) -> Any:
-        return pipeline.Source(self.module.text, self.module.name, self.entry, self.machine)
+        return pipeline.Source(
+            self.module.text, self.module.name, self.entry, self.machine, self.lock
+        )
 
 
 class Compiled:
@@ -173,6 +180,8 @@ def compile(
     resources: Mapping[str, Any] | None = None,
     machine: str | Machine = "",
     name: str = "",
+    lock: str | Path | None = None,
+    tune: bool | float = False,
 ) -> Compiled:
     """Compile a module for this machine, or fetch it from the cache.
 
@@ -183,14 +192,19 @@ def compile(
     resources : the arrays of the module's `#nd.resource` names
     machine : properties to compile for instead of this machine's, as in 'vector_bits=256'
     name : what messages and comments call the module, "<string>" where it has no file
+    lock : a file of schedules found by tuning; for a Path, `name.lock.json` beside it if there
+    tune : search for schedules by timing, for so many seconds or a minute, where the lock file is
+        not there yet; without ``lock`` it is kept in the cache
 
     Raises `CompileError` where the module is wrong or there is no working C compiler (for OpenCL:
     no pyopencl or no device).
     """
     read = _read(module, name, resources)
     described = machine_for(target, machine)
-    request = _Request(read, entry, target, described)
     _check_resources(read)
+    place = _lock_file(module, read, entry, described, lock, tune)
+    locked = _locked(place, read, entry, target, described, tune)
+    request = _Request(read, entry, target, described, str(place) if locked else "")
     native = target == "c"
     if native and prepare() and disk_cache().lacks("program"):
         with uncollected():
@@ -198,7 +212,7 @@ def compile(
     compiler = find_compiler() if native else None
     key = digest(
         *(read.text, read.name, entry, target, repr(described), compiler.id if compiler else ""),
-        *(VERSION, _fingerprint(PACKAGE), _plugins(read.text)),
+        *(VERSION, _fingerprint(PACKAGE), _plugins(read.text), locked),
     )
 
     def build(folder: Path) -> None:
@@ -210,6 +224,67 @@ def compile(
 
     folder = disk_cache().fetch("program", key, build)
     return Compiled(load_program(folder, read.resources), request)
+
+
+def _lock_file(
+    module: Any,
+    read: ModuleText,
+    entry: str,
+    machine: Machine,
+    lock: str | Path | None,
+    tune: bool | float,
+) -> Path | None:
+    """Return the lock file to be read, or to be written by tuning; None where there is none."""
+    if lock is not None:
+        return Path(lock)
+    if isinstance(module, Path) and (tune or lock_beside(module).exists()):
+        return lock_beside(module)
+    if tune is False:
+        return None
+    return cache_root() / "locks" / f"{digest(read.text, entry, repr(machine))}.json"
+
+
+def lock_beside(module: Path) -> Path:
+    """Return the lock file of a module in a file."""
+    return module.with_suffix(".lock.json")
+
+
+def _locked(
+    place: Path | None,
+    read: ModuleText,
+    entry: str,
+    target: str,
+    machine: Machine,
+    tune: bool | float,
+) -> str:
+    """Return the text of a lock file, made first where that is asked for; "" where none fits."""
+    if place is None:
+        return ""
+    if target != "c":
+        raise _no_lock(f"schedules are tuned for programs of C, not for {target}")
+    if tune is not False and not place.exists():
+        tuning = import_module("stepwell.tuning")
+        budget = tuning.BUDGET if tune is True else float(tune)
+        with uncollected():
+            found = with_deep_stack(lambda: tuning.tune(read, entry, machine, budget, LOG.info))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(found.to_json())
+    return fitting_lock(place, machine)
+
+
+def fitting_lock(place: Path, machine: Machine) -> str:
+    """Return the text of a lock file; "" where it has nothing for ``machine``, which is told."""
+    found = read_lock(place)
+    if differs := found.misfit(machine):
+        said = f"the lock file {place} is for another machine and is not used: {differs}"
+        LOG.warning("%s", said)
+        report(Diagnostic("warning", said, help="tune again on this machine"))
+        return ""
+    return found.to_json() if found.kernels else ""
+
+
+def _no_lock(message: str) -> CompileError:
+    return CompileError(Diagnostic("error", message, help="leave lock and tune away"))
 
 
 def _write(folder: Path, request: _Request, parts: Parts | None) -> None:

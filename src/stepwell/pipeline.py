@@ -56,6 +56,9 @@ STAGES = (
     Stage("loops", "linalg-to-loops,expand-math,canonicalize,cse", _LOOPS),
 )
 
+SCHEDULING = "schedule"
+"""The pass that makes the choices that tuning makes too."""
+
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
 
 EMITTERS = {
@@ -87,6 +90,8 @@ class Source:
     name: str
     entry: str
     machine: Machine
+    lock: str = ""
+    """A lock file with schedules of its kernels."""
 
 
 @dataclass
@@ -114,6 +119,12 @@ class Descent:
         choose_entry(module, source.entry)
         return cls(source, known, context, module, careful)
 
+    @classmethod
+    def alone(cls, source: Source, module: ModuleOp) -> Descent:
+        """Take down a module that is on a lower floor, for the machine of ``source``."""
+        known = registry()
+        return cls(source, known, known.context(), module, careful=False)
+
     def to(self, last: str = STAGES[-1].name) -> None:
         """Run every stage up to and including ``last``."""
         through(last)  # complains about a stage that is not there
@@ -121,6 +132,23 @@ class Descent:
             self.down(stage)
             if stage.name == last:
                 return
+
+    def kernels_outlined(self) -> None:
+        """Run the passes that make the kernels, none that schedules them."""
+        for stage in STAGES:
+            for step in self._steps(stage):
+                if step.pass_.name == SCHEDULING:
+                    return
+                self._run(stage, step, self.module, self.done)
+                self.done.append(step)
+
+    def after_scheduling(self) -> None:
+        """Run the rest of the way on kernels that are scheduled."""
+        steps = [(stage, step) for stage in STAGES for step in self._steps(stage)]
+        place = next(k for k, (_, step) in enumerate(steps) if step.pass_.name == SCHEDULING)
+        for stage, step in steps[place + 1 :]:
+            self._run(stage, step, self.module, self.done)
+            self.done.append(step)
 
     def down(self, stage: Stage) -> None:
         """Run one stage; those before it have run."""
@@ -154,6 +182,7 @@ class Descent:
     def _steps(self, stage: Stage) -> Iterator[Step]:
         """Return the passes of ``stage``; what has an option that `Machine` knows is told."""
         machine = {f.name: getattr(self.source.machine, f.name) for f in fields(Machine)}
+        machine["lock"] = self.source.lock
         for step in parse(stage.passes, self.known.passes):
             options: Any = {f.name for f in fields(step.pass_)}
             told = {k: v for k, v in machine.items() if k in options}

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute
 
-from stepwell.compiled import compile
+from stepwell.compiled import compile, fitting_lock
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
 from stepwell.core.machine import Machine, machine_for
@@ -23,6 +23,7 @@ from stepwell.modules import ModuleText, read_module
 from stepwell.pipeline import Descent, Source
 from stepwell.runtime.limits import machine_limits
 from stepwell.runtime.profiling import spans, spell_seconds
+from stepwell.tools.locking import lock_of
 from stepwell.tools.running import inputs_of
 from stepwell.transforms.costs import Cost
 
@@ -33,7 +34,10 @@ def explain_command(options: argparse.Namespace) -> int:
     """Schedule a module and say of each kernel what was chosen and why."""
     module = read_module(options.file, options.weights)
     machine = machine_for(options.target, options.machine)
-    descent, reasons = with_deep_stack(lambda: _scheduled(module, options.entry, machine))
+    lock = lock_of(options)
+    used = str(lock) if lock and fitting_lock(lock, machine) else ""
+    source = Source(module.text, module.name, options.entry, machine, used)
+    descent, reasons = with_deep_stack(lambda: _scheduled(source))
     kernels = [op for op in descent.module.ops if isinstance(op, kernel.FuncOp)]
     chosen = [op for op in kernels if fnmatchcase(op.sym_name.data, options.kernel)]
     if not chosen and options.kernel != "*":
@@ -50,8 +54,8 @@ def explain_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _scheduled(module: ModuleText, entry: str, machine: Machine) -> tuple[Descent, Reasons]:
-    descent = Descent.of(Source(module.text, module.name, entry, machine))
+def _scheduled(source: Source) -> tuple[Descent, Reasons]:
+    descent = Descent.of(source)
     with reasons_given() as reasons:
         descent.to("kernels")
     return descent, reasons
@@ -66,7 +70,13 @@ def _rates(machine: Machine) -> Rates:
 
 def _measured(module: ModuleText, options: argparse.Namespace) -> dict[str, float]:
     """Return the seconds of one launch of each kernel, on arrays made up where none are given."""
-    compiled = compile(module, options.entry, target=options.target, machine=options.machine)
+    compiled = compile(
+        module,
+        options.entry,
+        target=options.target,
+        machine=options.machine,
+        lock=lock_of(options),
+    )
     if options.random is None and not options.input:
         options.random = 0
     found = compiled.profile(*inputs_of(compiled, options))

@@ -18,6 +18,7 @@ examples:
   stepwell compile model.mlir --stage kernels      print the module as it is after a stage
   stepwell profile model.mlir --trace t.json       where the time goes, kernel by kernel
   stepwell explain model.mlir --measure            which schedules were chosen, and why
+  stepwell compile model.mlir --tune -o build      time schedules first, keep them in a lock file
   stepwell passes canonicalize                     what a pass does
   stepwell ops nd.softmax                          what an op means
 
@@ -56,6 +57,10 @@ def arguments() -> argparse.ArgumentParser:
     build = _command(commands, "compile", "write a program's source, header, library, description")
     _add_module(build)
     build.add_argument("-o", "--output", metavar="DIR", help="the folder to write (default: print)")
+    build.add_argument("--tune", action="store_true", help="search for schedules by timing first")
+    build.add_argument(
+        "--budget", type=float, default=60.0, metavar="SECONDS", help="for --tune (default 60)"
+    )
     build.add_argument("--stage", help="print the module as it is after this stage instead")
     profile = _command(commands, "profile", "say where the time of a program goes")
     _add_module(profile)
@@ -86,6 +91,9 @@ def _add_module(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="c", help="c or opencl (default c)")
     parser.add_argument(
         "--machine", default="", help="compile for another machine, as in vector_bits=256,threads=1"
+    )
+    parser.add_argument(
+        "--lock", metavar="FILE", help="tuned schedules (default: FILE's own .lock.json, if there)"
     )
     parser.add_argument("--remarks", action="store_true", help="show what passes decided and why")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from stepwell.compiled import Compiled, compile, load
 from stepwell.modules import read_module
+from stepwell.tools.locking import lock_of
 from stepwell.tools.running import inputs_of
 
 
@@ -31,4 +32,10 @@ def _program(options: argparse.Namespace) -> Compiled:
     if Path(options.file).is_dir():
         return load(options.file)
     module = read_module(options.file, options.weights)
-    return compile(module, options.entry, target=options.target, machine=options.machine)
+    return compile(
+        module,
+        options.entry,
+        target=options.target,
+        machine=options.machine,
+        lock=lock_of(options),
+    )

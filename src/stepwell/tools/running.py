@@ -18,12 +18,19 @@ from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Tensor
 from stepwell.modules import read_module
 from stepwell.runtime.entry import numpy_dtype
+from stepwell.tools.locking import lock_of
 
 
 def run(options: argparse.Namespace) -> int:
     """Compile, call, and print or save the results."""
     module = read_module(options.file, options.weights)
-    compiled = compile(module, options.entry, target=options.target, machine=options.machine)
+    compiled = compile(
+        module,
+        options.entry,
+        target=options.target,
+        machine=options.machine,
+        lock=lock_of(options),
+    )
     inputs = inputs_of(compiled, options)
     results = compiled(*inputs)
     named = dict(zip(_result_names(compiled), _as_tuple(results), strict=True))

@@ -1,0 +1,96 @@
+"""Lock files: schedules that were found by timing, for kernels known by their content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.machine import Machine
+
+FORMAT = 1
+ABOUT = "schedules that `stepwell compile --tune` found; times are seconds of one launch"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What was found for one kernel.
+
+    schedule : sizes by name ("tile", "block", "parallel", "grain", "split"), and under "loops" the
+        axis, width and interleave of each op in order, None for those without vectors
+    seconds, before : of a launch so, and as the cost model would have it
+    tried : how many schedules were timed
+    """
+
+    name: str
+    schedule: Mapping[str, Any]
+    seconds: float
+    before: float
+    tried: int
+
+
+@dataclass(frozen=True)
+class Lock:
+    """The content of a lock file: for which machine, and what was found, by key of the kernel."""
+
+    machine: Mapping[str, Any]
+    kernels: Mapping[str, Tuned] = field(default_factory=dict[str, Tuned])
+
+    def to_json(self) -> str:
+        """Return the text of the file: one line for each kernel's schedule."""
+        kernels = {key: asdict(tuned) for key, tuned in self.kernels.items()}
+        marked = {
+            key: each | {"schedule": f"<{key}>"} for key, each in kernels.items()
+        }  # so that a schedule stands on one line
+        about = {"format": FORMAT, "about": ABOUT, "machine": dict(self.machine)}
+        text = json.dumps(about | {"kernels": marked}, indent=1)
+        for key, each in kernels.items():
+            text = text.replace(f'"<{key}>"', json.dumps(each["schedule"]))
+        return text + "\n"
+
+    def misfit(self, machine: Machine) -> str:
+        """Return what differs from the machine the file was made for, "" where nothing does."""
+        here = machine_key(machine)
+        return ", ".join(
+            f"{name} {self.machine.get(name)} there, {value} here"
+            for name, value in here.items()
+            if self.machine.get(name) != value
+        )
+
+
+def machine_key(machine: Machine) -> dict[str, Any]:
+    """Return what of a machine schedules depend on."""
+    processor = sha256(machine.features.encode()).hexdigest()[:12]
+    names = ("vector_bits", "vector_lanes", "vector_registers", "l1", "l2", "l3", "threads")
+    return {**{name: getattr(machine, name) for name in names}, "processor": processor}
+
+
+def read_lock(path: Path) -> Lock:
+    """Read a lock file; `CompileError` where it is none."""
+    try:
+        return parse_lock(path.read_text())
+    except OSError as error:
+        raise _error(f"cannot read the lock file {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise _error(f"{path} is no lock file: {error}") from None
+
+
+def parse_lock(text: str) -> Lock:
+    """Read the text of a lock file; ValueError where it is none."""
+    try:
+        found = json.loads(text)
+        if found["format"] != FORMAT:
+            raise ValueError(f"it has format {found['format']}, expected {FORMAT}")
+        kernels = {key: Tuned(**each) for key, each in found["kernels"].items()}
+        return Lock(dict(found["machine"]), kernels)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+
+
+def _error(message: str) -> CompileError:
+    help = "make it anew with stepwell compile --tune, or leave it away"
+    return CompileError(Diagnostic("error", message, help=help))

@@ -1,0 +1,212 @@
+"""Tuning and lock files: what is tried, what is kept, and what happens with what does not fit."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+import stepwell as sw
+from stepwell import tuning
+from stepwell.core.diagnostics import CompileError, Diagnostic, listening
+from stepwell.core.locks import Lock, Tuned, machine_key, parse_lock
+from stepwell.core.machine import Machine, machine_for
+from stepwell.dialects import kernel
+from stepwell.lowering.schedule import Schedule
+from stepwell.lowering.schedule.locked import kernel_key, schedule_of
+from stepwell.lowering.schedule.variants import variants
+from stepwell.modules import ModuleText
+from stepwell.pipeline import Descent, Source
+from stepwell.runtime.toolchain import find_compiler
+from stepwell.tools.main import main
+
+PRODUCT = """
+func.func @main(%x: tensor<{m}x{k}xf32>, %w: tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32> {{
+  %y = nd.matmul %x, %w : (tensor<{m}x{k}xf32>, tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32>
+  func.return %y : tensor<{m}x{n}xf32>
+}}
+"""
+SMALL = PRODUCT.format(m=30, k=20, n=50)
+MACHINE = Machine(vector_bits=512, features="a b c")
+TUNED = Tuned("main_matmul", {"tile": [2, 1], "loops": [[1, 16, 1]]}, 1e-6, 2e-6, 9)
+
+
+def outlined(text: str) -> Descent:
+    descent = Descent.of(Source(text, "<test>", "main", MACHINE))
+    descent.kernels_outlined()
+    return descent
+
+
+def kernels(module: ModuleOp) -> list[kernel.FuncOp]:
+    return [op for op in module.ops if isinstance(op, kernel.FuncOp)]
+
+
+def locked(tmp_path: Path, tuned: Tuned = TUNED, text: str = SMALL) -> Path:
+    (function,) = kernels(outlined(text).module)
+    path = tmp_path / "m.lock.json"
+    path.write_text(Lock(machine_key(MACHINE), {kernel_key(function): tuned}).to_json())
+    return path
+
+
+def scheduled(module: ModuleOp, lock: Path) -> tuple[dict[str, Any], list[Diagnostic]]:
+    said: list[Diagnostic] = []
+    with listening(said.append):
+        Schedule(lock=str(lock)).apply(Context(), module)
+    (function,) = kernels(module)
+    return schedule_of(function), said
+
+
+def test_the_key_is_of_what_is_computed() -> None:
+    def key(text: str) -> str:
+        (function,) = kernels(outlined(text).module)
+        return kernel_key(function)
+
+    renamed = SMALL.replace("%y", "%result").replace("%w", "%weights").replace("@main", "@main")
+    assert key(SMALL) == key(renamed)
+    assert key(SMALL) != key(PRODUCT.format(m=31, k=20, n=50))
+
+
+def test_a_lock_file_is_text_with_a_line_for_each_schedule() -> None:
+    lock = Lock(machine_key(MACHINE), {"abc": TUNED})
+    text = lock.to_json()
+    assert '   "schedule": {"tile": [2, 1], "loops": [[1, 16, 1]]},\n' in text
+    assert parse_lock(text) == lock
+    assert lock.misfit(MACHINE) == ""
+    assert lock.misfit(replace(MACHINE, l2=4096)) == "l2 1048576 there, 4096 here"
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 7}', '{"format": 1, "kernels": 3}'])
+def test_what_is_no_lock_file(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_lock(text)
+
+
+def test_its_schedule_is_written_on_its_kernel(tmp_path: Path) -> None:
+    found, said = scheduled(outlined(SMALL).module, locked(tmp_path))
+    assert (found["tile"], found["loops"], said) == ([2, 1], [[1, 16, 1]], [])
+
+
+def test_a_kernel_that_has_changed_is_told(tmp_path: Path) -> None:
+    other = outlined(PRODUCT.format(m=30, k=21, n=50)).module
+    found, (said,) = scheduled(other, locked(tmp_path))
+    assert found["tile"] != [2, 1]
+    assert said.severity == "warning" and "main_matmul" in said.message
+
+
+def test_what_is_written_by_hand_wins(tmp_path: Path) -> None:
+    module = outlined(SMALL).module
+    (function,) = kernels(module)
+    Schedule().apply(Context(), ModuleOp([hand := function.clone()]))
+    function.attributes["kernel.tile"] = hand.attributes["kernel.tile"]
+    found, said = scheduled(module, locked(tmp_path))
+    assert found["tile"] == schedule_of(hand)["tile"] != [2, 1]
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    "schedule", [{"tile": [0, 1], "loops": [None]}, {"tile": [1, 1]}, {"loops": [[0, 0, 0]]}]
+)
+def test_a_schedule_that_cannot_be(tmp_path: Path, schedule: dict[str, Any]) -> None:
+    path = locked(tmp_path, replace(TUNED, schedule=schedule))
+    with pytest.raises(CompileError, match="'main_matmul' in the lock file cannot be"):
+        scheduled(outlined(SMALL).module, path)
+
+
+@pytest.mark.parametrize("m, k, n", [(30, 20, 50), (100, 301, 700)])
+def test_every_kind_of_variant_is_obeyed_and_right(m: int, k: int, n: int, tmp_path: Path) -> None:
+    machine = machine_for("c")
+    source = Source(PRODUCT.format(m=m, k=k, n=n), "<test>", "main", machine)
+    (candidate,) = tuning.candidates_of(source)
+    search = tuning.Search(candidate, source, find_compiler(), tmp_path)
+    groups = variants(candidate.schedule, machine)
+    assert groups
+    for choices in groups:
+        for schedule in (choices[0], choices[-1]):
+            run = search.compiled(schedule)
+            result: Any = run()
+            # the arrays made up for the arguments, in the same order
+            random = np.random.default_rng(0)
+            x, w = (random.uniform(0.5, 1.5, s).astype(np.float32) for s in ((m, k), (k, n)))
+            np.testing.assert_allclose(result, x.astype(np.float64) @ w, rtol=1e-5)
+            search.tried += 1
+
+
+class Model(tuning.Search):
+    """A search in which the time of a schedule is a formula."""
+
+    def compiled(self, schedule: Any) -> Any:
+        rows, vectors = schedule["tile"]
+        if rows == 7:
+            raise CompileError(Diagnostic("error", "cannot be"))
+        return lambda: abs(rows - 5) + abs(vectors - 3) + 1.0
+
+
+def test_the_search_finds_the_best_of_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuning, "seconds_of", lambda run: run())
+    source = Source(SMALL, "<test>", "main", MACHINE)
+    (candidate,) = tuning.candidates_of(source)
+    search = Model(candidate, source, find_compiler(), tmp_path)
+    found = search.run(float("inf"))
+    assert found is not None
+    assert found.schedule["tile"] == [5, 3] and found.seconds == 1.0 < found.before
+    assert Model(candidate, source, find_compiler(), tmp_path).run(0.0) is None
+
+
+def test_jit_tunes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPWELL_CACHE", str(tmp_path))
+    searched: list[str] = []
+
+    def tune(module: ModuleText, entry: str, machine: Machine, *_: Any) -> Lock:
+        searched.append(entry)
+        return Lock(machine_key(machine))
+
+    monkeypatch.setattr(tuning, "tune", tune)
+    x = np.ones((8, 8), np.float32)
+    for _ in range(2):
+        double = sw.jit(lambda x: x @ x, tune=True)
+        np.testing.assert_array_equal(double(x), x @ x)
+    assert len(searched) == 1
+    (file,) = (tmp_path / "locks").iterdir()
+    assert json.loads(file.read_text())["kernels"] == {}
+
+
+def test_a_lock_for_another_machine_is_told_and_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = locked(tmp_path)
+    with caplog.at_level(logging.WARNING, "stepwell"):
+        compiled = sw.compile(SMALL, lock=path)
+    assert "is for another machine and is not used" in caplog.text
+    x = np.ones((30, 20), np.float32)
+    np.testing.assert_allclose(compiled(x, np.ones((20, 50), np.float32)), 20)
+
+
+def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module = tmp_path / "m.mlir"
+    module.write_text(SMALL)
+    command = ["compile", str(module), "--tune", "--budget", "0.5", "-o", str(tmp_path / "out")]
+    assert main(command) == 0
+    assert "lock file: " in capsys.readouterr().out
+    lock = parse_lock((tmp_path / "m.lock.json").read_text())
+    assert lock.misfit(machine_for("c")) == ""
+    lock = Lock(machine_key(machine_for("c")), {})
+    (function,) = kernels(outlined(SMALL).module)
+    lock = replace(lock, kernels={kernel_key(function): TUNED})
+    (tmp_path / "m.lock.json").write_text(lock.to_json())
+    assert main(["compile", str(module), "--stage", "kernels"]) == 0
+    assert "kernel.tile = [2 : i64, 1 : i64]" in capsys.readouterr().out
+    assert main(["explain", str(module)]) == 0
+    assert "from the lock file, best of 9 timed" in capsys.readouterr().out
+    assert main(["run", str(module), "--random", "--lock", str(tmp_path / "none.json")]) == 1
+    assert "cannot read the lock file" in capsys.readouterr().err
+    assert main(["compile", str(module), "--target", "opencl", "--tune"]) == 1
+    assert "schedules are tuned for programs of C" in capsys.readouterr().err
