@@ -34,7 +34,7 @@ func.func @main(%x: tensor<{m}x{k}xf32>, %w: tensor<{k}x{n}xf32>) -> tensor<{m}x
 }}
 """
 SMALL = PRODUCT.format(m=30, k=20, n=50)
-MACHINE = Machine(vector_bits=512, features="a b c")
+MACHINE = Machine(vector_bits=512, vector_registers=32, features="a b c")
 TUNED = Tuned("main_matmul", {"tile": [2, 1], "loops": [[1, 16, 1]]}, 1e-6, 2e-6, 9)
 
 
