@@ -11,7 +11,8 @@ After:   kernel.func @main_pack(%w, %p: tensor<16x1000x64xf32>) {
          %y = kernel.launch @k ins(%x, %p) outs(%e)
 
 Afterwards the operand that varies with the columns lies in slivers as wide as the register tile,
-each read from end to end, wherever it is the same in every call. Equal packing kernels are one,
+each read from end to end, wherever it is the same in every call or many blocks would otherwise
+pack it anew. Equal packing kernels are one,
 and an operand of several launches is packed once, right where it is made.
 """
 
@@ -31,14 +32,21 @@ from stepwell.transforms.constness import constants_of, entries
 from stepwell.transforms.passes import Pass
 
 BLOCK = "kernel.block"
+REPEATED = 3
+"""Packing a sliver so often, once for each block of rows, costs more than packing it once."""
 
 
 @dataclass(frozen=True)
 class PackOperands(Pass):
-    """Pack the operands of blocked contractions that are the same in every call."""
+    """Pack operands of blocked contractions: weights, and what many blocks would pack anew.
+
+    l3 : bytes of the last cache, half of which a packed operand may take that is no weight
+    """
 
     name = "pack-operands"
     expects_work = False
+
+    l3: int = 8 << 20
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Pack what is worth it."""
@@ -48,7 +56,7 @@ class PackOperands(Pass):
             if (found := operand_of(function)) is not None:
                 wanted[function] = found
         if wanted:
-            _Packing(op, wanted).run()
+            _Packing(op, wanted, self.l3 // 2).run()
 
 
 @dataclass
@@ -57,6 +65,8 @@ class _Packing:
 
     module: ModuleOp
     wanted: dict[kernel.FuncOp, Operand]
+    most: int
+    """Bytes that a packed operand may have which is not the same in every call."""
     shared: Shared = field(default_factory=Shared)
     done: dict[tuple[SSAValue, kernel.FuncOp], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, kernel.FuncOp], SSAValue]
@@ -73,7 +83,10 @@ class _Packing:
                 launches[f].append(op)
         for function, found in launches.items():
             operand = self.wanted[function]
-            packed = [op for op in found if op.operands[operand.argument.index] in constants]
+            again = operand.repeated >= REPEATED and operand.bytes <= self.most
+            packed = [
+                op for op in found if again or op.operands[operand.argument.index] in constants
+            ]
             if packed:
                 self._pack(function, operand, packed, keep=len(packed) < len(found))
 

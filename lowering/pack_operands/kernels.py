@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects import arith
@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from stepwell.dialects import kernel
-from stepwell.dialects.types import locate
+from stepwell.dialects.types import dtype, locate
 from stepwell.transforms.structured import (
     Index,
     array_of_maps,
@@ -57,6 +57,8 @@ class Operand:
     """How many columns a sliver has."""
     lanes: int
     """How many columns are a vector."""
+    repeated: int
+    """How often a call packs it otherwise, once for each block of rows."""
 
     @property
     def sizes(self) -> list[int]:
@@ -64,6 +66,11 @@ class Operand:
         slivers = -(-self.extents[self.column] // self.width)
         before, after = self.extents[: self.column], self.extents[self.column + 1 :]
         return [*before, slivers, *after, self.width]
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the packed operand takes."""
+        return prod(self.sizes) * dtype(element(self.argument)).bytes
 
 
 def operand_of(function: kernel.FuncOp) -> Operand | None:
@@ -89,7 +96,18 @@ def operand_of(function: kernel.FuncOp) -> Operand | None:
     value = op.inputs[number]
     if number < 0 or not isinstance(value, BlockArgument) or not _varies(where[number], shared):
         return None
-    return _operand(op, number, value, where[number], shared, tile[1] * lanes, lanes)
+    block = _numbers(function.attributes["kernel.block"])
+    found = _operand(op, number, value, where[number], shared, tile[1] * lanes, lanes)
+    return found and replace(found, repeated=_repeated(op, shared, block))
+
+
+def _repeated(op: linalg.GenericOp, shared: int, block: list[int]) -> int:
+    """Return how many blocks of rows there are; none where only the run knows."""
+    first = shared - (len(block) - 1)
+    sizes = extents(op)[first : shared - 1]
+    if DYNAMIC_INDEX in sizes:
+        return 0
+    return prod(-(-size // of) for size, of in zip(sizes, block, strict=False))
 
 
 def _uses(index: Index, loop: int) -> bool:
@@ -121,7 +139,7 @@ def _operand(
     loops = sorted(loops)
     found = tuple(sizes[k] for k in loops)
     column = loops.index(shared - 1)
-    return Operand(op, number, value, index, tuple(loops), found, column, width, lanes)
+    return Operand(op, number, value, index, tuple(loops), found, column, width, lanes, 0)
 
 
 def _numbers(attribute: Attribute | None) -> list[int]:

@@ -72,3 +72,28 @@ func.func @main(%x: tensor<3x5xf32>, %z: tensor<5x11xf32>, %v: tensor<5x11xf32> 
   %e = kernel.launch @turned ins(%x, %t : tensor<3x5xf32>, tensor<11x5xf32>) outs(%e4 : tensor<3x11xf32>) -> tensor<3x11xf32>
   func.return %a, %b, %c, %d, %e : tensor<3x11xf32>, tensor<3x11xf32>, tensor<3x11xf32>, tensor<3x11xf32>, tensor<3x11xf32>
 }
+
+// What three blocks of rows would each pack anew is packed once, unless it is too large for the last cache.
+// RUN: %stepwell-opt %s -p "pack-operands{l3=256}" | filecheck %s --check-prefix=SMALL
+// CHECK-LABEL: func.func @args
+// CHECK:         %z_packed = kernel.launch @main_pack ins(%z
+// CHECK:         kernel.launch @tall ins(%x, %z_packed
+// SMALL-LABEL: func.func @args
+// SMALL-NEXT:    tensor.empty
+// SMALL-NEXT:    kernel.launch @tall ins(%x, %z :
+kernel.func @tall(%x: tensor<9x5xf32>, %w: tensor<5x11xf32>, %y: tensor<9x11xf32>) -> tensor<9x11xf32> attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 8, 4]} {
+  %zero = arith.constant 0.0 : f32
+  %s = linalg.fill ins(%zero : f32) outs(%y : tensor<9x11xf32>) -> tensor<9x11xf32>
+  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<9x5xf32>, tensor<5x11xf32>) outs(%s : tensor<9x11xf32>) attrs = {kernel.loops = #l} {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %q = arith.addf %c, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<9x11xf32>
+  kernel.return %r : tensor<9x11xf32>
+}
+func.func @args(%x: tensor<9x5xf32>, %z: tensor<5x11xf32>) -> tensor<9x11xf32> {
+  %e = tensor.empty() : tensor<9x11xf32>
+  %a = kernel.launch @tall ins(%x, %z : tensor<9x5xf32>, tensor<5x11xf32>) outs(%e : tensor<9x11xf32>) -> tensor<9x11xf32>
+  func.return %a : tensor<9x11xf32>
+}
