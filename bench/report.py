@@ -48,7 +48,7 @@ def page(
 def _comparison(lines: Sequence[Line], ours: Sequence[str]) -> Iterator[str]:
     yield "| workload | ours | best peer | its time | ratio | limit | compile |"
     yield "|---|---:|---|---:|---:|---:|---:|"
-    ratios: list[float] = []
+    ratios: dict[str, list[float]] = {name: [] for name in ours}
     for line in lines:
         peer = best(o for name, o in line.outcomes.items() if name not in ours)
         for name in ours:
@@ -56,10 +56,12 @@ def _comparison(lines: Sequence[Line], ours: Sequence[str]) -> Iterator[str]:
             if outcome is None or outcome.problem == "unsupported: no weights":
                 continue
             if outcome.counts and peer is not None:
-                ratios.append(outcome.seconds / peer.seconds)
+                ratios[name].append(outcome.seconds / peer.seconds)
             yield _row(_title(line.workload, name), outcome, peer, line.least)
-    if ratios:
-        yield f"| geometric mean of {len(ratios)} | | | | {geometric_mean(ratios):.2f} | | |"
+    for name, found in ratios.items():
+        if found:
+            title = _title(f"geometric mean of {len(found)}", name)
+            yield f"| {title} | | | | {geometric_mean(found):.2f} | | |"
 
 
 def _title(workload: str, name: str) -> str:

@@ -102,11 +102,11 @@ class Main(Peer):
     def compile(self, workload: Workload, data: tuple[Arrays, Arrays]) -> Mapping[str, Call]:
         weights, inputs = data
         ops, given = StepwellOps(), list(inputs.values())
+        if self.variant == "constants" and (not weights or workload.loss is not None):
+            raise Unsupported("no weights")
         if workload.loss is not None:
             return {"": _training(ops, workload, weights, inputs)}
         if self.variant == "constants":
-            if not weights:
-                raise Unsupported("no weights")
             constant = sw.jit(lambda *x: workload.model(ops, weights, dict(zip(inputs, x))))
             return {"": lambda: constant(*given)}
         n = len(given)

@@ -72,7 +72,8 @@ def test_the_page() -> None:
     assert "| product, constant weights | 500 µs | jax | 1.00 ms~ | 0.50 | 0.80 | 0.50 s |" in text
     assert "| training | unsupported | numpy | 2.00 ms |  |  |  |" in text
     assert "training, constant weights" not in text
-    assert "| geometric mean of 2 | | | | 0.71 | | |" in text
+    assert "| geometric mean of 1 | | | | 1.00 | | |" in text
+    assert "| geometric mean of 1, constant weights | | | | 0.50 | | |" in text
     assert "| product | 2.00 ms | 1.00 ms~ |" in text
     assert "* stepwell: training: unsupported: needs gradients" in text
 
