@@ -176,8 +176,8 @@ class Descent:
             _verify_own(stage, self.module)
         if stage.name == "structured":
             self.equal = equal_sizes(self.module, self.source.entry)
-        if stage.name == "kernels":
-            self.costs = kernel_costs(self.module)
+        if stage.name in ("kernels", "buffers"):  # bufferize makes more of them, for views
+            self.costs = kernel_costs(self.module, self.costs)
 
     def _steps(self, stage: Stage) -> Iterator[Step]:
         """Return the passes of ``stage``; what has an option that `Machine` knows is told."""

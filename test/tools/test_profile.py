@@ -13,10 +13,11 @@ import stepwell.numpy as snp
 from stepwell.core.diagnostics import CompileError
 from stepwell.core.machine import Machine
 from stepwell.core.signature import Kernel, Signature
-from stepwell.pipeline import Descent, Source
+from stepwell.pipeline import STAGES, Descent, Source
 from stepwell.runtime import profiling
 from stepwell.runtime.limits import Limits
 from stepwell.tools.main import main
+from stepwell.transforms.costs import kernel_costs
 
 LIMITS = Limits(1, 100.0, 50.0, 40.0, 10.0, 12.0, 11.0, 1 << 20, 8 << 20)
 MODULE = """
@@ -30,7 +31,8 @@ func.func @main(%x: tensor<32x48xf32>, %w: tensor<48x64xf32>) -> tensor<32x64xf3
 
 @pytest.fixture(autouse=True)
 def known_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiling, "machine_limits", lambda threads: LIMITS)
+    for name in ("machine_limits", "measure_again"):
+        monkeypatch.setattr(profiling, name, lambda threads: LIMITS)
 
 
 @pytest.fixture
@@ -70,6 +72,14 @@ def test_sizes_known_only_at_run_time() -> None:
       func.return %y : tensor<?xf32>
     }"""
     assert costs(text) == [(None, None, 32)]
+
+
+def test_kernels_that_bufferize_makes_are_known_too() -> None:
+    descent = Descent.of(Source(MODULE, "<test>", "main", Machine(vector_bits=512)))
+    descent.to("kernels")
+    known = dict(descent.costs)
+    descent.down(next(stage for stage in STAGES if stage.name == "buffers"))
+    assert kernel_costs(descent.module) == known == descent.costs
 
 
 def test_kernels_of_a_loop_are_counted() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -38,9 +38,13 @@ class Cost:
     """Of the widest float that is computed with, 32 where there is none."""
 
 
-def kernel_costs(module: ModuleOp) -> dict[str, Cost]:
-    """Return the cost of every kernel of a module on the kernels floor."""
-    return {op.sym_name.data: _cost(op) for op in module.ops if isinstance(op, kernel.FuncOp)}
+def kernel_costs(module: ModuleOp, known: Mapping[str, Cost] | None = None) -> dict[str, Cost]:
+    """Return the cost of every kernel of a module with structured bodies; that of some is known."""
+    costs = dict(known or {})
+    for op in module.ops:
+        if isinstance(op, kernel.FuncOp) and op.sym_name.data not in costs:
+            costs[op.sym_name.data] = _cost(op)
+    return costs
 
 
 def _cost(function: kernel.FuncOp) -> Cost:
