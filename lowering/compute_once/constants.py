@@ -50,7 +50,10 @@ def _bytes(value: SSAValue) -> int:
 
 
 def _worth(function: func.FuncOp, constants: set[SSAValue]) -> set[SSAValue]:
-    """Return the results of launches on constants that are worth keeping."""
+    """Return the results of launches on constants that are worth keeping.
+
+    What is made of nothing is mostly filled for others to write into: kept, it would be copied.
+    """
     weight = {v: _bytes(v) if isinstance(v, BlockArgument) else 0 for v in constants}
     found: set[SSAValue] = set()
     for op in function.body.block.ops:
@@ -62,7 +65,7 @@ def _worth(function: func.FuncOp, constants: set[SSAValue]) -> set[SSAValue]:
             isinstance(r.type, TensorType) and DYNAMIC_INDEX not in r.type.get_shape()
             for r in op.results
         )
-        if isinstance(op, kernel.LaunchOp) and static:
+        if isinstance(op, kernel.LaunchOp) and op.inputs and static:
             size = sum(_bytes(r) for r in op.results)
             if size <= max(SMALL, GROWTH * made_of):
                 found.update(op.results)

@@ -11,9 +11,9 @@ After:   kernel.func @main_pack(%w, %p: tensor<16x1000x64xf32>) {
          %y = kernel.launch @k ins(%x, %p) outs(%e)
 
 Afterwards the operand that varies with the columns lies in slivers as wide as the register tile,
-each read from end to end, wherever it is the same in every call or many blocks would otherwise
-pack it anew. Equal packing kernels are one,
-and an operand of several launches is packed once, right where it is made.
+each read from end to end, wherever it is the same in every call, many blocks would otherwise
+pack it anew, or it is the window of a convolution. Equal packing kernels are one, and an operand of
+several launches is packed once, right where it is made.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from stepwell.dialects import kernel
@@ -83,7 +83,8 @@ class _Packing:
                 launches[f].append(op)
         for function, found in launches.items():
             operand = self.wanted[function]
-            again = operand.repeated >= REPEATED and operand.bytes <= self.most
+            small = operand.bytes <= self.most
+            again = small and (operand.convolves or operand.repeated >= REPEATED)
             packed = [
                 op for op in found if again or op.operands[operand.argument.index] in constants
             ]
@@ -114,27 +115,43 @@ class _Packing:
             block.insert_op_before(kept, function)
             function.set_name(f"{function.sym_name.data}_packed")
         for launch in launches:
-            ready = self._ready(launch.operands[number], packing)
+            ready = self._ready(launch.operands[number], packing, operand)
             inputs = list(launch.inputs)
             inputs[number + still_read : number + 1] = [ready]
             _relaunch(launch, function, inputs)
 
-    def _ready(self, value: SSAValue, packing: kernel.FuncOp) -> SSAValue:
+    def _ready(self, value: SSAValue, packing: kernel.FuncOp, operand: Operand) -> SSAValue:
         """Return ``value`` packed, right after it is made."""
         if (known := self.done.get((value, packing))) is not None:
             return known
         kind = packing.function_type.outputs.data[0]
         assert isinstance(kind, TensorType)
-        empty = tensor.EmptyOp([], kind)
-        launch = kernel.LaunchOp(packing.sym_name.data, [value], [empty.tensor])
-        empty.location = launch.location = packing.location
-        made_by = value.owner
+        empty, made_by = tensor.EmptyOp([], kind), value.owner
+        ops: list[Operation] = [empty]
+        source = value
+        if value.type != operand.source:
+            axes = len(operand.source.get_shape())
+            groups = [[k] for k in range(axes - 1)]
+            groups.append(list(range(axes - 1, axes - 1 + len(operand.sums))))
+            reassociation = ArrayAttr(ArrayAttr(IntegerAttr(k, i64) for k in g) for g in groups)
+            view = tensor.CollapseShapeOp.create(
+                operands=[value],
+                result_types=[operand.source],
+                properties={"reassociation": reassociation},
+            )
+            source = view.results[0]
+            source.name_hint = value.name_hint
+            ops.append(view)
+        launch = kernel.LaunchOp(packing.sym_name.data, [source], [empty.tensor])
+        ops.append(launch)
+        for op in ops:
+            op.location = packing.location
         if isinstance(made_by, Block):
             assert made_by.first_op is not None
-            made_by.insert_ops_before([empty, launch], made_by.first_op)
+            made_by.insert_ops_before(ops, made_by.first_op)
         else:
             assert made_by.parent is not None
-            made_by.parent.insert_ops_after([empty, launch], made_by)
+            made_by.parent.insert_ops_after(ops, made_by)
         (result,) = launch.results_
         result.name_hint = f"{value.name_hint}_packed" if value.name_hint else "packed"
         self.done[value, packing] = result

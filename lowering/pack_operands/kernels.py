@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from stepwell.dialects import kernel
 from stepwell.dialects.types import dtype, locate
@@ -59,6 +59,37 @@ class Operand:
     """How many columns are a vector."""
     repeated: int
     """How often a call packs it otherwise, once for each block of rows."""
+
+    @property
+    def sums(self) -> list[int]:
+        """How long the loops are that are summed over."""
+        return list(self.extents[self.column + 1 :])
+
+    @property
+    def convolves(self) -> bool:
+        """Whether several loops are summed over, as of a window and its channels."""
+        return len(self.sums) > 1
+
+    @property
+    def lies(self) -> list[int] | None:
+        """In which order the loops summed over lie in memory, where nothing lies between them.
+
+        Then they may be taken as one. None where that is not so, or nothing is gained.
+        """
+        axes = [expr.position for expr in self.index if isinstance(expr, AffineDimExpr)]
+        sums = list(self.loops[self.column + 1 :])
+        last = axes[len(axes) - len(sums) :]
+        return last if self.convolves and sorted(last) == sums else None
+
+    @property
+    def source(self) -> TensorType[Attribute]:
+        """The type that is packed: one axis for all that is summed over where it lies so."""
+        kind = self.argument.type
+        assert isinstance(kind, TensorType)
+        if self.lies is None:
+            return kind
+        shape = kind.get_shape()[: -len(self.sums)]
+        return TensorType(kind.element_type, [*shape, prod(self.sums)])
 
     @property
     def sizes(self) -> list[int]:
@@ -154,9 +185,32 @@ def _slivers(loops: int, column: int, width: int) -> Index:
     return (*exprs, AffineDimExpr(column) % width)
 
 
+def _maps(operand: Operand) -> list[Index]:
+    """Return where the loops of the packing kernel read, and where they write."""
+    place = {loop: AffineDimExpr(k) for k, loop in enumerate(operand.loops)}
+    index = tuple(place[expr.position] for expr in operand.index if isinstance(expr, AffineDimExpr))
+    slivers = _slivers(len(operand.loops), operand.column, operand.width)
+    if (lies := operand.lies) is None:
+        return [index, slivers]
+    one, size = AffineDimExpr(operand.column + 1), 1
+    taken: dict[int, AffineExpr] = {}
+    for loop in reversed(lies):
+        extent = operand.extents[operand.loops.index(loop)]
+        after: AffineExpr = one // size if size > 1 else one
+        size *= extent
+        if extent == 1:
+            after = AffineConstantExpr(0)
+        elif size < prod(operand.sums):
+            after = after % extent
+        taken[loop] = after
+    sums = (taken[loop] for loop in operand.loops[operand.column + 1 :])
+    before = operand.column + 1
+    return [(*index[: -len(lies)], one), (*slivers[:before], *sums, slivers[-1])]
+
+
 def packing_kernel(operand: Operand) -> kernel.FuncOp:
     """Return a kernel that lays ``operand`` out in slivers, zero beyond the last column."""
-    kind, source = element(operand.argument), operand.argument.type
+    kind, source = element(operand.argument), operand.source
     target = TensorType(kind, operand.sizes)
     block = Block(arg_types=[source, target])
     given, made = block.args
@@ -167,13 +221,11 @@ def packing_kernel(operand: Operand) -> kernel.FuncOp:
         fill = linalg.FillOp([zero.result], [made], [target])
         block.add_ops([zero, fill])
         into = fill.results[0]
-    loops = len(operand.loops)
-    place = {loop: AffineDimExpr(k) for k, loop in enumerate(operand.loops)}
-    index = tuple(place[expr.position] for expr in operand.index if isinstance(expr, AffineDimExpr))
+    loops = operand.column + 2 if operand.lies else len(operand.loops)
     body = Block(arg_types=[kind, kind])
     body.args[0].name_hint = operand.argument.name_hint
     body.add_op(linalg.YieldOp(body.args[0]))
-    maps = array_of_maps(loops, (index, _slivers(loops, operand.column, operand.width)))
+    maps = array_of_maps(loops, _maps(operand))
     kinds = [IteratorTypeAttr.parallel()] * loops
     copy = linalg.GenericOp([given], [into], Region(body), maps, kinds, [target])
     copy.attributes["kernel.loops"] = kernel.LoopsAttr.of(operand.column, operand.lanes, 1)

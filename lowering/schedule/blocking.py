@@ -293,20 +293,20 @@ def _block(
     if found.extents[last] == DYNAMIC_INDEX:
         deep = deepest
     parts = found.extents[last] == DYNAMIC_INDEX or found.size(last) > deep
-    most = l2 // 2 // (deep * bytes)
-    most = min(most, SCRATCH // (columns * bytes)) if parts else most
     sizes = [found.size(k) for k in range(first, shared - 1)]
     wide = found.size(shared - 1)
     others = prod(map(found.size, range(first))) * -(-wide // columns)
     packed = wide * before * found.size(last) * bytes
     wanted = -(-prod(sizes) * others // (MANY if packed <= l2 // 4 else FEW))
-    wanted = -(-wanted // rows) * rows
-    most = max(rows, min(most, max(wanted, 8 * rows)))
-    cut, taken = list[int](), 1
+    wanted = max(-(-wanted // rows), 8) * rows
+    most = max(rows, min(l2 // 2 // (deep * bytes), wanted))
+    cut, taken, held = list[int](), 1, 1
     for size in reversed(sizes):
-        here = _even(size, most // taken, 1 if cut else rows)
+        here = min(most // taken, SCRATCH // (columns * bytes) // held) if parts else most // taken
+        here = _even(size, here, 1 if cut else rows)
         cut.insert(0, here)
-        taken *= here if parts else max(min(here, size), 1)
+        taken *= max(min(here, size), 1)
+        held *= here
     return *cut, columns, max(deep, 1)
 
 
