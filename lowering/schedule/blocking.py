@@ -97,7 +97,8 @@ def choose(
     bytes = wide * deep * bits_of(element(found.op.operands[packed])) // 8
     operand = found.op.operands[packed]
     free = isinstance(operand, BlockArgument) and operand.index in ready and not along
-    enough = SMALL if free else _enough(found, packed, shared, width, l2, high)
+    enough = _enough(found, packed, shared, width, l2, high)
+    enough = min(enough, SMALL) if free else enough
     least = 1 if free else FEW_ROWS
     if high < least or wide < width or bytes <= enough:
         because(found.op, lambda: _why_in_place(high, wide < width, bytes, enough))
