@@ -57,8 +57,9 @@ class FuncOp(IRDLOperation):
     * (C1) The entry block's arguments have the function type's input types.
     * (C2) The body ends in kernel.return, whose operands have the function type's result types.
     * (C3) The results are as many as, and have the types of, the last arguments.
-    * (C4) kernel.shared, kernel.parallel, kernel.grain and kernel.split are numbers of 0 or more;
-      parallel <= shared, and split only without shared loops. kernel.tile is two positive
+    * (C4) kernel.shared, kernel.parallel, kernel.grain, kernel.split and kernel.band are numbers
+      of 0 or more; parallel <= shared, and split only without shared loops, band only with some
+      and with neither kernel.tile nor kernel.block. kernel.tile is two positive
       numbers, for the last two of at least two shared loops; kernel.block one for each of the last
       two or more shared loops, then one for the sum.
     * (C5) The first kernel.shared loops of every linalg.generic are parallel.

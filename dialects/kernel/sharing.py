@@ -15,6 +15,7 @@ _PARALLEL = IteratorTypeAttr.parallel()
 def check_choices(attributes: dict[str, Attribute]) -> int:
     """Check C4 of kernel.func; return how many loops are shared."""
     numbers = {"kernel.shared": 0, "kernel.parallel": 0, "kernel.grain": 1, "kernel.split": 0}
+    numbers["kernel.band"] = 0
     for name in numbers:
         if (value := attributes.get(name)) is None:
             continue
@@ -28,6 +29,12 @@ def check_choices(attributes: dict[str, Attribute]) -> int:
         )
     if numbers["kernel.split"] and shared:  # kernel_func_c4
         raise VerifyException("kernel.split cuts full reductions, so kernel.shared must be 0")
+    if numbers["kernel.band"] and (  # kernel_func_c4
+        not shared or "kernel.tile" in attributes or "kernel.block" in attributes
+    ):
+        raise VerifyException(
+            "kernel.band needs a shared loop, and neither kernel.tile nor kernel.block"
+        )
     tile, block = attributes.get("kernel.tile"), attributes.get("kernel.block")
     if tile is not None and not (_is_sizes(tile, 2, 2) and shared >= 2):  # kernel_func_c4
         raise VerifyException(

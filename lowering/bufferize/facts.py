@@ -85,8 +85,9 @@ def facts_of(function: kernel.FuncOp) -> Facts:
     def usable(chain: Chain) -> bool:
         return chain.argument is None or not reads_destination[chain.argument - inputs]
 
-    _reuse(function, steps, homes, usable, large=False)
-    _reuse(function, steps, homes, usable, large=True)
+    _reuse(function, steps, homes, usable, None)
+    _reuse(function, steps, homes, usable, lambda c: not _is_small(function, steps, c))
+    _reuse(function, steps, homes, usable, lambda c: _is_row(function, steps, c))
     temporaries = list(dict.fromkeys(c for c in homes.values() if c.argument is None))
     extras = [c for c in temporaries if c.touched and not _is_small(function, steps, c)]
     for number, chain in enumerate(extras):
@@ -140,21 +141,21 @@ def _reuse(
     steps: Sequence[Operation],
     homes: dict[SSAValue, Chain],
     usable: Callable[[Chain], bool],
-    large: bool,
+    kind: Callable[[Chain], bool] | None,
 ) -> None:
     """Let a temporary live where another tensor is written only after the temporary's death.
 
-    Any temporary may live in a destination; a large one, backwards from the last, in whatever
-    follows it.
+    Without ``kind`` any temporary may live in a destination; else one of this kind, backwards from
+    the last, in another of it that follows or in a destination.
     """
     chains = list(dict.fromkeys(homes.values()))
-    for chain in reversed(chains) if large else chains:
+    for chain in reversed(chains) if kind else chains:
         if chain.argument is not None or not chain.touched:
             continue
-        if large and _is_small(function, steps, chain):
+        if kind and not kind(chain):
             continue
         for target in chains:
-            open = target.argument is not None or (large and target.touched)
+            open = target.argument is not None or (kind and target.touched and kind(target))
             there = homes[target.values[0]] is target and target is not chain
             if there and open and usable(target) and _fits(function, steps, chain, target):
                 target.first = chain.first
@@ -219,6 +220,18 @@ def _same_iteration(
         return False
     axes = shared_axes(map, shared)
     return None not in axes and axes == shared_axes(other, shared)
+
+
+def _is_row(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain) -> bool:
+    """Whether a temporary is scratch with several elements for each shared iteration."""
+    if not _is_small(function, steps, chain):
+        return False
+    shared = shared_loops(function)
+    maps = [use.map for use in _uses(steps, chain, False)]
+    return all(
+        map is not None and len(set(shared_axes(map, shared)) - {None}) < chain.type.get_num_dims()
+        for map in maps
+    )
 
 
 def _is_small(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain) -> bool:

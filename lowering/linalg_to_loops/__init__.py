@@ -45,7 +45,7 @@ SETUP = (
     memref.ReinterpretCastOp,
     memref.GetGlobalOp,
 )
-CHOICES = ("shared", "parallel", "grain", "split", "tile", "block")
+CHOICES = ("shared", "parallel", "grain", "split", "tile", "block", "band")
 
 
 @dataclass(frozen=True)

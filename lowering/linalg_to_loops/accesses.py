@@ -14,6 +14,7 @@ from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.plan import Buffer, Plan
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coefficient
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+from stepwell.transforms.structured import in_slivers
 
 
 @dataclass
@@ -143,6 +144,9 @@ def _lanes(exprs: Sequence[AffineExpr], point: Point, buffer: SSAValue) -> int:
     """Return how many lanes lie side by side."""
     if not point.width:
         return 0
+    slivers = in_slivers(tuple(exprs), point.axis)
+    if slivers is not None and slivers[1] % point.width == 0 and _unit_stride(buffer):
+        return point.width  # vectors begin at whole vectors
     steps = [coefficient(e, point.axis) for e in exprs]
     if not any(s is None or s for s in steps):
         return 0

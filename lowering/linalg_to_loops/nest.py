@@ -80,14 +80,14 @@ class Nest:
     def _sizes(self, k: int) -> list[int]:
         """Return the steps by which shared loop ``k`` is covered."""
         plan, first = self.plan, self.plan.first
-        rows, columns = plan.schedule.tile
+        rows = self._rows(k)
         if k == plan.axis:
-            count = columns if plan.schedule.tile != (1, 1) else first.interleave
+            count = plan.schedule.tile[1] if plan.schedule.tile != (1, 1) else first.interleave
             if self._overlaps(k):
                 rest = (self.extents[0][k].number or 0) % (first.width * count)
                 return [first.width * count, *([rest] if rest else [])]
             return _steps(first.width, count)
-        if k == plan.schedule.shared - 2 and rows > 1:
+        if rows > 1:
             extent = self.extents[0][k].number
             if extent is None:
                 return [rows, 1]
@@ -95,6 +95,13 @@ class Nest:
                 return [rows, rows - 1]
             return [rows, *([extent % rows] if extent % rows else [])]
         return [1]
+
+    def _rows(self, k: int) -> int:
+        """Return how many iterations of shared loop ``k`` a tile or a band has."""
+        schedule = self.plan.schedule
+        if k == schedule.shared - 1 and k != self.plan.axis:
+            return schedule.band
+        return schedule.tile[0] if k == schedule.shared - 2 else 1
 
     def _overlaps(self, k: int) -> bool:
         """Whether the last vector along ``k`` covers some columns a second time, not leaving any.
@@ -110,8 +117,8 @@ class Nest:
 
         None where no such tiles cover the rows.
         """
-        rows, extent = self.plan.schedule.tile[0], self.extents[0][k].number
-        if k != self.plan.schedule.shared - 2 or rows <= 1 or extent is None:
+        rows, extent = self._rows(k), self.extents[0][k].number
+        if rows <= 1 or extent is None:
             return None
         tiles = -(-extent // rows)
         short = tiles * rows - extent

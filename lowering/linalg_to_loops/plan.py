@@ -43,6 +43,8 @@ class Schedule:
     grain: int = 1
     split: int = 0
     tile: tuple[int, int] = (1, 1)
+    band: int = 1
+    """How many iterations of the last shared loop each op runs over at a time."""
     blocks: tuple[int, ...] = NO_BLOCKS
     """How much of the last shared loops, rows and columns being the last, then the depth."""
     in_place: bool = False
@@ -88,6 +90,7 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
     schedule = Schedule(number("shared", 0), number("parallel", 0), number("grain", 1))
     schedule.split = number("split", 0)
     schedule.in_place = "kernel.in_place" in function.attributes
+    schedule.band = max(number("band", 1), 1)
     if isinstance(tile := function.attributes.get("kernel.tile"), ArrayAttr):
         rows, vectors = (n.value.data for n in tile if isinstance(n, IntegerAttr))
         schedule.tile = (rows, vectors)
@@ -190,6 +193,12 @@ def _check_shared(plan: Plan, op: Structured) -> None:
             op.op,
             "ops of a kernel must agree on how their shared loops are vectorised",
             "give every op the same kernel.loops",
+        )
+    if plan.schedule.band > 1 and first.axis == shared - 1:
+        fail(
+            op.op,
+            "kernel.band runs over the last shared loop, which kernel.loops makes vectors of",
+            "vectorise a loop of each op's own",
         )
     if plan.schedule.tile != (1, 1) and first.axis != shared - 1:
         fail(op.op, "kernel.tile needs the last shared loop to be the vectorised one")

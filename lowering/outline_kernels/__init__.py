@@ -35,9 +35,14 @@ from stepwell.transforms.structured import erase_dead
 
 @dataclass(frozen=True)
 class OutlineKernels(Pass):
-    """Put everything that computes on tensors into kernels."""
+    """Put everything that computes on tensors into kernels.
+
+    l2 : bytes of each core's second cache; 0 where kernels should have no large scratch
+    """
 
     name = "outline-kernels"
+
+    l2: int = 1 << 20
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Cut each function."""
@@ -45,16 +50,16 @@ class OutlineKernels(Pass):
         for function in list(op.ops):
             if isinstance(function, func.FuncOp):
                 for block in function.body.blocks:
-                    _outline(block, function, shared)
+                    _outline(block, function, shared, self.l2 // 2)
 
 
-def _outline(block: Block, function: func.FuncOp, shared: Shared) -> None:
+def _outline(block: Block, function: func.FuncOp, shared: Shared, least: int) -> None:
     """Outline the kernels of ``block`` and of the blocks of control flow inside it."""
     module = function.parent
     assert module is not None
     erase_dead(block)
     sources: list[Operation] = []
-    for cluster in Cut(block).grow():
+    for cluster in Cut(block).grow(least):
         arrange(cluster)
         name = kernel_name(function.sym_name.data, cluster.members)
         sources += [
@@ -71,7 +76,7 @@ def _outline(block: Block, function: func.FuncOp, shared: Shared) -> None:
     for op in block.ops:
         for region in op.regions:
             for inner in region.blocks:
-                _outline(inner, function, shared)
+                _outline(inner, function, shared, least)
 
 
 def _erase_unused(ops: list[Operation]) -> None:

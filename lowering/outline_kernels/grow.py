@@ -9,6 +9,7 @@ from xdsl.dialects import scf, tensor
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
+from stepwell.lowering.outline_kernels.bands import Band, find_band, in_order
 from stepwell.lowering.outline_kernels.clusters import Cluster, merged_loops, reads, refusal
 from stepwell.transforms.passes import remark
 from stepwell.transforms.structured import is_parallel, shape
@@ -27,8 +28,12 @@ class Cut:
     reached: dict[Operation, int] = field(default_factory=dict[Operation, int])
     """For an op of the host: the last position it depends on."""
 
-    def grow(self) -> list[Cluster]:
-        """Visit every op of the block; return the clusters in the order in which they run."""
+    def grow(self, least: int = 0) -> list[Cluster]:
+        """Visit every op of the block; return the clusters in the order in which they run.
+
+        Results of contractions of ``least`` bytes and more are kept out of memory where a band of
+        rows can be; never where it is 0.
+        """
         for number, op in enumerate(self.block.ops):
             self.order[op] = number
             if is_computing(op):
@@ -37,8 +42,21 @@ class Cut:
                 self._pass(op)
             else:
                 self.reached[op] = self._latest(op)
+        if least:
+            for cluster in list(self.clusters):
+                if cluster.into is None and (band := find_band(cluster, least)):
+                    self._join(band)
         live = [c for c in self.clusters if c.into is None]
         return sorted(live, key=lambda c: c.position)
+
+    def _join(self, band: Band) -> None:
+        """Make one kernel of a band, and another before it that lays an operand out."""
+        copy, loops = in_order(band)
+        laying = Cluster([copy], {copy: loops}, band.first.position)
+        self.clusters.append(laying)
+        self.of[copy], self.order[copy] = laying, self.order[band.scores]
+        self._merge(band.first, band.middle, band.pairs, band.middle.position)
+        self._merge(band.first, band.last, band.inner, band.last.position)
 
     def _pass(self, op: Operation) -> None:
         """Note what an op that stays on the host depends on, and hold it in its place."""

@@ -10,7 +10,16 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 
-from stepwell.transforms.structured import CASTS, combiner, contracts, indices, is_parallel, plain
+from stepwell.transforms.structured import (
+    CASTS,
+    Index,
+    combiner,
+    contracts,
+    in_slivers,
+    indices,
+    is_parallel,
+    plain,
+)
 
 LONGEST = 4
 """A name tells at most so many things."""
@@ -80,6 +89,14 @@ def _without_repeats(words: list[str]) -> list[str]:
     return list(dict.fromkeys(words))
 
 
+def _is_plain(index: Index) -> bool:
+    """Whether every axis is one loop, or an operand lies in slivers."""
+    loops = [plain(expr) for expr in index]
+    return None not in loops or any(
+        in_slivers(index, d) for expr in index[-1:] for d in expr.used_dims()
+    )
+
+
 def _words(op: Operation) -> list[str]:
     if not isinstance(op, linalg.GenericOp):
         return ["fill"] if isinstance(op, linalg.FillOp | tensor.SplatOp) else ["scatter"]
@@ -87,9 +104,7 @@ def _words(op: Operation) -> list[str]:
         return _elementwise(op) or ["copy"]
     before = _elementwise(op)
     if contracts(op):
-        simple = all(
-            plain(expr) is not None for index in indices(op)[: len(op.inputs)] for expr in index
-        )
+        simple = all(_is_plain(index) for index in indices(op)[: len(op.inputs)])
         return ["matmul" if simple else "conv"]
     found = [combiner(op, k) for k in range(len(op.outputs))]
     if None not in found:

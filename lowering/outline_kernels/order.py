@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation
 
 from stepwell.lowering.outline_kernels.clusters import Cluster
 from stepwell.transforms.structured import Index, contracts, indices, linear, plain
@@ -17,10 +20,11 @@ def arrange(cluster: Cluster) -> None:
     rank = {loop: axis for axis, expr in enumerate(out) if (loop := plain(expr)) is not None}
     own = cluster.loops[last]
     order = sorted(range(len(own)), key=lambda j: rank.get(own[j], len(rank)))
-    for op in cluster.members:
-        if isinstance(op, linalg.GenericOp) and contracts(op):
-            order = _tiled(op, cluster.loops[op], order)
-            break
+    sums = [op for op in cluster.members if isinstance(op, linalg.GenericOp) and contracts(op)]
+    if len(sums) > 1:
+        order = _rows_last(sums, cluster.loops, order)
+    elif sums:
+        order = _tiled(sums[0], cluster.loops[sums[0]], order)
     if len(cluster.members) == 1 and len(last.inputs) == 1 and len(own) > 1:
         order = _turned(last, own, order)
     cluster.loops = {op: [loops[j] for j in order] for op, loops in cluster.loops.items()}
@@ -41,6 +45,24 @@ def loop_order(op: linalg.GenericOp, shared: list[int]) -> list[int]:
                 own.sort(key=lambda d: axes.get(d, -1))
                 break
     return [*shared, *own]
+
+
+def _rows_last(
+    sums: Sequence[linalg.GenericOp], loops: dict[Operation, list[int]], order: list[int]
+) -> list[int]:
+    """Return ``order`` with a loop last over which each of ``sums`` has an operand that stays."""
+
+    def is_row(j: int) -> bool:
+        return all(
+            any(
+                all(loops[op][j] not in expr.used_dims() for expr in index)
+                for index in indices(op)[: len(op.inputs)]
+            )
+            for op in sums
+        )
+
+    rows = [j for j in order if is_row(j)]
+    return [*(j for j in order if j != rows[-1]), rows[-1]] if rows else order
 
 
 def _tiled(op: linalg.GenericOp, loops: list[int], order: list[int]) -> list[int]:

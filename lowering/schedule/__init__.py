@@ -34,6 +34,7 @@ from stepwell.lowering.schedule.vectors import (
     Vectors,
     at_once,
     best,
+    full_lanes,
     lanes,
     own_axis,
     read,
@@ -41,6 +42,7 @@ from stepwell.lowering.schedule.vectors import (
 )
 from stepwell.transforms.constness import constant_arguments
 from stepwell.transforms.passes import Numerics, Pass
+from stepwell.transforms.structured import in_slivers, indices
 
 STRAIGHT = (
     linalg.GenericOp,
@@ -50,6 +52,8 @@ STRAIGHT = (
     arith.ConstantOp,
     kernel.ReturnOp,
 )
+BANDS = (6, 5)
+"""So many rows at a time keep the registers full; one that leaves no row over is preferred."""
 CHUNK = 1 << 15
 """So much work is worth handing to a thread."""
 ENOUGH = 64
@@ -100,12 +104,16 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int
     if any("kernel.loops" in loops.op.attributes for loops in ops):
         because(function, lambda: "vectors as written, by hand or from a lock file")
         axis = None
+    elif (slivers := _slivers(ops, shared)) is not None:
+        _vectorise_slivers(function, ops[0], slivers, machine)
     elif l2 and (square := turning(ops, shared, machine)) is not None:
         _write_square(function, ops[0], shared, square)
         axis = shared - 1
     elif blocks := _blocks(function, ops, shared, machine, l2, ready):
         _write_blocks(function, ops, shared, blocks)
         return
+    elif sum(loops.contracts for loops in ops) > 1 and _have_own(ops, shared):
+        _vectorise_band(function, ops, shared, machine)
     elif (axis := _shared_axis(ops, shared)) is not None:
         _vectorise_shared(function, ops, axis, shared, machine)
     else:
@@ -169,6 +177,53 @@ def _write_blocks(
         _write(function, f"kernel.{name}", ArrayAttr(IntegerAttr(n, i64) for n in sizes))
     _write(function, "kernel.parallel", IntegerAttr(shared, i64))
     _write(function, "kernel.grain", IntegerAttr(1, i64))
+
+
+def _slivers(ops: Sequence[Loops], shared: int) -> int | None:
+    """Return how many columns a sliver has, where a kernel only lays an operand out in slivers."""
+    op = ops[0].op
+    if len(ops) > 1 or not shared or not isinstance(op, linalg.GenericOp):
+        return None
+    if len(op.inputs) != 1 or len(op.outputs) != 1 or len(op.iterator_types) == shared:
+        return None
+    found = in_slivers(indices(op)[-1], shared - 1)
+    return found[1] if found else None
+
+
+def _vectorise_slivers(
+    function: kernel.FuncOp, loops: Loops, columns: int, machine: Vectors
+) -> None:
+    """Turn squares of lanes over in registers; a grain is of whole slivers."""
+    axis = _number(function, "kernel.shared") - 1
+    width = full_lanes([loops], machine)
+    while columns % width:
+        width //= 2
+    loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, 1)
+    each = prod(loops.size(k) for k in range(axis + 1, len(loops.extents))) * loops.work
+    grain = -(-CHUNK // (each * columns)) * columns
+    _write(function, "kernel.grain", IntegerAttr(grain, i64))
+
+
+def _vectorise_band(
+    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machine: Vectors
+) -> None:
+    """Run contractions that share rows over several rows at a time, each op in its own loops.
+
+    The rows of a band by the vectors in flight are the register tile of each contraction.
+    """
+    for loops in ops:
+        axis = own_axis(loops, shared)
+        if axis is None or (width := lanes([loops], axis, machine)) == 1:
+            continue
+        many = 1
+        if loops.contracts and loops.parallel[axis]:
+            many = min(4 if machine.bits >= 512 else 2, max(loops.size(axis) // width, 1))
+        loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
+    if shared:
+        rows = ops[0].extents[shared - 1]
+        even = (n for n in BANDS if rows != DYNAMIC_INDEX and rows % n == 0)
+        band = next(even, BANDS[-1] if rows == DYNAMIC_INDEX else min(BANDS[-1], rows))
+        _write(function, "kernel.band", IntegerAttr(band, i64))
 
 
 def _have_own(ops: Sequence[Loops], shared: int) -> bool:

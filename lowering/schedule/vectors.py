@@ -18,6 +18,7 @@ from stepwell.transforms.structured import (
     cost,
     extents,
     identity,
+    in_slivers,
     indices,
     inverse,
     is_contraction,
@@ -133,6 +134,8 @@ def _is_free(op: linalg.GenericOp, parallel: list[bool]) -> bool:
 
 def stride(index: Index, loop: int) -> int | None:
     """Return by how many elements a step of ``loop`` moves; None where that is not few."""
+    if in_slivers(index, loop):
+        return 1
     found = 0
     for axis, expr in enumerate(index):
         form = linear(expr)
