@@ -52,8 +52,8 @@ STRAIGHT = (
     arith.ConstantOp,
     kernel.ReturnOp,
 )
-BANDS = (6, 5)
-"""So many rows at a time keep the registers full; one that leaves no row over is preferred."""
+BAND = 5
+"""So many rows at a time keep the registers of two contractions full."""
 CHUNK = 1 << 15
 """So much work is worth handing to a thread."""
 ENOUGH = 64
@@ -221,8 +221,7 @@ def _vectorise_band(
         loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
     if shared:
         rows = ops[0].extents[shared - 1]
-        even = (n for n in BANDS if rows != DYNAMIC_INDEX and rows % n == 0)
-        band = next(even, BANDS[-1] if rows == DYNAMIC_INDEX else min(BANDS[-1], rows))
+        band = BAND if rows == DYNAMIC_INDEX else max(min(BAND, rows), 1)
         _write(function, "kernel.band", IntegerAttr(band, i64))
 
 

@@ -21,6 +21,8 @@ WAKING = 2e-6
 """Seconds until another thread has its part."""
 WITHOUT_TILE = 0.25
 """The part of the peak that a sum of products reaches without a register tile."""
+IN_BANDS = 0.9
+"""The same of contractions that run in bands of rows."""
 PACKED = 0.95
 """What is left of it where an operand is packed, for the packing."""
 
@@ -63,6 +65,8 @@ def _instructions(function: kernel.FuncOp, loops: Loops) -> float:
 
 def _part_of_peak(function: kernel.FuncOp) -> float:
     tile = function.attributes.get("kernel.tile")
+    if "kernel.band" in function.attributes:
+        return IN_BANDS
     if not isinstance(tile, ArrayAttr):
         return WITHOUT_TILE
     rows, vectors = (n.value.data for n in tile if isinstance(n, IntegerAttr))

@@ -60,6 +60,14 @@ kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared
 // -----
 
 // kernel_func_c4
+// expected-error@+1 {{kernel.band needs a shared loop, and neither kernel.tile nor kernel.block}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 0, kernel.band = 4} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_func_c4
 // expected-error@+1 {{kernel.tile must be two positive numbers, for the last two of two or more shared loops, got [6 : i64, 0 : i64] for 2}}
 kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tile = [6, 0]} {
   kernel.return %x : tensor<4x4xf32>
