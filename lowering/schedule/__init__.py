@@ -200,8 +200,9 @@ def _vectorise_slivers(
         width //= 2
     loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, 1)
     each = prod(loops.size(k) for k in range(axis + 1, len(loops.extents))) * loops.work
-    grain = -(-CHUNK // (each * columns)) * columns
+    grain = -(-CHUNK // max(each * columns, 1)) * columns
     _write(function, "kernel.grain", IntegerAttr(grain, i64))
+    because(function, lambda: f"an operand laid out in slivers of {columns}, in squares of {width}")
 
 
 def _vectorise_band(
@@ -223,6 +224,10 @@ def _vectorise_band(
         rows = ops[0].extents[shared - 1]
         band = BAND if rows == DYNAMIC_INDEX else max(min(BAND, rows), 1)
         _write(function, "kernel.band", IntegerAttr(band, i64))
+        because(
+            function,
+            lambda: f"bands of {band} rows: what one contraction leaves for another is scratch",
+        )
 
 
 def _have_own(ops: Sequence[Loops], shared: int) -> bool:
