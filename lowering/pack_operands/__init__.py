@@ -130,10 +130,9 @@ class _Packing:
         ops: list[Operation] = [empty]
         source = value
         if value.type != operand.source:
-            axes = len(operand.source.get_shape())
-            groups = [[k] for k in range(axes - 1)]
-            groups.append(list(range(axes - 1, axes - 1 + len(operand.sums))))
-            reassociation = ArrayAttr(ArrayAttr(IntegerAttr(k, i64) for k in g) for g in groups)
+            reassociation = ArrayAttr(
+                ArrayAttr(IntegerAttr(k, i64) for k in group) for group in operand.groups
+            )
             view = tensor.CollapseShapeOp.create(
                 operands=[value],
                 result_types=[operand.source],

@@ -82,14 +82,29 @@ class Operand:
         return last if self.convolves and sorted(last) == sums else None
 
     @property
+    def groups(self) -> list[list[int]]:
+        """The axes of the operand that are packed as one: what one loop reads, or a whole sum."""
+        groups: list[list[int]] = []
+        sums = self.loops[self.column + 1 :] if self.lies else ()
+        one = False
+        for axis, expr in enumerate(self.index):
+            loop = expr.position if isinstance(expr, AffineDimExpr) else -1
+            if groups and (loop < 0 or (one and loop in sums)):
+                groups[-1].append(axis)
+            else:
+                groups.append([axis])
+            one = one or loop in sums
+        if len(groups) > 1 and not isinstance(self.index[0], AffineDimExpr):
+            groups[:2] = [[*groups[0], *groups[1]]]
+        return groups
+
+    @property
     def source(self) -> TensorType[Attribute]:
-        """The type that is packed: one axis for all that is summed over where it lies so."""
+        """The type that is packed: one axis for each of the groups."""
         kind = self.argument.type
         assert isinstance(kind, TensorType)
-        if self.lies is None:
-            return kind
-        shape = kind.get_shape()[: -len(self.sums)]
-        return TensorType(kind.element_type, [*shape, prod(self.sums)])
+        shape = kind.get_shape()
+        return TensorType(kind.element_type, [prod(shape[k] for k in g) for g in self.groups])
 
     @property
     def sizes(self) -> list[int]:
@@ -121,11 +136,11 @@ def operand_of(function: kernel.FuncOp) -> Operand | None:
     along = [
         k
         for k in range(len(op.inputs))
-        if op.body.block.args[k].first_use is not None and _uses(where[k], shared - 1)
+        if op.body.block.args[k].first_use is not None and _varies(where[k], shared)
     ]
     number = along[0] if len(along) == 1 else -1
     value = op.inputs[number]
-    if number < 0 or not isinstance(value, BlockArgument) or not _varies(where[number], shared):
+    if number < 0 or not isinstance(value, BlockArgument):
         return None
     block = _numbers(function.attributes["kernel.block"])
     found = _operand(op, number, value, where[number], shared, tile[1] * lanes, lanes)
@@ -162,7 +177,11 @@ def _operand(
 ) -> Operand | None:
     loops = [expr.position for expr in index if isinstance(expr, AffineDimExpr)]
     sizes = extents(op)
-    plain = len(set(loops)) == len(index)
+    units = sum(expr == AffineConstantExpr(0) for expr in index)
+    assert isinstance(value.type, TensorType)
+    axes = zip(index, value.type.get_shape(), strict=True)
+    single = all(size == 1 for expr, size in axes if expr == AffineConstantExpr(0))
+    plain = single and len(set(loops)) + units == len(index)
     if not plain or any(sizes[k] == DYNAMIC_INDEX for k in loops) or max(loops) < shared:
         return None
     if not isinstance(element(value), AnyFloat | IntegerType):
