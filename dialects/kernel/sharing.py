@@ -41,6 +41,12 @@ def check_choices(attributes: dict[str, Attribute]) -> int:
             "kernel.tile must be two positive numbers, for the last two of two or more "
             f"shared loops, got {tile} for {shared}"
         )
+    stream = attributes.get("kernel.stream")
+    if stream is not None and not (_is_sizes(stream, 2, 2) and shared >= 2):  # kernel_func_c4
+        raise VerifyException(
+            "kernel.stream must be two positive numbers, columns and depth, for two or more "
+            f"shared loops, got {stream} for {shared}"
+        )
     if block is not None and not _is_sizes(block, 3, shared + 1):  # kernel_func_c4
         raise VerifyException(
             "kernel.block must be positive numbers for the last two or more shared loops, "

@@ -31,6 +31,7 @@ from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.plan import Schedule, make_plan, read_schedule
 from stepwell.lowering.linalg_to_loops.slivers import Slivers, lays_out
 from stepwell.lowering.linalg_to_loops.split import write_split
+from stepwell.lowering.linalg_to_loops.streamed import Streamed
 from stepwell.lowering.linalg_to_loops.structured import Structured, read
 from stepwell.lowering.linalg_to_loops.writer import Writer
 from stepwell.transforms.passes import Pass
@@ -45,7 +46,7 @@ SETUP = (
     memref.ReinterpretCastOp,
     memref.GetGlobalOp,
 )
-CHOICES = ("shared", "parallel", "grain", "split", "tile", "block", "band")
+CHOICES = ("shared", "parallel", "grain", "split", "tile", "block", "band", "stream")
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,8 @@ def _write_run(
     plan = make_plan(run, schedule, foreign)
     if schedule.split:
         write_split(writer, plan)
+    elif schedule.stream[0] and any(op.reduced for op in plan.ops):
+        Streamed(writer, plan).write()
     elif is_blocked(plan):
         Blocked(writer, plan).write()
     else:

@@ -55,7 +55,7 @@ class Blocked(Nest):
 
     def __init__(self, writer: Writer, plan: Plan) -> None:
         super().__init__(writer, plan)
-        self.sum = _contraction(plan)
+        self.sum = contraction_of(plan)
         shared = plan.schedule.shared
         *self.sizes, self.deep = plan.schedule.blocks
         self.first, self.row, self.column = shared - len(self.sizes), shared - 2, shared - 1
@@ -429,7 +429,7 @@ def is_blocked(plan: Plan) -> bool:
     return plan.schedule.blocks != NO_BLOCKS and any(op.reduced for op in plan.ops)
 
 
-def _contraction(plan: Plan) -> Structured:
+def contraction_of(plan: Plan) -> Structured:
     """Return the op that sums, refusing kernels that are more than it and what comes after."""
     shared = plan.schedule.shared
     sums = [op for op in plan.ops if op.reduced]

@@ -47,6 +47,8 @@ class Schedule:
     """How many iterations of the last shared loop each op runs over at a time."""
     blocks: tuple[int, ...] = NO_BLOCKS
     """How much of the last shared loops, rows and columns being the last, then the depth."""
+    stream: tuple[int, int] = (0, 0)
+    """Columns of a stretch, and how many rows of the operand of the columns are read at a time."""
     in_place: bool = False
     """Whether an input may lie where an output does."""
 
@@ -94,6 +96,9 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
     if isinstance(tile := function.attributes.get("kernel.tile"), ArrayAttr):
         rows, vectors = (n.value.data for n in tile if isinstance(n, IntegerAttr))
         schedule.tile = (rows, vectors)
+    if isinstance(stream := function.attributes.get("kernel.stream"), ArrayAttr):
+        columns, deep = (n.value.data for n in stream if isinstance(n, IntegerAttr))
+        schedule.stream = (columns, deep)
     if isinstance(block := function.attributes.get("kernel.block"), ArrayAttr):
         schedule.blocks = tuple(n.value.data for n in block if isinstance(n, IntegerAttr))
     return schedule

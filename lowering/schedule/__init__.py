@@ -62,6 +62,10 @@ LARGE = 1 << 17
 """A reduction of so much work is worth cutting into runs."""
 
 
+CHOSEN = ("tile", "block", "stream", "parallel")
+"""What of a kernel, written by hand, keeps its contraction from being blocked."""
+
+
 @dataclass(frozen=True)
 class Schedule(Pass):
     """Write vector axes, register tiles and parallel loops as attributes.
@@ -157,7 +161,7 @@ def _blocks(
 ) -> Contraction | None:
     """Return the blocks of a large contraction that nobody has scheduled by hand."""
     plain = all(isinstance(op, STRAIGHT) for op in function.body.block.ops)
-    chosen = any(f"kernel.{name}" in function.attributes for name in ("tile", "block", "parallel"))
+    chosen = any(f"kernel.{name}" in function.attributes for name in CHOSEN)
     return choose(ops, shared, machine, l2, ready) if plain and not chosen else None
 
 
@@ -172,9 +176,9 @@ def _write_blocks(
 ) -> None:
     for loops in ops:
         loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(shared - 1, blocks.width, 1)
-    for name in ("tile", "block"):
-        sizes = getattr(blocks, name)
-        _write(function, f"kernel.{name}", ArrayAttr(IntegerAttr(n, i64) for n in sizes))
+    for name in ("tile", "block", "stream"):
+        if sizes := getattr(blocks, name):
+            _write(function, f"kernel.{name}", ArrayAttr(IntegerAttr(n, i64) for n in sizes))
     _write(function, "kernel.parallel", IntegerAttr(shared, i64))
     _write(function, "kernel.grain", IntegerAttr(1, i64))
 

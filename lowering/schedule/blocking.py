@@ -55,6 +55,14 @@ SKINNY = 16
 """A product of at most so many rows waits for the operand of the columns alone."""
 MOST_ROWS = 14
 """A register tile of more rows leaves no room for two vectors."""
+LONE = 4
+"""A product of at most so many rows waits for memory even where the last cache holds it all."""
+STRETCHES = (2048, 1024, 512)
+"""Columns of one row of a large operand that are read in one go."""
+STRETCHED = 4
+"""So many stretches are enough threads' work to keep memory busy."""
+SUMS = 1 << 17
+"""Bytes of sums that wait while a stretch is read."""
 SLIVERS = 16
 """So many slivers keep every thread busy."""
 MANY = 32
@@ -69,7 +77,9 @@ class Contraction:
 
     width: int
     tile: tuple[int, int]
-    block: tuple[int, ...]
+    block: tuple[int, ...] = ()
+    stream: tuple[int, ...] = ()
+    """Columns and depth, where the operand is read in place once and there is no block."""
 
 
 def choose(
@@ -99,6 +109,9 @@ def choose(
     free = isinstance(operand, BlockArgument) and operand.index in ready and not along
     enough = _enough(found, packed, shared, width, l2, high)
     enough = min(enough, SMALL) if free else enough
+    if not free and not along and (stream := _stream(found, packed, shared, bytes, l2)):
+        because(found.op, lambda: _why_streamed(operand, high, stream))
+        return Contraction(width, _few(high, 0, width, machine), stream=stream)
     least = 1 if free else FEW_ROWS
     if high < least or wide < width or bytes <= enough:
         because(found.op, lambda: _why_in_place(high, wide < width, bytes, enough))
@@ -148,6 +161,15 @@ def _why_packed(operand: SSAValue, bytes: int, enough: int, l2: int, free: bool)
         "lies across its rows" if enough < l2 // 4 else f"exceeds a quarter of L2 ({l2 >> 10} KB)"
     )
     return f"in blocks, {name} packed: it has {spell_bytes(bytes)} and {least}"
+
+
+def _why_streamed(operand: SSAValue, high: int, stream: tuple[int, ...]) -> str:
+    """Say why an operand is read in stretches."""
+    name = f"%{operand.name_hint}" if operand.name_hint else "the operand of the columns"
+    return (
+        f"{name} is read in place, {stream[1]} rows at a time along {stream[0]} columns: "
+        f"a product of {high} row{'s' if high > 1 else ''} waits for memory alone"
+    )
 
 
 def _why_so_large(tile: tuple[int, int], block: tuple[int, ...], bytes: int) -> str:
@@ -273,9 +295,28 @@ def _few(high: int, wide: int, width: int, machine: Vectors) -> tuple[int, int]:
     tiles = -(-high // MOST_ROWS)
     rows = -(-high // tiles)
     vectors = max(min((machine.registers - 1) // (rows + 1), 8), 1)
-    while vectors > 2 and -(-wide // (vectors * width)) < SLIVERS:
+    while wide and vectors > 2 and -(-wide // (vectors * width)) < SLIVERS:
         vectors -= 1
-    return rows, min(vectors, -(-wide // width))
+    return rows, min(vectors, -(-wide // width)) if wide else vectors
+
+
+def _stream(found: Loops, packed: int, shared: int, bytes: int, l2: int) -> tuple[int, ...]:
+    """Return columns and depth of a stretch of a large operand that few rows wait for.
+
+    It is worth it where memory is what they wait for, the more so the fewer they are.
+    """
+    op = found.op
+    assert isinstance(op, linalg.GenericOp)
+    high, wide = found.extents[shared - 2], found.extents[shared - 1]
+    known = DYNAMIC_INDEX not in (high, wide) and len(found.parallel) == shared + 1
+    if not known or stride(indices(op)[packed], shared - 1) != 1 or not 0 < high <= SKINNY:
+        return ()
+    lone = high <= LONE
+    size = max(bits_of(element(op.outputs[0])) // 8, 1)
+    columns = next((n for n in STRETCHES if wide >= STRETCHED * n and high * n * size <= SUMS), 0)
+    if bytes < (4 if lone else 32) * l2 or not columns:
+        return ()
+    return columns, 8 if lone else 16
 
 
 def _block(

@@ -106,14 +106,36 @@ def _buffer(shape: tuple[int, ...], kind: str, static: bool) -> str:
     return f"memref<{''.join(f'{size}x' if static else '?x' for size in shape)}{kind}>"
 
 
-def _check(text: str, arrays: list[Any]) -> None:
+@pytest.mark.parametrize(
+    "attributes, width",
+    [
+        ("kernel.tile = [2, 2], kernel.stream = [8, 4]", 4),
+        ("kernel.tile = [3, 1], kernel.stream = [16, 2], kernel.parallel = 2", 4),
+        ("kernel.tile = [1, 2], kernel.stream = [3, 100], kernel.parallel = 1", 1),
+    ],
+)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_stretches_in_the_interpreter(attributes: str, width: int, layout: str) -> None:
+    for i, (m, n, k) in enumerate(SIZES):
+        element, of, body = [("f32", "f32", FLOATS), ("i8", "i32", WIDENED)][i % 2]
+        kinds = (element, element, of, of)
+        shapes = [*_operands(layout, m, n, k), (n,), (m, n)]
+        dims = ";".join(_buffer(s, kind, True) for s, kind in zip(shapes, kinds, strict=True))
+        arrays = [
+            RANDOM.integers(-9, 9, s).astype(np.float32 if "f" in kind else f"int{kind[1:]}")
+            for s, kind in zip(shapes, kinds, strict=True)
+        ]
+        _check(_kernel(layout, attributes, width, dims, body, of), arrays, packed=False)
+
+
+def _check(text: str, arrays: list[Any], packed: bool = True) -> None:
     context, module = _parse(text)
     want = [a.copy() for a in arrays]
     Interpreter(module).call("k", want)
     LinalgToLoops().apply(context, module)
     module.verify()
     assert "linalg." not in str(module)
-    assert "%packed" in str(module) or 0 in arrays[-1].shape
+    assert ("%packed" in str(module)) == packed or 0 in arrays[-1].shape
     Interpreter(module).call("k", arrays)
     np.testing.assert_array_equal(arrays[-1], want[-1])
 
@@ -179,6 +201,33 @@ def test_blocks_chosen_by_the_compiler(
         np.testing.assert_array_equal(program(x, w, b, c), want)
         return
     close = {"f64": 1e-13, "f32": 1e-5, "f16": 5e-3}[dtype] * float(np.abs(want).max())
+    np.testing.assert_allclose(program(x, w, b, c), want, rtol=0, atol=close)
+
+
+@pytest.mark.parametrize(
+    "m, n, k, batch, dtype, wide",
+    [
+        (1, 2051, 97, 0, "f32", "f32"),
+        (3, 4099, 61, 0, "f32", "f32"),
+        (4, 2048, 67, 2, "f64", "f64"),
+        (2, 2100, 200, 0, "i8", "i32"),
+        (16, 2060, 1021, 0, "f32", "f32"),
+        (1, 2049, 131, 0, "f16", "f16"),
+    ],
+)
+def test_few_rows_wait_for_memory_alone(
+    m: int, n: int, k: int, batch: int, dtype: str, wide: str
+) -> None:
+    names = {"f64": "float64", "f32": "float32", "f16": "float16", "i8": "int8", "i32": "int32"}
+    text = _program("mk,kn", m, n, k, batch, dtype, wide)
+    program = sw.compile(text, machine="l2=65536")
+    assert "kernel.stream" in program.text("kernels")
+    head = (batch,) if batch else ()
+    x, w = _numbers((*head, m, k), names[dtype]), _numbers((*head, k, n), names[dtype])
+    b, c = _numbers((n,), names[wide]), _numbers((*head, m, n), names[wide])
+    sum = np.float64 if "f" in dtype else np.int64
+    want = ((x.astype(sum) @ w.astype(sum) + b) * c).astype(names[wide])
+    close = {"f64": 1e-13, "f32": 1e-5, "f16": 5e-3, "i8": 0}[dtype] * float(np.abs(want).max())
     np.testing.assert_allclose(program(x, w, b, c), want, rtol=0, atol=close)
 
 

@@ -1,0 +1,169 @@
+"""Contractions of few rows that wait for one large operand, read in place and only once.
+
+The operand that varies with the columns is read a few of its rows at a time along a stretch of
+columns, so that memory is asked for few long runs, not for many short ones; the sums of the
+stretch wait in scratch meanwhile. Each stretch is one parallel iteration. The ops after the
+contraction see the sums once they are whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xdsl.dialects import memref
+from xdsl.ir import SSAValue
+
+from stepwell.lowering.linalg_to_loops.blocked import contraction_of
+from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.nest import NAMES, Nest
+from stepwell.lowering.linalg_to_loops.packing import STACK, bytes_of
+from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+from stepwell.transforms.passes import fail
+
+
+class Streamed(Nest):
+    """Writes the loops of a plan whose kernel has `kernel.stream`."""
+
+    def __init__(self, writer: Writer, plan: Plan) -> None:
+        super().__init__(writer, plan)
+        self.sum = contraction_of(plan)
+        self.row, self.column = plan.schedule.shared - 2, plan.schedule.shared - 1
+        self.depth = self.sum.reduced[-1]
+        self.columns, self.deep = plan.schedule.stream
+        self.tile_rows, self.vectors = plan.schedule.tile
+        self.part: tuple[Index, Index] = (Index(), Index())
+        self.batch: list[Index] = []
+
+    def prepare(self) -> None:
+        """Find the extents and check that the sums of a stretch fit their scratch."""
+        super().prepare()
+        rows = self.extents[0][self.row].number
+        kind = element_of(self.sum.outputs[0].buffer)
+        if rows is None or len(self.sum.reduced) != 1:
+            fail(self.sum.op, "kernel.stream needs rows of known number and a sum of one loop")
+        if (bytes := rows * self.columns * bytes_of(kind)) > STACK:
+            fail(self.sum.op, f"kernel.stream needs {bytes} bytes of scratch, more than {STACK}")
+        self.rows = rows
+
+    def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
+        """Return the range of a loop: of the sum, the part at hand."""
+        return self.part if op is self.sum and k == self.depth else super().bounds(op, k)
+
+    def _block(self, k: int) -> int:
+        return {self.row: max(self.rows, 1), self.column: self.columns}.get(k, 1)
+
+    def _shared(
+        self, k: int, ranges: dict[int, tuple[Index, Index]], at: list[tuple[Index, int]]
+    ) -> None:
+        if k < self.row:
+            super()._shared(k, ranges, at)
+        elif k == self.row:
+            self._shared(k + 1, ranges, at)
+        elif k > self.column:
+            self.batch = [start for start, _ in at]
+            self._stretch(ranges[self.column])
+        elif k in ranges:
+            self._shared(k + 1, ranges, at)
+        else:
+
+            def body(start: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                upper = self.writer.minimum(start + self.columns, self.extents[0][k])
+                self._shared(k + 1, {**ranges, k: (start, upper)}, at)
+                return ()
+
+            self.writer.loop((Index(), self.extents[0][k]), self.columns, (), body, "j")
+
+    def _stretch(self, columns: tuple[Index, Index]) -> None:
+        """Write one stretch: its sums begun, then part by part, then handed on."""
+        element = element_of(self.sum.outputs[0].buffer)
+        sums = memref.AllocaOp.get(element, 64, [max(self.rows, 1), self.columns])
+        self.sums = self.writer.result(sums, "sums")
+        self._begin()
+        extent = self.extents[self.plan.ops.index(self.sum)][self.depth]
+        whole = self.writer.last_whole(Index(), extent, self.deep)
+
+        def part(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self.part = k, k + self.deep
+            self._across(columns)
+            return ()
+
+        self.writer.loop((Index(), whole), self.deep, (), part, "k")
+        if (extent - whole).number != 0:
+            self.part = whole, extent
+            self._across(columns)
+        self._hand_on(columns)
+
+    def _begin(self) -> None:
+        width = self.sum.width
+        start = self.writer.broadcast(self.sum.initial[0], width if width > 1 else 0)
+
+        def row(i: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                self.writer.store(start, self.sums, [i, c])
+                return ()
+
+            return self.writer.loop((Index(), Index.of(self.columns)), width, (), column, "j")
+
+        self.writer.loop((Index(), Index.of(self.rows)), 1, (), row, "i")
+
+    def _across(self, columns: tuple[Index, Index]) -> None:
+        """Write the walk along the stretch that adds one part to its sums."""
+        width = self.sum.width
+        left = [self.rows % self.tile_rows] if self.rows % self.tile_rows else []
+
+        def tiles(j: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            def tile(i: Index, rows: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                self._tile(i, rows, j, j - columns[0], size)
+                return ()
+
+            bounds = Index(), Index.of(self.rows)
+            return self.writer.sweep(bounds, [self.tile_rows, *left], (), tile, "i")
+
+        steps = list(dict.fromkeys([width * self.vectors, width, 1]))
+        self.writer.sweep(columns, steps, (), tiles, NAMES[self.column % 6])
+
+    def _tile(self, i: Index, rows: int, j: Index, at: Index, size: int) -> None:
+        """Add a part to the sums of ``size`` columns from ``j``, which wait from ``at``."""
+        width = self.sum.width if size >= self.sum.width > 1 else 0
+        columns = range(0, size, width or 1)
+        axis = self.column if width else -1
+        points = [
+            Point((*self.batch, i + r, j + c, None), axis, width)
+            for r in range(rows)
+            for c in columns
+        ]
+        places = [[i + r, at + c] for r in range(rows) for c in columns]
+        state = [self.writer.load(self.sums, place, width, "sum") for place in places]
+        for place, value in zip(places, self.run(self.sum, points, state), strict=True):
+            self.writer.store(value, self.sums, place)
+
+    def _hand_on(self, columns: tuple[Index, Index]) -> None:
+        """Write the ops after the contraction, from where the sums wait."""
+        width = self.sum.width
+
+        def row(i: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            def column(j: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                lanes = width if size >= width > 1 else 0
+                value = self.writer.load(self.sums, [i, j - columns[0]], lanes, "sum")
+                point = Point((*self.batch, i, j), self.column if lanes else -1, lanes)
+                self._finish(replace(point, slot=0), value)
+                return ()
+
+            return self.writer.sweep(columns, [width, 1] if width > 1 else [1], (), column, "j")
+
+        self.writer.loop((Index(), Index.of(self.rows)), 1, (), row, "i")
+
+    def _finish(self, point: Point, total: SSAValue) -> None:
+        """Write every op at ``point``, the contraction being its ``total``."""
+        self.memory.open([point])
+        outer = self.writer.location
+        for op in self.plan.ops:
+            if op is self.sum:
+                self.writer.location = op.op.location
+                self.finish(op, [point], [total])
+            else:
+                self.write_op(op, [point])
+        self.writer.location = outer
