@@ -43,6 +43,7 @@ class ExpandMath(Pass):
         library = _Library(op)
         for each in list(_found(op)):
             library.replace(each)
+        library.locate()
 
 
 def _found(module: ModuleOp) -> Iterator[Operation]:
@@ -67,6 +68,11 @@ class _Library:
     written: dict[tuple[object, int], func.FuncOp] = field(
         default_factory=dict[tuple[object, int], func.FuncOp]
     )
+
+    users: dict[func.FuncOp, list[LocationAttr]] = field(
+        default_factory=dict[func.FuncOp, list[LocationAttr]]
+    )
+    """Where each was called for."""
 
     def __post_init__(self) -> None:
         names = (op.properties.get("sym_name") for op in self.module.ops)
@@ -94,8 +100,13 @@ class _Library:
         function = self.written.get(key)
         if function is None:
             function = self.written[key] = self._write(name, formula, type, operands, location)
-        function.location = fuse_locations((function.location, location))
+        self.users.setdefault(function, []).append(location)
         return function
+
+    def locate(self) -> None:
+        """Let each function come from wherever it is called."""
+        for function, locations in self.users.items():
+            function.location = fuse_locations(locations)
 
     def _write(
         self,

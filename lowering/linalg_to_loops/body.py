@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, LocationAttr, VectorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
-from stepwell.dialects.types import fuse_locations
+from stepwell.dialects.types import UNKNOWN
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import INDEX, Index, Writer, vector_type
 from stepwell.transforms.passes import fail
@@ -73,13 +73,10 @@ class BodyWriter:
         for op in body.ops:
             if op is last:
                 break
-            self.writer.location = self._location(outer, op)
+            self.writer.location = outer if op.location == UNKNOWN else op.location
             self._write_op(op, point, values)
         self.writer.location = outer
         return [values.get(v, v) for v in last.operands]
-
-    def _location(self, outer: LocationAttr, op: Operation) -> LocationAttr:
-        return fuse_locations((outer, op.location))
 
     def _write_op(self, op: Operation, point: Point, values: dict[SSAValue, SSAValue]) -> None:
         if isinstance(op, arith.ConstantOp):

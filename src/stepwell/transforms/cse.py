@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Block, IRNode, Operation, SSAValue
 from xdsl.traits import Commutative, IsolatedFromAbove, IsTerminator
 
@@ -36,25 +37,31 @@ class CommonSubexpressions(Pass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Merge throughout the module."""
-        _merge_inside(op, {})
+        places: Places = {}
+        _merge_inside(op, {}, places)
+        for stays, locations in places.items():
+            stays.location = fuse_locations(locations)
 
+
+Places: TypeAlias = dict[Operation, list[LocationAttr]]
+"""Where the ops that stay came from: united at the end, as one op may stand for thousands."""
 
 _APART = frozenset({tensor.EmptyOp, linalg.ops.FillOp})
 
 
-def _merge_inside(op: Operation, known: dict[Hashable, list[Operation]]) -> None:
+def _merge_inside(op: Operation, known: dict[Hashable, list[Operation]], places: Places) -> None:
     """Merge inside the regions of ``op``, where the ops ``known`` so far may be used."""
     inherited = {} if op.has_trait(IsolatedFromAbove) else known
     for region in op.regions:
         for block in region.blocks:
-            _merge_block(block, inherited)
+            _merge_block(block, inherited, places)
 
 
-def _merge_block(block: Block, known: dict[Hashable, list[Operation]]) -> None:
+def _merge_block(block: Block, known: dict[Hashable, list[Operation]], places: Places) -> None:
     added: list[Hashable] = []
     for op in list(block.ops):
         if op.regions:
-            _merge_inside(op, known)
+            _merge_inside(op, known, places)
         if not _mergeable(op):
             continue
         key = _key(op)
@@ -63,7 +70,7 @@ def _merge_block(block: Block, known: dict[Hashable, list[Operation]]) -> None:
             alike.append(op)
             added.append(key)
         else:
-            _merge(twin, op)
+            _merge(twin, op, places)
     for key in reversed(added):
         known[key].pop()
 
@@ -116,21 +123,21 @@ def _same_regions(a: Operation, b: Operation) -> bool:
     )
 
 
-def _merge(stays: Operation, goes: Operation) -> None:
+def _merge(stays: Operation, goes: Operation, places: Places) -> None:
     for old, new in zip(goes.results, stays.results, strict=True):
         if new.name_hint is None:
             new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
-    if stays.location != goes.location:
-        stays.location = fuse_locations((stays.location, goes.location))
-    _unite_inside(stays, goes)
+    _unite(stays, goes, places)
+    if goes.regions:
+        for a, b in zip(stays.walk(), goes.walk(), strict=True):
+            _unite(a, b, places)
     goes.detach()
     goes.erase()
 
 
-def _unite_inside(stays: Operation, goes: Operation) -> None:
-    """Unite the locations of the ops in two equal bodies, pair by pair."""
-    if goes.regions:
-        for a, b in zip(stays.walk(), goes.walk(), strict=True):
-            if a.location != b.location:
-                a.location = fuse_locations((a.location, b.location))
+def _unite(stays: Operation, goes: Operation, places: Places) -> None:
+    """Note that an op that stays came from where another did too."""
+    gone = places.pop(goes, None) or [goes.location]
+    if stays in places or gone != [stays.location]:
+        places.setdefault(stays, [stays.location]).extend(gone)
