@@ -1,7 +1,7 @@
 """What xDSL's own dialects lack for us: reference rules, memory effects, syntax.
 
-Importing this package patches the upstream ops once (`effects`, `syntax`, `widened`; each
-has a test) and fills the interpreter's tables for them.
+Importing this package patches the upstream ops once (`effects`, `syntax`, `walking`,
+`widened`; each has a test) and fills the interpreter's tables for them.
 """
 
 from stepwell.dialects.upstream import (
@@ -16,6 +16,7 @@ from stepwell.dialects.upstream import (
     syntax,
     tensor,
     vector,
+    walking,
     widened,
 )
 
@@ -31,5 +32,6 @@ __all__ = [
     "syntax",
     "tensor",
     "vector",
+    "walking",
     "widened",
 ]

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from stepwell.core.rules import RuleTable
 from stepwell.dialects.nd.creation import ResourceAttr
-from stepwell.dialects.types import UNKNOWN
+from stepwell.dialects.types import locate
 from stepwell.transforms.passes import fail
 
 OpT = TypeVar("OpT", bound=Operation)
@@ -52,7 +52,7 @@ class Lowering:
     def insert(self, op: OpT) -> OpT:
         """Append ``op`` to the new body and locate it."""
         assert self.source is not None
-        _locate(op, self.source)
+        locate(op, self.source.location)
         self.block.add_op(op)
         return op
 
@@ -142,12 +142,3 @@ def signless(type: Attribute) -> Attribute:
             )
         case _:
             return type
-
-
-def _locate(op: Operation, source: Operation) -> None:
-    if op.location == UNKNOWN:
-        op.location = source.location
-    for region in op.regions:
-        for block in region.blocks:
-            for inside in block.ops:
-                _locate(inside, source)

@@ -7,6 +7,7 @@ from functools import cache
 from xdsl.ir import Operation
 from xdsl.traits import (
     IsTerminator,
+    MemoryEffect,
     NoMemoryEffect,
     RecursiveMemoryEffect,
     SymbolOpInterface,
@@ -38,7 +39,28 @@ def is_dead(op: Operation) -> bool:
 
 def _does_nothing(op: Operation) -> bool:
     """Whether an op without results touches no memory, like a loop emptied of its stores."""
-    return not op.results and bool(op.regions) and get_effects(op) == set()
+    return not op.results and bool(op.regions) and _touches_nothing(op)
+
+
+@cache
+def _as_its_regions(kind: type[Operation]) -> bool:
+    """Whether an op of a class has the effects of what it contains and no others."""
+    effects = [t for t in kind.traits.traits if isinstance(t, MemoryEffect)]
+    return bool(effects) and all(isinstance(t, RecursiveMemoryEffect) for t in effects)
+
+
+def _touches_nothing(op: Operation) -> bool:
+    """Whether neither the op nor any in it touches memory; asked of each once, not at each level."""
+    return all(
+        _as_its_regions(type(each)) or _pure(type(each)) or get_effects(each) == set()
+        for each in op.walk()
+    )
+
+
+@cache
+def _pure(kind: type[Operation]) -> bool:
+    """Whether no op of a class touches memory."""
+    return kind.has_trait(NoMemoryEffect) and not kind.has_trait(RecursiveMemoryEffect)
 
 
 def is_pure(op: Operation) -> bool:
@@ -46,4 +68,4 @@ def is_pure(op: Operation) -> bool:
     removable = _removable(type(op))
     if removable is not None:
         return removable
-    return get_effects(op) == set()
+    return _touches_nothing(op)
