@@ -50,7 +50,7 @@ def _as_its_regions(kind: type[Operation]) -> bool:
 
 
 def _touches_nothing(op: Operation) -> bool:
-    """Whether neither the op nor any in it touches memory; asked of each once, not at each level."""
+    """Whether neither the op nor any in it touches memory, asked of each of them once."""
     return all(
         _as_its_regions(type(each)) or _pure(type(each)) or get_effects(each) == set()
         for each in op.walk()
