@@ -18,8 +18,8 @@ from stepwell.dialects import kernel
 from stepwell.dialects.printing import text_of
 from stepwell.lowering.schedule.reasons import because
 
-LISTS = ("tile", "block")
-NUMBERS = ("parallel", "grain", "split")
+LISTS = ("tile", "block", "stream")
+NUMBERS = ("parallel", "grain", "split", "band")
 LOOPS = "kernel.loops"
 
 

@@ -15,6 +15,7 @@ from stepwell.lowering.schedule.blocking import NARROW_TILES, SCRATCH, TILES
 
 Schedule = Mapping[str, Any]
 INTERLEAVES = (1, 2, 4, 8)
+BANDS = (2, 3, 4, 5, 6, 8, 12)
 BYTES = 4
 """Of an element, as far as scratch goes; wider ones are refused where they do not fit."""
 
@@ -22,15 +23,23 @@ BYTES = 4
 def variants(schedule: Schedule, machine: Machine) -> list[list[Schedule]]:
     """Return, for each choice that there is, the schedules that differ in it alone."""
     found: list[list[Schedule]] = []
-    if "tile" in schedule:
+    if "tile" in schedule and "stream" not in schedule and not _turns(schedule):
         found.append(_tiles(schedule, machine))
+    if "band" in schedule:
+        found.append([{**schedule, "band": n} for n in BANDS if n != schedule["band"]])
     if "block" in schedule:
         found += _blocks(schedule)
-    if "tile" not in schedule and any(schedule["loops"]):
+    if not {"tile", "band"} & set(schedule) and any(schedule["loops"]):
         found += [_interleaves(schedule), _widths(schedule)]
     if "grain" in schedule and "block" not in schedule:
         found.append(_grains(schedule))
     return [choices for choices in found if choices]
+
+
+def _turns(schedule: Schedule) -> bool:
+    """Whether the tile is a square of lanes, turned over in registers: it has one size."""
+    rows, vectors = schedule["tile"]
+    return vectors == 1 and any(loops and loops[1] == rows for loops in schedule["loops"])
 
 
 def _tiles(schedule: Schedule, machine: Machine) -> list[Schedule]:

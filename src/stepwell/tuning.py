@@ -128,20 +128,18 @@ def candidates_of(source: Source) -> list[Candidate]:
             for k in range(len(inputs))
         )
         weight = len(uses) * ((cost.flops or 0) / 64 + (cost.bytes or 0) / 16)
-        schedule = _as_chosen(function, source.machine)
+        schedule = _as_chosen(function, constant, source.machine)
         found[name] = Candidate(function, kernel_key(function), schedule, constant, weight)
     return sorted(found.values(), key=lambda c: -c.weight)
 
 
-def _as_chosen(function: kernel.FuncOp, machine: Machine) -> Schedule:
+def _as_chosen(function: kernel.FuncOp, constant: Sequence[bool], machine: Machine) -> Schedule:
     """Return what the cost model chooses for a kernel."""
-    module = ModuleOp([function.clone()])
+    module = _alone(function, constant)
     options = {f.name: getattr(machine, f.name, None) for f in fields(SchedulePass)}
     known = {name: value for name, value in options.items() if value is not None}
     SchedulePass(**known).apply(Context(), module)
-    (scheduled,) = module.ops
-    assert isinstance(scheduled, kernel.FuncOp)
-    return schedule_of(scheduled)
+    return schedule_of(_kernel_of(module))
 
 
 def _is_tunable(function: kernel.FuncOp) -> bool:
@@ -230,11 +228,17 @@ class Search:
 
 def program_of(candidate: Candidate, schedule: Schedule) -> ModuleOp:
     """Return a module with the kernel, scheduled, and a function that launches it."""
-    function = candidate.function.clone()
-    write_schedule(function, schedule)
+    module = _alone(candidate.function, candidate.constant)
+    write_schedule(_kernel_of(module), schedule)
+    return module
+
+
+def _alone(kernel_function: kernel.FuncOp, constant: Sequence[bool]) -> ModuleOp:
+    """Return a module with a copy of a kernel and a function that launches it."""
+    function = kernel_function.clone()
     inputs, outputs = operands_of(function)
-    order = [k for k, c in enumerate(candidate.constant) if not c]
-    order += [k for k, c in enumerate(candidate.constant) if c]
+    order = [k for k, c in enumerate(constant) if not c]
+    order += [k for k, c in enumerate(constant) if c]
     block = Block(arg_types=[inputs[k].type for k in order])
     given = {k: argument for k, argument in zip(order, block.args, strict=True)}
     empty = [tensor.EmptyOp([], value.type) for value in outputs]  # pyright: ignore
@@ -246,8 +250,13 @@ def program_of(candidate: Candidate, schedule: Schedule) -> ModuleOp:
     block.add_ops([*empty, launch, func.ReturnOp(*launch.results)])
     type = FunctionType.from_lists([a.type for a in block.args], [r.type for r in launch.results])
     main = func.FuncOp("main", type, Region(block))
-    main.arg_attrs = _resources(order, candidate.constant)
+    main.arg_attrs = _resources(order, constant)
     return ModuleOp([function, main])
+
+
+def _kernel_of(module: ModuleOp) -> kernel.FuncOp:
+    (function,) = (op for op in module.ops if isinstance(op, kernel.FuncOp))
+    return function
 
 
 def _resources(order: Sequence[int], constant: Sequence[bool]) -> Any:

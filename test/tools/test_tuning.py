@@ -119,14 +119,13 @@ def test_a_schedule_that_cannot_be(tmp_path: Path, schedule: dict[str, Any]) -> 
         scheduled(outlined(SMALL).module, path)
 
 
-@pytest.mark.parametrize("m, k, n", [(30, 20, 50), (100, 301, 700)])
+@pytest.mark.parametrize("m, k, n", [(30, 20, 50), (100, 301, 700), (1, 900, 800)])
 def test_every_kind_of_variant_is_obeyed_and_right(m: int, k: int, n: int, tmp_path: Path) -> None:
     machine = machine_for("c")
     source = Source(PRODUCT.format(m=m, k=k, n=n), "<test>", "main", machine)
     (candidate,) = tuning.candidates_of(source)
     search = tuning.Search(candidate, source, find_compiler(), tmp_path)
-    groups = variants(candidate.schedule, machine)
-    assert groups
+    groups = [[candidate.schedule], *variants(candidate.schedule, machine)]
     for choices in groups:
         for schedule in (choices[0], choices[-1]):
             run = search.compiled(schedule)
@@ -136,6 +135,22 @@ def test_every_kind_of_variant_is_obeyed_and_right(m: int, k: int, n: int, tmp_p
             x, w = (random.uniform(0.5, 1.5, s).astype(np.float32) for s in ((m, k), (k, n)))
             np.testing.assert_allclose(result, x.astype(np.float64) @ w, rtol=1e-5)
             search.tried += 1
+
+
+def test_choices_of_every_kind_are_read_and_written() -> None:
+    attention = """
+    func.func @main(%q: tensor<40x64xf32>, %k: tensor<64x40xf32>, %v: tensor<40x64xf32>) -> tensor<40x64xf32> {
+      %s = nd.matmul %q, %k : (tensor<40x64xf32>, tensor<64x40xf32>) -> tensor<40x40xf32>
+      %p = nd.softmax %s {axis = 1} : tensor<40x40xf32>
+      %y = nd.matmul %p, %v : (tensor<40x40xf32>, tensor<40x64xf32>) -> tensor<40x64xf32>
+      func.return %y : tensor<40x64xf32>
+    }"""
+    for text in (attention, SMALL, PRODUCT.format(m=2, k=900, n=8000)):
+        for candidate in tuning.candidates_of(Source(text, "<test>", "main", MACHINE)):
+            module = tuning.program_of(candidate, candidate.schedule)
+            before = str(module)
+            Schedule(vector_registers=32).apply(Context(), module)
+            assert str(module) == before, "a lock file must leave nothing to be chosen"
 
 
 class Model(tuning.Search):

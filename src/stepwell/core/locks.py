@@ -20,8 +20,8 @@ ABOUT = "schedules that `stepwell compile --tune` found; times are seconds of on
 class Tuned:
     """What was found for one kernel.
 
-    schedule : sizes by name ("tile", "block", "parallel", "grain", "split"), and under "loops" the
-        axis, width and interleave of each op in order, None for those without vectors
+    schedule : what stands on the kernel, by name ("tile" for `kernel.tile`, ...), and under "loops"
+        the axis, width and interleave of each op in order, None for those without vectors
     seconds, before : of a launch so, and as the cost model would have it
     tried : how many schedules were timed
     """
