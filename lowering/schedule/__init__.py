@@ -40,6 +40,7 @@ from stepwell.lowering.schedule.vectors import (
     read,
     sums_rows,
 )
+from stepwell.lowering.schedule.windows import slides, window_tile
 from stepwell.transforms.constness import constant_arguments
 from stepwell.transforms.passes import Numerics, Pass
 from stepwell.transforms.structured import in_slivers, indices
@@ -243,12 +244,14 @@ def _vectorise_shared(
     function: kernel.FuncOp, ops: Sequence[Loops], axis: int, shared: int, machine: Vectors
 ) -> None:
     contraction = next((loops for loops in ops if loops.contracts), None)
-    tiled = contraction is not None and axis == shared - 1 and shared >= 2
+    window = next((loops for loops in ops if slides(loops, shared)), None)
+    tiled = (contraction or window) is not None and axis == shared - 1 and shared >= 2
     width = lanes(ops, axis, machine, overlap=tiled)
     if width == 1:
         because(function, lambda: f"no vectors: loop {axis} is too short for the elements' size")
         return
-    many = 1 if contraction else _many(ops, axis, width, machine)
+    apart = not (contraction or (window and tiled))
+    many = _many(ops, axis, width, machine) if apart else 1
     because(
         function,
         lambda: (
@@ -261,6 +264,9 @@ def _vectorise_shared(
         loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
     if contraction and tiled:
         _tile(function, contraction, shared, width, machine)
+    elif window and tiled:
+        tile = window_tile(window, shared, width, machine)
+        _write(function, "kernel.tile", ArrayAttr(IntegerAttr(n, i64) for n in tile))
 
 
 def _many(ops: Sequence[Loops], axis: int, width: int, machine: Vectors) -> int:

@@ -28,8 +28,10 @@ func.func @residual(%x: tensor<1x32x28x28xf32>, %v: tensor<32x32x3x3xf32>, %w: t
 }
 
 // Two stages, the second of half the size, from an image of three features, which stays as it is, to
-// the mean over each feature, which needs no transpose: there is none at all.
+// the sum over each feature, which needs no transpose: there is none at all.
 // CHECK-LABEL: func.func @stages
+// CHECK:         %x_1 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>]
+// CHECK-SAME:      attrs = {kernel.apart}
 // CHECK-NOT:     kernel.apart
 // CHECK:         %stem = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d4, ((d1 * 2) + d5), ((d2 * 2) + d6))>, affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d3, d4, d5, d6)>
 // CHECK-SAME:      outs(%{{.*}} : tensor<2x32x32x32xf32>)
@@ -101,4 +103,17 @@ func.func @narrow(%x: tensor<1x6x28x28xf32>, %w: tensor<6x6x3x3xf32>) -> tensor<
 func.func @no_window(%x: tensor<8x9xf32>) -> tensor<9x8xf32> {
   %y = nd.transpose %x {permutation = [1, 0]} : tensor<8x9xf32> -> tensor<9x8xf32>
   func.return %y : tensor<9x8xf32>
+}
+
+// Only the border of a padded image is filled: rows above and below, then columns. An argument is copied by a kernel.
+// CHECK-LABEL: func.func @border
+// CHECK:         [[ROWS:%[0-9]+]] = linalg.fill {{.*}} -> tensor<1x4x1x64xf32>
+// CHECK-NEXT:    {{.*}} = tensor.insert_slice [[ROWS]] into %{{.*}}[0, 0, 0, 0] [1, 4, 1, 64] [1, 1, 1, 1]
+// CHECK:         tensor.insert_slice %{{.*}} into %{{.*}}[0, 0, 33, 0] [1, 4, 1, 64] [1, 1, 1, 1]
+// CHECK:         tensor.insert_slice %{{.*}} into %{{.*}}[0, 0, 1, 62] [1, 4, 32, 2] [1, 1, 1, 1]
+// CHECK:         %x_1 = linalg.generic {{.*}} attrs = {kernel.apart}
+// CHECK:         tensor.insert_slice %x_1 into %{{.*}}[0, 0, 1, 0] [1, 4, 32, 62] [1, 1, 1, 1]
+func.func @border(%x: tensor<1x4x32x62xf32>) -> tensor<1x4x32x62xf32> {
+  %y = nd.max_pool %x {window = [3, 3], strides = [1, 1], low = [1, 0], high = [1, 2]} : tensor<1x4x32x62xf32> -> tensor<1x4x32x62xf32>
+  func.return %y : tensor<1x4x32x62xf32>
 }

@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block
 
+from stepwell.transforms.layouts.borders import fill_borders
 from stepwell.transforms.layouts.moving import Moving
 from stepwell.transforms.layouts.plan import Plan
 from stepwell.transforms.passes import Numerics, Pass
@@ -67,4 +68,6 @@ def _propagate(block: Block, always: bool) -> None:
     plan = Plan(block)
     if plan.choose() or (always and plan.windows):
         Moving(plan).move()
+    if plan.windows:
+        fill_borders(block)
         erase_dead(block)

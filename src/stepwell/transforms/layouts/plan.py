@@ -23,6 +23,7 @@ from stepwell.transforms.layouts.windows import (
     filter_layout,
     image_layout,
     loop_order,
+    product_gain,
     read_window,
 )
 from stepwell.transforms.structured import (
@@ -169,6 +170,8 @@ class Plan:
             elif op.inputs[k] in self.layouts and not _is_small(op, k):
                 self._want(op, k, natural(op.inputs[k]))
         self._reorder(op, order)
+        if op in self.orders:
+            self.gain += product_gain(op)
 
     def _reorder(self, op: linalg.GenericOp, order: tuple[int, ...]) -> None:
         """Give ``op`` its loops in ``order``, parallel ones first, and results that lie so."""

@@ -11,7 +11,15 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
-from stepwell.transforms.structured import Index, extents, indices, is_parallel, linear, plain
+from stepwell.transforms.structured import (
+    Index,
+    contracts,
+    extents,
+    indices,
+    is_parallel,
+    linear,
+    plain,
+)
 
 Layout: TypeAlias = tuple[int, ...]
 """Which axis of a tensor, as it was written, lies at each place."""
@@ -26,6 +34,8 @@ FEW = 8
 """An image of fewer features than this is read as it lies: they do not fill half a cache line."""
 APART = 1 / 2
 """Cycles that an element takes less which else is not loaded as part of a vector."""
+TOGETHER = 1 / 24
+"""Cycles that an element takes less which else is loaded with its neighbours of a row."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +120,16 @@ def _gain(op: linalg.GenericOp, last: AffineExpr, features: list[int], dense: bo
     form = linear(last)
     steps = [(d, f) for d, f in form[0].items() if is_parallel(op)[d]] if form else []
     vectors = len(steps) == 1 and steps[0][1] == 1 and sizes[steps[0][0]] >= LANES
-    return 0.0 if vectors else work * APART
+    return work * (TOGETHER if vectors else APART)
+
+
+def product_gain(op: linalg.GenericOp) -> float:
+    """Return the cycles saved where a product that follows its image has features last."""
+    parallel = is_parallel(op)
+    loops = _written(indices(op)[len(op.inputs) :])
+    if all(parallel) or not contracts(op) or loops is None or len(loops) < 3:
+        return 0.0
+    return prod(_sizes(op)) * DENSE
 
 
 def _sizes(op: linalg.GenericOp) -> list[int]:
