@@ -100,7 +100,7 @@ class Nest:
         """Return how many iterations of shared loop ``k`` a tile or a band has."""
         schedule = self.plan.schedule
         if k == schedule.shared - 1 and k != self.plan.axis:
-            return schedule.band
+            return max(schedule.band, schedule.tile[1])
         return schedule.tile[0] if k == schedule.shared - 2 else 1
 
     def _overlaps(self, k: int) -> bool:

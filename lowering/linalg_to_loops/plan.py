@@ -205,5 +205,5 @@ def _check_shared(plan: Plan, op: Structured) -> None:
             "kernel.band runs over the last shared loop, which kernel.loops makes vectors of",
             "vectorise a loop of each op's own",
         )
-    if plan.schedule.tile != (1, 1) and first.axis != shared - 1:
-        fail(op.op, "kernel.tile needs the last shared loop to be the vectorised one")
+    if plan.schedule.tile != (1, 1) and 0 <= plan.axis < shared - 1:
+        fail(op.op, "kernel.tile needs vectors along the last shared loop or one of an op's own")

@@ -63,6 +63,8 @@ LARGE = 1 << 17
 """A reduction of so much work is worth cutting into runs."""
 
 
+SUMMED = 4
+"""A sum of fewer vectors is over before adding up their lanes pays."""
 CHOSEN = ("tile", "block", "stream", "parallel")
 """What of a kernel, written by hand, keeps its contraction from being blocked."""
 
@@ -124,6 +126,8 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int
     else:
         for loops in ops:
             _vectorise_own(loops, shared, machine)
+        if l2:
+            _tile_own(function, ops, shared, machine)
     _run_in_parallel(function, ops, shared)
 
 
@@ -316,6 +320,33 @@ def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:
         lambda: f"{name}: vectors of {width}, {many} at once, along its own loop {axis}",
     )
     loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
+
+
+def _tile_own(function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machine: Vectors) -> None:
+    """Take several rows and columns of a contraction along whose sum the vectors run.
+
+    Then each vector of either operand is read once for several sums.
+    """
+    (found, *others) = [each for each in ops if len(each.parallel) > shared] or [None]
+    choice = found.op.attributes.get("kernel.loops") if found else None
+    if found is None or others or shared < 2 or not isinstance(choice, kernel.LoopsAttr):
+        return
+    axis, width = choice.axis.data, choice.width.data
+    high, wide = found.extents[shared - 2], found.extents[shared - 1]
+    alone = found.contracts and found.score(axis) == 1.0 and not found.gathers
+    long = found.size(axis) >= SUMMED * width
+    if not alone or not long or axis < shared or DYNAMIC_INDEX in (high, wide) or high < 2:
+        return
+    rows = -(-high // -(-high // 8))
+    columns = min(max((machine.registers - 8) // rows, 1), 4, wide)
+    if rows * columns == 1 or columns < 2:
+        return
+    because(
+        function,
+        lambda: f"{rows} rows by {columns} columns of the result are summed at once",
+    )
+    found.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, 1)
+    _write(function, "kernel.tile", ArrayAttr(IntegerAttr(n, i64) for n in (rows, columns)))
 
 
 def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int) -> None:

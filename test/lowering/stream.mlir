@@ -38,3 +38,21 @@ kernel.func @rows(%x: tensor<6x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<6x
   } -> tensor<6x2100xf32>
   kernel.return %r : tensor<6x2100xf32>
 }
+
+// Rows of both operands lie along the sum: several of each are summed at once.
+// CHECK-LABEL: kernel.func @dots
+// CHECK-SAME:    kernel.tile = [6 : i64, 4 : i64]
+// CHECK:         #kernel.loops<axis = 2, width = 16, interleave = 1>
+// LOOPS-LABEL: kernel.func @dots
+// LOOPS-COUNT-24: vector.reduction
+kernel.func @dots(%x: tensor<6x1000xf32>, %w: tensor<40x1000xf32>, %y: tensor<6x40xf32>) -> tensor<6x40xf32> attributes {kernel.shared = 2} {
+  %zero = arith.constant 0.0 : f32
+  %s = linalg.fill ins(%zero : f32) outs(%y : tensor<6x40xf32>) -> tensor<6x40xf32>
+  %r = linalg.generic {indexing_maps = [#mk, affine_map<(d0, d1, d2) -> (d1, d2)>, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<6x1000xf32>, tensor<40x1000xf32>) outs(%s : tensor<6x40xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %q = arith.addf %c, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<6x40xf32>
+  kernel.return %r : tensor<6x40xf32>
+}

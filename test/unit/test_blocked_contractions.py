@@ -231,6 +231,32 @@ def test_few_rows_wait_for_memory_alone(
     np.testing.assert_allclose(program(x, w, b, c), want, rtol=0, atol=close)
 
 
+@pytest.mark.parametrize(
+    "m, n, k, batch, dtype, wide",
+    [
+        (2, 5, 70, 0, "f32", "f32"),
+        (3, 1001, 103, 0, "f32", "f32"),
+        (8, 37, 259, 3, "f32", "f32"),
+        (7, 3, 65, 0, "f64", "f64"),
+        (11, 4, 300, 0, "i8", "i32"),
+        (5, 2, 131, 2, "f16", "f16"),
+    ],
+)
+def test_rows_of_both_operands_lie_along_the_sum(
+    m: int, n: int, k: int, batch: int, dtype: str, wide: str
+) -> None:
+    names = {"f64": "float64", "f32": "float32", "f16": "float16", "i8": "int8", "i32": "int32"}
+    program = sw.compile(_program("mk,nk", m, n, k, batch, dtype, wide))
+    head = (batch,) if batch else ()
+    x, w = _numbers((*head, m, k), names[dtype]), _numbers((*head, n, k), names[dtype])
+    b, c = _numbers((n,), names[wide]), _numbers((*head, m, n), names[wide])
+    sum = np.float64 if "f" in dtype else np.int64
+    product = x.astype(sum) @ w.swapaxes(-1, -2).astype(sum)
+    want = ((product + b) * c).astype(names[wide])
+    close = {"f64": 1e-13, "f32": 1e-5, "f16": 5e-3, "i8": 0}[dtype] * float(np.abs(want).max())
+    np.testing.assert_allclose(program(x, w, b, c), want, rtol=0, atol=close)
+
+
 def test_sizes_known_only_when_it_runs() -> None:
     program = sw.compile(
         """

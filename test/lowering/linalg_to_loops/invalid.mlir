@@ -29,9 +29,9 @@ kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) {
 // -----
 
 kernel.func @k(%x: memref<8x8xf32>, %z: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.tile = [2, 2]} {
-  // expected-error@+1 {{kernel.tile needs the last shared loop to be the vectorised one}}
+  // expected-error@+1 {{kernel.tile needs vectors along the last shared loop or one of an op's own}}
   linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
-      ins(%x : memref<8x8xf32>) outs(%z : memref<8x8xf32>) {
+      ins(%x : memref<8x8xf32>) outs(%z : memref<8x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 4, interleave = 1>} {
   ^bb0(%a: f32, %acc: f32):
     %s = arith.addf %acc, %a : f32
     linalg.yield %s : f32
