@@ -124,6 +124,8 @@ class CSpelling(Spelling):
         target = self.type(to)
         if target == self.type(source):
             return x
+        if to.lanes and source.bits == 8 and to.bits >= 32:
+            x = self.held(source, x)  # gcc else reads bytes from memory one by one
         return f"__builtin_convertvector({x}, {target})" if to.lanes else f"(({target}){x})"
 
     def compared(self, kind: Kind, comparison: str) -> str:

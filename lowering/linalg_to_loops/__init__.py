@@ -46,7 +46,18 @@ SETUP = (
     memref.ReinterpretCastOp,
     memref.GetGlobalOp,
 )
-CHOICES = ("shared", "parallel", "grain", "split", "tile", "block", "band", "stream")
+CHOICES = (
+    "shared",
+    "parallel",
+    "grain",
+    "split",
+    "tile",
+    "block",
+    "band",
+    "stream",
+    "pack_rows",
+    "in_floats",
+)
 
 
 @dataclass(frozen=True)

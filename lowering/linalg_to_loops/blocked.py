@@ -21,10 +21,13 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import FloatAttr, f32
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
+from stepwell.lowering.linalg_to_loops.blocks import contraction_of, roles_of
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.floats import in_floats, joined
 from stepwell.lowering.linalg_to_loops.nest import NAMES, Nest
 from stepwell.lowering.linalg_to_loops.packing import STACK, Packing, bytes_of, size_of
 from stepwell.lowering.linalg_to_loops.plan import NO_BLOCKS, Plan
@@ -64,15 +67,22 @@ class Blocked(Nest):
         self.rows, self.columns = tile_rows, vectors * self.sum.width
         self.part: tuple[Index, Index] = (Index(), Index())
         """The part of the sum at hand, from 0."""
-        streamed, packed = _operands(self.sum, self.first, self.column)
+        streamed, packed = roles_of(self.sum, self.first, self.column)
         self.along = self.column in dims_of(self.sum.inputs[streamed].exprs)
         """Whether the operand read in place varies with the columns too, and ends where they do."""
+        self.product = in_floats(self.sum, self.deep) if plan.schedule.in_floats else self.sum
+        """The contraction as it is in registers."""
         self.slivers = in_slivers(self.sum.inputs[packed].exprs, self.column)
         self.packing: Packing | None = None
         if self.slivers is None or self.slivers[1] != self.columns:
             self.packing = Packing(
-                self, self.sum, packed, self.column, self.sum.reduced, self.columns
+                self, self.product, packed, self.column, self.sum.reduced, self.columns
             )
+            self.product = replace(self.product, body=self.packing.rest())
+        self.row_packing: Packing | None = None
+        if plan.schedule.pack_rows:
+            self.row_packing = self._pack_rows(streamed)
+            self.product = replace(self.product, body=self.row_packing.rest())
         self.micro = self._micro(streamed, packed)
         _check_sizes(self)
 
@@ -87,7 +97,7 @@ class Blocked(Nest):
         dims: list[AffineExpr] = [AffineDimExpr(k) for k in range(loops)]
         dims[self.depth] = AffineDimExpr(self.depth) + AffineDimExpr(loops)
         dims[self.column] = AffineDimExpr(self.column) + AffineDimExpr(loops + 2)
-        inputs = list(self.sum.inputs)
+        inputs = list(self.product.inputs)
 
         def moved(operand: int) -> list[AffineExpr]:
             return [e.replace_dims_and_symbols(dims, ()) for e in inputs[operand].exprs]
@@ -95,12 +105,27 @@ class Blocked(Nest):
         inputs[streamed] = Access(inputs[streamed].buffer, tuple(moved(streamed)))
         if self.packing is not None:
             # where the packed operand lies is known once its scratch is there
-            return replace(self.sum, inputs=tuple(inputs), body=self.packing.rest())
+            return replace(self.product, inputs=tuple(inputs))
         assert self.slivers is not None
         exprs = moved(packed)
         exprs[self.slivers[0]], exprs[-1] = AffineDimExpr(loops + 1), AffineDimExpr(self.column)
         inputs[packed] = Access(inputs[packed].buffer, tuple(exprs))
-        return replace(self.sum, inputs=tuple(inputs))
+        return replace(self.product, inputs=tuple(inputs))
+
+    def _pack_rows(self, streamed: int) -> Packing:
+        """Return what copies the rows of a block, for which rows stand where columns do."""
+        width, rows = self.sum.width, self.sizes[-2]
+        if self.first != self.row or len(self.sum.reduced) != 1 or self.along:
+            fail(
+                self.sum.op,
+                "kernel.pack_rows needs blocks of the last two shared loops, a sum of one loop, "
+                "and an operand that varies with the rows alone",
+                "leave kernel.pack_rows out",
+            )
+        columns = -(-rows // width) * width
+        packing = Packing(self, self.product, streamed, self.row, self.sum.reduced, columns)
+        packing.even = columns == rows
+        return packing
 
     # blocks
 
@@ -151,10 +176,10 @@ class Blocked(Nest):
                 "kernel.block of operands that both vary with the columns needs a depth as large "
                 "as the last loop of the sum",
             )
-        if self.packing is not None:
-            self.packing.allocate(extent.number or 1 if whole else self.deep)
+        for packing in filter(None, (self.packing, self.row_packing)):
+            packing.allocate(extent.number or 1 if whole else self.deep)
             inputs = list(self.micro.inputs)
-            inputs[self.packing.operand] = self.packing.access
+            inputs[packing.operand] = packing.access
             self.micro.inputs = tuple(inputs)
         if not (whole and self._is_whole(self.row) and self._is_whole(self.column)):
             element = element_of(self.sum.outputs[0].buffer)
@@ -205,6 +230,8 @@ class Blocked(Nest):
         self.part = Index(), count
         if self.packing is not None:
             self.packing.write(at.batch, at.j, at.k, count)
+        if self.row_packing is not None:
+            self.row_packing.write(at.batch, at.ranges[self.row][0], at.k, count)
         self._down(at, [])
 
     # tiles
@@ -261,7 +288,7 @@ class Blocked(Nest):
                 lines = [[*outer, r + n] for n in range(count)]
                 points = [self._point(at, line, c - at.j, lanes) for line in lines]
                 state = [self.start(self.sum, 0, point) for point in points]
-                done = self.run(self.micro, points, state)
+                done = self._run(points, state)
                 axis = self.column if lanes else -1
                 here = [Point((*at.batch, *line, c), axis, lanes) for line in lines]
                 self._finish([replace(p, slot=n) for n, p in enumerate(here)], done)
@@ -285,7 +312,7 @@ class Blocked(Nest):
         *outer, i = start
         points = [
             self._point(at, [*outer, row], Index.of(c), self.sum.width)
-            for row in self._clamped(i, rows)
+            for row in self._rows_of(at, i, rows)
             for c in range(0, self.columns, self.sum.width)
         ]
         waiting = Index() if at.extent is None else self._waiting(at, start)
@@ -296,7 +323,7 @@ class Blocked(Nest):
                 self.writer.load(self.sums, self._place(waiting, n), point.width, "sum")
                 for n, point in enumerate(points)
             ]
-        done = self.run(self.micro, points, state)
+        done = self._run(points, state)
         if at.extent is None:
             self._hand_on(at, start, rows, done, waiting)
             return
@@ -305,6 +332,19 @@ class Blocked(Nest):
             lambda: self._hand_on(at, start, rows, done, waiting),
             lambda: self._keep(done, waiting),
         )
+
+    def _run(self, points: list[Point], state: list[SSAValue]) -> list[SSAValue]:
+        """Run the innermost loop from ``state``; floats begin at zero and are added to it."""
+        if not self.plan.schedule.in_floats:
+            return self.run(self.micro, points, state)
+        zero = self.writer.splat(FloatAttr(0.0, f32), points[0].width)
+        return joined(self.writer, state, self.run(self.micro, points, [zero] * len(state)))
+
+    def _rows_of(self, at: Sliver, i: Index, count: int) -> list[Index]:
+        """Return where the innermost loop finds the rows of a tile."""
+        if self.row_packing is None:
+            return self._clamped(i, count)
+        return [i - at.ranges[self.row][0] + r for r in range(count)]
 
     def _waiting(self, at: Sliver, start: list[Index]) -> Index:
         """Return where the sums of the row at ``start`` wait."""
@@ -429,53 +469,6 @@ def is_blocked(plan: Plan) -> bool:
     return plan.schedule.blocks != NO_BLOCKS and any(op.reduced for op in plan.ops)
 
 
-def contraction_of(plan: Plan) -> Structured:
-    """Return the op that sums, refusing kernels that are more than it and what comes after."""
-    shared = plan.schedule.shared
-    sums = [op for op in plan.ops if op.reduced]
-    found = sums[0]
-    for op in plan.ops:
-        if len(op.reductions) > shared and (op is not found or not all(op.reductions[shared:])):
-            fail(
-                op.op,
-                "kernel.block needs one op with loops besides the shared ones, a sum over them all",
-                "leave kernel.block out",
-            )
-    if plan.schedule.tile == (1, 1) or plan.axis != shared - 1:
-        fail(
-            found.op,
-            "kernel.block needs kernel.tile, and vectors along the last shared loop",
-            "give every op kernel.loops with that axis",
-        )
-    if len(found.outputs) != 1 or 0 not in found.initial or found.carried != [0]:
-        fail(found.op, "kernel.block needs a sum of one output that a linalg.fill starts")
-    written = {o.buffer for op in plan.ops for o in op.outputs}
-    if any(a.buffer in written for a in found.inputs):
-        fail(found.op, "kernel.block needs operands that the kernel does not write")
-    return found
-
-
-def _operands(op: Structured, first: int, column: int) -> tuple[int, int]:
-    """Return which input is read in place, varying with rows, and which is packed.
-
-    The packed one varies with columns and is the same for all rows of a block, which begin with
-    the loop ``first``.
-    """
-    body = op.body
-    used = [k for k in range(len(op.inputs)) if body is None or body.args[k].first_use is not None]
-    dims = {k: dims_of(op.inputs[k].exprs) for k in used}
-    rows = set(range(first, column))
-    streamed = [k for k in used if column - 1 in dims[k]]
-    packed = [k for k in used if column in dims[k] and not rows & dims[k]]
-    if len(used) != 2 or len(streamed) != 1 or len(packed) != 1:
-        fail(
-            op.op,
-            "kernel.block needs two operands, one varying with the last shared loop but not with "
-            "those before it that it cuts, the other with the last of these",
-        )
-    return streamed[0], packed[0]
-
-
 def _check_sizes(nest: Blocked) -> None:
     rows, columns = nest.sizes[-2:]
     if rows % nest.rows or columns % nest.columns:
@@ -489,5 +482,8 @@ def _check_sizes(nest: Blocked) -> None:
     scratch = [waiting * bytes_of(element_of(nest.sum.outputs[0].buffer))]
     if nest.packing is not None:
         scratch.append(nest.packing.size(nest.deep) * bytes_of(nest.packing.element))
-    if (bytes := max(scratch) * nest.columns) > STACK:
+    bytes = max(scratch) * nest.columns
+    if (packing := nest.row_packing) is not None:
+        bytes = max(bytes, nest.deep * packing.columns * bytes_of(packing.element))
+    if bytes > STACK:
         fail(nest.sum.op, f"kernel.block needs {bytes} bytes of scratch, more than {STACK}")

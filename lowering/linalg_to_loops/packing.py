@@ -57,6 +57,8 @@ class Packing:
         last = self.widening[-1].results[0].type if self.widening else None
         self.element = last or element_of(self.source.buffer)
         self.zero = self._zero()
+        self.even = True
+        """Whether a sliver begins where the one before ends."""
         self.outer: list[Index] = []
         """Where the loops of the sum are that come before the last."""
 
@@ -130,7 +132,7 @@ class Packing:
             return
         self.outer = outer
         extent = self.nest.extents[0][self.column]
-        if extent.number is not None and extent.number % self.columns == 0:
+        if self.even and extent.number is not None and extent.number % self.columns == 0:
             self._whole()
             return
         inside = self.nest.writer.compare("sle", self.j + self.columns, extent)
@@ -141,14 +143,15 @@ class Packing:
         if along == self.width:
             self._rows()
         elif self.width > 1 and lanes_at(self.source, self.depth, self.width) == self.width:
-            self._transposed()
+            self._transposed(Index.of(self.columns))
         else:
             self._edge(Index.of(self.columns))
 
     def _point(self, column: Index, k: Index, axis: int = -1, lanes: int = 0) -> Point:
         """Return a place in the operand: column and k count from the sliver's beginning."""
-        rows = (None,) * (self.column - len(self.batch))
-        at = (*self.batch, *rows, self.j + column, *self.outer, self.k + k)
+        before = (None,) * (self.column - len(self.batch))
+        after = (None,) * (self.depth - len(self.sums) - self.column - 1)
+        at = (*self.batch, *before, self.j + column, *after, *self.outer, self.k + k)
         return Point(at, axis, lanes)
 
     def _store(self, value: SSAValue, k: Index, column: Index) -> None:
@@ -183,8 +186,8 @@ class Packing:
 
         writer.loop((Index(), self.count), 1, (), row, "k")
 
-    def _transposed(self) -> None:
-        """Copy in squares, turned over in registers: each column lies along the sum."""
+    def _transposed(self, end: Index) -> None:
+        """Copy columns in squares, turned over in registers: each column lies along the sum."""
         writer, width = self.nest.writer, self.width
 
         def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -201,11 +204,14 @@ class Packing:
 
             return writer.sweep((Index(), self.count), [width, 1], (), square, "k")
 
-        writer.loop((Index(), Index.of(self.columns)), width, (), column, "j")
+        writer.loop((Index(), end), width, (), column, "j")
 
     def _edge(self, inside: Index) -> None:
         """Copy ``inside`` columns, one after the other; the rest is zero."""
         writer = self.nest.writer
+        if self.width > 1 and lanes_at(self.source, self.depth, self.width) == self.width:
+            self._transposed_edge(inside)
+            return
         along = lanes_at(self.source, self.column, self.width) == self.width
         lanes = self.width if along and self.width > 1 else 0
         sizes = [self.width, 1] if lanes else [1]
@@ -227,6 +233,29 @@ class Packing:
             return writer.sweep((Index(), inside), sizes, (), copy, "j")
 
         writer.loop((Index(), self.count), 1, (), row, "k")
+
+    def _transposed_edge(self, inside: Index) -> None:
+        """Copy ``inside`` columns, in squares as far as these reach; the rest is zero."""
+        writer = self.nest.writer
+        empty = writer.splat(self.zero, self.width)
+
+        def row(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            for c in range(0, self.columns, self.width):
+                self._store(empty, k, Index.of(c))
+            return ()
+
+        def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            def copy(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                self._store(self._element(self._point(c, k)), k, c)
+                return ()
+
+            writer.loop((Index(), self.count), 1, (), copy, "k")
+            return ()
+
+        writer.loop((Index(), self.count), 1, (), row, "k")
+        whole = writer.last_whole(Index(), inside, self.width)
+        self._transposed(whole)
+        writer.loop((whole, inside), 1, (), column, "j")
 
 
 def size_of(op: Structured, k: int) -> int:

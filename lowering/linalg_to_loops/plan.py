@@ -49,6 +49,10 @@ class Schedule:
     """How much of the last shared loops, rows and columns being the last, then the depth."""
     stream: tuple[int, int] = (0, 0)
     """Columns of a stretch, and how many rows of the operand of the columns are read at a time."""
+    pack_rows: bool = False
+    """Whether blocks pack the operand that varies with the rows too."""
+    in_floats: bool = False
+    """Whether products of bytes are added up in floats, which is exact."""
     in_place: bool = False
     """Whether an input may lie where an output does."""
 
@@ -91,6 +95,8 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
 
     schedule = Schedule(number("shared", 0), number("parallel", 0), number("grain", 1))
     schedule.split = number("split", 0)
+    schedule.pack_rows = "kernel.pack_rows" in function.attributes
+    schedule.in_floats = "kernel.in_floats" in function.attributes
     schedule.in_place = "kernel.in_place" in function.attributes
     schedule.band = max(number("band", 1), 1)
     if isinstance(tile := function.attributes.get("kernel.tile"), ArrayAttr):

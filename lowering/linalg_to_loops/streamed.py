@@ -14,7 +14,7 @@ from dataclasses import replace
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
-from stepwell.lowering.linalg_to_loops.blocked import contraction_of
+from stepwell.lowering.linalg_to_loops.blocks import contraction_of
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.nest import NAMES, Nest
 from stepwell.lowering.linalg_to_loops.packing import STACK, bytes_of

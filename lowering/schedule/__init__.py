@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute
 
@@ -184,6 +184,9 @@ def _write_blocks(
     for name in ("tile", "block", "stream"):
         if sizes := getattr(blocks, name):
             _write(function, f"kernel.{name}", ArrayAttr(IntegerAttr(n, i64) for n in sizes))
+    for name in ("pack_rows", "in_floats"):
+        if getattr(blocks, name):
+            _write(function, f"kernel.{name}", UnitAttr())
     _write(function, "kernel.parallel", IntegerAttr(shared, i64))
     _write(function, "kernel.grain", IntegerAttr(1, i64))
 

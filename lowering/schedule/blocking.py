@@ -9,7 +9,7 @@ that the result depends on (by rounding), so it depends on the sizes of the oper
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -18,7 +18,8 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from stepwell.lowering.schedule.reasons import because, spell_bytes
 from stepwell.lowering.schedule.vectors import Loops, Vectors, bits_of, full_lanes, lanes, stride
-from stepwell.transforms.structured import combiner, element, indices
+from stepwell.transforms.products import byte_products, exact_count
+from stepwell.transforms.structured import CASTS, combiner, element, indices
 
 DEEP = 384
 """A sliver of so much depth, 64 columns wide, leaves the second cache room for rows beside it."""
@@ -80,6 +81,8 @@ class Contraction:
     block: tuple[int, ...] = ()
     stream: tuple[int, ...] = ()
     """Columns and depth, where the operand is read in place once and there is no block."""
+    pack_rows: bool = False
+    in_floats: bool = False
 
 
 def choose(
@@ -131,7 +134,7 @@ def choose(
         block = *block[:-1], max(found.size(len(found.parallel) - 1), 1)
     because(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
     because(found.op, lambda: _why_so_large(tile, block, size))
-    return Contraction(width, tile, block)
+    return _widened(found, Contraction(width, tile, block), packed, first, shared)
 
 
 NO_SCRATCH = "not in blocks: the target has no scratch to pack an operand into"
@@ -192,6 +195,45 @@ def _is_along(found: Loops, packed: int, shared: int) -> bool:
         for k, index in enumerate(indices(op)[: len(op.inputs)])
         if k != packed and op.body.block.args[k].first_use is not None
     )
+
+
+WIDENED = "rows are packed too: they are narrower than what is computed with, and widened once"
+IN_FLOATS = "; products of bytes are added up in floats, which is exact for a part so deep"
+
+
+def _widened(
+    found: Loops, chosen: Contraction, packed: int, first: int, shared: int
+) -> Contraction:
+    """Return the choice for operands narrower than what is computed with.
+
+    Rows are widened once for each block, not for each use, and bytes become floats: one
+    instruction multiplies and adds them, and a part of so much depth is exact.
+    """
+    op = found.op
+    assert isinstance(op, linalg.GenericOp)
+    simple = first == shared - 2 and len(found.parallel) == shared + 1
+    if not simple or not _is_widened(op) or _is_along(found, packed, shared):
+        return chosen
+    signs = byte_products(op.body.block)
+    *_, rows, columns, deep = chosen.block
+    deep = min(deep, exact_count(signs) // 8 * 8) if signs else deep
+    bytes = bits_of(element(op.outputs[0])) // 8
+    unit = chosen.tile[0]
+    most = SCRATCH // (deep * bytes) // chosen.width * chosen.width // unit * unit
+    if not most:
+        return chosen
+    high = found.extents[shared - 2]
+    if rows > most:
+        rows = most if high == DYNAMIC_INDEX else _even(high, most, unit)
+    block = (*chosen.block[:-3], rows, columns, deep)
+    because(op, lambda: WIDENED + (IN_FLOATS if signs else ""))
+    return replace(chosen, block=block, pack_rows=True, in_floats=signs is not None)
+
+
+def _is_widened(op: linalg.GenericOp) -> bool:
+    """Whether operands are narrower than what is computed with."""
+    arguments = op.body.block.args[: len(op.inputs)]
+    return any(isinstance(use.operation, CASTS) for arg in arguments for use in arg.uses)
 
 
 def _first(found: Loops, packed: int, shared: int) -> int:
@@ -261,7 +303,7 @@ def _enough(found: Loops, packed: int, shared: int, width: int, l2: int, high: i
     """
     op = found.op
     assert isinstance(op, linalg.GenericOp)
-    if stride(indices(op)[packed], shared - 1) != 1:
+    if _is_widened(op) or stride(indices(op)[packed], shared - 1) != 1:
         return SMALL if high < MANY_ROWS else 0
     wide = found.extents[shared - 1]
     if wide != DYNAMIC_INDEX and wide % width and wide > 2 * width:

@@ -12,6 +12,7 @@ from xdsl.parser import Parser
 from xdsl.universe import Universe
 
 import stepwell as sw
+from stepwell.core.diagnostics import CompileError
 from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.lowering.linalg_to_loops import LinalgToLoops
@@ -100,6 +101,42 @@ def test_blocks_in_the_interpreter(attributes: str, width: int, layout: str, sta
             for s, kind in zip(shapes, kinds, strict=True)
         ]
         _check(_kernel(layout, attributes, width, dims, body, of), arrays)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("floats", [False, True])
+def test_rows_packed_in_the_interpreter(layout: str, static: bool, floats: bool) -> None:
+    """Blocks of six rows, packed in eights: whole, at the edge, and turned over."""
+    attributes = "kernel.tile = [3, 2], kernel.block = [6, 8, 4], kernel.pack_rows"
+    attributes += ", kernel.in_floats" if floats else ""
+    for i, (m, n, k) in enumerate([*SIZES, (24, 8, 9)]):
+        element, of, body = ("i8", "i32", WIDENED) if floats or i % 2 else ("f32", "f32", FLOATS)
+        kinds = (element, element, of, of)
+        shapes = [*_operands(layout, m, n, k), (n,), (m, n)]
+        dims = ";".join(_buffer(s, kind, static) for s, kind in zip(shapes, kinds, strict=True))
+        arrays = [
+            RANDOM.integers(-128, 128, s).astype(np.float32 if "f" in kind else f"int{kind[1:]}")
+            for s, kind in zip(shapes, kinds, strict=True)
+        ]
+        _check(_kernel(layout, attributes, 4, dims, body, of), arrays)
+
+
+@pytest.mark.parametrize(
+    "attributes, body, message",
+    [
+        ("[4, 8, 2000]", WIDENED, "kernel.in_floats is exact for a depth of at most 1024, not"),
+        ("[4, 8, 4]", FLOATS, "kernel.in_floats needs a sum of products of bytes"),
+    ],
+)
+def test_floats_that_are_not_exact(attributes: str, body: str, message: str) -> None:
+    element, of = ("i8", "i32") if body is WIDENED else ("f32", "f32")
+    shapes, kinds = [(4, 8), (8, 8), (8,), (4, 8)], (element, element, of, of)
+    dims = ";".join(_buffer(s, kind, True) for s, kind in zip(shapes, kinds, strict=True))
+    block = f"kernel.tile = [2, 2], kernel.block = {attributes}, kernel.in_floats"
+    context, module = _parse(_kernel("mk,kn", block, 4, dims, body, of))
+    with pytest.raises(CompileError, match=message):
+        LinalgToLoops().apply(context, module)
 
 
 def _buffer(shape: tuple[int, ...], kind: str, static: bool) -> str:

@@ -1,0 +1,60 @@
+"""Products of bytes added up in floats, which is exact where a part of the sum is short enough.
+
+A machine has a multiply-add for floats, and as many lanes of them as of the integers that such
+sums are kept in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import f32, i32
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, SSAValue
+
+from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.writer import Writer
+from stepwell.transforms.passes import fail
+from stepwell.transforms.products import byte_products, exact_count
+
+
+def in_floats(op: Structured, deep: int) -> Structured:
+    """Return a sum of products of bytes with a body of floats, for parts of ``deep`` products."""
+    signs = byte_products(op.body) if op.body is not None else None
+    if signs is None or op.body is None:
+        fail(op.op, "kernel.in_floats needs a sum of products of bytes", "leave it out")
+    if deep > (most := exact_count(signs)):
+        fail(
+            op.op,
+            f"kernel.in_floats is exact for a depth of at most {most}, not {deep}",
+            "make the last number of kernel.block smaller",
+        )
+    body = Block(arg_types=[*op.body.arg_types[:2], f32])
+    for new, old in zip(body.args, op.body.args, strict=True):
+        new.name_hint = old.name_hint
+    wide = [
+        (arith.ExtSIOp if signed else arith.ExtUIOp)(arg, i32)
+        for arg, signed in zip(body.args, signs, strict=False)
+    ]
+    x, w = (arith.SIToFPOp(each.result, f32) for each in wide)
+    product = arith.MulfOp(x, w)
+    total = arith.AddfOp(body.args[2], product)
+    for new in (*wide, x, w, product, total, linalg.YieldOp(total.result)):
+        new.location = op.op.location
+        body.add_op(new)
+    return replace(op, body=body)
+
+
+def joined(writer: Writer, before: list[SSAValue], parts: list[SSAValue]) -> list[SSAValue]:
+    """Return the sums ``before`` with parts in floats added to them."""
+    whole = [
+        writer.result(
+            arith.FPToSIOp.create(operands=[part], result_types=[total.type]), total.name_hint
+        )
+        for part, total in zip(parts, before, strict=True)
+    ]
+    return [
+        writer.binary(arith.AddiOp, total, part, total.name_hint)
+        for total, part in zip(before, whole, strict=True)
+    ]
