@@ -67,8 +67,8 @@ class Operand:
 
     @property
     def convolves(self) -> bool:
-        """Whether several loops are summed over, as of a window and its channels."""
-        return len(self.sums) > 1
+        """Whether a window is summed over, if only of one place, so that columns lie far apart."""
+        return len(self.sums) > 1 or len(self.index) > len(self.loops)
 
     @property
     def lies(self) -> list[int] | None:
