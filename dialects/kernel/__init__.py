@@ -3,9 +3,18 @@
 from xdsl.ir import Dialect
 
 from stepwell.dialects.kernel import interpretation
+from stepwell.dialects.kernel.concurrent import ConcurrentOp
 from stepwell.dialects.kernel.ops import FuncOp, LaunchOp, ReturnOp
 from stepwell.dialects.kernel.schedule import LoopsAttr
 
-KERNEL = Dialect("kernel", [FuncOp, LaunchOp, ReturnOp], [LoopsAttr])
+KERNEL = Dialect("kernel", [FuncOp, LaunchOp, ConcurrentOp, ReturnOp], [LoopsAttr])
 
-__all__ = ["KERNEL", "FuncOp", "LaunchOp", "LoopsAttr", "ReturnOp", "interpretation"]
+__all__ = [
+    "KERNEL",
+    "ConcurrentOp",
+    "FuncOp",
+    "LaunchOp",
+    "LoopsAttr",
+    "ReturnOp",
+    "interpretation",
+]

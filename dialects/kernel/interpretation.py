@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stepwell.dialects.interpreter import Interpreter, Value, evaluate
+from stepwell.dialects.kernel.concurrent import ConcurrentOp
 from stepwell.dialects.kernel.ops import LaunchOp
 
 
 @evaluate(LaunchOp)
 def _launch(interpreter: Interpreter, op: LaunchOp, operands: Sequence[Value]) -> Sequence[Value]:
     return interpreter.call(op.callee.string_value(), operands)
+
+
+@evaluate(ConcurrentOp)
+def _concurrent(
+    interpreter: Interpreter, op: ConcurrentOp, operands: Sequence[Value]
+) -> Sequence[Value]:
+    """One branch after the other: they have nothing to do with each other."""
+    for branch in op.branches:
+        interpreter.run(branch, ())
+    return ()

@@ -17,6 +17,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from stepwell.core.signature import Signature
+from stepwell.dialects import kernel
 from stepwell.lowering.emit.buffers import Buffer, number, plus
 from stepwell.lowering.emit.c_spelling import CSpelling
 from stepwell.lowering.emit.entry import ABI, Entry, entries, exported, header
@@ -95,6 +96,23 @@ class CWriter(FunctionWriter):
         grain = op.attributes.get("kernel.grain")
         chunk = grain.value.data if isinstance(grain, IntegerAttr) else 1
         self._launch(function, captured, _trips(low, self[op.upperBound[0]], step), chunk)
+
+    def concurrent(self, op: kernel.ConcurrentOp) -> None:
+        """Hand the branches to the runtime as one function that is told which of them to run."""
+        function = f"{self.name}_branches{self.bodies or ''}"
+        self.bodies += 1
+        outer, known = self.lines, {**self.declared, RUNTIME: "const struct sw_runtime *"}
+        depth, self.lines, self.depth = self.depth, [], 2
+        number = self.fresh("branch", "int64_t")
+        for n, branch in enumerate(op.branches):
+            with self.block(f"if ({number} == {n})"):
+                self.ops(branch.block)
+        body, self.lines, self.depth = pruned(self.lines), outer, depth
+        used = words(body)
+        captured = {name: type for name, type in known.items() if name in used}
+        text = self._outlined(function, captured, number, body)
+        self.unit.pieces.append(Piece(function, text))
+        self._launch(function, captured, str(len(op.branches)), 1)
 
     def _body(self, op: scf.ParallelOp, low: str, step: str) -> str:
         """Write what one iteration does; return the name that counts iterations."""

@@ -370,6 +370,12 @@ def _for(h: Host, op: scf.ForOp) -> None:
     _check_shapes(h, op, carried)
 
 
+def _concurrent(h: Host, op: kernel.ConcurrentOp) -> None:
+    """One branch after the other: a device runs one launch at a time."""
+    for branch in op.branches:
+        h.block(branch.block)
+
+
 def _while(h: Host, op: scf.WhileOp) -> None:
     before, after = op.before_region.block, op.after_region.block
     names = _carry(h, before.args, op.arguments)
@@ -443,6 +449,7 @@ _RULES: dict[type[Any], Rule] = {
     memref.StoreOp: _store,
     memref.CopyOp: _copy,
     kernel.LaunchOp: Host.launch,
+    kernel.ConcurrentOp: _concurrent,
     func.CallOp: _call,
     func.ReturnOp: _return,
     scf.ForOp: _for,

@@ -9,6 +9,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
+from stepwell.dialects import kernel
 from stepwell.lowering.emit.kinds import Kind
 from stepwell.lowering.emit.names import WORD
 from stepwell.lowering.emit.writer import Writer, emit
@@ -118,6 +119,11 @@ def _parallel(w: Writer, op: scf.ParallelOp) -> None:
     if op.initVals:
         fail(op, "a parallel loop cannot reduce here", help="split the reduction, as schedule does")
     w.parallel(op)
+
+
+@emit(kernel.ConcurrentOp)
+def _concurrent(w: Writer, op: kernel.ConcurrentOp) -> None:
+    w.concurrent(op)
 
 
 @emit(scf.IfOp)

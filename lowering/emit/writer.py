@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import IntegerAttr, LocationAttr, MemRefType, NoneAtt
 from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.core.rules import RuleTable
+from stepwell.dialects import kernel
 from stepwell.dialects.types import places
 from stepwell.lowering.emit.buffers import Buffer, number, row_major
 from stepwell.lowering.emit.kinds import Kind, element_name, kind_of, layout_of
@@ -280,6 +281,12 @@ class Writer(ABC):
     def parallel(self, op: scf.ParallelOp) -> None:
         """Write a parallel loop; a plain writer has no threads to give it."""
         self.serial(op)
+
+    def concurrent(self, op: kernel.ConcurrentOp) -> None:
+        """Write branches that may run at the same time; without threads, one after the other."""
+        for branch in op.branches:
+            with self.block(""):
+                self.ops(branch.block)
 
     def serial(self, op: scf.ParallelOp) -> None:
         """Write a parallel loop as nested loops."""

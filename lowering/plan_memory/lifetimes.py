@@ -80,7 +80,7 @@ class Lifetimes:
                 self._buffers[op.memref] = (life,)
             elif isinstance(op, _VIEWS):
                 self._buffers[op.results[0]] = self._buffers.get(op.operands[0], ())
-            elif isinstance(op, scf.ForOp | scf.WhileOp | scf.IfOp):
+            elif isinstance(op, scf.ForOp | scf.WhileOp | scf.IfOp | kernel.ConcurrentOp):
                 self._carry(op)
                 for region in op.regions:
                     for inner in region.blocks:
@@ -99,7 +99,7 @@ class Lifetimes:
                 self._buffers[value] = tuple(given)
 
     def _span(self, op: Operation, life: Lifetime) -> tuple[int, int]:
-        """Return when ``op`` wants a buffer: for a loop inside its block, all the time it runs."""
+        """Return when ``op`` wants a buffer: in a loop or beside others, all the time that runs."""
         block = _home(life)
         span, at = self.time[op], op
         if isinstance(op, scf.ForOp | scf.WhileOp):
@@ -108,7 +108,7 @@ class Lifetimes:
             parent = around.parent_op()
             if parent is None or parent not in self.time:
                 break
-            if isinstance(parent, scf.ForOp | scf.WhileOp):
+            if isinstance(parent, scf.ForOp | scf.WhileOp | kernel.ConcurrentOp):
                 span = self.time[parent]
             at = parent
         return span

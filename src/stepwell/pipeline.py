@@ -52,7 +52,7 @@ STAGES = (
         "structured", "nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise", _TENSORS
     ),
     Stage("kernels", "outline-kernels,schedule,pack-operands,compute-once", _TENSORS | {"kernel"}),
-    Stage("buffers", "bufferize,plan-memory", _BUFFERS),
+    Stage("buffers", "bufferize,run-together,plan-memory", _BUFFERS),
     Stage("loops", "linalg-to-loops,expand-math,canonicalize,cse", _LOOPS),
 )
 
@@ -238,7 +238,7 @@ def translate(
         help = did_you_mean(target, EMITTERS) or f"the targets are {', '.join(EMITTERS)}"
         raise CompileError(Diagnostic("error", f"unknown target '{target}'", help=help))
     if target != "c":  # a work-item has no stack to pack operands on
-        source = replace(source, machine=replace(source.machine, l2=0, ahead=0))
+        source = replace(source, machine=replace(source.machine, l2=0, ahead=0, threads=1))
     descent = Descent.of(source, careful=os.environ.get("STEPWELL_VERIFY", "0") != "0")
     with _blaming_an_earlier_stage(descent):
         emitted = _emitted(descent, target) if part is None else _emitted_in_parts(descent, part)

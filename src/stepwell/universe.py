@@ -26,6 +26,7 @@ PASSES: dict[str, str] = {
     "pack-operands": "stepwell.lowering.pack_operands:PackOperands",
     "compute-once": "stepwell.lowering.compute_once:ComputeOnce",
     "bufferize": "stepwell.lowering.bufferize:Bufferize",
+    "run-together": "stepwell.lowering.run_together:RunTogether",
     "plan-memory": "stepwell.lowering.plan_memory:PlanMemory",
     "report-traffic": "stepwell.lowering.traffic:ReportTraffic",
 }

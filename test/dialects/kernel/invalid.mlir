@@ -151,3 +151,29 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 // kernel_loops_c1
 // expected-error@+1 {{kernel.loops needs axis >= 0, width >= 1 and interleave >= 1, got 0, 0 and 1}}
 "test.op"() {kernel.loops = #kernel.loops<axis = 0, width = 0, interleave = 1>} : () -> ()
+
+// -----
+
+// kernel_concurrent_c1
+func.func @main() {
+  // expected-error@+1 {{there must be two branches or more, without arguments}}
+  kernel.concurrent {
+  }
+  func.return
+}
+
+// -----
+
+// kernel_concurrent_c2
+kernel.func @k(%x: memref<4xf32>, %y: memref<4xf32>) {
+  kernel.return
+}
+func.func @main(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>) {
+  // expected-error@+1 {{a branch touches what another one writes}}
+  kernel.concurrent {
+    kernel.launch @k ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
+  } and {
+    kernel.launch @k ins(%y : memref<4xf32>) outs(%z : memref<4xf32>)
+  }
+  func.return
+}

@@ -16,3 +16,23 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NEXT:   kernel.return %x : tensor<4xf32>
 // CHECK:      func.func @main
 // CHECK:        %y = kernel.launch @k ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+
+// Branches round-trip.
+kernel.func @fill(%y: memref<4xf32>) {
+  kernel.return
+}
+func.func @branches(%x: memref<4xf32>, %y: memref<4xf32>) {
+  kernel.concurrent {
+    kernel.launch @fill outs(%x : memref<4xf32>)
+  } and {
+    kernel.launch @fill outs(%y : memref<4xf32>)
+  }
+  func.return
+}
+
+// CHECK:      func.func @branches
+// CHECK-NEXT:   kernel.concurrent {
+// CHECK-NEXT:     kernel.launch @fill outs(%x : memref<4xf32>)
+// CHECK-NEXT:   } and {
+// CHECK-NEXT:     kernel.launch @fill outs(%y : memref<4xf32>)
+// CHECK-NEXT:   }

@@ -1,0 +1,102 @@
+"""Results do not depend, by a single bit, on how many threads compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+import stepwell.numpy as snp
+from stepwell.core.machine import thread_count
+from stepwell.runtime.extension import load_extension
+
+RANDOM = np.random.default_rng(5)
+THREADS = (1, 2, 3, 7)
+
+
+@pytest.fixture
+def set_threads() -> Generator[Callable[[int], None]]:
+    """Give a function that says how many threads programs may use."""
+    extension = load_extension()
+    if extension is None:
+        pytest.skip("no extension")
+    yield extension.set_threads
+    extension.set_threads(thread_count())
+
+
+def array(*shape: int) -> Any:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def chains(a: Any, b: Any, c: Any) -> Any:
+    x, y, z = a, c, b
+    for _ in range(4):
+        x, y, z = snp.tanh(x @ b), snp.tanh(y @ b), snp.tanh(z @ b)
+    return x + y, z, snp.sum(x * z)
+
+
+def rnn(xs: Any, w: Any, u: Any) -> Any:
+    def step(h: Any, x: Any) -> Any:
+        h = snp.tanh(x @ u + h @ w)
+        return h, h
+
+    return sw.lax.scan(step, snp.zeros((w.shape[0],), dtype=snp.float32), xs)
+
+
+def heat(u: Any) -> Any:
+    def step(_: Any, u: Any) -> Any:
+        inner = 0.5 * (u[:-2] + u[2:])
+        return snp.concat([u[:1], inner, u[-1:]], axis=0)
+
+    return sw.lax.fori_loop(0, 9, step, u)
+
+
+def reduced(x: Any) -> Any:
+    return snp.sum(x), snp.max(x, axis=0), sw.nn.softmax(x, axis=1), snp.sum(x * x, axis=1)
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
+    "chains": (chains, [array(n, n) for n in (67, 67, 67)]),
+    "small chains": (chains, [array(n, n) for n in (48, 48, 48)]),
+    "product": (lambda x, w: snp.maximum(x @ w, 0.0), [array(301, 517), array(517, 263)]),
+    "few rows": (lambda x, w: x @ w, [array(3, 1025), array(1025, 777)]),
+    "vector": (lambda x, w: x @ w, [array(1025), array(1025, 777)]),
+    "rnn": (rnn, [array(20, 61), array(257, 257), array(61, 257)]),
+    "heat": (heat, [array(517, 301)]),
+    "reduced": (reduced, [array(1031, 517)]),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_any_number_of_threads(name: str, set_threads: Callable[[int], None]) -> None:
+    function, inputs = PROGRAMS[name]
+    run = sw.jit(function)
+    found: list[list[bytes]] = []
+    for threads in THREADS:
+        set_threads(threads)
+        for _ in range(3):
+            result = run(*inputs)
+            leaves = result if isinstance(result, tuple) else (result,)
+            found.append([np.asarray(leaf).tobytes() for leaf in leaves])
+    assert all(each == found[0] for each in found)
+
+
+@pytest.mark.parametrize("n", [1, 31, 48, 67, 100])
+def test_branches_compute_what_they_should(n: int) -> None:
+    a, b, c = (array(n, n) * np.float32(n**-0.5) for _ in range(3))
+    x, y, z = (v.astype(np.float64) for v in (a, c, b))
+    for _ in range(4):
+        x, y, z = np.tanh(x @ b), np.tanh(y @ b), np.tanh(z @ b)
+    for _ in range(3):
+        got = sw.jit(chains)(a, b, c)
+        for g, want in zip(got, (x + y, z, np.sum(x * z)), strict=True):
+            np.testing.assert_allclose(g, want, rtol=1e-4, atol=1e-4)
+
+
+def test_small_chains_are_branches() -> None:
+    function, inputs = PROGRAMS["small chains"]
+    run = sw.jit(function, machine="threads=2")
+    assert "kernel.concurrent" in str(run.trace(*inputs).lower("buffers"))
