@@ -1,6 +1,6 @@
 // RUN: %stepwell-opt %s -p 'through(kernels),bufferize,run-together' | filecheck %s
 // RUN: %stepwell-opt %s -p 'through(kernels),bufferize,run-together{threads=1}' | filecheck %s --check-prefix=ALONE
-// RUN: %stepwell-opt %s --check -p 'through(kernels),bufferize,run-together,plan-memory' | filecheck %s --check-prefix=ARENA
+// RUN: %stepwell-opt %s -p 'through(kernels),bufferize,run-together,plan-memory' | filecheck %s --check-prefix=ARENA
 
 // ALONE-NOT: kernel.concurrent
 
