@@ -18,6 +18,7 @@ from xdsl.ir.affine import AffineDimExpr
 from stepwell.dialects.types import fuse_locations
 from stepwell.lowering.linalg_to_loops.accesses import Memory
 from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point
+from stepwell.lowering.linalg_to_loops.extremes import Watch
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.squares import read_squares
 from stepwell.lowering.linalg_to_loops.structured import Combiner, Structured
@@ -354,12 +355,17 @@ class Nest:
                 for c in range(vectors)
             ]
             entries = [w + i for w in where for i in range(count)]
+            carried = [state[e] for e in entries]
+            alone = not scalar and len(loops) == 1
+            watch = Watch(self.writer, op, len(points), vectors if alone else 1)
+            marks = watch.start(carried)
 
             def body(
                 start: Index,
                 args: Sequence[SSAValue],
                 vectors: int = vectors,
                 scalar: bool = scalar,
+                watch: Watch = watch,
             ) -> Sequence[SSAValue]:
                 here = [
                     p.bind(k, start + c * op.width, 0 if scalar else width)
@@ -367,12 +373,13 @@ class Nest:
                     for c in range(vectors)
                 ]
                 here = [replace(p, carried=i * count) for i, p in enumerate(here)]
-                return self._reduction(op, loops[1:], here, args)
+                return watch.step(args, self._reduction(op, loops[1:], here, args))
 
-            carried = [state[e] for e in entries]
-            names = self._names(op, len(carried))
-            done = self.writer.loop((at, end), size, carried, body, NAMES[k % len(NAMES)], names)
-            for e, value in zip(entries, done, strict=True):
+            names = [*self._names(op, len(carried)), *(None for _ in marks)]
+            done = self.writer.loop(
+                (at, end), size, [*carried, *marks], body, NAMES[k % len(NAMES)], names
+            )
+            for e, value in zip(entries, watch.finish(done), strict=True):
                 state[e] = value
             at = end
         return state

@@ -174,3 +174,29 @@ kernel.func @sum_long(%x: memref<3x100000xf32>, %y: memref<f32>) attributes {ker
   }
   kernel.return
 }
+
+
+// Of four vectors at once the greatest are found without regard to NaN, which is marked beside them;
+// a vector and an element that are left take three instructions.
+//
+// CHECK-LABEL: kernel.func @greatest
+//       CHECK: scf.for {{.*}} step %c64 iter_args({{.*}}, %{{[0-9]+}} = %{{.*}}) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xi1>)
+//       CHECK: arith.maxnumf
+//       CHECK: %met_nan = arith.cmpf une, %[[X:.*]], %[[X]] : vector<16xf32>
+//       CHECK: arith.ori %{{.*}}, %met_nan : vector<16xi1>
+//       CHECK: scf.yield
+//       CHECK: arith.select %{{.*}}, %{{.*}}, %{{.*}} : vector<16xi1>, vector<16xf32>
+//       CHECK: scf.for {{.*}} step %c16 iter_args({{.*}}) -> (vector<16xf32>)
+//       CHECK: arith.maximumf
+//       CHECK: vector.reduction <maximumf>
+
+kernel.func @greatest(%x: memref<?xf32>, %y: memref<f32>) {
+  linalg.generic {indexing_maps = [#id, affine_map<(d0) -> ()>], iterator_types = ["reduction"]}
+      ins(%x : memref<?xf32>)
+      outs(%y : memref<f32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 16, interleave = 4>} {
+  ^bb0(%a: f32, %acc: f32):
+    %s = arith.maximumf %acc, %a : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}
