@@ -97,8 +97,14 @@ def _onto(rank: int, axes: Sequence[int]) -> AffineMap:
 
 @lower(ArgmaxOp, ArgminOp)
 def _arg_reduce(lowering: Lowering, op: ArgReduceOp, operands: Operands) -> Operands:
-    """Carry the best element and its place; take another if it is better, or the first NaN."""
+    """Carry the best element and its place; take another if it is better, or the first NaN.
+
+    Where the elements lie side by side the best one is found first, then the first place of its
+    like: two reductions whose order is free, for which a vector has lanes.
+    """
     (x,) = operands
+    if op.axis.value.data == len(shape_of(op.x)) - 1:
+        return (_first_place(lowering, op, x),)
     axis, of, place = op.axis.value.data, element(op.x), element(op.y)
     sizes, rank = Sizes(lowering), len(shape_of(op.x))
     kept = [a for a in range(rank) if a != axis]
@@ -120,6 +126,45 @@ def _arg_reduce(lowering: Lowering, op: ArgReduceOp, operands: Operands) -> Oper
     maps = [AffineMap.identity(rank), _onto(rank, kept), _onto(rank, kept)]
     kind = computed_in(dtype(of))
     return generic(lowering, [x], [best, places], maps, iterators(rank, [axis]), body, kind)[1:]
+
+
+def _first_place(lowering: Lowering, op: ArgReduceOp, x: SSAValue) -> SSAValue:
+    """Find the best along the last axis, then the first element that is as good, or is NaN.
+
+    The place starts as the last one: some element is never behind it.
+    """
+    of, place, rank = element(op.x), element(op.y), len(shape_of(op.x))
+    sizes, axis, kind = Sizes(lowering), rank - 1, computed_in(dtype(of))
+    combiner = MAX if isinstance(op, ArgmaxOp) else MIN
+    extents = [sizes.of(x, a) for a in range(axis)]
+    best = _accumulator(lowering, combiner, of, extents)
+    maps = [AffineMap.identity(rank), _onto(rank, range(axis))]
+    loops = iterators(rank, [axis])
+
+    def better(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
+        return _COMBINE[combiner](b, y, b.widen(x))
+
+    (best,) = generic(lowering, [x], [best], maps, loops, better, kind)
+
+    last = sizes.sub(sizes.max(sizes.of(x, axis), 1), 1)
+    if isinstance(last, int):
+        start = constant(lowering, last, dtype(place))
+    else:
+        start = lowering.insert(arith.IndexCastOp(last, signless_element(dtype(place)))).result
+    places = filled(lowering, start, sizes.empty(extents, place))
+
+    def first(b: Body, x: SSAValue, best: SSAValue, at: SSAValue) -> SSAValue:
+        x = b.widen(x)
+        found = b.compare("eq", x, best)
+        if b.floats:
+            found = b.either(found, b.is_nan(x))
+        here = b.emit(arith.IndexCastOp(b.index(axis), at.type))
+        none = b.constant((1 << (8 * dtype(place).bytes - 1)) - 1, at.type)
+        return b.of(dtype(place)).min(at, b.select(found, here, none))
+
+    maps = [AffineMap.identity(rank), _onto(rank, range(axis)), _onto(rank, range(axis))]
+    (y,) = generic(lowering, [x, best], [places], maps, loops, first, kind)
+    return y
 
 
 @lower(*CUMULATIVES)

@@ -20,17 +20,34 @@ func.func @reduce(%x: tensor<?x4xf32>, %h: tensor<4xf16>) -> (tensor<?xf32>, ten
 // argmax carries value and place; a cumulative op the running result and the accumulator.
 
 // CHECK-LABEL: func.func @two_outputs
-func.func @two_outputs(%x: tensor<3x4xf32>) -> (tensor<3xi32>, tensor<3x4xf32>) {
-  // CHECK: %{{.*}}, %[[AT:.*]] = linalg.generic {{.*}} outs(%{{.*}}, %{{.*}} : tensor<3xf32>, tensor<3xi32>)
+func.func @two_outputs(%x: tensor<3x4xf32>) -> (tensor<4xi32>, tensor<3x4xf32>) {
+  // CHECK: %{{.*}}, %[[AT:.*]] = linalg.generic {{.*}} outs(%{{.*}}, %{{.*}} : tensor<4xf32>, tensor<4xi32>)
   // CHECK: arith.cmpf ogt
-  // CHECK: linalg.index 1
-  %0 = nd.argmax %x {axis = 1} : tensor<3x4xf32> -> tensor<3xi32>
+  // CHECK: linalg.index 0
+  %0 = nd.argmax %x {axis = 0} : tensor<3x4xf32> -> tensor<4xi32>
   // CHECK: linalg.generic {{.*}} outs(%{{.*}}, %{{.*}} : tensor<3x4xf32>, tensor<3xf32>)
   // CHECK: ^bb0(%[[X:.*]]: f32, %{{.*}}: f32, %[[BEFORE:.*]]: f32):
   // CHECK-NEXT: %[[AFTER:.*]] = arith.addf %[[BEFORE]], %[[X]]
   // CHECK-NEXT: linalg.yield %[[BEFORE]], %[[AFTER]]
   %1 = nd.cumulative_sum %x {axis = 1, exclusive} : tensor<3x4xf32>
-  func.return %0, %1 : tensor<3xi32>, tensor<3x4xf32>
+  func.return %0, %1 : tensor<4xi32>, tensor<3x4xf32>
+}
+
+// Along the last axis the best is found first, then the first place of its like; the last place is
+// where the search starts.
+
+// CHECK-LABEL: func.func @first_place
+func.func @first_place(%x: tensor<3x?xf32>) -> tensor<3xi32> {
+  // CHECK: %[[BEST:.*]] = linalg.generic
+  // CHECK: arith.maximumf
+  // CHECK: %[[N:.*]] = arith.maxsi %{{.*}}, %{{.*}} : index
+  // CHECK: %[[LAST:.*]] = arith.subi %[[N]], %{{.*}} : index
+  // CHECK: arith.index_cast %[[LAST]] : index to i32
+  // CHECK: linalg.generic {{.*}} ins(%x, %[[BEST]] : tensor<3x?xf32>, tensor<3xf32>)
+  // CHECK: arith.cmpf oeq
+  // CHECK: arith.minsi
+  %0 = nd.argmax %x {axis = 1} : tensor<3x?xf32> -> tensor<3xi32>
+  func.return %0 : tensor<3xi32>
 }
 
 // A window adds loops whose sizes an unused tensor tells; its border holds the identity.
