@@ -22,11 +22,11 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.rewriter import Rewriter
 
 from stepwell.dialects.types import fuse_locations
-from stepwell.lowering.expand_math import exponential, logarithm, other, trigonometric
+from stepwell.lowering.expand_math import exponential, hyperbolic, logarithm, other, trigonometric
 from stepwell.lowering.expand_math.lanes import Body, Lanes, expansion
 from stepwell.transforms.passes import Pass
 
-RULES = (exponential, logarithm, trigonometric, other)
+RULES = (exponential, logarithm, hyperbolic, trigonometric, other)
 """The modules whose rules are in the table."""
 
 

@@ -1,4 +1,4 @@
-"""sin, cos, tan, atan, atan2.
+"""sin, cos, tan, asin, acos, atan, atan2.
 
 ``x = n * pi/2 + r`` by three constants and fused multiply-add, exact enough up to `LIMIT`; where a
 lane is beyond it, infinite or NaN, the C library's function serves all of them.
@@ -39,6 +39,9 @@ ATAN = (
     *(-0.05268504, 0.032192677, -0.014539391, 0.0041623595, -0.0005551715),
 )
 """(atan(t) / t - 1) / t**2, in t**2, up to 1"""
+
+ASIN = (0.1666666, 0.07500522, 0.044513375, 0.0318391, 0.014314811, 0.037696842)
+"""(asin(s) / s - 1) / s**2, in s**2, up to 0.5"""
 
 
 def reduced(x: Lanes) -> tuple[Lanes, Lanes]:
@@ -122,6 +125,35 @@ def tan(x: Lanes) -> Lanes:
         return x.equals(0.0).choose(x, value)
 
     return _where_reducible(x, math.TanOp, fast)
+
+
+def _asin_parts(size: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """Return where ``size`` is above 1/2, and ``s + curved``: asin(size), there its half from 1.
+
+    There ``asin(size) = pi/2 - 2 * asin(s)`` with ``s`` the root of ``(1 - size) / 2``.
+    """
+    steep = size > 0.5
+    squared = steep.choose(fma(size, -0.5, 0.5), size * size)
+    s = steep.choose(squared.root(), size)
+    return steep, s, s * squared * polynomial(squared, ASIN)
+
+
+@expansion(math.AsinOp)
+def asin(x: Lanes) -> Lanes:
+    """Above 1 the root of a negative number: NaN."""
+    steep, s, curved = _asin_parts(x.magnitude())
+    whole = fma(s, -2.0, HALF_PI[0])
+    rest = fma(s, -2.0, HALF_PI[0] - whole) + HALF_PI[1]
+    return steep.choose(whole + fma(curved, -2.0, rest), s + curved).with_sign_of(x)
+
+
+@expansion(math.AcosOp)
+def acos(x: Lanes) -> Lanes:
+    """``pi/2 - asin(x)``, above 1/2 ``2 * asin(s)``; ``pi`` less that of ``-x`` below 0."""
+    steep, s, curved = _asin_parts(x.magnitude())
+    flat = (HALF_PI[0] - s) - (curved - HALF_PI[1])
+    t = steep.choose((s + curved) * 2.0, flat)
+    return (x < 0.0).choose(PI - (t - PI_REST), t)
 
 
 def atan_of_ratio(t: Lanes) -> Lanes:

@@ -82,10 +82,15 @@ UNARY: dict[str, tuple[Callable[[Any], Any], float, float]] = {
     "tanh": (np.tanh, -10, 10),
     "sinh": (np.sinh, -90, 90),
     "cosh": (np.cosh, -90, 90),
+    "asinh": (np.arcsinh, -100, 100),
+    "acosh": (np.arccosh, 1, 4),
+    "atanh": (np.arctanh, -1, 1),
     "erf": (_erf, -4.5, 4.5),
     "sin": (np.sin, -99999, 99999),
     "cos": (np.cos, -99999, 99999),
     "tan": (np.tan, -99999, 99999),
+    "asin": (np.arcsin, -1, 1),
+    "acos": (np.arccos, -1, 1),
     "atan": (np.arctan, -10, 10),
     "rsqrt": (lambda x: 1 / np.sqrt(x), 0, 100),
     "cbrt": (np.cbrt, -100, 100),
@@ -102,6 +107,8 @@ def test_within_two_units(name: str) -> None:
     samples = _scales(low, high)
     if name == "log":
         samples = np.concatenate([samples, np.exp(RANDOM.uniform(-103, 88, 4000))])
+    if name == "acosh":
+        samples = 1 + np.exp(RANDOM.uniform(-16, 88, 9000))
     parts = [samples.astype(np.float32)]
     # the C library, which stands in beyond 1e5, is not ours to measure so closely
     parts += [ENDS[np.abs(ENDS) < 1e5], ENDS] if name in ("sin", "cos", "tan") else [ENDS]
