@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -20,6 +20,7 @@ from stepwell.lowering.schedule.reasons import because
 
 LISTS = ("tile", "block", "stream")
 NUMBERS = ("parallel", "grain", "split", "band")
+MARKS = ("pack_rows", "in_floats")
 LOOPS = "kernel.loops"
 
 
@@ -49,6 +50,7 @@ def schedule_of(function: kernel.FuncOp) -> dict[str, Any]:
             found[name] = [n.value.data for n in value if isinstance(n, IntegerAttr)]
         elif isinstance(value, IntegerAttr):
             found[name] = value.value.data
+    found |= {name: True for name in MARKS if f"kernel.{name}" in function.attributes}
     loops = [op.attributes.get(LOOPS) for op in _generics(function)]
     found["loops"] = [
         [each.axis.data, each.width.data, each.interleave.data]
@@ -68,6 +70,9 @@ def write_schedule(function: kernel.FuncOp, schedule: Mapping[str, Any]) -> None
     for name in NUMBERS:
         if name in schedule:
             function.attributes[f"kernel.{name}"] = IntegerAttr(schedule[name], i64)
+    for name in MARKS:
+        if schedule.get(name):
+            function.attributes[f"kernel.{name}"] = UnitAttr()
     generics = _generics(function)
     for op, loops in zip(generics, schedule["loops"], strict=True):
         if loops is not None:
@@ -102,7 +107,7 @@ def write_tuned(function: kernel.FuncOp, tuned: Tuned) -> None:
 
 def is_untouched(function: kernel.FuncOp) -> bool:
     """Whether nothing is scheduled by hand."""
-    hand = any(f"kernel.{name}" in function.attributes for name in (*LISTS, *NUMBERS))
+    hand = any(f"kernel.{name}" in function.attributes for name in (*LISTS, *NUMBERS, *MARKS))
     return not hand and all(LOOPS not in op.attributes for op in _generics(function))
 
 

@@ -82,9 +82,31 @@ def test_a_lock_file_is_text_with_a_line_for_each_schedule() -> None:
     assert lock.misfit(replace(MACHINE, l2=4096)) == "l2 1048576 there, 4096 here"
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 7}', '{"format": 1, "kernels": 3}'])
-def test_what_is_no_lock_file(text: str) -> None:
-    with pytest.raises(ValueError):
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "Expecting value"),
+        ("{}", "it has no 'format'"),
+        ("[]", "it has no 'format'"),
+        ('{"format": 7}', "it has format 7, expected 1"),
+        ('{"format": 1, "machine": {}, "kernels": 3}', "'kernels' must be an object"),
+        ('{"format": 1, "machine": {}, "kernels": {"a": {}}}', "kernel a must have name, schedule"),
+    ],
+)
+def test_what_is_no_lock_file(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_lock(text)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [{"tile": "x"}, {"tile": None}, {"grain": 1.5}, {"loops": 3}, {"loops": [[1, 16]]}],
+)
+def test_what_is_no_choice_of_a_schedule(choice: dict[str, Any]) -> None:
+    schedule = {**TUNED.schedule, **choice}
+    text = Lock(machine_key(MACHINE), {"abc": replace(TUNED, schedule=schedule)}).to_json()
+    (name,) = choice
+    with pytest.raises(ValueError, match=f"kernel abc: '{name}' cannot be "):
         parse_lock(text)
 
 
@@ -145,8 +167,11 @@ def test_choices_of_every_kind_are_read_and_written() -> None:
       %y = nd.matmul %p, %v : (tensor<40x40xf32>, tensor<40x64xf32>) -> tensor<40x64xf32>
       func.return %y : tensor<40x64xf32>
     }"""
-    for text in (attention, SMALL, PRODUCT.format(m=2, k=900, n=8000)):
+    bytes = PRODUCT.format(m=512, k=256, n=512).replace("f32>", "i8>")
+    bytes = bytes.replace("%w :", "%w {dtype = i32} :").replace("<512x512xi8>", "<512x512xi32>")
+    for text in (attention, SMALL, PRODUCT.format(m=2, k=900, n=8000), bytes):
         for candidate in tuning.candidates_of(Source(text, "<test>", "main", MACHINE)):
+            assert text != bytes or {"pack_rows", "in_floats"} <= set(candidate.schedule)
             module = tuning.program_of(candidate, candidate.schedule)
             before = str(module)
             Schedule(vector_registers=32).apply(Context(), module)

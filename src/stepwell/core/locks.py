@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.machine import Machine
@@ -20,8 +20,9 @@ ABOUT = "schedules that `stepwell compile --tune` found; times are seconds of on
 class Tuned:
     """What was found for one kernel.
 
-    schedule : what stands on the kernel, by name ("tile" for `kernel.tile`, ...), and under "loops"
-        the axis, width and interleave of each op in order, None for those without vectors
+    schedule : what stands on the kernel, by name ("tile" for `kernel.tile`, ...), a number, numbers
+        or true; under "loops" the axis, width and interleave of each op in order, None for those
+        without vectors
     seconds, before : of a launch so, and as the cost model would have it
     tried : how many schedules were timed
     """
@@ -82,13 +83,48 @@ def read_lock(path: Path) -> Lock:
 def parse_lock(text: str) -> Lock:
     """Read the text of a lock file; ValueError where it is none."""
     try:
-        found = json.loads(text)
-        if found["format"] != FORMAT:
-            raise ValueError(f"it has format {found['format']}, expected {FORMAT}")
-        kernels = {key: Tuned(**each) for key, each in found["kernels"].items()}
-        return Lock(dict(found["machine"]), kernels)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{type(error).__name__}: {error}") from None
+        found: Any = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(found, dict) or "format" not in found:
+        raise ValueError("it has no 'format'")
+    if found["format"] != FORMAT:
+        raise ValueError(f"it has format {found['format']}, expected {FORMAT}")
+    for name in ("machine", "kernels"):
+        if not isinstance(found.get(name), dict):
+            raise ValueError(f"'{name}' must be an object")
+    kernels = {key: _tuned(key, each) for key, each in found["kernels"].items()}
+    return Lock(found["machine"], kernels)
+
+
+def _tuned(key: str, found: Any) -> Tuned:
+    """Read what was found for one kernel."""
+    names = [field.name for field in fields(Tuned)]
+    if not isinstance(found, dict) or set(found) != set(names):
+        raise ValueError(f"kernel {key} must have {', '.join(names)} and nothing else")
+    schedule = found["schedule"]
+    if not isinstance(schedule, dict):
+        raise ValueError(f"the schedule of kernel {key} must be an object")
+    for name, value in schedule.items():
+        if not (_is_loops(value) if name == "loops" else _is_choice(value)):
+            raise ValueError(f"kernel {key}: '{name}' cannot be {json.dumps(value)}")
+    return Tuned(**found)
+
+
+def _is_choice(value: Any) -> bool:
+    return isinstance(value, int) or _are_numbers(value)
+
+
+def _is_loops(value: Any) -> bool:
+    """Whether it is axis, width and interleave of each op, or null."""
+    if not isinstance(value, list):
+        return False
+    ops = cast(list[Any], value)
+    return all(op is None or (_are_numbers(op) and len(op) == 3) for op in ops)
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(type(n) is int for n in cast(list[Any], value))
 
 
 def _error(message: str) -> CompileError:
