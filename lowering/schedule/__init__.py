@@ -55,6 +55,11 @@ STRAIGHT = (
 )
 BAND = 5
 """So many rows at a time keep the registers of two contractions full."""
+ABREAST = 4
+"""So many rows at a time, whose elements must be taken in order, keep the machine busy.
+
+More would throw each other out of the first cache where they begin at the same place of a page.
+"""
 CHUNK = 1 << 15
 """So much work is worth handing to a thread."""
 ENOUGH = 64
@@ -128,6 +133,7 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int
             _vectorise_own(loops, shared, machine)
         if l2:
             _tile_own(function, ops, shared, machine)
+            _run_rows_abreast(function, ops, shared)
     _run_in_parallel(function, ops, shared)
 
 
@@ -240,6 +246,22 @@ def _vectorise_band(
             function,
             lambda: f"bands of {band} rows: what one contraction leaves for another is scratch",
         )
+
+
+def _run_rows_abreast(function: kernel.FuncOp, ops: Sequence[Loops], shared: int) -> None:
+    """Run what must be taken in order, as a running sum, for several rows at a time.
+
+    Each step waits for the one before; those of other rows fill the time.
+    """
+    if not shared or any("kernel.loops" in loops.op.attributes for loops in ops):
+        return
+    if not all(loops.parallel.count(False) == 1 and not loops.free for loops in ops):
+        return
+    rows = ops[0].extents[shared - 1]
+    band = ABREAST if rows == DYNAMIC_INDEX else min(ABREAST, rows)
+    if band > 1:
+        _write(function, "kernel.band", IntegerAttr(band, i64))
+        because(function, lambda: f"{band} rows at a time, for steps along one wait for each other")
 
 
 def _have_own(ops: Sequence[Loops], shared: int) -> bool:

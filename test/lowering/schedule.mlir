@@ -217,3 +217,20 @@ kernel.func @rows_of_matrix(%x: tensor<256xf32>, %w: tensor<256x1024xf32>, %d: t
   } -> tensor<1024xf32>
   kernel.return %r : tensor<1024xf32>
 }
+
+// What must be taken in order runs for a few rows at a time.
+// CHECK-LABEL:  kernel.func @running
+// CHECK-SAME:     kernel.band = 4
+// CHECK-NOT:      kernel.loops
+// CHECK:          kernel.return
+kernel.func @running(%x: tensor<64x1024xf32>, %y: tensor<64x1024xf32>) -> tensor<64x1024xf32> attributes {kernel.shared = 1} {
+  %e = tensor.empty() : tensor<64xf32>
+  %0 = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%0 : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %r, %t = linalg.generic {indexing_maps = [#id2, #id2, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<64x1024xf32>) outs(%y, %f : tensor<64x1024xf32>, tensor<64xf32>) {
+  ^bb0(%a: f32, %o: f32, %s: f32):
+    %z = arith.addf %s, %a : f32
+    linalg.yield %z, %z : f32, f32
+  } -> (tensor<64x1024xf32>, tensor<64xf32>)
+  kernel.return %r : tensor<64x1024xf32>
+}
