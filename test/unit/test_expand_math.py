@@ -71,6 +71,10 @@ def _erf(x: Any) -> Any:
     return np.array([math.erf(v) for v in x])
 
 
+def _erfc(x: Any) -> Any:
+    return np.array([math.erfc(v) for v in x])
+
+
 UNARY: dict[str, tuple[Callable[[Any], Any], float, float]] = {
     "exp": (np.exp, -105, 90),
     "exp2": (np.exp2, -152, 129),
@@ -86,6 +90,7 @@ UNARY: dict[str, tuple[Callable[[Any], Any], float, float]] = {
     "acosh": (np.arccosh, 1, 4),
     "atanh": (np.arctanh, -1, 1),
     "erf": (_erf, -4.5, 4.5),
+    "erfc": (_erfc, -4.5, 10.2),
     "sin": (np.sin, -99999, 99999),
     "cos": (np.cos, -99999, 99999),
     "tan": (np.tan, -99999, 99999),
