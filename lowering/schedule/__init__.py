@@ -396,11 +396,13 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int)
         loops.work * prod(loops.size(k) for k in range(count, len(loops.extents))) for loops in ops
     )
     grain = -(-CHUNK // max(each, 1))
+    known = DYNAMIC_INDEX not in sizes[:count]
     because(
         function,
         lambda: (
-            f"the first {count} shared loops run in parallel, {trips:,} iterations, of which "
-            f"{grain} are worth a thread"
+            f"the first {f'{count} shared loops run' if count > 1 else 'shared loop runs'} in "
+            f"parallel, {f'{trips:,}' if known else 'only the run knows how many'} iterations, "
+            f"of which {grain} are worth a thread"
         ),
     )
     _write(function, "kernel.grain", IntegerAttr(grain, i64))

@@ -277,8 +277,8 @@ def fitting_lock(place: Path, machine: Machine) -> str:
     found = read_lock(place)
     if differs := found.misfit(machine):
         said = f"the lock file {place} is for another machine and is not used: {differs}"
-        LOG.warning("%s", said)
-        report(Diagnostic("warning", said, help="tune again on this machine"))
+        if not report(Diagnostic("warning", said, help="tune again on this machine")):
+            LOG.warning("%s", said)
         return ""
     return found.to_json() if found.kernels else ""
 

@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Region
 
-from stepwell.core.diagnostics import CompileError
+from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.locks import Lock, Tuned, machine_key
 from stepwell.core.machine import Machine
 from stepwell.core.shapes import DYNAMIC
@@ -86,6 +86,9 @@ def tune(
     say: Callable[[str], None] = lambda _: None,
 ) -> Lock:
     """Return better schedules for the kernels of a module, found in ``budget`` seconds."""
+    if not budget > 0:
+        help = "give the seconds a search may take"
+        raise CompileError(Diagnostic("error", f"no schedule is found in {budget:g} s", help=help))
     source = Source(module.text, module.name, entry, machine)
     candidates = candidates_of(source)
     end = time.monotonic() + budget

@@ -65,6 +65,7 @@ def test_what_only_the_run_knows(tmp_path: Path, capsys: pytest.CaptureFixture[s
     )
     text = said(module, tmp_path, capsys)
     assert "operations only the run knows" in text and "depends on the sizes" in text
+    assert "the first shared loop runs in parallel, only the run knows how many iterations" in text
 
 
 def test_measured_and_chosen_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,6 +119,9 @@ def test_a_module(module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert [e["ph"] for e in events] == ["X"] * 3
     assert events[1]["args"]["flops"] == 2 * 32 * 48 * 64
     assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in events)
+    nowhere = tmp_path / "nowhere" / "t.json"
+    assert main(["profile", str(module), "--repeat", "3", "--trace", str(nowhere)]) == 1
+    assert f"error: {nowhere}: No such file or directory" in capsys.readouterr().err
 
 
 def test_a_saved_program(module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -226,6 +226,11 @@ def test_a_lock_for_another_machine_is_told_and_left(
     with caplog.at_level(logging.WARNING, "stepwell"):
         compiled = sw.compile(SMALL, lock=path)
     assert "is for another machine and is not used" in caplog.text
+    caplog.clear()
+    said: list[Diagnostic] = []
+    with caplog.at_level(logging.WARNING, "stepwell"), listening(said.append):
+        sw.compile(SMALL, lock=path)
+    assert (len(said), caplog.text) == (1, "")  # told once
     x = np.ones((30, 20), np.float32)
     np.testing.assert_allclose(compiled(x, np.ones((20, 50), np.float32)), 20)
 
@@ -250,3 +255,6 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "cannot read the lock file" in capsys.readouterr().err
     assert main(["compile", str(module), "--target", "opencl", "--tune"]) == 1
     assert "schedules are tuned for programs of C" in capsys.readouterr().err
+    for budget in ("0", "-1", "nan"):
+        assert main(["compile", str(module), "--tune", f"--budget={budget}"]) == 1
+        assert f"no schedule is found in {budget} s" in capsys.readouterr().err

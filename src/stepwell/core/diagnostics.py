@@ -85,10 +85,12 @@ class CompileError(Exception):
 _handler: ContextVar[Callable[[Diagnostic], None] | None] = ContextVar("handler", default=None)
 
 
-def report(diagnostic: Diagnostic) -> None:
-    """Hand a warning or remark to whoever listens; nobody by default."""
-    if (handler := _handler.get()) is not None:
-        handler(diagnostic)
+def report(diagnostic: Diagnostic) -> bool:
+    """Hand a warning or remark to whoever listens; False where nobody does, as by default."""
+    if (handler := _handler.get()) is None:
+        return False
+    handler(diagnostic)
+    return True
 
 
 @contextmanager

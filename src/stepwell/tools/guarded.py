@@ -22,7 +22,11 @@ def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Name
     except CompileError as error:
         _traceback(options)
         messages.say(error.diagnostic)
-    except (TypeError, ValueError, OSError) as error:
+    except OSError as error:
+        _traceback(options)
+        said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        messages.say(Diagnostic("error", said))
+    except (TypeError, ValueError) as error:
         _traceback(options)
         messages.say(Diagnostic("error", str(error)))
     except RecursionError:

@@ -63,7 +63,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     build.add_argument("--stage", help="print the module as it is after this stage instead")
     profile = _command(commands, "profile", "say where the time of a program goes")
-    _add_module(profile)
+    _add_module(profile, "a module of textual IR, or the folder of a saved program")
     _add_inputs(profile)
     profile.add_argument("--threads", type=int, default=0, help="how many threads (default: cores)")
     profile.add_argument("--repeat", type=int, default=0, metavar="N", help="calls (default: 1 s)")
@@ -84,8 +84,8 @@ def _command(commands: Any, name: str, about: str) -> argparse.ArgumentParser:
     return commands.add_parser(name, help=about, description=about, allow_abbrev=False)
 
 
-def _add_module(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", help="a module of textual IR")
+def _add_module(parser: argparse.ArgumentParser, file: str = "a module of textual IR") -> None:
+    parser.add_argument("file", help=file)
     parser.add_argument("--entry", default="main", help="the function to call (default main)")
     parser.add_argument("--weights", metavar="FILE.npz", help="weights, if not FILE's own .npz")
     parser.add_argument("--target", default="c", help="c or opencl (default c)")
