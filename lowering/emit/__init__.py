@@ -1,12 +1,12 @@
 """From loops on buffers to text: print only, decide nothing.
 
-`emit_c` prints a module as C, `PartedProgram` does so in parts, `emit_opencl` as OpenCL C and a
-host schedule; `emit` is the table of rules, to which third parties add theirs.
+`emit_c` prints a module as C, `PartedProgram` does so in parts, `opencl.emit_opencl`, loaded only
+where that is the target, as OpenCL C and a host schedule; `emit` is the table of rules, to which
+third parties add theirs.
 """
 
 from stepwell.lowering.emit import arith, functions, math, memref, scf, vector
 from stepwell.lowering.emit.c import CText, emit_c
-from stepwell.lowering.emit.opencl import OpenCLText, emit_opencl
 from stepwell.lowering.emit.parts import PartedProgram
 from stepwell.lowering.emit.writer import Writer, emit
 
@@ -16,10 +16,8 @@ RULES = (arith, functions, math, memref, scf, vector)
 __all__ = [
     "RULES",
     "CText",
-    "OpenCLText",
     "PartedProgram",
     "Writer",
     "emit",
     "emit_c",
-    "emit_opencl",
 ]

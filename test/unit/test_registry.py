@@ -1,0 +1,57 @@
+"""Installed plug-ins are found however they are installed, without loading what takes long."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from stepwell.registry import registry
+
+MODULE = """
+from xdsl.universe import Universe
+OURS = Universe(all_dialects={"apart": lambda: None})
+"""
+POINTS = (
+    "[console_scripts]\nx = y:z\n\n[xdsl.universe]\n# a line\napart_plugin = apart_place:OURS\n"
+)
+
+
+def as_wheel(folder: Path) -> Path:
+    """Lay a plug-in down as pip does."""
+    note = folder / "apart-1.0.dist-info"
+    note.mkdir()
+    (note / "METADATA").write_text("Metadata-Version: 2.1\nName: apart\nVersion: 1.0\n")
+    (note / "entry_points.txt").write_text(POINTS)
+    (folder / "apart_place.py").write_text(MODULE)
+    return folder
+
+
+def as_archive(folder: Path) -> Path:
+    """Lay a plug-in down in an archive."""
+    with ZipFile(folder / "apart.egg", "w") as archive:
+        archive.writestr("EGG-INFO/PKG-INFO", "Metadata-Version: 2.1\nName: apart\nVersion: 1.0\n")
+        archive.writestr("EGG-INFO/entry_points.txt", POINTS)
+        archive.writestr("apart_place.py", MODULE)
+    return folder / "apart.egg"
+
+
+@pytest.mark.parametrize("laid", [as_wheel, as_archive])
+def test_an_installed_plugin_is_found(
+    laid: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "apart" not in registry().dialects
+    monkeypatch.syspath_prepend(laid(tmp_path))
+    monkeypatch.delitem(sys.modules, "apart_place", raising=False)
+    found = registry()
+    assert found.owner["dialect", "apart"] == "apart_plugin"
+
+
+def test_without_plugins_no_metadata_is_loaded() -> None:
+    code = "import sys, stepwell.registry as r; r.registry(); print('email' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
