@@ -138,6 +138,10 @@ class Blocked(Nest):
     def _block(self, k: int) -> int:
         return self.sizes[k - self.first] if k >= self.first else 1
 
+    def _repeats(self, k: int) -> bool:
+        """Return that none does: it might begin in the block before."""
+        return False
+
     def _evenly(self, k: int) -> int | None:
         """Return None: a block is made of whole tiles, what is left of the last one apart."""
         return None

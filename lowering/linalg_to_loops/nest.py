@@ -28,6 +28,8 @@ from stepwell.transforms.passes import fail
 BLOCK = 1024
 """Elements of a vectorised parallel loop that one parallel iteration takes, where nothing runs
 inside."""
+REPEATED = 32
+"""The last tile of rows begins early where that computes no more than such a part of them twice."""
 NAMES = ("i", "j", "k", "l", "m", "n")
 
 
@@ -92,6 +94,8 @@ class Nest:
             extent = self.extents[0][k].number
             if extent is None:
                 return [rows, 1]
+            if self._repeats(k):
+                return [rows]
             if self._evenly(k) is not None:
                 return [rows, rows - 1]
             return [rows, *([extent % rows] if extent % rows else [])]
@@ -113,13 +117,23 @@ class Nest:
         tiled = self.plan.schedule.tile != (1, 1) and k == self.plan.axis
         return tiled and extent is not None and extent >= width and self.plan.repeatable
 
+    def _repeats(self, k: int) -> bool:
+        """Whether the last tile of rows along ``k`` begins early, so that all have as many rows.
+
+        That is for so few rows that what runs twice costs less than a second kind of tile.
+        """
+        rows, extent = self._rows(k), self.extents[0][k].number
+        if rows <= 1 or extent is None or extent < rows or not self.plan.repeatable:
+            return False
+        return 0 < -extent % rows * REPEATED <= extent
+
     def _evenly(self, k: int) -> int | None:
         """Return how many tiles of rows along ``k`` are whole, the others being one row shorter.
 
-        None where no such tiles cover the rows.
+        None where no such tiles cover the rows, or all have as many.
         """
         rows, extent = self._rows(k), self.extents[0][k].number
-        if rows <= 1 or extent is None:
+        if rows <= 1 or extent is None or self._repeats(k):
             return None
         tiles = -(-extent // rows)
         short = tiles * rows - extent
@@ -163,6 +177,9 @@ class Nest:
 
     def _range(self, k: int, at: Index, block: int) -> tuple[Index, Index]:
         extent, lower = self.extents[0][k], at * block
+        if block == self._rows(k) and self._repeats(k):
+            lower = self.writer.minimum(lower, extent - Index.of(block))
+            return lower, lower + block
         if (whole := self._evenly(k)) is not None:
 
             def edge(n: Index) -> Index:
@@ -191,6 +208,8 @@ class Nest:
         bounds = ranges.get(k, (Index(), self.extents[0][k]))
 
         def body(start: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            if k not in ranges and self._repeats(k):
+                start = self.writer.minimum(start, self.extents[0][k] - Index.of(size))
             self._shared(k + 1, ranges, [*at, (start, size)])
             return ()
 

@@ -78,11 +78,24 @@ class Plan:
 
     @property
     def repeatable(self) -> bool:
-        """Whether an iteration may run twice: nothing that it overwrites is read before."""
-        return not self.schedule.in_place and all(
-            op.argument(k) is None or k in op.initial
+        """Whether an iteration may run twice, even at the same time.
+
+        Nothing that it overwrites is read before, and nothing in memory is written by two ops.
+        """
+        written = [
+            access.buffer
             for op in self.ops
-            for k in range(len(op.outputs))
+            for access in op.outputs
+            if not self.buffers[access.buffer].passed
+        ]
+        return (
+            not self.schedule.in_place
+            and len(written) == len(set(written))
+            and all(
+                op.argument(k) is None or k in op.initial
+                for op in self.ops
+                for k in range(len(op.outputs))
+            )
         )
 
 

@@ -1,9 +1,10 @@
 """The register tile of a contraction that is read in place: rows by vectors.
 
 A tile of r rows and v vectors keeps r * v sums in registers, beside v vectors of one operand and
-one element of the other. Rows are shared out evenly, so tiles have r rows or one less; columns
-fall to whole tiles and one with fewer vectors, of which the last may cover some columns again.
-The cheapest tile for what is inside the edges wins.
+one element of the other. Rows are shared out evenly, so tiles have r rows or one less, or all
+have r and the last begins early where that takes few rows twice; columns fall to whole tiles and
+one with fewer vectors, of which the last may cover some columns again. The cheapest tile for what
+is inside the edges wins; as each kind of tile is written out, code has a price too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ FOLDED = 4
 """C compilers read a vector anew for each multiply-add where so few rows use it."""
 DEARER = 0.66
 """How much slower a tile is for each further load for each multiply-add."""
+REPEATED = 32
+"""As for linalg-to-loops: the part of the rows that the last tile may take a second time."""
+WRITTEN = 500
+"""So many sums in the code are worth the time of the whole result: one kind less is
+worth about 5 %."""
 UNKNOWN = (6, 4), (6, 2)
 """The tiles of 32 and of 16 registers that do well where no size is known."""
 
@@ -42,11 +48,20 @@ def register_tile(high: int, wide: int, deep: int, width: int, registers: int) -
         and v * width <= max(wide, width)
         and (high == DYNAMIC_INDEX or r <= high)
     ]
-    return min(tiles, key=lambda t: (_time(t, high, columns, deep), -t[0] * t[1]), default=(1, 1))
+    if not tiles:
+        return 1, 1
+    return min(tiles, key=lambda t: (_cost(t, high, columns, deep), t))
 
 
-def _time(tile: tuple[int, int], high: int, columns: int, deep: int) -> float:
-    """Return what the whole result costs, in multiply-adds of one vector."""
+def _cost(tile: tuple[int, int], high: int, columns: int, deep: int) -> float:
+    """Return what the whole result costs, in multiply-adds of one vector, its code included."""
+    kinds = _kinds(tile, high, columns)
+    time = sum(count * _one(rows, vectors, deep) for count, rows, vectors in kinds)
+    return time * (1 + sum(rows * vectors for _, rows, vectors in kinds) / WRITTEN)
+
+
+def _kinds(tile: tuple[int, int], high: int, columns: int) -> list[tuple[int, int, int]]:
+    """Return how many tiles there are of so many rows by so many vectors."""
     rows, vectors = tile
     along = [(columns // vectors, vectors), (1 if columns % vectors else 0, columns % vectors)]
     if high == DYNAMIC_INDEX:
@@ -54,18 +69,17 @@ def _time(tile: tuple[int, int], high: int, columns: int, deep: int) -> float:
     else:
         tiles = -(-high // rows)
         short = tiles * rows - high
-        down = (
-            [(tiles - short, rows), (short, rows - 1)]
-            if short <= tiles
-            else [(high // rows, rows), (1, high % rows)]
-        )
-    return sum(n * m * _one(r, v, deep) for n, r in down for m, v in along if n * m)
+        if short * REPEATED <= high:
+            down = [(tiles, rows)]
+        elif short <= tiles:
+            down = [(tiles - short, rows), (short, rows - 1)]
+        else:
+            down = [(high // rows, rows), (1, high % rows)]
+    return [(n * m, r, v) for n, r in down for m, v in along if n * m * r * v]
 
 
 def _one(rows: int, vectors: int, deep: int) -> float:
     """Return what one tile costs."""
-    if not rows or not vectors:
-        return 0.0
     sums = rows * vectors
     loads = (rows + (sums if rows <= FOLDED else vectors)) / sums
     slower = 1 + DEARER * max(0.0, loads - LOADS)

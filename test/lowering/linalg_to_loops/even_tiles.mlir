@@ -38,3 +38,39 @@ kernel.func @in_place(%x: memref<13x5xf32>, %w: memref<5x20xf32>, %r: memref<13x
   }
   kernel.return
 }
+
+// Of thirty-two rows the last tile of three takes one again: there is one kind of tile.
+// CHECK-LABEL: kernel.func @again
+// CHECK:       %[[C29:.*]] = arith.constant 29 : index
+// CHECK:       scf.for %[[I:.*]] = %{{.*}}
+// CHECK:       arith.minsi %[[I]], %[[C29]]
+// CHECK-COUNT-3: vector.store
+// CHECK-NOT:   vector.store
+// CHECK-LABEL: kernel.func @again_in_parallel
+// CHECK:       scf.parallel
+// CHECK:       arith.minsi
+// CHECK-COUNT-3: vector.store
+// CHECK-NOT:   vector.store
+kernel.func @again(%x: memref<32x5xf32>, %w: memref<5x8xf32>, %y: memref<32x8xf32>) attributes {kernel.shared = 2, kernel.tile = [3, 1]} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<32x8xf32>)
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<32x5xf32>, memref<5x8xf32>) outs(%y : memref<32x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 8, interleave = 1>} {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}
+
+kernel.func @again_in_parallel(%x: memref<32x5xf32>, %w: memref<5x8xf32>, %y: memref<32x8xf32>) attributes {kernel.shared = 2, kernel.tile = [3, 1], kernel.parallel = 1, kernel.grain = 1} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<32x8xf32>)
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<32x5xf32>, memref<5x8xf32>) outs(%y : memref<32x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 8, interleave = 1>} {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}
