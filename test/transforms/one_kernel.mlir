@@ -10,9 +10,16 @@ func.func @layer_norm(%x: tensor<?x16xf32>, %s: tensor<16xf32>, %b: tensor<16xf3
   %y = nd.layer_norm %x, %s, %b {axis = 1, eps = 0.001} : (tensor<?x16xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<?x16xf32>
   func.return %y : tensor<?x16xf32>
 }
+//
+// A layer norm keeps no difference from the mean: the mean is one division for each row, whoever reads
+// it.
 // CHECK:         func.func @softmax
 // CHECK:           kernel.launch
 // CHECK-NOT:       kernel.launch
+// CHECK:         kernel.func @layer_norm_layer_norm(
+// CHECK:           arith.subf
+// CHECK-NOT:       linalg.yield %sub
+// CHECK:           %y{{.*}} = linalg.generic {{.*}} ins(%x, %div, %rsqrt
 // CHECK:         func.func @layer_norm
 // CHECK:           kernel.launch
 // CHECK-NOT:       kernel.launch

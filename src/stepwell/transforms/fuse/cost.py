@@ -14,6 +14,8 @@ from stepwell.transforms.structured import (
     Index,
     contracts,
     cost,
+    extents,
+    indices,
     is_elementwise,
     linear,
 )
@@ -56,13 +58,18 @@ class Costs:
     def _chain(self, op: linalg.GenericOp) -> Chain:
         total, leaves = cost(op.body.block), 0
         seen: set[SSAValue] = set()
-        for value, argument in zip(op.inputs, op.body.block.args, strict=False):
+        sizes = extents(op)
+        for value, argument, index in zip(
+            op.inputs, op.body.block.args, indices(op)[: len(op.inputs)], strict=False
+        ):
             if argument.first_use is None or value in seen:
                 continue
             seen.add(value)
             above = (
                 self.chains.get(value.owner) if isinstance(value.owner, linalg.GenericOp) else None
             )
+            if above and above.cost > CHEAP_PER_ELEMENT and repeats(index, sizes):
+                above = None  # it will stay apart, as a mean that many elements are compared with
             total += above.cost if above else 0
             leaves += above.leaves if above else 1
         return Chain(min(total, 10 * EXPENSIVE), min(leaves, MANY))
