@@ -97,6 +97,9 @@ def write_all_tuned(module: ModuleOp, lock: str) -> None:
 def write_tuned(function: kernel.FuncOp, tuned: Tuned) -> None:
     """Write what a lock file says on its kernel; `CompileError` where that cannot be."""
     try:
+        known = (*LISTS, *NUMBERS, *MARKS, "loops")
+        if unknown := [name for name in tuned.schedule if name not in known]:
+            raise ValueError(f"there is no kernel.{unknown[0]}")
         write_schedule(function, tuned.schedule)
         function.verify_()
     except (VerifyException, ValueError, TypeError, KeyError) as error:

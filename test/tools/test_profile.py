@@ -135,6 +135,8 @@ def test_a_program_without_kernels() -> None:
     text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { func.return %x : tensor<4xf32> }"
     found = sw.compile(text).profile(np.ones(4, np.float32), repeat=2)
     assert found.kernels == () and found.outside == found.seconds
+    with pytest.raises(ValueError, match="repeat must be 0 or more, got -1"):
+        sw.compile(text).profile(np.ones(4, np.float32), repeat=-1)
 
 
 def test_other_targets_are_refused() -> None:

@@ -133,7 +133,13 @@ def test_what_is_written_by_hand_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "schedule", [{"tile": [0, 1], "loops": [None]}, {"tile": [1, 1]}, {"loops": [[0, 0, 0]]}]
+    "schedule",
+    [
+        {"tile": [0, 1], "loops": [None]},
+        {"tile": [1, 1]},
+        {"loops": [[0, 0, 0]]},
+        {"loops": [None], "height": 3},
+    ],
 )
 def test_a_schedule_that_cannot_be(tmp_path: Path, schedule: dict[str, Any]) -> None:
     path = locked(tmp_path, replace(TUNED, schedule=schedule))

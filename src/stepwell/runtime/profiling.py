@@ -115,6 +115,8 @@ class Profile:
 
 def profile(program: Program, arguments: Sequence[Any], repeat: int = 0) -> Profile:
     """Call a program ``repeat`` times, or for a second, and say where the time went."""
+    if repeat < 0:
+        raise ValueError(f"repeat must be 0 or more, got {repeat}")
     signature = program.signature
     if signature.target != "c":
         raise CompileError(
