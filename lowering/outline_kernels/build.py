@@ -119,7 +119,9 @@ class Kernel:
 
     def _fill(self, op: Operation, scalar: SSAValue, like: SSAValue) -> None:
         inside = self._fresh(op, like, op.results[0])
-        self._add(linalg.FillOp([self._inside(scalar)], [inside], [inside.type]), op)
+        new = linalg.FillOp([self._inside(scalar)], [inside], [inside.type])
+        new.attributes.update(op.attributes)
+        self._add(new, op)
 
     def _copied(self, op: Operation, inits: Iterable[SSAValue]) -> None:
         """Copy an op that writes ``inits`` element by element."""

@@ -43,7 +43,7 @@ from stepwell.lowering.schedule.vectors import (
 from stepwell.lowering.schedule.windows import slides, window_tile
 from stepwell.transforms.constness import constant_arguments
 from stepwell.transforms.passes import Numerics, Pass
-from stepwell.transforms.structured import in_slivers, indices
+from stepwell.transforms.structured import in_slivers, indices, stands_apart
 
 STRAIGHT = (
     linalg.GenericOp,
@@ -66,6 +66,10 @@ ENOUGH = 64
 """So many parallel iterations, or runs of a reduction, keep every thread busy."""
 LARGE = 1 << 17
 """A reduction of so much work is worth cutting into runs."""
+BORDERS = 8
+"""In so many runs or more a scattered border is filled, however small it is, ..."""
+SCATTERED = "a border in many places is filled by the threads in whose caches the rest lies"
+"""... for this reason."""
 
 
 SUMMED = 4
@@ -383,7 +387,8 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int)
             because(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
             _write(function, "kernel.split", IntegerAttr(ENOUGH, i64))
         return
-    if not dynamic and total < 2 * CHUNK:
+    scattered = isinstance(ops[0].op, linalg.FillOp) and stands_apart(ops[0].op)
+    if not dynamic and total < 2 * CHUNK and not scattered:
         because(function, lambda: f"serial: work of {total:,} is not worth a second thread")
         return
     sizes = ops[0].extents[:shared]
@@ -397,6 +402,9 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int)
     )
     grain = -(-CHUNK // max(each, 1))
     known = DYNAMIC_INDEX not in sizes[:count]
+    if scattered:
+        because(function, lambda: SCATTERED)
+        grain = min(grain, max(trips // BORDERS, 1))
     because(
         function,
         lambda: (

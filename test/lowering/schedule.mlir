@@ -234,3 +234,20 @@ kernel.func @running(%x: tensor<64x1024xf32>, %y: tensor<64x1024xf32>) -> tensor
   } -> (tensor<64x1024xf32>, tensor<64xf32>)
   kernel.return %r : tensor<64x1024xf32>
 }
+
+// The sides of a border, which lie in many places, are filled in parallel however few they are; other small fills are not.
+// CHECK-LABEL: kernel.func @sides
+// CHECK-SAME:    kernel.parallel = 2 : i64, kernel.grain = 16 : i64}
+kernel.func @sides(%d: tensor<1x128x28x1xf32>) -> tensor<1x128x28x1xf32> attributes {kernel.shared = 4} {
+  %0 = arith.constant 0.0 : f32
+  %f = linalg.fill {kernel.apart} ins(%0 : f32) outs(%d : tensor<1x128x28x1xf32>) -> tensor<1x128x28x1xf32>
+  kernel.return %f : tensor<1x128x28x1xf32>
+}
+
+// CHECK-LABEL: kernel.func @small_fill
+// CHECK-SAME:    attributes {kernel.shared = 4 : i64} {
+kernel.func @small_fill(%d: tensor<1x128x28x1xf32>) -> tensor<1x128x28x1xf32> attributes {kernel.shared = 4} {
+  %0 = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%0 : f32) outs(%d : tensor<1x128x28x1xf32>) -> tensor<1x128x28x1xf32>
+  kernel.return %f : tensor<1x128x28x1xf32>
+}

@@ -16,6 +16,8 @@ LARGE = 1 << 12
 """Fewer elements than this are filled whole."""
 MOST = 2
 """A border is filled alone where the whole has more than so many times as many elements."""
+SCATTERED = 8
+"""A slab in so many places is filled by the threads that write what lies between."""
 
 
 def fill_borders(block: Block) -> None:
@@ -48,7 +50,11 @@ def _numbers(op: tensor.InsertSliceOp, name: str) -> list[int]:
 
 
 def _fill_border(op: tensor.InsertSliceOp) -> None:
-    """Fill slabs before and behind along each axis, between those of the axes before."""
+    """Fill slabs before and behind along each axis, between those of the axes before.
+
+    One that lies in many places is marked: filled by one thread alone it would take lines of all
+    of the image from the caches of the threads that write and read the rest.
+    """
     fill = op.dest.owner
     assert isinstance(fill, linalg.FillOp)
     whole, inside, offsets = list(shape(op.dest)), list(shape(op.source)), _numbers(op, "offsets")
@@ -63,6 +69,8 @@ def _fill_border(op: tensor.InsertSliceOp) -> None:
             at[axis], sizes[axis] = start, end - start
             slab = tensor.EmptyOp((), TensorType(element(op.dest), sizes))
             filled = linalg.FillOp([fill.inputs[0]], [slab.tensor], [slab.tensor.type])
+            if prod(sizes[:axis]) >= SCATTERED:
+                filled.attributes["kernel.apart"] = UnitAttr()
             put = _insert(filled.results[0], into, at, sizes)
             new += [slab, filled, put]
             into = put.result
