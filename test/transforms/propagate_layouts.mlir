@@ -119,3 +119,13 @@ func.func @border(%x: tensor<1x4x32x62xf32>) -> tensor<1x4x32x62xf32> {
   %y = nd.max_pool %x {window = [3, 3], strides = [1, 1], low = [1, 0], high = [1, 2]} : tensor<1x4x32x62xf32> -> tensor<1x4x32x62xf32>
   func.return %y : tensor<1x4x32x62xf32>
 }
+
+// A lone pooling with strides, which no vectors could read along rows, is worth transposing for.
+// CHECK-LABEL: func.func @lone_pool
+// CHECK:         linalg.generic {{.*}} attrs = {kernel.apart}
+// CHECK:         iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]{{.*}} outs({{.*}}tensor<1x15x15x32xf32>
+// CHECK:         attrs = {kernel.apart}
+func.func @lone_pool(%x: tensor<1x32x31x31xf32>) -> tensor<1x32x15x15xf32> {
+  %y = nd.max_pool %x {window = [3, 3], strides = [2, 2], low = [0, 0], high = [0, 0]} : tensor<1x32x31x31xf32> -> tensor<1x32x15x15xf32>
+  func.return %y : tensor<1x32x15x15xf32>
+}

@@ -32,7 +32,7 @@ DENSE = 1 / 64
 """Cycles that a product of a dense convolution takes less where features lie side by side."""
 FEW = 8
 """An image of fewer features than this is read as it lies: they do not fill half a cache line."""
-APART = 1 / 2
+APART = 4
 """Cycles that an element takes less which else is not loaded as part of a vector."""
 TOGETHER = 1 / 24
 """Cycles that an element takes less which else is loaded with its neighbours of a row."""
