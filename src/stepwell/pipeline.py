@@ -49,7 +49,9 @@ _LOOPS = frozenset({"builtin", "func", "kernel", "memref", "vector", "arith", "m
 STAGES = (
     Stage("nd", "inline-calls,canonicalize,cse,decompose,fold-scales", _GRAPH),
     Stage(
-        "structured", "nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise", _TENSORS
+        "structured",
+        "nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise,winograd",
+        _TENSORS,
     ),
     Stage("kernels", "outline-kernels,schedule,pack-operands,compute-once", _TENSORS | {"kernel"}),
     Stage("buffers", "bufferize,run-together,plan-memory", _BUFFERS),

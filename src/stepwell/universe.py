@@ -21,6 +21,7 @@ PASSES: dict[str, str] = {
     "expand-math": "stepwell.lowering.expand_math:ExpandMath",
     "nd-to-linalg": "stepwell.lowering.nd_to_linalg:NdToLinalg",
     "propagate-layouts": "stepwell.transforms.layouts:PropagateLayouts",
+    "winograd": "stepwell.transforms.winograd:Winograd",
     "fuse-elementwise": "stepwell.transforms.fuse:FuseElementwise",
     "outline-kernels": "stepwell.lowering.outline_kernels:OutlineKernels",
     "schedule": "stepwell.lowering.schedule:Schedule",

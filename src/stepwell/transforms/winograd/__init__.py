@@ -1,0 +1,71 @@
+"""Winograd's convolution F(2x2, 3x3): four results of a window of 3x3 by 16 products, not 36.
+
+Before:  %y = linalg.generic {n, row, column, k; window, c} ins(%x, %w)  // 3x3, one by one
+         %z = linalg.generic {n, row, column, k} ins(%y, %bias) { addf }
+After:   %u = linalg.generic {16, c, k; 3, 3} ins(%scales, %w)           // G w G^T
+         %v:16 = linalg.generic {n, tile, tile, c} ins(%x, ...)          // B^T x B
+         %m = linalg.generic {16, n * tile * tile, k; c} ins(%v, %u)     // sixteen products
+         %z:4 = linalg.generic {n, tile, tile, k} ins(%m, ..., %bias) { A^T m A, addf }
+
+Afterwards convolutions of f32 images of known sizes that lie features last, over windows of 3x3
+that move on by one, are cut into tiles of 2x2 results where that saves more than going there and
+back costs. The 16 parts of the image lie one after the other, so that one batched product takes
+them all. What follows a convolution element by element is taken along, for each place of a tile,
+where tiles are whole; else the image is lengthened by zeros and the results cut. Rounding differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
+
+from stepwell.transforms.constness import constants_of, entries
+from stepwell.transforms.passes import Numerics, Pass
+from stepwell.transforms.structured import erase_dead
+from stepwell.transforms.winograd.matching import Convolution, read_convolution
+from stepwell.transforms.winograd.tiles import Tiles
+
+
+@dataclass(frozen=True)
+class Winograd(Pass):
+    """Take convolutions over windows of 3x3 by Winograd's algorithm where that pays.
+
+    always : take them also where it does not pay
+    l2 : bytes of each core's second cache; 0 leaves everything as it is, for only products that
+         run in blocks gain
+    """
+
+    name = "winograd"
+    numerics: ClassVar[Numerics] = "approximating"
+    expects_work = False
+
+    always: bool = False
+    l2: int = 1 << 20
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the convolutions of each function."""
+        if not self.l2:
+            return
+        constants: set[SSAValue] | None = None
+        for function in op.ops:
+            if not isinstance(function, func.FuncOp):
+                continue
+            found = [c for each in function.walk() if (c := _read(each))]
+            if found and constants is None:
+                constants = {v for entry in entries(op) for v in constants_of(entry)}
+            taken = [c for c in found if self.always or c.pays(c.filter in (constants or ()))]
+            for convolution in taken:
+                Tiles(convolution).make()
+            for block in dict.fromkeys(c.op.parent for c in taken):
+                if block is not None:
+                    erase_dead(block)
+
+
+def _read(op: Operation) -> Convolution | None:
+    return read_convolution(op) if isinstance(op, linalg.GenericOp) else None

@@ -1,0 +1,175 @@
+"""Which convolutions Winograd's algorithm takes, and what it saves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, f32
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from stepwell.transforms.fuse.splats import Splat, splat_of
+from stepwell.transforms.structured import (
+    element,
+    identity,
+    indices,
+    is_elementwise,
+    is_parallel,
+    linear,
+    plain,
+    shape,
+    stands_apart,
+    yielded,
+)
+
+SIZE = 3
+"""Elements of a window along each axis."""
+PRODUCTS = 32
+"""Products of a cycle."""
+CARRIED = 10.0
+"""Cycles that a tile takes for each feature to get to the parts of the image and back."""
+READ = 6.0
+"""Cycles that it takes to read the 16 numbers of a pair of features, nine before, from memory."""
+LAID = 60.0
+"""Cycles that it takes to make these where the filters are not the same in every call."""
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution that may be taken: images n, row, column, feature; filters in any order."""
+
+    op: linalg.GenericOp
+    number: int
+    """Which input the image is."""
+    filters: int
+    order: tuple[int, ...]
+    """Which axis of the filters runs along: feature of the result, of the image, row, column."""
+
+    @property
+    def image(self) -> SSAValue:
+        """Return the image."""
+        return self.op.inputs[self.number]
+
+    @property
+    def filter(self) -> SSAValue:
+        """Return the filters."""
+        return self.op.inputs[self.filters]
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Return the sizes of the result."""
+        n, rows, columns, features = shape(self.op.results[0])
+        return n, rows, columns, features
+
+    @property
+    def features(self) -> int:
+        """Return how many features the image has."""
+        return shape(self.image)[-1]
+
+    @property
+    def tiles(self) -> int:
+        """Return how many tiles the result has."""
+        n, rows, columns, _ = self.sizes
+        return n * -(-rows // 2) * -(-columns // 2)
+
+    def pays(self, constant: bool) -> bool:
+        """Whether time is saved, filters being ``constant`` or not."""
+        n, rows, columns, out = self.sizes
+        pairs = self.features * out
+        products = 9 * n * rows * columns - 16 * self.tiles
+        cost = self.tiles * CARRIED * (self.features + out) + pairs * (READ if constant else LAID)
+        return pairs * products / PRODUCTS > cost
+
+
+def read_convolution(op: linalg.GenericOp) -> Convolution | None:
+    """Return ``op`` as a convolution that may be taken, None where it is not one."""
+    parallel = is_parallel(op)
+    if len(op.inputs) < 2 or len(op.outputs) != 1 or parallel != [True] * 4 + [False] * 3:
+        return None
+    if any(element(v) != f32 or DYNAMIC_INDEX in shape(v) for v in op.operands):
+        return None
+    factors = _factors(op)
+    where = indices(op)
+    if factors is None or where[-1] != identity(4) or not _is_zero(op.outputs[0]):
+        return None
+    for image, filter in (factors, factors[::-1]):
+        order = _order(where[image], where[filter])
+        if order is None:
+            continue
+        found = Convolution(op, image, filter, order)
+        if _fits(found):
+            return found
+    return None
+
+
+def _factors(op: linalg.GenericOp) -> tuple[int, int] | None:
+    """Return the two inputs whose products ``op`` adds up and does nothing else with."""
+    block = op.body.block
+    total = yielded(block)[0].owner
+    if not isinstance(total, arith.AddfOp) or len(block.ops) != 3:
+        return None
+    terms = [v for v in total.operands if v is not block.args[-1]]
+    if len(terms) != 1 or not isinstance(product := terms[0].owner, arith.MulfOp):
+        return None
+    inputs = list(block.args[:-1])
+    read = [inputs.index(v) for v in product.operands if v in inputs]  # pyright: ignore
+    return (read[0], read[1]) if len(set(read)) == 2 else None
+
+
+def _is_zero(value: SSAValue) -> bool:
+    match splat_of(value):
+        case Splat(constant=FloatAttr() as number):
+            return number.value.data == 0
+        case _:
+            return False
+
+
+def _order(image: tuple[object, ...], filter: tuple[object, ...]) -> tuple[int, ...] | None:
+    """Return the axes of the filters, as `Convolution.order` has them."""
+    if len(image) != 4 or len(filter) != 4:
+        return None
+    forms = [linear(e) for e in image]  # pyright: ignore
+    loops = [plain(e) for e in filter]  # pyright: ignore
+    window: list[int] = []
+    for place, form in zip((1, 2), forms[1:3], strict=True):
+        others = [d for d in form[0] if d != place] if form else []
+        if form is None or form[1] or len(others) != 1 or form[0] != {place: 1, others[0]: 1}:
+            return None
+        window.append(others[0])
+    features = plain(image[3])  # pyright: ignore
+    if image[0] != AffineDimExpr(0) or features is None:
+        return None
+    wanted = [3, features, *window]
+    if sorted(wanted) != [3, 4, 5, 6] or None in loops or sorted(loops) != [3, 4, 5, 6]:  # pyright: ignore
+        return None
+    return tuple(loops.index(d) for d in wanted)
+
+
+def _fits(found: Convolution) -> bool:
+    """Whether windows are of 3x3 and the image is as large as they reach."""
+    n, rows, columns, out = found.sizes
+    window = [shape(found.filter)[axis] for axis in found.order]
+    around = SIZE - 1
+    return (
+        min(n, rows, columns, out, window[1]) > 0
+        and window[2:] == [SIZE, SIZE]
+        and shape(found.image)[:3] == (n, rows + around, columns + around)
+    )
+
+
+def epilogue(op: linalg.GenericOp) -> linalg.GenericOp | None:
+    """Return what follows ``op`` element by element and alone needs its result."""
+    value = op.results[0]
+    use = value.get_user_of_unique_use()
+    if not isinstance(use, linalg.GenericOp) or stands_apart(use) or use.parent is not op.parent:
+        return None
+    if len(use.outputs) != 1 or not is_elementwise(use) or len(use.iterator_types) != 4:
+        return None
+    block, where = use.body.block, indices(use)
+    mine = [index for v, index in zip(use.inputs, where, strict=False) if v is value]
+    plainly = mine == [identity(4)] and where[-1] == identity(4)
+    reads_itself = block.args[-1].first_use is not None
+    simple = not any(each.regions or isinstance(each, linalg.IndexOp) for each in block.ops)
+    return use if plainly and simple and not reads_itself else None
