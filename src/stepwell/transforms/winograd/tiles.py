@@ -84,7 +84,10 @@ class Tiles:
         """Return G w G^T, one matrix of features after the other."""
         read, out = self.convolution, self.convolution.sizes[-1]
         numbers = [
-            FILTER[i][r] * FILTER[j][s] for i, j in PLACES for r in range(3) for s in range(3)
+            FILTER[i][r] * FILTER[j][s] + 0.0  # not minus zero
+            for i, j in PLACES
+            for r in range(3)
+            for s in range(3)
         ]
         kind = TensorType(f32, [len(PLACES), 3, 3])
         scales = self._add(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, numbers)))
