@@ -45,5 +45,10 @@ class ComputeOnce(Pass):
             if isinstance(function, func.FuncOp) and function.body.blocks:
                 move_out(function.body.block)
         if self.ahead:
+            names = {f.sym_name.data for f in op.ops if isinstance(f, func.FuncOp)}
             for function in list(entries(op)):
-                split_off(function)
+                name = function.sym_name.data
+                if name.removesuffix(".constants") in names - {name}:
+                    continue  # makes the weights of the other, from an earlier run
+                if f"{name}.constants" not in names:
+                    split_off(function)

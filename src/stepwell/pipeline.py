@@ -17,7 +17,7 @@ from xdsl.ir import Operation
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
 from stepwell.core.machine import Machine
 from stepwell.core.signature import Kernel, Signature
-from stepwell.dialects import upstream
+from stepwell.dialects import kernel, upstream
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
 from stepwell.dialects.types import place_of
@@ -110,6 +110,8 @@ class Descent:
     costs: dict[str, Cost] = field(default_factory=dict[str, Cost])
     """What each kernel does, as far as is known before it runs."""
     done: list[Step] = field(default_factory=list[Step])
+    first: int = 0
+    """The number of the first stage to run: those before it have nothing to do."""
 
     @classmethod
     def of(cls, source: Source, careful: bool = True) -> Descent:
@@ -119,7 +121,11 @@ class Descent:
         module = parse_module(context, source.text, source.name)
         verify(module)
         choose_entry(module, source.entry)
-        return cls(source, known, context, module, careful)
+        first = first_stage(module)
+        descent = cls(source, known, context, module, careful, first=first)
+        if first > STAGE_NAMES.index("structured"):  # no stage finds this any more
+            descent.equal = equal_sizes(module, source.entry)
+        return descent
 
     @classmethod
     def alone(cls, source: Source, module: ModuleOp) -> Descent:
@@ -137,7 +143,7 @@ class Descent:
 
     def kernels_outlined(self) -> None:
         """Run the passes that make the kernels, none that schedules them."""
-        for stage in STAGES:
+        for stage in STAGES[self.first :]:
             for step in self._steps(stage):
                 if step.pass_.name == SCHEDULING:
                     return
@@ -153,7 +159,9 @@ class Descent:
             self.done.append(step)
 
     def down(self, stage: Stage) -> None:
-        """Run one stage; those before it have run."""
+        """Run one stage, unless the module is below it; those before it have run."""
+        if STAGES.index(stage) < self.first:
+            return
         for step in self._steps(stage):
             self._run(stage, step, self.module, self.done)
             self.done.append(step)
@@ -310,6 +318,7 @@ def choose_entry(module: ModuleOp, entry: str) -> None:
     """Make ``entry`` the one public function; `CompileError` where there is none of that name."""
     functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
     names = [f.sym_name.data for f in functions]
+    made = any("kernel.made" in each.data for f in functions for each in f.arg_attrs or ())
     if entry not in names:
         listed = ", ".join(f"@{n}" for n in names)
         help = did_you_mean(entry, names) or (f"there is {listed}" if listed else "")
@@ -318,6 +327,8 @@ def choose_entry(module: ModuleOp, entry: str) -> None:
         if function.sym_name.data == entry:
             function.properties.pop("sym_visibility", None)
             _check_entry(function)
+        elif made and function.sym_name.data == f"{entry}.constants":  # makes weights of its own
+            function.properties.pop("sym_visibility", None)
         else:
             function.properties["sym_visibility"] = StringAttr("private")
 
@@ -343,6 +354,31 @@ def _check_leavings(stage: Stage, module: ModuleOp) -> None:
             message = f"{op.name} is left after stage '{stage.name}', which no pass lowers"
             help = f"a stage leaves only {', '.join(sorted(stage.leaves))}"
             raise CompileError(Diagnostic("error", message, place_of(op), help=help))
+
+
+def first_stage(module: ModuleOp) -> int:
+    """Return the number of the stage to begin with: the first that leaves what is there.
+
+    A module of tensors may be on any floor: `nd`, structured, or kernels with schedules.
+    """
+    found: dict[str, Operation] = {}
+    for op in module.walk():
+        found.setdefault(op.name.partition(".")[0], op)
+        lowered = isinstance(op, kernel.FuncOp) and any(
+            isinstance(a.type, MemRefType) for a in op.body.block.args
+        )
+        if lowered or op.name.startswith(("memref.", "vector.")):
+            message = f"{op.name} is of the floor of buffers, where no compilation can begin"
+            help = "compile the module of tensors; stepwell-opt runs single passes on this one"
+            raise CompileError(Diagnostic("error", message, place_of(op), help=help))
+    fitting = (k for k, stage in enumerate(STAGES) if stage.leaves >= found.keys())
+    first = next(fitting, 0)
+    lower = [op for name, op in found.items() if name in ("kernel", "linalg")]
+    if "nd" in found and lower:
+        message = f"{lower[0].name} stands beside {found['nd'].name}, but a module is of one floor"
+        help = "write all of it in nd, or begin with 'stepwell compile --stage structured'"
+        raise CompileError(Diagnostic("error", message, place_of(lower[0]), help=help))
+    return first
 
 
 def _has_lowering(op: Operation) -> bool:

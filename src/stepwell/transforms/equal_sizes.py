@@ -1,7 +1,8 @@
 """Which `?` of a function's arguments must be equal, so that no kernel reads past an array.
 
-An analysis of the structured floor: two axes that one loop of a structured op runs over have one
-size, and so has whatever is made with that size. What this finds is checked in every call.
+An analysis of the structured floor, and of kernels on tensors: two axes that one loop of a
+structured op runs over have one size, and so has whatever is made with that size. What this finds
+is checked in every call.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.core.shapes import DYNAMIC
+from stepwell.dialects import kernel
+from stepwell.dialects.kernel.ops import kernel_of
 
 Size: TypeAlias = "tuple[SSAValue, int] | SSAValue | int"
 """The size of an axis of a tensor, an `index` value, or a number."""
@@ -131,11 +134,32 @@ def _note_loops(classes: _Classes, op: linalg.GenericOp) -> None:
                 classes.unite(loops.setdefault(expression.position, size), size)
 
 
+def _note_launch(classes: _Classes, op: kernel.LaunchOp) -> None:
+    """Unite what the kernel needs equal among its arguments."""
+    inside = _Classes()
+    function = kernel_of(op)
+    for each in function.walk():
+        if (note := _NOTES.get(type(each))) is not None:
+            note(inside, each)
+    shown: dict[Size, Size] = {}
+    for argument, operand in zip(function.body.block.args, op.operands, strict=True):
+        pairs: list[tuple[Size, Size]] = [(argument, operand)]
+        if isinstance(argument.type, TensorType):
+            axes = range(argument.type.get_num_dims())
+            pairs = [(inside.axis(argument, k), classes.axis(operand, k)) for k in axes]
+        for within, size in pairs:
+            root = inside.find(within)
+            classes.unite(root if isinstance(root, int) else shown.setdefault(root, size), size)
+    for result, into in zip(op.results, op.outputs, strict=False):
+        classes.same_shape(result, into)
+
+
 _NOTES: dict[type[Operation], Callable[[_Classes, Any], None]] = {
     linalg.GenericOp: _note_loops,
     linalg.FillOp: _note_results,
     tensor.DimOp: _note_dim,
     tensor.EmptyOp: _note_empty,
     tensor.CastOp: _note_cast,
+    kernel.LaunchOp: _note_launch,
     arith.ConstantOp: _note_constant,
 }

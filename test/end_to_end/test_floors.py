@@ -1,0 +1,93 @@
+"""A module of a lower floor is compiled from there: the same results, whatever is edited in it."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+from stepwell.core.machine import this_machine
+from stepwell.pipeline import Source, stage_text
+
+PRODUCT = """\
+func.func @main(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %c: tensor<?xf32>) -> tensor<?x?xf32> {
+  %0 = nd.matmul %a, %b : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  %1 = nd.tanh %0 : tensor<?x?xf32>
+  func.return %1 : tensor<?x?xf32>
+}
+"""
+WEIGHTS = """\
+func.func @main(%a: tensor<8x700xf32>) -> tensor<8x640xf32> {
+  %w = nd.constant #nd.resource<"w", "HASH"> : tensor<700x640xf32>
+  %0 = nd.matmul %a, %w : (tensor<8x700xf32>, tensor<700x640xf32>) -> tensor<8x640xf32>
+  func.return %0 : tensor<8x640xf32>
+}
+"""
+BYTES = """\
+func.func @main(%a: tensor<?xui8>) -> tensor<?xf32> {
+  %0 = nd.cast %a : tensor<?xui8> -> tensor<?xf32>
+  func.return %0 : tensor<?xf32>
+}
+"""
+FLOORS = ("structured", "kernels")
+RANDOM = np.random.default_rng(5)
+
+
+def at(text: str, stage: str) -> str:
+    return stage_text(Source(text, "text", "main", this_machine()), stage)
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_sizes_are_checked_from_every_floor(floor: str) -> None:
+    a = RANDOM.standard_normal((37, 29)).astype(np.float32)
+    b = RANDOM.standard_normal((29, 45)).astype(np.float32)
+    c = np.zeros(3, np.float32)
+    lower = sw.compile(at(PRODUCT, floor))
+    np.testing.assert_array_equal(lower(a, b, c), sw.compile(PRODUCT)(a, b, c))
+    with pytest.raises(ValueError, match="do not fit together"):
+        lower(a, b[:7], c)
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_weights_and_dtypes_go_on_from_every_floor(floor: str) -> None:
+    w = RANDOM.standard_normal((700, 640)).astype(np.float32)
+    a = RANDOM.standard_normal((8, 700)).astype(np.float32)
+    text = WEIGHTS.replace("HASH", sha256(w.tobytes()).hexdigest())
+    want = sw.compile(text, resources={"w": w})(a)
+    np.testing.assert_array_equal(sw.compile(at(text, floor), resources={"w": w})(a), want)
+    x = np.arange(250, 256, dtype=np.uint8)
+    np.testing.assert_array_equal(sw.compile(at(BYTES, floor))(x), x.astype(np.float32))
+
+
+def test_kernels_are_left_as_they_are() -> None:
+    kernels = at(PRODUCT, "kernels")
+    assert at(kernels, "kernels") == kernels
+
+
+def test_an_edited_tile_holds() -> None:
+    kernels = at(PRODUCT, "kernels")
+    before, _, rest = kernels.partition("kernel.tile = [")
+    edited = f"{before}kernel.tile = [2 : i64, 1 : i64{rest[rest.index(']') :]}"
+    assert edited != kernels
+    assert "kernel.tile = [2 : i64, 1 : i64]" in at(edited, "kernels")
+    a = RANDOM.standard_normal((37, 29)).astype(np.float32)
+    b = RANDOM.standard_normal((29, 45)).astype(np.float32)
+    c = np.zeros(3, np.float32)
+    compiled = sw.compile(edited)
+    np.testing.assert_allclose(compiled(a, b, c), np.tanh(a @ b), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("floor", ["buffers", "loops"])
+def test_a_module_of_buffers_is_refused(floor: str) -> None:
+    with pytest.raises(sw.CompileError, match="of the floor of buffers"):
+        sw.compile(at(PRODUCT, floor))
+
+
+def test_a_module_of_two_floors_is_refused() -> None:
+    mixed = at(BYTES, "kernels").replace(
+        "    func.return", "    %z = nd.constant dense<1.0> : tensor<2xf32>\n    func.return"
+    )
+    with pytest.raises(sw.CompileError, match=r"stands beside nd\.constant"):
+        sw.compile(mixed)
