@@ -44,7 +44,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from stepwell.dialects.kernel.sharing import check_choices, check_shared_loops
+from stepwell.dialects.kernel.sharing import check_choices, check_names, check_shared_loops
 
 
 @irdl_op_definition
@@ -65,6 +65,8 @@ class FuncOp(IRDLOperation):
     * (C5) The first kernel.shared loops of every linalg.generic are parallel.
     * (C6) A value passed from one linalg.generic to another is read at the very indices of the
       shared loops that it is written at.
+    * (C7) An attribute of the name kernel.* is a known choice. kernel.pack_rows and
+      kernel.in_floats need kernel.block, and kernel.stream does not go with it.
     """
 
     name = "kernel.func"
@@ -90,7 +92,7 @@ class FuncOp(IRDLOperation):
         self.properties["sym_name"] = StringAttr(name)
 
     def verify_(self) -> None:
-        """Check C1 to C6."""
+        """Check C1 to C7."""
         inputs, outputs = self.function_type.inputs.data, self.function_type.outputs.data
         if tuple(inputs) != tuple(self.body.block.arg_types):  # kernel_func_c1
             raise VerifyException("arguments must have the types that the kernel's type says")
@@ -104,6 +106,7 @@ class FuncOp(IRDLOperation):
             )
         if outputs and tuple(inputs[-len(outputs) :]) != tuple(outputs):  # kernel_func_c3
             raise VerifyException("each result must have a destination among the last arguments")
+        check_names(self.attributes)
         if shared := check_choices(self.attributes):
             check_shared_loops(self.body.block, shared)
 

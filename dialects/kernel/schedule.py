@@ -20,6 +20,7 @@ class LoopsAttr(ParametrizedAttribute):
     op under the name ``kernel.loops``. ``axis`` counts the op's own iterators; width 1 is scalar.
 
     * (C1) axis >= 0, width >= 1, interleave >= 1.
+    * (C2) width is a power of two, as vectors of machines are.
     """
 
     name = "kernel.loops"
@@ -33,13 +34,15 @@ class LoopsAttr(ParametrizedAttribute):
         return cls(IntAttr(axis), IntAttr(width), IntAttr(interleave))
 
     def verify(self) -> None:
-        """Check C1."""
+        """Check C1 and C2."""
         axis, width, interleave = self.axis.data, self.width.data, self.interleave.data
         if axis < 0 or width < 1 or interleave < 1:  # kernel_loops_c1
             raise VerifyException(
                 "kernel.loops needs axis >= 0, width >= 1 and interleave >= 1, "
                 f"got {axis}, {width} and {interleave}"
             )
+        if width & (width - 1):  # kernel_loops_c2
+            raise VerifyException(f"width of kernel.loops must be a power of two, got {width}")
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:

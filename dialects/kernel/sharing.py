@@ -9,13 +9,40 @@ from xdsl.ir import Attribute, Block, OpResult
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.utils.exceptions import VerifyException
 
+from stepwell.core.diagnostics import did_you_mean
+
 _PARALLEL = IteratorTypeAttr.parallel()
+_NUMBERS = {
+    "kernel.shared": 0,
+    "kernel.parallel": 0,
+    "kernel.grain": 1,
+    "kernel.split": 0,
+    "kernel.band": 0,
+}
+_LISTS = ("kernel.tile", "kernel.block", "kernel.stream")
+_MARKS = {"kernel.pack_rows": "kernel.block", "kernel.in_floats": "kernel.block"}
+"""What is written without a value, and what it is nothing without."""
+_KNOWN = (*_NUMBERS, *_LISTS, *_MARKS, "kernel.in_place")
+
+
+def check_names(attributes: dict[str, Attribute]) -> None:
+    """Check C7 of kernel.func."""
+    for name in attributes:
+        if name.startswith("kernel.") and name not in _KNOWN:  # kernel_func_c7
+            near = did_you_mean(name, _KNOWN) or f"there are {', '.join(_KNOWN)}"
+            raise VerifyException(f"there is no choice {name} for a kernel; {near}")
+    for name, needed in _MARKS.items():
+        if name in attributes and needed not in attributes:  # kernel_func_c7
+            raise VerifyException(f"{name} says how blocks are packed, so it needs {needed}")
+    if "kernel.stream" in attributes and "kernel.block" in attributes:  # kernel_func_c7
+        raise VerifyException(
+            "kernel.stream reads an operand in place and kernel.block packs it: write one of them"
+        )
 
 
 def check_choices(attributes: dict[str, Attribute]) -> int:
     """Check C4 of kernel.func; return how many loops are shared."""
-    numbers = {"kernel.shared": 0, "kernel.parallel": 0, "kernel.grain": 1, "kernel.split": 0}
-    numbers["kernel.band"] = 0
+    numbers = dict(_NUMBERS)
     for name in numbers:
         if (value := attributes.get(name)) is None:
             continue

@@ -10,26 +10,27 @@ from stepwell.transforms.passes import fail
 def contraction_of(plan: Plan) -> Structured:
     """Return the op that sums, refusing kernels that are more than it and what comes after."""
     shared = plan.schedule.shared
+    choice = "kernel.stream" if plan.schedule.stream[0] else "kernel.block"
     sums = [op for op in plan.ops if op.reduced]
     found = sums[0]
     for op in plan.ops:
         if len(op.reductions) > shared and (op is not found or not all(op.reductions[shared:])):
             fail(
                 op.op,
-                "kernel.block needs one op with loops besides the shared ones, a sum over them all",
-                "leave kernel.block out",
+                f"{choice} needs one op with loops besides the shared ones, a sum over them all",
+                f"leave {choice} out",
             )
     if plan.schedule.tile == (1, 1) or plan.axis != shared - 1:
         fail(
             found.op,
-            "kernel.block needs kernel.tile, and vectors along the last shared loop",
+            f"{choice} needs kernel.tile, and vectors along the last shared loop",
             "give every op kernel.loops with that axis",
         )
     if len(found.outputs) != 1 or 0 not in found.initial or found.carried != [0]:
-        fail(found.op, "kernel.block needs a sum of one output that a linalg.fill starts")
+        fail(found.op, f"{choice} needs a sum of one output that a linalg.fill starts")
     written = {o.buffer for op in plan.ops for o in op.outputs}
     if any(a.buffer in written for a in found.inputs):
-        fail(found.op, "kernel.block needs operands that the kernel does not write")
+        fail(found.op, f"{choice} needs operands that the kernel does not write")
     return found
 
 

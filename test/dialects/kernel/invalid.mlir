@@ -115,6 +115,38 @@ kernel.func @k(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) -> tensor<4x4xf32> attr
 
 // -----
 
+// kernel_func_c7
+// expected-error@+1 {{there is no choice kernel.tille for a kernel; did you mean 'kernel.tile'?}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tille = [6, 4]} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_func_c7
+// expected-error@+1 {{kernel.pack_rows says how blocks are packed, so it needs kernel.block}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tile = [6, 4], kernel.pack_rows} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_func_c7
+// expected-error@+1 {{kernel.in_floats says how blocks are packed, so it needs kernel.block}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.in_floats} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_func_c7
+// expected-error@+1 {{kernel.stream reads an operand in place and kernel.block packs it: write one of them}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tile = [6, 4], kernel.stream = [512, 4], kernel.block = [6, 64, 8]} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
 // kernel_launch_c1
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error@+1 {{no kernel.func @k in the module}}
@@ -151,6 +183,12 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 // kernel_loops_c1
 // expected-error@+1 {{kernel.loops needs axis >= 0, width >= 1 and interleave >= 1, got 0, 0 and 1}}
 "test.op"() {kernel.loops = #kernel.loops<axis = 0, width = 0, interleave = 1>} : () -> ()
+
+// -----
+
+// kernel_loops_c2
+// expected-error@+1 {{width of kernel.loops must be a power of two, got 7}}
+"test.op"() {kernel.loops = #kernel.loops<axis = 0, width = 7, interleave = 1>} : () -> ()
 
 // -----
 

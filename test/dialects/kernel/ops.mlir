@@ -2,7 +2,7 @@
 // RUN: %stepwell-opt %s --print-op-generic | %stepwell-opt | filecheck %s
 
 // A kernel, its schedule and its launch round-trip.
-kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.loops = #kernel.loops<axis = 0, width = 16, interleave = 4>} {
+kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {loops = #kernel.loops<axis = 0, width = 16, interleave = 4>} {
   kernel.return %x : tensor<4xf32>
 }
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
