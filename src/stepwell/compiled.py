@@ -200,6 +200,7 @@ def compile(
     Raises `CompileError` where the module is wrong or there is no working C compiler (for OpenCL:
     no pyopencl or no device).
     """
+    _check_tune(tune)
     read = _read(module, name, resources)
     described = machine_for(target, machine)
     _check_resources(read)
@@ -226,6 +227,11 @@ def compile(
 
     folder = disk_cache().fetch("program", key, build)
     return Compiled(load_program(folder, read.resources), request)
+
+
+def _check_tune(tune: Any) -> None:
+    if not isinstance(tune, bool | int | float):
+        raise TypeError(f"tune must be True, False or a number of seconds, got {tune!r}")
 
 
 def _lock_file(

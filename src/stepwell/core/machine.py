@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -48,7 +49,31 @@ class Machine:
                     )
                 )
             changes[name] = value if kinds[name] == "str" else int(value)
-        return replace(self, **changes)
+        changed = replace(self, **changes)
+        changed._check(changes)
+        return changed
+
+    def _check(self, names: Iterable[str]) -> None:
+        """Fail where one of the named properties is of no machine."""
+        wrong: dict[str, tuple[int, str, Callable[[int], bool]]] = {
+            "vector_bits": (self.vector_bits, "a power of two from 32 to 2048", _is_width),
+            "vector_lanes": (self.vector_lanes, "a power of two", _is_power),
+            "vector_registers": (self.vector_registers, "1 or more", lambda n: n > 0),
+            "threads": (self.threads, "from 1 to 256", lambda n: 0 < n <= 256),
+        }
+        for name in names:
+            value, allowed, holds = wrong.get(name, (0, "", lambda _: True))
+            if not holds(value):
+                message = f"a machine with {name}={value} cannot be compiled for"
+                raise CompileError(Diagnostic("error", message, help=f"{name} is {allowed}"))
+
+
+def _is_power(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0
+
+
+def _is_width(bits: int) -> bool:
+    return _is_power(bits) and 32 <= bits <= 2048
 
 
 @cache

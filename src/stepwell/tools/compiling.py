@@ -14,7 +14,7 @@ from stepwell.modules import ModuleText, read_module
 from stepwell.pipeline import Source, stage_text, translate
 from stepwell.runtime.program import write_program
 from stepwell.tools.locking import lock_of
-from stepwell.tuning import tune
+from stepwell.tuning import BUDGET, tune
 
 
 def compile_command(options: argparse.Namespace) -> int:
@@ -22,6 +22,9 @@ def compile_command(options: argparse.Namespace) -> int:
     module = read_module(options.file, options.weights)
     machine = machine_for(options.target, options.machine)
     lock = lock_of(options)
+    if options.budget is not None and not options.tune:
+        help = "add --tune, or leave --budget away"
+        raise CompileError(Diagnostic("error", "--budget is for --tune alone", help=help))
     if options.tune:
         lock = lock or lock_beside(Path(options.file))
         _tune(module, options, machine, lock)
@@ -56,7 +59,8 @@ def _tune(module: ModuleText, options: argparse.Namespace, machine: Machine, pla
     if options.target != "c":
         message = f"schedules are tuned for programs of C, not for {options.target}"
         raise CompileError(Diagnostic("error", message, help="leave --tune away"))
-    found = with_deep_stack(lambda: tune(module, options.entry, machine, options.budget, print))
+    budget = BUDGET if options.budget is None else options.budget
+    found = with_deep_stack(lambda: tune(module, options.entry, machine, budget, print))
     place.write_text(found.to_json())
     print(f"lock file: {place}, {len(found.kernels)} kernels")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from os.path import basename
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, UnitAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute
 
@@ -115,7 +115,7 @@ def _spelled(cost: Cost) -> str:
 def _choices(function: kernel.FuncOp) -> str:
     """Spell the attributes that are the schedule: of the kernel, then of its ops."""
     said = [
-        f"{name.removeprefix('kernel.')} {_value(value)}"
+        f"{name.removeprefix('kernel.')} {_value(value)}".rstrip()
         for name, value in function.attributes.items()
         if name.startswith("kernel.")
     ]
@@ -129,6 +129,8 @@ def _choices(function: kernel.FuncOp) -> str:
 
 
 def _value(value: Attribute) -> str:
+    if isinstance(value, UnitAttr):
+        return ""
     numbers: Sequence[Attribute] = value.data if isinstance(value, ArrayAttr) else [value]
     said = [str(n.value.data) if isinstance(n, IntegerAttr) else str(n) for n in numbers]
     return " x ".join(said)

@@ -53,20 +53,24 @@ def arguments() -> argparse.ArgumentParser:
     _add_module(run)
     _add_inputs(run)
     run.add_argument("-o", "--output", metavar="FILE", help="save results in a .npy or .npz file")
-    run.add_argument("--repeat", type=int, default=0, metavar="N", help="call N times and time it")
+    run.add_argument(
+        "--repeat", type=_count, default=0, metavar="N", help="call N times and time it"
+    )
     build = _command(commands, "compile", "write a program's source, header, library, description")
     _add_module(build)
     build.add_argument("-o", "--output", metavar="DIR", help="the folder to write (default: print)")
     build.add_argument("--tune", action="store_true", help="search for schedules by timing first")
-    build.add_argument(
-        "--budget", type=float, default=60.0, metavar="SECONDS", help="for --tune (default 60)"
-    )
+    build.add_argument("--budget", type=float, metavar="SECONDS", help="for --tune (default 60)")
     build.add_argument("--stage", help="print the module as it is after this stage instead")
     profile = _command(commands, "profile", "say where the time of a program goes")
     _add_module(profile, "a module of textual IR, or the folder of a saved program")
     _add_inputs(profile)
-    profile.add_argument("--threads", type=int, default=0, help="how many threads (default: cores)")
-    profile.add_argument("--repeat", type=int, default=0, metavar="N", help="calls (default: 1 s)")
+    profile.add_argument(
+        "--threads", type=_count, default=0, help="how many threads (default: cores)"
+    )
+    profile.add_argument(
+        "--repeat", type=_count, default=0, metavar="N", help="calls (default: 1 s)"
+    )
     profile.add_argument("--trace", metavar="FILE", help="write a trace for ui.perfetto.dev")
     explain = _command(commands, "explain", "say which schedule each kernel has, and why")
     _add_module(explain)
@@ -78,6 +82,13 @@ def arguments() -> argparse.ArgumentParser:
     ops = _command(commands, "ops", "list the ops of the nd dialect, or show one")
     ops.add_argument("name", nargs="?", help="an op")
     return parser
+
+
+def _count(text: str) -> int:
+    """Read how many of something there are to be."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a number of 1 or more, got '{text}'")
+    return int(text)
 
 
 def _command(commands: Any, name: str, about: str) -> argparse.ArgumentParser:
