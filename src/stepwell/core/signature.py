@@ -118,7 +118,7 @@ class Signature:
             "arguments": tuple(Tensor(**_shaped(a)) for a in found["arguments"]),
             "results": tuple(Tensor(**_shaped(r)) for r in found["results"]),
             "constants": tuple(Constant(**_shaped(c)) for c in found["constants"]),
-            "kernels": tuple(Kernel(**{**k, "lines": tuple(k["lines"])}) for k in found["kernels"]),
+            "kernels": tuple(Kernel(**k | {"lines": tuple(k["lines"])}) for k in found["kernels"]),
             "equal": tuple(tuple(group) for group in found["equal"]),
             "fixed": tuple((number, size) for number, size in found["fixed"]),
             "host": tuple(found["host"]),
