@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from xdsl.ir import Block, SSAValue
 
-from stepwell.lowering.linalg_to_loops.nest import NAMES, Nest
+from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer
+from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
 from stepwell.transforms.passes import fail
 from stepwell.transforms.structured import in_slivers
 

@@ -16,11 +16,11 @@ from xdsl.ir import SSAValue
 
 from stepwell.lowering.linalg_to_loops.blocks import contraction_of
 from stepwell.lowering.linalg_to_loops.body import Point
-from stepwell.lowering.linalg_to_loops.nest import NAMES, Nest
+from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.packing import STACK, bytes_of
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer, element_of
 from stepwell.transforms.passes import fail
 
 

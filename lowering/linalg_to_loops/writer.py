@@ -46,6 +46,8 @@ def _index_attribute(number: int) -> IntegerAttr:
 
 OpT = TypeVar("OpT", bound=Operation)
 INDEX = IndexType()
+NAMES = ("i", "j", "k", "l", "m", "n")
+"""What loops are called, by their depth."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,285 @@
+"""The loops that each op of a kernel has of its own, inside the shared ones, and its body.
+
+The unit of writing is a list of points: the iterations, scalar or vector, that one pass through
+the innermost loop computes side by side (the register tile, or the interleaved vectors).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
+from xdsl.ir import SSAValue
+
+from stepwell.lowering.linalg_to_loops.accesses import Memory
+from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point
+from stepwell.lowering.linalg_to_loops.extremes import Watch
+from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.squares import read_squares
+from stepwell.lowering.linalg_to_loops.structured import Combiner, Structured
+from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
+from stepwell.transforms.passes import fail
+
+
+class OwnLoops:
+    """Writes the loops that are one op's own."""
+
+    def __init__(self, writer: Writer, plan: Plan) -> None:
+        self.writer = writer
+        self.plan = plan
+        self.memory = Memory(writer, plan)
+        self.extents: list[list[Index]] = []
+        """How often the loops of each op run."""
+        self.narrowed: dict[int, tuple[Index, Index]] = {}
+        """The part of a loop to run, where it is not the whole."""
+
+    def write_op(self, op: Structured, points: Sequence[Point]) -> None:
+        """Write one op at the points of the shared loops."""
+        shared = self.plan.schedule.shared
+        self.writer.location = op.op.location
+        rest = (None,) * (len(op.reductions) - shared)
+        here = [replace(p, indices=(*p.indices, *rest)) for p in points]
+        self._own(op, op.parallel_after(shared), here)
+
+    def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
+        """Return the range of loop ``k``, or the part of it to be run now."""
+        if not self.plan.schedule.shared and k in self.narrowed:
+            return self.narrowed[k]
+        return Index(), self.extents[self.plan.ops.index(op)][k]
+
+    def _own(self, op: Structured, loops: Sequence[int], points: list[Point]) -> None:
+        """Write the parallel loops that only ``op`` has, then what they contain."""
+        if not loops:
+            self._reduce(op, points)
+            return
+        k, width = loops[0], op.width
+        sizes = steps(width, op.interleave) if k == op.axis else [1]
+
+        def body(start: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            here = [q for p in points for q in spread(p, k, start, size, width)]
+            self._own(op, loops[1:], here)
+            return ()
+
+        self.writer.sweep(self.bounds(op, k), sizes, (), body, NAMES[k % len(NAMES)])
+
+    def _reduce(self, op: Structured, points: list[Point]) -> None:
+        """Write the reduction loops of ``op`` around its body, its results carried in registers."""
+        carried = op.carried
+        if not op.reduced:
+            self._compute(op, points, ())
+            return
+        state = [self.start(op, k, p) for p in points for k in carried]
+        totals = self.run(op, points, state)
+        self.finish(op, points, totals)
+
+    def run(self, op: Structured, points: Sequence[Point], state: list[SSAValue]) -> list[SSAValue]:
+        """Run the reduction loops of ``op`` from ``state``, one value per point and output."""
+        count = len(op.carried)
+        points = [replace(p, carried=i * count) for i, p in enumerate(points)]
+        lanes = self._interleave(op)
+        if not lanes:
+            return list(self._reduction(op, op.reduced, points, state))
+        combiners = [self.combiner(op, k) for k in op.carried]
+        width = op.width if op.width > 1 else 0
+        partial: list[SSAValue] = [
+            self.writer.splat(c.identity(state[i].type), width)
+            for _ in points
+            for _ in range(lanes)
+            for i, c in enumerate(combiners)
+        ]
+        done = self._reduction(op, op.reduced, points, [*state, *partial])
+        totals = list(done[: len(state)])
+        for p in range(len(points)):
+            for i, combiner in enumerate(combiners):
+                first = len(state) + p * lanes * count + i
+                parts = [done[first + c * count] for c in range(lanes)]
+                totals[p * count + i] = self._join(combiner, totals[p * count + i], parts)
+        return totals
+
+    def _interleave(self, op: Structured) -> int:
+        """Return how many vectors of partial results each output gets, 0 for none."""
+        if op.axis < 0 or not op.reductions[op.axis] or op.width * op.interleave == 1:
+            return 0
+        lower, upper = self.bounds(op, op.axis)
+        trip = (upper - lower).number
+        return op.interleave if trip is None else min(op.interleave, trip // op.width)
+
+    def combiner(self, op: Structured, output: int) -> Combiner:
+        """Return how ``output`` joins partial results."""
+        combiner = op.combiner(output)
+        if combiner is None:
+            fail(op.op, f"output {output} is not a reduction whose order is free")
+        return combiner
+
+    def _join(self, combiner: Combiner, total: SSAValue, parts: list[SSAValue]) -> SSAValue:
+        """Combine partial vectors pairwise, then their lanes, then the scalar."""
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            joined = [self.combine(combiner, a, b) for a, b in pairs]
+            parts = [*joined, *parts[len(joined) * 2 :]]
+        value = parts[0]
+        if isinstance(value.type, VectorType):
+            kind = CombiningKindAttr(CombiningKindFlag(combiner.kind))
+            new = vector.ReductionOp.create(
+                operands=[value],
+                result_types=[value.type.element_type],
+                properties={"kind": kind, "fastmath": arith.FastMathFlagsAttr("none")},
+            )
+            value = self.writer.result(new, total.name_hint)
+        return self.combine(combiner, total, value)
+
+    def combine(self, combiner: Combiner, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Join two partial results."""
+        return self.writer.binary(combiner.op, a, b, a.name_hint)
+
+    def _reduction(
+        self, op: Structured, loops: Sequence[int], points: list[Point], state: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """Write the remaining reduction loops; return the state after them."""
+        if not loops:
+            return self._compute(op, points, state)
+        k = loops[0]
+        hint = NAMES[k % len(NAMES)]
+        if k != op.axis or not self._interleave(op):
+
+            def body(start: Index, _: int, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                here = [p.bind(k, start) for p in points]
+                return self._reduction(op, loops[1:], here, args)
+
+            names = self._names(op, len(state))
+            return self.writer.sweep(self.bounds(op, k), [1], state, body, hint, names)
+        return self._lane_loops(op, loops, points, list(state))
+
+    def _lane_loops(
+        self, op: Structured, loops: Sequence[int], points: list[Point], state: list[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """Cover the vectorised reduction loop; each part of it carries only what it changes."""
+        k, count, lanes = loops[0], len(op.carried), self._interleave(op)
+        width = op.width if op.width > 1 else 0
+        at, upper = self.bounds(op, k)
+        for size in steps(op.width, lanes):
+            end = self.writer.last_whole(at, upper, size)
+            scalar = size == 1 and (op.width > 1 or lanes > 1)
+            vectors = 1 if scalar else size // op.width
+            where = [
+                p.carried if scalar else len(points) * count + (i * lanes + c) * count
+                for i, p in enumerate(points)
+                for c in range(vectors)
+            ]
+            entries = [w + i for w in where for i in range(count)]
+            carried = [state[e] for e in entries]
+            alone = not scalar and len(loops) == 1
+            watch = Watch(self.writer, op, len(points), vectors if alone else 1)
+            marks = watch.start(carried)
+
+            def body(
+                start: Index,
+                args: Sequence[SSAValue],
+                vectors: int = vectors,
+                scalar: bool = scalar,
+                watch: Watch = watch,
+            ) -> Sequence[SSAValue]:
+                here = [
+                    p.bind(k, start + c * op.width, 0 if scalar else width)
+                    for p in points
+                    for c in range(vectors)
+                ]
+                here = [replace(p, carried=i * count) for i, p in enumerate(here)]
+                return watch.step(args, self._reduction(op, loops[1:], here, args))
+
+            names = [*self._names(op, len(carried)), *(None for _ in marks)]
+            done = self.writer.loop(
+                (at, end), size, [*carried, *marks], body, NAMES[k % len(NAMES)], names
+            )
+            for e, value in zip(entries, watch.finish(done), strict=True):
+                state[e] = value
+            at = end
+        return state
+
+    def _names(self, op: Structured, count: int) -> list[str | None]:
+        """Return what ``count`` running values are called, the outputs taking turns."""
+        names = [op.name(k) for k in op.carried]
+        return names * (count // max(len(names), 1))
+
+    # one point
+
+    def start(self, op: Structured, output: int, point: Point) -> SSAValue:
+        """Return the value an output has before its reduction."""
+        value = op.initial.get(output)
+        if value is None:
+            value = self.memory.read(op.outputs[output], point, {})
+        return self.writer.broadcast(value, point.width)
+
+    def _compute(
+        self, op: Structured, points: Sequence[Point], state: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """Write the body at every point; store what is not carried; return the next state."""
+        carried = op.carried
+        cache: dict[object, SSAValue] = {}
+        if self.plan.schedule.tile != (1, 1):
+            for k, access in enumerate(op.inputs):
+                if op.body is not None and op.body.args[k].first_use is not None:
+                    read_squares(self.memory, access, points, self.plan.schedule.shared - 2, cache)
+        body = BodyWriter(self.writer, op)
+        arguments = [self._arguments(op, p, state, cache) for p in points]
+        results = [body.write(p, a) for p, a in zip(points, arguments, strict=True)]
+        after = list(state)
+        for point, values in zip(points, results, strict=True):
+            for i, k in enumerate(carried):
+                after[point.carried + i] = self.writer.broadcast(values[k], point.width)
+            for k, value in enumerate(values):
+                if k not in carried:
+                    self._write(op, k, point, value)
+        return after
+
+    def _arguments(
+        self,
+        op: Structured,
+        point: Point,
+        state: Sequence[SSAValue],
+        cache: dict[object, SSAValue],
+    ) -> list[SSAValue | None]:
+        """Return the body's arguments at ``point``; what the body does not use is not loaded."""
+        arguments: list[SSAValue | None] = []
+        for k, access in enumerate(op.inputs):
+            used = op.body is None or op.body.args[k].first_use is not None
+            hint = op.body.args[k].name_hint if op.body is not None else None
+            arguments.append(self.memory.read(access, point, cache, hint) if used else None)
+        carried = op.carried
+        for k, access in enumerate(op.outputs):
+            if k in carried:
+                arguments.append(state[point.carried + carried.index(k)])
+            elif op.argument(k) is None:
+                arguments.append(None)
+            elif k in op.initial:
+                arguments.append(op.initial[k])
+            else:
+                arguments.append(self.memory.read(access, point, cache))
+        return arguments
+
+    def finish(self, op: Structured, points: Sequence[Point], totals: Sequence[SSAValue]) -> None:
+        """Write out what the reduction loops carried."""
+        carried = op.carried
+        for i, point in enumerate(points):
+            for j, k in enumerate(carried):
+                self._write(op, k, point, totals[i * len(carried) + j])
+
+    def _write(self, op: Structured, output: int, point: Point, value: SSAValue) -> None:
+        access = op.outputs[output]
+        last = self.plan.buffers[access.buffer].last_writer == self.plan.ops.index(op)
+        self.memory.write(access, point, value, last)
+
+
+def steps(width: int, count: int) -> list[int]:
+    """Return the steps of a vectorised loop: ``count`` vectors, one vector, one iteration."""
+    return list(dict.fromkeys([width * count, width, 1]))
+
+
+def spread(point: Point, k: int, start: Index, size: int, width: int) -> list[Point]:
+    """Return ``point`` at each of ``size`` iterations of loop ``k``, in vectors where they fit."""
+    if width > 1 and size >= width:
+        return [point.bind(k, start + c * width, width) for c in range(size // width)]
+    return [point.bind(k, start + c) for c in range(size)]

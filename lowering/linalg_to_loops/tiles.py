@@ -1,0 +1,394 @@
+"""The register tiles of a blocked contraction: down the rows of a block, a sliver wide.
+
+The rows that are left over make a smaller tile where their number is known; else, and for columns,
+tiles at an edge are computed whole, from packed zeros and from the last row over again, and only
+what is inside is handed on. Where the sum comes in parts, what a tile has so far waits in scratch;
+the ops after the contraction see the registers of the last part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import FloatAttr, f32
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
+
+from stepwell.lowering.linalg_to_loops.blocks import contraction_of, roles_of
+from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.floats import in_floats, joined
+from stepwell.lowering.linalg_to_loops.nest import Nest
+from stepwell.lowering.linalg_to_loops.packing import STACK, Packing, bytes_of, size_of
+from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
+from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer, element_of
+from stepwell.transforms.passes import fail
+from stepwell.transforms.structured import in_slivers
+
+
+@dataclass(frozen=True)
+class Sliver:
+    """What one walk down the rows of a block computes."""
+
+    batch: list[Index]
+    """Where the loops are that no block cuts."""
+    ranges: dict[int, tuple[Index, Index]]
+    """The block."""
+    j: Index
+    """The first column."""
+    k: Index
+    """Where the part of the sum begins."""
+    extent: Index | None
+    """Where the whole sum ends, if it comes in parts."""
+
+
+class Tiles(Nest):
+    """Writes the tiles of a plan whose kernel has `kernel.block`."""
+
+    def __init__(self, writer: Writer, plan: Plan) -> None:
+        super().__init__(writer, plan)
+        self.sum = contraction_of(plan)
+        shared = plan.schedule.shared
+        *self.sizes, self.deep = plan.schedule.blocks
+        self.first, self.row, self.column = shared - len(self.sizes), shared - 2, shared - 1
+        self.depth = self.sum.reduced[-1]
+        tile_rows, vectors = plan.schedule.tile
+        self.rows, self.columns = tile_rows, vectors * self.sum.width
+        self.part: tuple[Index, Index] = (Index(), Index())
+        """The part of the sum at hand, from 0."""
+        streamed, packed = roles_of(self.sum, self.first, self.column)
+        self.along = self.column in dims_of(self.sum.inputs[streamed].exprs)
+        """Whether the operand read in place varies with the columns too, and ends where they do."""
+        self.product = in_floats(self.sum, self.deep) if plan.schedule.in_floats else self.sum
+        """The contraction as it is in registers."""
+        self.slivers = in_slivers(self.sum.inputs[packed].exprs, self.column)
+        self.packing: Packing | None = None
+        if self.slivers is None or self.slivers[1] != self.columns:
+            self.packing = Packing(
+                self, self.product, packed, self.column, self.sum.reduced, self.columns
+            )
+            self.product = replace(self.product, body=self.packing.rest())
+        self.row_packing: Packing | None = None
+        if plan.schedule.pack_rows:
+            self.row_packing = self._pack_rows(streamed)
+            self.product = replace(self.product, body=self.row_packing.rest())
+        self.micro = self._micro(streamed, packed)
+        _check_sizes(self)
+
+    def _micro(self, streamed: int, packed: int) -> Structured:
+        """Return the contraction as the innermost loop sees it.
+
+        Its column counts from the sliver's first, its place in the sum from the part's first;
+        further loops, which never run, say where in the whole sum that part begins, which sliver
+        is at hand, and which its first column is.
+        """
+        loops = len(self.sum.reductions)
+        dims: list[AffineExpr] = [AffineDimExpr(k) for k in range(loops)]
+        dims[self.depth] = AffineDimExpr(self.depth) + AffineDimExpr(loops)
+        dims[self.column] = AffineDimExpr(self.column) + AffineDimExpr(loops + 2)
+        inputs = list(self.product.inputs)
+
+        def moved(operand: int) -> list[AffineExpr]:
+            return [e.replace_dims_and_symbols(dims, ()) for e in inputs[operand].exprs]
+
+        inputs[streamed] = Access(inputs[streamed].buffer, tuple(moved(streamed)))
+        if self.packing is not None:
+            # where the packed operand lies is known once its scratch is there
+            return replace(self.product, inputs=tuple(inputs))
+        assert self.slivers is not None
+        exprs = moved(packed)
+        exprs[self.slivers[0]], exprs[-1] = AffineDimExpr(loops + 1), AffineDimExpr(self.column)
+        inputs[packed] = Access(inputs[packed].buffer, tuple(exprs))
+        return replace(self.product, inputs=tuple(inputs))
+
+    def _pack_rows(self, streamed: int) -> Packing:
+        """Return what copies the rows of a block, for which rows stand where columns do."""
+        width, rows = self.sum.width, self.sizes[-2]
+        if self.first != self.row or len(self.sum.reduced) != 1 or self.along:
+            fail(
+                self.sum.op,
+                "kernel.pack_rows needs blocks of the last two shared loops, a sum of one loop, "
+                "and an operand that varies with the rows alone",
+                "leave kernel.pack_rows out",
+            )
+        columns = -(-rows // width) * width
+        packing = Packing(self, self.product, streamed, self.row, self.sum.reduced, columns)
+        packing.even = columns == rows
+        return packing
+
+    def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
+        """Return the range of a loop: of the sum, the part at hand."""
+        if op is self.micro:
+            return self.part if k == self.depth else super().bounds(self.sum, k)
+        return super().bounds(op, k)
+
+    # tiles
+
+    def _down(self, at: Sliver, outer: list[Index]) -> None:
+        """Write the loop of tiles down the rows, inside those over what comes before the rows."""
+        k = self.first + len(outer)
+        if k < self.row:
+
+            def line(o: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                self._down(at, [*outer, o])
+                return ()
+
+            self.writer.loop(at.ranges[k], 1, (), line, NAMES[k % 6])
+            return
+
+        def tile(i: Index, rows: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self._tile(at, [*outer, i], rows)
+            return ()
+
+        extent = self.extents[0][self.row].number
+        left = [extent % self.rows] if extent is not None and extent % self.rows else []
+        if left:
+            self.writer.sweep(at.ranges[k], [self.rows, *left], (), tile, "i")
+        else:
+            self.writer.loop(at.ranges[k], self.rows, (), lambda i, _: tile(i, self.rows, ()), "i")
+
+    def _tile(self, at: Sliver, start: list[Index], rows: int) -> None:
+        """Write the tile of ``rows`` rows that begins at ``start``."""
+        end = self.extents[0][self.column]
+        if self.along and not self._is_whole(self.column):
+            self._when_all(
+                [(at.j + self.columns, end)],
+                lambda: self._whole_tile(at, start, rows),
+                lambda: self._strips(at, start, rows, end),
+            )
+        else:
+            self._whole_tile(at, start, rows)
+
+    def _point(self, at: Sliver, row: list[Index], column: Index, lanes: int) -> Point:
+        """Return a place as the innermost loop sees it, ``column`` counting from the sliver's."""
+        sums = (None,) * len(self.sum.reduced)
+        number = self.writer.divide(at.j, self.columns, arith.DivUIOp) if self.slivers else None
+        indices = (*at.batch, *row, column, *sums, at.k, number, at.j)
+        return Point(indices, self.column if lanes else -1, lanes)
+
+    def _strips(self, at: Sliver, start: list[Index], rows: int, end: Index) -> None:
+        """Write a tile of fewer columns than are in a sliver: one vector, or one column, each."""
+        *outer, i = start
+
+        def row(r: Index, count: int) -> None:
+            def strip(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                lanes = size if size > 1 else 0
+                lines = [[*outer, r + n] for n in range(count)]
+                points = [self._point(at, line, c - at.j, lanes) for line in lines]
+                state = [self.start(self.sum, 0, point) for point in points]
+                done = self._run(points, state)
+                axis = self.column if lanes else -1
+                here = [Point((*at.batch, *line, c), axis, lanes) for line in lines]
+                self._finish([replace(p, slot=n) for n, p in enumerate(here)], done)
+                return ()
+
+            self.writer.sweep((at.j, end), _falling(self.sum.width), (), strip, "j")
+
+        if self._is_whole(self.row):
+            row(i, rows)
+            return
+        last = self.writer.minimum(i + rows, at.ranges[self.row][1])
+
+        def one(r: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            row(r, 1)
+            return ()
+
+        self.writer.loop((i, last), 1, (), one, "i")
+
+    def _whole_tile(self, at: Sliver, start: list[Index], rows: int) -> None:
+        """Write a tile of all the columns of a sliver."""
+        *outer, i = start
+        points = [
+            self._point(at, [*outer, row], Index.of(c), self.sum.width)
+            for row in self._rows_of(at, i, rows)
+            for c in range(0, self.columns, self.sum.width)
+        ]
+        waiting = Index() if at.extent is None else self._waiting(at, start)
+        if at.extent is None:
+            state = [self.start(self.sum, 0, point) for point in points]
+        else:
+            state = [
+                self.writer.load(self.sums, self._place(waiting, n), point.width, "sum")
+                for n, point in enumerate(points)
+            ]
+        done = self._run(points, state)
+        if at.extent is None:
+            self._hand_on(at, start, rows, done, waiting)
+            return
+        self._branch(
+            (at.k + self.part[1], at.extent),
+            lambda: self._hand_on(at, start, rows, done, waiting),
+            lambda: self._keep(done, waiting),
+        )
+
+    def _run(self, points: list[Point], state: list[SSAValue]) -> list[SSAValue]:
+        """Run the innermost loop from ``state``; floats begin at zero and are added to it."""
+        if not self.plan.schedule.in_floats:
+            return self.run(self.micro, points, state)
+        zero = self.writer.splat(FloatAttr(0.0, f32), points[0].width)
+        return joined(self.writer, state, self.run(self.micro, points, [zero] * len(state)))
+
+    def _rows_of(self, at: Sliver, i: Index, count: int) -> list[Index]:
+        """Return where the innermost loop finds the rows of a tile."""
+        if self.row_packing is None:
+            return self._clamped(i, count)
+        return [i - at.ranges[self.row][0] + r for r in range(count)]
+
+    def _clamped(self, i: Index, count: int) -> list[Index]:
+        """Return the rows of a tile, those beyond the last one being the last one again."""
+        extent = self.extents[0][self.row]
+        rows = [i + r for r in range(count)]
+        if self._is_whole(self.row):
+            return rows
+        return [i, *(self.writer.minimum(row, extent + -1) for row in rows[1:])]
+
+    def _is_whole(self, k: int) -> bool:
+        """Whether every tile is known to be inside, along rows or columns."""
+        extent = self.extents[0][k].number
+        return extent is not None and (k == self.row or extent % self.columns == 0)
+
+    def _hand_on(
+        self, at: Sliver, start: list[Index], rows: int, done: list[SSAValue], waiting: Index
+    ) -> None:
+        """Write the ops after the contraction, on registers where the tile is inside."""
+        width = self.sum.width
+        *outer, i = start
+
+        def inside() -> None:
+            points = [
+                Point((*at.batch, *outer, i + r, at.j + c), self.column, width)
+                for r in range(rows)
+                for c in range(0, self.columns, width)
+            ]
+            self._finish([replace(p, slot=n) for n, p in enumerate(points)], done)
+
+        def edge() -> None:
+            self._keep(done, waiting)
+            self._finish_edge(at, start, rows, waiting)
+
+        pairs: list[tuple[Index, Index]] = []
+        if not self._is_whole(self.row):
+            pairs.append((i + rows, at.ranges[self.row][1]))
+        if not self.along and not self._is_whole(self.column):
+            pairs.append((at.j + self.columns, self.extents[0][self.column]))
+        self._when_all(pairs, inside, edge)
+
+    def _when_all(
+        self, pairs: list[tuple[Index, Index]], then: Callable[[], None], no: Callable[[], None]
+    ) -> None:
+        """Write ``then`` for where each first is at most its second."""
+        if not pairs:
+            then()
+            return
+        self._branch_on([self.writer.compare("sle", *pair) for pair in pairs], then, no)
+
+    def _finish_edge(self, at: Sliver, start: list[Index], rows: int, waiting: Index) -> None:
+        """Write the ops after the contraction, vector by vector from where the sums wait."""
+        *outer, i = start
+        last = i + rows
+        if not self._is_whole(self.row):
+            last = self.writer.minimum(last, at.ranges[self.row][1])
+        end = self.writer.minimum(at.j + self.columns, self.extents[0][self.column])
+        width = self.sum.width
+
+        def row(r: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            def column(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                lanes = width if size > 1 or width == 1 else 0
+                lanes = 0 if width == 1 else lanes
+                value = self.writer.load(self.sums, [waiting + (r - i), c - at.j], lanes, "sum")
+                point = Point((*at.batch, *outer, r, c), self.column if lanes else -1, lanes)
+                self._finish([point], [value])
+                return ()
+
+            return self.writer.sweep((at.j, end), _falling(width), (), column, "j")
+
+        self.writer.loop((i, last), 1, (), row, "i")
+
+    def _finish(self, points: list[Point], totals: Sequence[SSAValue]) -> None:
+        """Write every op at ``points``, the contraction being its ``totals``."""
+        self.memory.open(points)
+        outer = self.writer.location
+        for op in self.plan.ops:
+            if op is self.sum:
+                self.writer.location = op.op.location
+                self.finish(op, points, totals)
+            else:
+                self.write_op(op, points)
+        self.writer.location = outer
+
+    # sums that wait
+
+    def _make_room(self, rows: int) -> None:
+        """Make the scratch where the sums of so many rows of a sliver wait."""
+        element = element_of(self.sum.outputs[0].buffer)
+        sums = memref.AllocaOp.get(element, 64, [rows, self.columns])
+        self.sums = self.writer.result(sums, "sums")
+
+    def _fill_sums(self) -> None:
+        """Begin the sums of a sliver."""
+        start = self.writer.broadcast(self.sum.initial[0], self.sum.width)
+
+        def row(i: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            for c in range(0, self.columns, self.sum.width):
+                self.writer.store(start, self.sums, [i, Index.of(c)])
+            return ()
+
+        self.writer.loop((Index(), Index.of(prod(self.sizes[:-1]))), 1, (), row, "i")
+
+    def _waiting(self, at: Sliver, start: list[Index]) -> Index:
+        """Return where the sums of the row at ``start`` wait."""
+        found = Index()
+        for k, index in enumerate(start, self.first):
+            found = found * self._block(k) + (index - at.ranges[k][0])
+        return found
+
+    def _place(self, row: Index, vector: int) -> list[Index]:
+        """Return where the n-th vector of a tile waits whose first row does at ``row``."""
+        down, column = divmod(vector * self.sum.width, self.columns)
+        return [row + down, Index.of(column)]
+
+    def _keep(self, done: Sequence[SSAValue], row: Index) -> None:
+        for n, value in enumerate(done):
+            self.writer.store(value, self.sums, self._place(row, n))
+
+    # branches
+
+    def _branch(
+        self, equal: tuple[Index, Index], then: Callable[[], None], no: Callable[[], None]
+    ) -> None:
+        self._branch_on([self.writer.compare("sge", *equal)], then, no)
+
+    def _branch_on(
+        self, all_of: list[SSAValue], then: Callable[[], None], no: Callable[[], None]
+    ) -> None:
+        condition = all_of[0]
+        for other in all_of[1:]:
+            condition = self.writer.binary(arith.AndIOp, condition, other)
+        self.writer.branch(condition, then, no)
+
+
+def _falling(width: int) -> list[int]:
+    return [width, 1] if width > 1 else [1]
+
+
+def _check_sizes(nest: Tiles) -> None:
+    rows, columns = nest.sizes[-2:]
+    if rows % nest.rows or columns % nest.columns:
+        fail(
+            nest.sum.op,
+            f"kernel.block = {[*nest.sizes, nest.deep]} is not made of whole tiles of "
+            f"{nest.rows} by {nest.columns}",
+        )
+    whole = 0 <= size_of(nest.sum, nest.depth) <= nest.deep
+    waiting = nest.rows if whole else prod(nest.sizes[:-1])
+    scratch = [waiting * bytes_of(element_of(nest.sum.outputs[0].buffer))]
+    if nest.packing is not None:
+        scratch.append(nest.packing.size(nest.deep) * bytes_of(nest.packing.element))
+    bytes = max(scratch) * nest.columns
+    if (packing := nest.row_packing) is not None:
+        bytes = max(bytes, nest.deep * packing.columns * bytes_of(packing.element))
+    if bytes > STACK:
+        fail(nest.sum.op, f"kernel.block needs {bytes} bytes of scratch, more than {STACK}")
