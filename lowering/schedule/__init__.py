@@ -85,6 +85,7 @@ class Schedule(Pass):
     vector-bits : how wide the machine's vectors are
     vector-lanes : how many elements a vector may have at most
     vector-registers : how many vectors the machine holds; 0 for what is usual for their width
+    vector-unit : how many bits of a vector it computes with at once; 0 for all of them
     l2 : bytes of each core's second cache; 0 for no blocks, where scratch is dear
     lock : a lock file; its schedules are written on the kernels it was made for
     """
@@ -95,6 +96,7 @@ class Schedule(Pass):
     vector_bits: int = 512
     vector_lanes: int = 64
     vector_registers: int = 0
+    vector_unit: int = 0
     l2: int = 1 << 20
     lock: str = ""
 
@@ -103,7 +105,7 @@ class Schedule(Pass):
         if self.lock:
             write_all_tuned(op, self.lock)
         registers = self.vector_registers or (32 if self.vector_bits >= 512 else 16)
-        machine = Vectors(self.vector_bits, self.vector_lanes, registers)
+        machine = Vectors(self.vector_bits, self.vector_lanes, registers, self.vector_unit)
         ready = constant_arguments(op)
         for function in op.ops:
             if isinstance(function, kernel.FuncOp):

@@ -17,7 +17,15 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, SSAValue
 
 from stepwell.lowering.schedule.reasons import because, spell_bytes
-from stepwell.lowering.schedule.vectors import Loops, Vectors, bits_of, full_lanes, lanes, stride
+from stepwell.lowering.schedule.vectors import (
+    NARROWEST,
+    Loops,
+    Vectors,
+    bits_of,
+    full_lanes,
+    lanes,
+    stride,
+)
 from stepwell.transforms.products import byte_products, exact_count
 from stepwell.transforms.structured import CASTS, combiner, element, indices
 
@@ -44,6 +52,9 @@ ALONG = {(14, 1): 1.0, (7, 1): 0.96, (4, 2): 0.93, (7, 2): 0.9, (4, 1): 0.85}
 NARROW_ALONG = {(7, 1): 1.0, (6, 1): 0.98, (4, 1): 0.9}
 NARROW_TILES = {(6, 2): 1.0, (5, 2): 0.98, (4, 3): 0.97, (4, 2): 0.94, (8, 1): 0.6}
 """Those for 16 registers."""
+HALVED = 0.95
+"""The part of the peak that vectors of half the width reach, where a machine computes with so
+many lanes at once anyway."""
 LEAST = 3
 """A tile of fewer rows waits for its columns, as long as one of so many."""
 SMALL = 1 << 13
@@ -120,15 +131,13 @@ def choose(
         because(found.op, lambda: _why_in_place(high, wide < width, bytes, enough))
         return None
     few = free and first == shared - 2 and high <= SKINNY
-    wide_registers = machine.registers >= 32
-    if few:
-        tile = _few(high, wide, width, machine)
-    elif along:
-        tile = _tile(found, shared, width, ALONG if wide_registers else NARROW_ALONG)
-    else:
-        tile = _tile(found, shared, width, TILES if wide_registers else NARROW_TILES)
-    unit = tile[0], tile[1] * width
     size = machine.bits // width // 8
+    tile, width = (
+        (_few(high, wide, width, machine), width)
+        if few
+        else _fastest(found, shared, width, machine, along)
+    )
+    unit = tile[0], tile[1] * width
     block = _block(found, first, shared, unit, l2, size)
     if few and high <= tile[0] and found.extents[-1] != DYNAMIC_INDEX:
         block = *block[:-1], max(found.size(len(found.parallel) - 1), 1)
@@ -142,6 +151,7 @@ NO_SINGLE_SUM = (
     "not in blocks: they are for one sum, started by a fill, of an operand that varies with "
     "the rows and one that varies with the columns"
 )
+SPLIT = "and the machine computes with so many lanes at once"
 NOT_ALONG = "not in blocks: the results of neighbouring columns do not lie side by side"
 
 
@@ -311,10 +321,36 @@ def _enough(found: Loops, packed: int, shared: int, width: int, l2: int, high: i
     return l2 // 4
 
 
+def _fastest(
+    found: Loops, shared: int, width: int, machine: Vectors, along: bool
+) -> tuple[tuple[int, int], int]:
+    """Return the register tile and how many lanes its vectors have.
+
+    Narrower vectors may serve where the machine computes with so few lanes at once anyway.
+    """
+    many = machine.registers >= 32
+    if along:
+        return _tile(found, shared, width, ALONG if many else NARROW_ALONG)[0], width
+    tiles = TILES if many else NARROW_TILES
+    tile, reached = _tile(found, shared, width, tiles)
+    half = width // 2
+    if half < NARROWEST or not 0 < machine.unit <= machine.bits // 2:
+        return tile, width
+    other, reaches = _tile(found, shared, half, tiles)
+    if reaches * HALVED <= reached:
+        return tile, width
+    wide = found.size(shared - 1)
+    because(found.op, lambda: f"vectors of {half}: {wide} columns fill more of them, {SPLIT}")
+    return other, half
+
+
 def _tile(
     found: Loops, shared: int, width: int, tiles: Mapping[tuple[int, int], float]
-) -> tuple[int, int]:
-    """Return rows and vectors of the register tile: the fastest for what is inside the edges."""
+) -> tuple[tuple[int, int], float]:
+    """Return rows and vectors of the register tile, and the part of the peak that it reaches.
+
+    It is the fastest for what is inside the edges.
+    """
 
     high, wide = found.extents[shared - 2], found.size(shared - 1)
 
@@ -326,7 +362,8 @@ def _tile(
             inside *= high / (high - left + (max(left, LEAST) if left else 0))
         return inside * tiles[tile]
 
-    return max(tiles, key=worth)
+    tile = max(tiles, key=worth)
+    return tile, worth(tile)
 
 
 def _few(high: int, wide: int, width: int, machine: Vectors) -> tuple[int, int]:

@@ -40,6 +40,8 @@ class Vectors(NamedTuple):
     bits: int
     lanes: int
     registers: int = 32
+    unit: int = 0
+    """How many bits are computed with at once, where wider vectors take their time; 0 for all."""
 
 
 @dataclass

@@ -162,6 +162,7 @@ def _check(
     wide: str = "f32",
     batch: bool = True,
     groups: int = 1,
+    machine: str = "",
     **lists: Any,
 ) -> str:
     """Compile a convolution of (n, spatial.., c) with (k, c, spatial..); compare with the nd floor."""
@@ -208,7 +209,7 @@ def _check(
 
     arrays = [numbers(image, dtype), numbers(weights, dtype)]
     arrays += [numbers((k,), wide), numbers((n, *out, k), wide)]
-    program = sw.compile(text)
+    program = sw.compile(text, machine=machine)
     _, module = _parse(text)
     (want,) = Interpreter(module).call("main", [a.copy() for a in arrays])
     got = program(*arrays)
@@ -265,6 +266,14 @@ def test_a_batch_known_only_when_it_runs() -> None:
         lists: Any = {"low": (1, 1), "high": (1, 1)}
         text = _check((n, 12, 10, 20), (48, 20, 3, 3), batch=False, **lists)
         assert "kernel.block" in text
+
+
+@pytest.mark.parametrize("features", [8, 17, 24, 40, 56, 72])
+def test_vectors_of_half_the_width(features: int) -> None:
+    """Where the machine computes with so many lanes at once; the last may lie over others."""
+    halves = "vector_bits=512,vector_registers=32,vector_unit=256"
+    _check((2, 9, 13, 50), (features, 50, 3, 1), machine=halves, low=(1, 0), high=(1, 0))
+    _check((1, 5, 12, 64), (features, 64, 1, 1), "f16", "f16", machine=halves)
 
 
 def test_groups() -> None:

@@ -20,6 +20,8 @@ class Machine:
     vector_lanes: int = 64
     """How many elements a vector has at most."""
     vector_registers: int = 16
+    vector_unit: int = 0
+    """How many bits of a vector are computed with at once, where that is less than all; else 0."""
     fma: bool = False
     threads: int = 1
     l1: int = 32 << 10
@@ -59,6 +61,11 @@ class Machine:
             "vector_bits": (self.vector_bits, "a power of two from 32 to 2048", _is_width),
             "vector_lanes": (self.vector_lanes, "a power of two", _is_power),
             "vector_registers": (self.vector_registers, "1 or more", lambda n: n > 0),
+            "vector_unit": (
+                self.vector_unit,
+                "0 or as vector_bits",
+                lambda n: not n or _is_width(n),
+            ),
             "threads": (self.threads, "from 1 to 256", lambda n: 0 < n <= 256),
         }
         for name in names:
@@ -87,6 +94,7 @@ def this_machine() -> Machine:
     return Machine(
         vector_bits=wide,
         vector_registers=32 if arm or wide == 512 else 16,
+        vector_unit=256 if wide == 512 and _halves_vectors(features) else 0,
         fma=arm or "fma" in names,
         threads=thread_count(),
         l1=sizes.get(1, Machine.l1),
@@ -138,6 +146,11 @@ def _features() -> str:
         return platform.processor()
     keys = ("vendor_id", "cpu family", "model", "flags", "CPU implementer", "CPU part", "Features")
     return " ".join(found[k] for k in keys if k in found)
+
+
+def _halves_vectors(features: str) -> bool:
+    """Whether vectors of 512 bits are computed with in two halves, as Zen 4 does."""
+    return features.startswith("AuthenticAMD 25 ")
 
 
 def _cache_sizes() -> dict[int, int]:
