@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import gcd
 from typing import TypeAlias
 
 from xdsl.dialects import memref
@@ -195,10 +196,22 @@ def disjoint(sizes: Sizes, a: Part, b: Part) -> bool:
         _reach(b.box),
         strict=True,
     )
-    return any(
+    return _interleaved(a.box, b.box) or any(
         sizes.never_negative(start_b - end_a) or sizes.never_negative(start_a - end_b)
         for start_a, end_a, start_b, end_b in rows
     )
+
+
+def _interleaved(a: Slice, b: Slice) -> bool:
+    """Whether along some axis the steps of two boxes never meet, as odd and even places do not."""
+    rows = zip(a.offsets, a.strides, b.offsets, b.strides, strict=True)
+    for start_a, step_a, start_b, step_b in rows:
+        apart, one, other = (start_a - start_b).number, step_a.number, step_b.number
+        if apart is None or one is None or other is None:
+            continue
+        if (common := gcd(one, other)) > 1 and apart % common:
+            return True
+    return False
 
 
 def covers(sizes: Sizes, a: Part, b: Part) -> bool:

@@ -29,6 +29,7 @@ from stepwell.transforms.structured import (
     Index,
     array_of_maps,
     at,
+    element,
     identity,
     indices,
     shape,
@@ -47,6 +48,8 @@ IMAGE: Matrix = ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1))
 FILTER: Matrix = ((1, 0, 0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0, 0, 1))
 RESULT: Matrix = ((1, 1, 1, 0), (0, 1, -1, -1))
 PLACES = [(i, j) for i in range(PART) for j in range(PART)]
+SPREAD = 64
+"""Matrices begin an odd number of times so many elements apart: sixteen are spread over a page."""
 REDUCTION = IteratorTypeAttr.reduction()
 
 
@@ -66,7 +69,7 @@ class Tiles:
         high, wide = -(-rows // TILE), -(-columns // TILE)
         filters = self._filters()
         parts = self._parts(self._lengthened(high, wide), high, wide)
-        products = self._products(parts, filters)
+        products = self._spread(self._products(parts, filters))
         grouped = self._add(_expand(products, (len(PLACES), n, high, wide, out)))
         before = len(self.new)
         result = self._results(grouped, last if last is not op else None)
@@ -123,10 +126,25 @@ class Tiles:
             len(PLACES),
             lambda block: _both(IMAGE, _grid(block), block),
         )
-        joined = self._empty((len(PLACES), *sizes))
+        tiles = n * high * wide
+        joined = self._empty((len(PLACES), _spaced(tiles * features)))
         for k, part in enumerate(parts):
-            joined = self._add(_insert(part, joined, [k, 0, 0, 0, 0], (1, *sizes)))
-        return self._add(_collapse(joined, (len(PLACES), n * high * wide, features)))
+            flat = self._add(_collapse(part, (tiles * features,)))
+            joined = self._add(_insert(flat, joined, [k, 0], (1, tiles * features)))
+        return self._matrices(joined, tiles, features)
+
+    def _spread(self, products: SSAValue) -> SSAValue:
+        """Return the products, written where each matrix begins at a line of its own of a cache."""
+        _, tiles, out = shape(products)
+        joined = self._empty((len(PLACES), _spaced(tiles * out)))
+        flat = self._add(_collapse(products, (len(PLACES), tiles * out)))
+        joined = self._add(_insert(flat, joined, [0, 0], (len(PLACES), tiles * out)))
+        return self._add(_cut(joined, (len(PLACES), tiles * out)))
+
+    def _matrices(self, joined: SSAValue, rows: int, columns: int) -> SSAValue:
+        """Return the sixteen matrices that lie in ``joined``, what is between them left out."""
+        flat = self._add(_cut(joined, (len(PLACES), rows * columns)))
+        return self._add(_expand(flat, (len(PLACES), rows, columns)))
 
     def _products(self, parts: SSAValue, filters: SSAValue) -> SSAValue:
         """Return the sixteen matrix products."""
@@ -307,18 +325,32 @@ def _cut(value: SSAValue, sizes: Sequence[int]) -> Operation:
     return tensor.ExtractSliceOp.from_static_parameters(value, [0] * len(sizes), sizes)
 
 
-def _groups() -> ArrayAttr[Any]:
-    groups = ((0,), (1, 2, 3), (4,))
+def _groups(before: int, behind: int) -> ArrayAttr[Any]:
+    """Return one group of all axes but ``before``, which stay as they are."""
+    groups = [*([k] for k in range(before)), range(before, behind)]
     return ArrayAttr(ArrayAttr(IntegerAttr(a, i64) for a in group) for group in groups)
 
 
 def _collapse(value: SSAValue, sizes: Sequence[int]) -> Operation:
+    """Make one axis of the last ones."""
     return tensor.CollapseShapeOp.build(
         operands=[value],
-        properties={"reassociation": _groups()},
-        result_types=[TensorType(f32, sizes)],
+        properties={"reassociation": _groups(len(sizes) - 1, len(shape(value)))},
+        result_types=[TensorType(element(value), sizes)],
     )
 
 
 def _expand(value: SSAValue, sizes: Sequence[int]) -> Operation:
-    return tensor.ExpandShapeOp(value, (), _groups(), list(sizes), TensorType(f32, sizes))
+    """Make the last axis several."""
+    groups = _groups(len(shape(value)) - 1, len(sizes))
+    kind = TensorType(element(value), sizes)
+    return tensor.ExpandShapeOp(value, (), groups, list(sizes), kind)
+
+
+def _spaced(size: int) -> int:
+    """Return how far apart matrices of ``size`` elements are to begin.
+
+    As many places of a cache begin where addresses differ by a page; sixteen matrices that are
+    walked side by side would throw each other out of it.
+    """
+    return size + (SPREAD - size) % (2 * SPREAD)
