@@ -18,28 +18,17 @@ from xdsl.dialects.builtin import (
 from stepwell.core.host_schedule import Tree
 from stepwell.lowering.emit.kinds import element_name
 from stepwell.lowering.emit.places import add, multiply
+from stepwell.transforms.launch_sizes import SIGNS
 from stepwell.transforms.passes import fail
 
 Number: TypeAlias = Callable[[Any, Sequence[Tree]], Tree]
 """``(op, operands) -> its result``."""
 
 _INFIX: dict[type[Any], str] = {
-    arith.AddiOp: "+",
-    arith.SubiOp: "-",
-    arith.MuliOp: "*",
-    arith.DivSIOp: "/",
-    arith.RemSIOp: "%",
-    arith.FloorDivSIOp: "floor/",
-    arith.CeilDivSIOp: "ceil/",
-    arith.MinSIOp: "min",
-    arith.MaxSIOp: "max",
+    **SIGNS,
     arith.AndIOp: "&",
     arith.OrIOp: "|",
     arith.XOrIOp: "^",
-    arith.DivUIOp: "u/",
-    arith.RemUIOp: "u%",
-    arith.MinUIOp: "umin",
-    arith.MaxUIOp: "umax",
 }
 _FOLDED: dict[str, Callable[[Tree, Tree], Tree]] = {"+": add, "*": multiply}
 _COMPARE_INTEGERS = ("==", "!=", "<", "<=", ">", ">=", "u<", "u<=", "u>", "u>=")

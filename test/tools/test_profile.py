@@ -65,13 +65,62 @@ def test_what_is_not_read_does_not_count() -> None:
     assert costs(text) == [(80, 2 * 8 * 80, 64)]
 
 
+SIZED = """
+func.func @main(%x: tensor<?x?xf32>, %v: tensor<?xf64>) -> (tensor<?x?xf32>, tensor<?xf64>) {
+  %a = nd.exp %x : tensor<?x?xf32>
+  %y = nd.matmul %a, %x : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  %b = nd.exp %v : tensor<?xf64>
+  func.return %y, %b : tensor<?x?xf32>, tensor<?xf64>
+}
+"""
+
+
+def in_call(text: str, *sizes: int) -> list[tuple[int | None, int | None, int]]:
+    descent = Descent.of(Source(text, "<test>", "main", Machine(vector_bits=512)))
+    descent.to("kernels")
+    found = [cost.at(sizes) for cost in descent.costs.values()]
+    return [(c.flops, c.bytes, c.bits) for c in found]
+
+
 def test_sizes_known_only_at_run_time() -> None:
+    exp, product, other = in_call(SIZED, 30, 30, 7)
+    assert exp == (900, 4 * 2 * 900, 32) and other == (7, 8 * 2 * 7, 64)
+    assert product == (2 * 30**3, 4 * 3 * 900, 32)
+
+
+def test_sizes_that_are_computed() -> None:
     text = """
-    func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
-      %y = nd.exp %x : tensor<?xf32>
-      func.return %y : tensor<?xf32>
+    func.func @main(%x: tensor<?x8x?xf32>, %w: tensor<16x8x3xf32>) -> tensor<?x16x?xf32> {
+      %y = nd.convolution %x, %w {low = [1], high = [1], strides = [2]}
+        : (tensor<?x8x?xf32>, tensor<16x8x3xf32>) -> tensor<?x16x?xf32>
+      func.return %y : tensor<?x16x?xf32>
     }"""
-    assert costs(text) == [(None, None, 32)]
+    assert (2 * 3 * 16 * 28 * 3 * 8) in [flops for flops, _, _ in in_call(text, 3, 56)]
+
+
+def test_launches_of_different_sizes_count_as_their_mean() -> None:
+    text = """
+    func.func @main(%x: tensor<?xf32>, %v: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+      %a = nd.exp %x : tensor<?xf32>
+      %b = nd.exp %v : tensor<?xf32>
+      func.return %a, %b : tensor<?xf32>, tensor<?xf32>
+    }"""
+    descent = Descent.of(Source(text, "<test>", "main", Machine(vector_bits=512)))
+    descent.kernels_outlined()
+    (cost,) = kernel_costs(descent.module).values()
+    assert cost.at([10, 30]).flops == 20 and cost.at([10, 30]).bytes == 4 * 2 * 20
+
+
+def test_sizes_of_a_call_in_the_table(tmp_path: Path) -> None:
+    x, v = np.ones((40, 40), np.float32), np.ones(5)
+    compiled = sw.compile(SIZED)
+    compiled.save(tmp_path / "saved")
+    for each in (compiled, sw.load(tmp_path / "saved")):
+        assert each.signature == compiled.signature
+        found = each.profile(x, v, repeat=2)
+        flops = {k.kernel.name: k.kernel.flops for k in found.kernels}
+        assert flops["main_matmul"] == 2 * 40**3
+        assert all(k.of_limit is not None for k in found.kernels)
 
 
 def test_kernels_that_bufferize_makes_are_known_too() -> None:

@@ -30,7 +30,7 @@ Steps run in order, each seeing what those before it wrote.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 Tree: TypeAlias = Any
@@ -102,3 +102,14 @@ def evaluate(tree: Tree, variables: Mapping[str, Any]) -> Any:
         operator, *operands = tree
         return OPERATORS[operator](*(evaluate(each, variables) for each in operands))
     return tree
+
+
+def in_call(tree: Tree | None, sizes: Sequence[int]) -> int | None:
+    """Return the value of a tree in a call whose arguments' `?` are ``sizes``; None of None.
+
+    >>> in_call(["*", 8, "d1"], [3, 5])
+    40
+    """
+    if tree is None:
+        return None
+    return int(evaluate(tree, {f"d{k}": n for k, n in enumerate(sizes)}))

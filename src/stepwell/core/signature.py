@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
 
 from stepwell.core.dtypes import DTYPES
+from stepwell.core.host_schedule import Tree, in_call
 from stepwell.core.shapes import DYNAMIC, Shape
 
 FORMAT = 2
@@ -44,16 +46,20 @@ class Constant(Tensor):
 class Kernel:
     """One kernel of the program, the source lines (file:line) it came from, and what it does.
 
-    flops, bytes : operations of one launch, and bytes it must read and write at least; None where
-        only the run knows
+    flops, bytes : operations of one launch, and bytes it must read and write at least: a number, a
+        tree over a call's `?` as in `core.host_schedule`, or None where only the run knows
     bits : of the widest float it computes with
     """
 
     name: str
     lines: tuple[str, ...] = ()
-    flops: int | None = None
-    bytes: int | None = None
+    flops: Tree | None = None
+    bytes: Tree | None = None
     bits: int = 32
+
+    def in_call(self, sizes: Sequence[int]) -> Kernel:
+        """Return what it does in a call whose arguments' `?` are ``sizes``, in order."""
+        return replace(self, flops=in_call(self.flops, sizes), bytes=in_call(self.bytes, sizes))
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,15 @@ class Signature:
     def dynamic(self) -> int:
         """How many `?` the arguments have together."""
         return sum(a.shape.count(DYNAMIC) for a in self.arguments)
+
+    def sizes(self, shapes: Sequence[Shape]) -> list[int]:
+        """Return what each `?` of the arguments is in a call with arrays of these shapes."""
+        return [
+            size
+            for argument, shape in zip(self.arguments, shapes, strict=True)
+            for size, n in zip(shape, argument.shape, strict=True)
+            if n == DYNAMIC
+        ]
 
     @property
     def sized_by_program(self) -> bool:
@@ -118,7 +133,7 @@ class Signature:
             "arguments": tuple(Tensor(**_shaped(a)) for a in found["arguments"]),
             "results": tuple(Tensor(**_shaped(r)) for r in found["results"]),
             "constants": tuple(Constant(**_shaped(c)) for c in found["constants"]),
-            "kernels": tuple(Kernel(**k | {"lines": tuple(k["lines"])}) for k in found["kernels"]),
+            "kernels": tuple(Kernel(**_in_tuples(k)) for k in found["kernels"]),
             "equal": tuple(tuple(group) for group in found["equal"]),
             "fixed": tuple((number, size) for number, size in found["fixed"]),
             "host": tuple(found["host"]),
@@ -159,6 +174,15 @@ def _plain(fields: dict[str, Any]) -> dict[str, Any]:
     if fields["maker"]:
         _plain(fields["maker"])
     return fields
+
+
+def _in_tuples(found: Any) -> Any:
+    """Return what JSON holds with tuples for its lists, as a kernel has them."""
+    if isinstance(found, dict):
+        return {name: _in_tuples(each) for name, each in cast(dict[str, Any], found).items()}
+    if isinstance(found, list):
+        return tuple(_in_tuples(each) for each in cast(list[Any], found))
+    return found
 
 
 def _shaped(fields: dict[str, Any]) -> dict[str, Any]:

@@ -103,7 +103,8 @@ class Profile:
         threads = {t: k for k, t in enumerate(dict.fromkeys(self.launches["thread"].tolist()))}
         call = {"name": f"{self.signature}", "ph": "X", "pid": 0, "tid": 0, "ts": 0.0}
         events: list[dict[str, Any]] = [{**call, "dur": self.seconds * 1e6}]
-        by_number = {self.signature.kernels.index(k.kernel): k for k in self.kernels}
+        names = [kernel.name for kernel in self.signature.kernels]
+        by_number = {names.index(k.kernel.name): k for k in self.kernels}
         for begin, end, number, thread in self.launches.tolist():
             kernel = by_number[number].kernel
             about = {"from": spans(kernel.lines), "flops": kernel.flops, "bytes": kernel.bytes}
@@ -133,10 +134,12 @@ def profile(program: Program, arguments: Sequence[Any], repeat: int = 0) -> Prof
     runs = [timed.run(arguments) for _ in range(repeat or calls)]
     middle = sorted(runs, key=lambda run: run.end - run.begin)[len(runs) // 2]
     limits = machine_limits(thread_count())
-    times = _times(signature.kernels, runs, limits)
+    sizes = signature.sizes([np.shape(argument) for argument in arguments])
+    kernels = [kernel.in_call(sizes) for kernel in signature.kernels]
+    times = _times(kernels, runs, limits)
     if any((each.of_limit or 0) > 1 for each in times):  # it was measured on a busy machine
         limits = measure_again(thread_count())
-        times = _times(signature.kernels, runs, limits)
+        times = _times(kernels, runs, limits)
     return Profile(
         signature,
         limits.threads,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from typing import TypeAlias
 
 from xdsl.dialects import arith, math, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, ModuleOp, ShapedType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, IndexType, ModuleOp, ShapedType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, SSAValue, Use
 
+from stepwell.core.host_schedule import Tree, in_call
 from stepwell.dialects import kernel
-from stepwell.transforms.structured import CASTS, extents, indices, shape
+from stepwell.transforms.launch_sizes import Launches, loop_sizes
+from stepwell.transforms.sizes import Result, Size, Sizes, static_shape
+from stepwell.transforms.structured import CASTS, extents, indices
 
 _INTEGER = (arith.AddiOp, arith.SubiOp, arith.MuliOp)
 """What counts among integer arithmetic: the rest is bookkeeping."""
@@ -26,43 +29,73 @@ _FREE: tuple[type[Operation], ...] = (
 )
 
 
+Count: TypeAlias = int | Size
+"""How many of something: a plain number wherever it is known, else a formula over `?`."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """What one launch of a kernel does; None where only the run knows."""
 
-    flops: int | None
-    """Operations, a multiply-add being two and any function one."""
-    bytes: int | None
+    flops: Tree | None
+    """Operations, a multiply-add being two and any function one; a tree over the `?` of a call."""
+    bytes: Tree | None
     """Each element that is read or written at all counts once."""
     bits: int
     """Of the widest float that is computed with, 32 where there is none."""
+
+    def at(self, sizes: Sequence[int]) -> Cost:
+        """Return the cost in a call whose arguments' `?` are ``sizes``, in order."""
+        flops, bytes = in_call(self.flops, sizes), in_call(self.bytes, sizes)
+        return Cost(flops, bytes, self.bits)
 
 
 def kernel_costs(module: ModuleOp, known: Mapping[str, Cost] | None = None) -> dict[str, Cost]:
     """Return the cost of every kernel of a module with structured bodies; that of some is known."""
     costs = dict(known or {})
+    launches = None
     for op in module.ops:
-        if isinstance(op, kernel.FuncOp) and op.sym_name.data not in costs:
-            costs[op.sym_name.data] = _cost(op)
+        if isinstance(op, kernel.FuncOp) and (name := op.sym_name.data) not in costs:
+            sizes = Sizes(op.body.block.args)
+            flops, bytes, bits = _counted(op, sizes)
+            if isinstance(flops, Size) or isinstance(bytes, Size):
+                launches = launches or Launches(module)
+                flops, bytes = (
+                    launches.tree(op, each, sizes) if isinstance(each, Size) else each
+                    for each in (flops, bytes)
+                )
+            costs[name] = Cost(flops, bytes, bits)
     return costs
 
 
-def _cost(function: kernel.FuncOp) -> Cost:
+def _counted(function: kernel.FuncOp, sizes: Sizes) -> tuple[Count | None, Count | None, int]:
+    """Return operations, bytes and bits of a kernel, as far as its sizes tell."""
     block = function.body.block
-    flops, bits = 0, 0
-    known = True
+    flops: Count | None = 0
+    bits = 0
     for op in block.ops:
         if isinstance(op, linalg.GenericOp):
-            loops = extents(op)
             work = _operations(op.body.block)
-            known = known and (DYNAMIC_INDEX not in loops or not work)
-            flops += prod(loops) * work
             bits = max(bits, _widest(op.body.block))
+            if work and flops is not None:
+                each = _product([work, *_extents(op, sizes)])
+                flops = None if each is None else _plus(flops, each)
         elif op.regions and not isinstance(op, linalg.FillOp):
-            known = False
-    bytes = [_traffic(argument) for argument in block.args if isinstance(argument.type, ShapedType)]
-    total = None if None in bytes else sum(each or 0 for each in bytes)
-    return Cost(flops if known else None, total, bits or 32)
+            flops = None
+    total: Count | None = 0
+    for argument in block.args:
+        if isinstance(argument.type, ShapedType):
+            bytes = _traffic(argument, sizes)
+            total = None if bytes is None or total is None else _plus(total, bytes)
+    return flops, total, bits or 32
+
+
+def _extents(op: linalg.GenericOp, sizes: Sizes) -> list[Count | None]:
+    """Return the length of each loop; None where no operand tells one."""
+    static = extents(op)
+    if DYNAMIC_INDEX not in static:
+        return list(static)
+    return [None if each is None else _plain(each) for each in loop_sizes(op, sizes)]
 
 
 def _operations(block: Block) -> int:
@@ -83,21 +116,22 @@ def _widest(block: Block) -> int:
     return max((kind.bitwidth for kind in kinds if isinstance(kind, AnyFloat)), default=0)
 
 
-def _traffic(argument: SSAValue) -> int | None:
+def _traffic(argument: SSAValue, sizes: Sizes) -> Count | None:
     """Return the bytes of an argument that a kernel touches; None where its size is unknown."""
-    touched = 0
-    whole = _product(shape(argument))
+    shape = sizes.shape(argument) if DYNAMIC_INDEX in static_shape(argument.type) else ()
+    whole = _product([_plain(n) for n in shape] or static_shape(argument.type))
+    touched: Count = 0
     for use in argument.uses:
-        for count in _touched(use, whole):
+        for count in _touched(use, whole, sizes):
             if count is None:
                 return None
-            touched += count
+            touched = _plus(touched, count)
     if whole is None:
         return None
-    return min(whole, touched) * _bytes_of(argument.type)
+    return _product([_least(whole, touched, sizes), _bytes_of(argument.type)])
 
 
-def _touched(use: Use, whole: int | None) -> Iterator[int | None]:
+def _touched(use: Use, whole: Count | None, sizes: Sizes) -> Iterator[Count | None]:
     """Yield how many elements of an argument one use of it touches."""
     op = use.operation
     if isinstance(op, tensor.DimOp):
@@ -107,18 +141,46 @@ def _touched(use: Use, whole: int | None) -> Iterator[int | None]:
         if use.index < len(op.inputs) and block.args[use.index].first_use is None:
             return
         loops = {d for expr in indices(op)[use.index] for d in expr.used_dims()}
-        sizes = extents(op)
-        yield _product([sizes[d] for d in sorted(loops)])
+        lengths = _extents(op, sizes)
+        yield _product([lengths[d] for d in sorted(loops)])
     elif isinstance(op, tensor.ExtractOp) and isinstance(
         around := op.parent_op(), linalg.GenericOp
     ):
-        yield _product(extents(around))
+        yield _product(_extents(around, sizes))
     else:
         yield whole
 
 
-def _product(sizes: list[int] | tuple[int, ...]) -> int | None:
-    return None if DYNAMIC_INDEX in sizes else prod(sizes)
+def _plain(size: Size) -> Count:
+    return size if (number := size.number) is None else number
+
+
+def _size(count: Count) -> Size:
+    return Size.of(count) if isinstance(count, int) else count
+
+
+def _plus(a: Count, b: Count) -> Count:
+    return a + b if isinstance(a, int) and isinstance(b, int) else _size(a) + _size(b)
+
+
+def _times(a: Count, b: Count) -> Count:
+    return a * b if isinstance(a, int) and isinstance(b, int) else _size(a) * _size(b)
+
+
+def _product(counts: Iterable[Count | None]) -> Count | None:
+    total: Count = 1
+    for each in counts:
+        if each is None:
+            return None
+        total = _times(total, each)
+    return total
+
+
+def _least(a: Count, b: Count, sizes: Sizes) -> Count:
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    both = _size(a), _size(b)
+    return a if a == b else sizes.atom(Result(arith.MinSIOp, (), both, IndexType()))
 
 
 def _bytes_of(type: Attribute) -> int:

@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from stepwell.dialects import kernel
@@ -302,8 +303,8 @@ def _alloc(sizes: Sizes, value: OpResult) -> Shape:
     return sizes.mixed(static_shape(value.type), value.op.dynamic_sizes)
 
 
-def _launch(sizes: Sizes, value: OpResult) -> Shape:
-    assert isinstance(value.op, kernel.LaunchOp)
+def _destination(sizes: Sizes, value: OpResult) -> Shape:
+    assert isinstance(value.op, kernel.LaunchOp | linalg.GenericOp | linalg.FillOp)
     return sizes.shape(value.op.outputs[value.index])
 
 
@@ -365,7 +366,9 @@ _RULES: dict[type[Operation], Callable[[Sizes, OpResult], Shape]] = {
         static_shape(value.type), value.op.operands[1:]
     ),
     memref.AllocOp: _alloc,
-    kernel.LaunchOp: _launch,
+    kernel.LaunchOp: _destination,
+    linalg.GenericOp: _destination,
+    linalg.FillOp: _destination,
     tensor.ExtractSliceOp: _slice,
     memref.SubviewOp: _slice,
     tensor.InsertSliceOp: _dest,
