@@ -5,7 +5,11 @@
    next that wants about as much: few of them, no more than a part of the machine's memory, and
    none for longer than a few seconds without use while programs are called. All is under one lock
    held for a handful of instructions, so any thread may take and give. Blocks of two megabytes
-   and more begin and end on huge pages. */
+   and more begin and end on huge pages.
+
+   What is handed out begins in the middle of a page. Large arrays of others begin just after the
+   start of one, and a loop that reads there and writes a little further on in its own page
+   stalls, for at first a processor compares the lower bits of addresses alone. */
 #ifndef STEPWELL_MEMORY_H
 #define STEPWELL_MEMORY_H
 
@@ -19,7 +23,7 @@
 enum {
   SW_HUGE_PAGE = 2 << 20,
   SW_PAGE = 64 << 10,
-  SW_LINE = 64, /* the header's size, and the alignment of what follows it */
+  SW_AHEAD = 2048, /* from the header, where a block begins, to what is handed out */
   SW_KEPT_BLOCKS = 16,
   SW_KEPT_SECONDS = 5,
   SW_KEPT_PART = 16 /* at most this part of the machine's memory is kept */
@@ -93,7 +97,7 @@ static sw_block *sw_block_map(size_t bytes) {
 /* Return memory for `wanted` bytes, aligned to a cache line, or NULL. What is in it is not told. */
 static void *sw_memory_new(size_t wanted) {
   if (wanted > SIZE_MAX - 2 * SW_HUGE_PAGE) return NULL;
-  size_t bytes = wanted + SW_LINE, unit = bytes < SW_HUGE_PAGE ? SW_PAGE : SW_HUGE_PAGE;
+  size_t bytes = wanted + SW_AHEAD, unit = bytes < SW_HUGE_PAGE ? SW_PAGE : SW_HUGE_PAGE;
   bytes = (bytes + unit - 1) / unit * unit;
   sw_kept_lock();
   int best = -1;
@@ -109,13 +113,13 @@ static void *sw_memory_new(size_t wanted) {
     sw_kept_trim(sw_now(), 0);
     block = sw_block_map(bytes);
   }
-  return block ? (char *)block + SW_LINE : NULL;
+  return block ? (char *)block + SW_AHEAD : NULL;
 }
 
 /* Give back what `sw_memory_new` returned. */
 static void sw_memory_free(void *memory) {
   if (memory == NULL) return;
-  sw_block *block = (sw_block *)((char *)memory - SW_LINE);
+  sw_block *block = (sw_block *)((char *)memory - SW_AHEAD);
   size_t bytes = block->bytes;
   int64_t now = block->since = sw_now();
   int keep = bytes <= sw_kept.limit;
@@ -133,7 +137,7 @@ static void sw_memory_free(void *memory) {
 
 /* Return how many bytes `memory` has room for. */
 static size_t sw_memory_room(const void *memory) {
-  return ((const sw_block *)((const char *)memory - SW_LINE))->bytes - SW_LINE;
+  return ((const sw_block *)((const char *)memory - SW_AHEAD))->bytes - SW_AHEAD;
 }
 
 #endif

@@ -31,6 +31,11 @@ def test_a_large_result_owns_its_memory(add_program: Build) -> None:
     assert result.ctypes.data % 64 == 0
 
 
+def test_a_large_result_begins_where_other_large_arrays_do_not(add_program: Build) -> None:
+    """A loop stalls that writes just ahead of what it reads, but for the page."""
+    assert add_program(DYNAMIC).call(_ones(), _ones()).ctypes.data % 4096 == 2048
+
+
 def test_memory_is_used_again(add_program: Build) -> None:
     add, x = add_program(DYNAMIC).call, _ones()
     places = set[int]()
