@@ -2,7 +2,7 @@
 
 Before:  %y = linalg.generic {n, row, column, k; window, c} ins(%x, %w)  // 3x3, one by one
          %z = linalg.generic {n, row, column, k} ins(%y, %bias) { addf }
-After:   %u = linalg.generic {16, c, k; 3, 3} ins(%scales, %w)           // G w G^T
+After:   %u:16 = linalg.generic {c, k} ins(%w, ...)                      // G w G^T
          %v:16 = linalg.generic {n, tile, tile, c} ins(%x, ...)          // B^T x B
          %m = linalg.generic {16, n * tile * tile, k; c} ins(%v, %u)     // sixteen products
          %z:4 = linalg.generic {n, tile, tile, k} ins(%m, ..., %bias) { A^T m A, addf }

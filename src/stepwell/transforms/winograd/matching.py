@@ -32,8 +32,8 @@ CARRIED = 10.0
 """Cycles that a tile takes for each feature to get to the parts of the image and back."""
 READ = 6.0
 """Cycles that it takes to read the 16 numbers of a pair of features, nine before, from memory."""
-LAID = 60.0
-"""Cycles that it takes to make these where the filters are not the same in every call."""
+LAID = 18.0
+"""Cycles that it takes to make and read these where the filters are not the same in every call."""
 
 
 @dataclass(frozen=True)

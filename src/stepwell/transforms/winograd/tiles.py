@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, TypeVar
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
-    DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
     TensorType,
+    UnitAttr,
     f32,
     i64,
 )
@@ -35,7 +36,7 @@ from stepwell.transforms.structured import (
     shape,
     yielded,
 )
-from stepwell.transforms.winograd.matching import Convolution, epilogue
+from stepwell.transforms.winograd.matching import SIZE, Convolution, epilogue
 
 OpT = TypeVar("OpT", bound=Operation)
 Grid = list[list[SSAValue]]
@@ -50,6 +51,7 @@ RESULT: Matrix = ((1, 1, 1, 0), (0, 1, -1, -1))
 PLACES = [(i, j) for i in range(PART) for j in range(PART)]
 SPREAD = 64
 """Matrices begin an odd number of times so many elements apart: sixteen are spread over a page."""
+WINDOW = [(r, s) for r in range(SIZE) for s in range(SIZE)]
 REDUCTION = IteratorTypeAttr.reduction()
 
 
@@ -85,22 +87,51 @@ class Tiles:
 
     def _filters(self) -> SSAValue:
         """Return G w G^T, one matrix of features after the other."""
-        read, out = self.convolution, self.convolution.sizes[-1]
-        numbers = [
-            FILTER[i][r] * FILTER[j][s] + 0.0  # not minus zero
-            for i, j in PLACES
-            for r in range(3)
-            for s in range(3)
-        ]
-        kind = TensorType(f32, [len(PLACES), 3, 3])
-        scales = self._add(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, numbers)))
-        place, features, k, r, s = (AffineDimExpr(d) for d in range(5))
-        where: list[AffineExpr] = [k] * 4
-        for axis, loop in zip(read.order, (k, features, r, s), strict=True):
-            where[axis] = loop
-        maps = [(place, r, s), tuple(where), (place, features, k)]
-        sizes = (len(PLACES), read.features, out)
-        return self._sum([scales, read.filter], maps, sizes, 2)
+        features, out = self.convolution.features, self.convolution.sizes[-1]
+        filters, moved = self._windows()
+        made = self._elementwise(
+            [filters] * len(WINDOW),
+            moved,
+            (features, out),
+            len(PLACES),
+            lambda block: _both(FILTER, _grid(block, SIZE), block),
+        )
+        joined = self._empty((len(PLACES), _spaced(features * out)))
+        for k, matrix in enumerate(made):
+            flat = self._add(_collapse(matrix, (features * out,)))
+            joined = self._add(_insert(flat, joined, [k, 0], (1, features * out)))
+        return self._matrices(joined, features, out)
+
+    def _windows(self) -> tuple[SSAValue, list[Index]]:
+        """Return the filters and where, for two features, the numbers of a window are.
+
+        What belongs to one feature of the result lies together in most filters. It is turned over
+        then, so that vectors run along these features.
+        """
+        read = self.convolution
+        (out, *others), filter = read.order, read.filter
+        j, i = identity(2)
+        if out:
+            exprs = [
+                {
+                    out: i,
+                    others[0]: j,
+                    others[1]: AffineConstantExpr(r),
+                    others[2]: AffineConstantExpr(s),
+                }
+                for r, s in WINDOW
+            ]
+            return filter, [tuple(place[axis] for axis in range(4)) for place in exprs]
+        sizes = shape(filter)
+        flat = (sizes[0], prod(sizes[1:]))
+        value = self._add(_collapse(filter, flat))
+        block = Block(arg_types=[f32] * 2)
+        block.add_op(linalg.YieldOp(block.args[0]))
+        into, maps = self._empty(flat[::-1]), [(i, j), (j, i)]
+        (turned,) = self._generic([value], [into], maps, [PARALLEL] * 2, block)
+        self.new[-1].attributes["kernel.apart"] = UnitAttr()
+        steps = [prod(sizes[axis + 1 :]) for axis in others]
+        return turned, [(j * steps[0] + (r * steps[1] + s * steps[2]), i) for r, s in WINDOW]
 
     def _lengthened(self, high: int, wide: int) -> SSAValue:
         """Return the image, zeros behind it where the last tiles are not full."""
@@ -124,7 +155,7 @@ class Tiles:
             moved,
             sizes,
             len(PLACES),
-            lambda block: _both(IMAGE, _grid(block), block),
+            lambda block: _both(IMAGE, _grid(block, PART), block),
         )
         tiles = n * high * wide
         joined = self._empty((len(PLACES), _spaced(tiles * features)))
@@ -170,7 +201,7 @@ class Tiles:
                 where += [at(indices(after)[k], moved) for k in others]
 
         def body(block: Block) -> list[SSAValue]:
-            found = _both(RESULT, _grid(block), block)
+            found = _both(RESULT, _grid(block, PART), block)
             if after is None:
                 return found
             first = len(PLACES)
@@ -254,8 +285,8 @@ def _place(loop: int, offset: int) -> AffineExpr:
     return AffineDimExpr(loop) * TILE + offset
 
 
-def _grid(block: Block) -> Grid:
-    return [[block.args[PART * i + j] for j in range(PART)] for i in range(PART)]
+def _grid(block: Block, size: int) -> Grid:
+    return [[block.args[size * i + j] for j in range(size)] for i in range(size)]
 
 
 def _both(matrix: Matrix, grid: Grid, block: Block) -> list[SSAValue]:
@@ -267,7 +298,7 @@ def _both(matrix: Matrix, grid: Grid, block: Block) -> list[SSAValue]:
 
 
 def _times(matrix: Matrix, grid: Grid, block: Block) -> Grid:
-    """Return the product, whose factors are 1, 0 or -1, a row beginning with a sum or minus."""
+    """Return the product, the factors of a row being alike but for their signs, or 0."""
     return [[_combined(row, column, block) for column in zip(*grid, strict=True)] for row in matrix]
 
 
@@ -279,6 +310,9 @@ def _combined(row: tuple[float, ...], values: Sequence[SSAValue], block: Block) 
         total = _put(arith.AddfOp(total, value), block)
     for value in minus:
         total = _put(arith.SubfOp(total, value), block)
+    if (factor := max(row)) != 1:
+        by = _put(arith.ConstantOp(FloatAttr(factor, f32)), block)
+        total = _put(arith.MulfOp(total, by), block)
     return total
 
 
