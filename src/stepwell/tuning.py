@@ -124,7 +124,7 @@ def candidates_of(source: Source) -> list[Candidate]:
             continue
         name = function.sym_name.data
         uses = launches.get(name, [])
-        cost = costs[name]
+        cost = costs[name].known
         inputs, _ = operands_of(function)
         constant = tuple(
             bool(uses) and all(use.operands[k] in constants for use in uses)

@@ -92,7 +92,7 @@ def _explained(
 ) -> Iterator[str]:
     """Yield the lines about one kernel."""
     name = function.sym_name.data
-    cost = costs[name]
+    cost = costs[name].known
     where = {(basename(p.file), p.line) for p in places(function.location)}
     lines = spans([f"{file}:{line}" for file, line in sorted(where)])
     yield f"kernel {name}" + (f", from {lines}" if lines else "")

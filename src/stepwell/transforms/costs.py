@@ -49,6 +49,12 @@ class Cost:
         flops, bytes = in_call(self.flops, sizes), in_call(self.bytes, sizes)
         return Cost(flops, bytes, self.bits)
 
+    @property
+    def known(self) -> Cost:
+        """The cost as far as it is known before any call."""
+        flops, bytes = (n if isinstance(n, int) else None for n in (self.flops, self.bytes))
+        return Cost(flops, bytes, self.bits)
+
 
 def kernel_costs(module: ModuleOp, known: Mapping[str, Cost] | None = None) -> dict[str, Cost]:
     """Return the cost of every kernel of a module with structured bodies; that of some is known."""
