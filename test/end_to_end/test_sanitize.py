@@ -1,4 +1,4 @@
-"""Compiled rows and random programs under the address and undefined-behaviour sanitizers.
+"""Compiled rows, schedules and random programs under the address and undefined-behaviour sanitizers.
 
 `make sanitize`. Everything runs in another process, where the sanitizers are loaded first; arrays
 of NumPy and the arena come from their allocator, so that a step beyond any buffer is caught.
@@ -22,6 +22,17 @@ FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -g"
 @pytest.mark.parametrize(
     ("file", "chosen"),
     [
+        ("test_few_kernels.py", ""),
+        ("test_matrix_vector.py", ""),
+        ("test_stencils.py", ""),
+        ("../unit/test_bands.py", ""),
+        ("../unit/test_blocked_contractions.py", ""),
+        ("../unit/test_blocked_convolutions.py", ""),
+        ("../unit/test_contraction_schedules.py", ""),
+        ("../unit/test_extremes.py", ""),
+        ("../unit/test_packed_operands.py", ""),
+        ("../unit/test_widened.py", ""),
+        ("../unit/test_winograd.py", ""),
         ("test_op_table.py", "c-shape or c-indexing or c-composite or c-contraction or c-control"),
         ("test_op_table.py", "c-reduction or c-creation or c-elementwise-0 or c-elementwise-4"),
         ("test_random_programs.py", "test_compiled"),
