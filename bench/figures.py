@@ -168,24 +168,28 @@ def calls(machine: Any) -> Iterator[Figure]:
     """Measure what a call costs above a bare call of a C function from Python."""
     x = np.ones(4, np.float32)
     tree = {"w": x, "b": x}
+    large = {f"w{i}": x for i in range(200)}
     out = np.empty_like(x)
     add: Any = sw.jit(lambda x, y: x + y)
     compiled: Any = add.trace(x, x).compile()
     of_tree: Any = sw.jit(lambda x, p: x * p["w"] + p["b"])
     add(x, x)
     of_tree(x, tree)
+    of_large: Any = sw.jit(lambda x, p: x * p["w0"] + p["w199"])
+    of_large(x, large)
     loops = {
         "compiled(x, y, out=z)": lambda: compiled(x, x, out=out),
         "compiled(x, y)": lambda: compiled(x, x),
         "jitted(x, y)": lambda: add(x, x),
-        "jitted(x, {...})": lambda: of_tree(x, tree),
+        "jitted(x, {2 arrays})": lambda: of_tree(x, tree),
+        "jitted(x, {200 arrays})": lambda: of_large(x, large),
         "numpy.add(x, y)": lambda: np.add(x, x),
         "": lambda: machine.bare(x, x),
     }
     rounds = [{name: _per_call(call) for name, call in loops.items()} for _ in range(RUNS)]
     best = {name: min(r[name] for r in rounds) for name in loops}
     targets: dict[str, float] = dict.fromkeys(
-        ("compiled(x, y, out=z)", "compiled(x, y)", "jitted(x, y)"), 0.3
+        ("compiled(x, y, out=z)", "compiled(x, y)", "jitted(x, y)", "jitted(x, {2 arrays})"), 0.3
     )
     for name in loops:
         if name:

@@ -25,6 +25,8 @@ FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -g"
         ("test_few_kernels.py", ""),
         ("test_matrix_vector.py", ""),
         ("test_stencils.py", ""),
+        ("../frontend/test_calls.py", ""),
+        ("../unit/runtime/test_dispatch.py", ""),
         ("../unit/test_bands.py", ""),
         ("../unit/test_blocked_contractions.py", ""),
         ("../unit/test_blocked_convolutions.py", ""),

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, overload
+from itertools import accumulate
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +19,13 @@ from stepwell.core.shapes import Shape
 from stepwell.frontend import operators
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import is_number, lift, number_dtype
-from stepwell.frontend.pytree import Leaf, Tree, flatten, paths, unflatten
+from stepwell.frontend.pytree import Branch, Tree, count, flatten, paths, unflatten
 from stepwell.frontend.spelling import type_text
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Trace, tracing
 from stepwell.modules import ModuleText
-from stepwell.runtime.extension import Dispatcher, load_extension, prepare
-from stepwell.runtime.fallback import PythonDispatcher
+from stepwell.runtime.extension import Dispatcher, prepare
+from stepwell.runtime.program import make_dispatcher
 
 assert operators, "imported to fill the table of operators"
 
@@ -88,6 +89,12 @@ class _Call:
     leaves: tuple[Any, ...]
 
 
+_Spelling: TypeAlias = tuple[
+    tuple[str, ...], tuple[tuple[int, Any], ...], tuple[tuple[int, Any], ...]
+]
+"""How a call was written, as `Dispatcher.add` takes it."""
+
+
 class Function:
     """A compiled Python function. Call it like the original; arrays come back as NumPy arrays.
 
@@ -101,10 +108,12 @@ class Function:
         "__weakref__",
         "__wrapped__",
         "_dispatcher",
+        "_learnt",
         "_lock",
         "_options",
         "_programs",
         "_signature",
+        "_spellings",
         "_static",
     )
 
@@ -125,6 +134,8 @@ class Function:
             raise ValueError(f"the function has no argument {', '.join(unknown)}")
         self._options = dict(options)
         self._programs: dict[Any, tuple[Compiled, Tree]] = {}
+        self._learnt: set[Any] = set()
+        self._spellings: dict[Any, _Spelling] = {}
         self._lock = threading.RLock()
         self._dispatcher: Dispatcher | None = None
         self.__call__ = self._first
@@ -156,15 +167,18 @@ class Function:
     def _dispatch(self) -> Dispatcher:
         """Return what calls programs; the first time this waits for the extension."""
         if self._dispatcher is None:
-            extension = load_extension()
-            make = PythonDispatcher if extension is None else extension.Dispatcher
-            self._dispatcher = make(self._miss)
+            self._dispatcher = make_dispatcher(self._miss, self._takes_out)
             self.__call__ = self._dispatcher
         return self._dispatcher
 
+    @property
+    def _takes_out(self) -> bool:
+        """Whether `out=` names arrays for the results, not an argument of the function."""
+        return "out" not in self._signature.parameters
+
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call with arguments that fit no program the dispatcher knows."""
-        out = kwargs.pop("out", None) if "out" not in self._signature.parameters else None
+        out = kwargs.pop("out", None) if self._takes_out else None
         call = self._take_apart(args, kwargs)
         with self._lock:
             known = self._programs.get(call.key)
@@ -172,13 +186,28 @@ class Function:
                 traced = self._trace(call)
                 known = traced.compile(**self._options), traced.out_tree
                 self._programs[call.key] = known
-                if known[0].signature.target == "c" and _is_plain(call, args, known[1]):
-                    self._dispatch().add(known[0].program)
-        program, tree = known
+            program, tree = known
+            if program.signature.target == "c":
+                self._learn(program, tree, call, args, kwargs)
         result = program(*call.leaves) if out is None else program(*call.leaves, out=out)
-        if _is_flat(tree):
-            return result
         return unflatten(tree, result if isinstance(result, tuple) else (result,))
+
+    def _learn(
+        self,
+        program: Compiled,
+        tree: Tree,
+        call: _Call,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        """Let the dispatcher serve calls spelled like this one from now on."""
+        spelled = _spelling(self._signature, call, args, kwargs)
+        if spelled is None or (call.key, spelled[:2]) in self._learnt:
+            return
+        self._learnt.add((call.key, spelled[:2]))
+        # one object for all that are equal: the dispatcher takes arguments apart once for it
+        spelled = self._spellings.setdefault(spelled[:2], spelled)
+        self._dispatch().add(program.program, spelled, tree)
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         bound = self._signature.bind(*args, **kwargs)
@@ -198,7 +227,8 @@ class Function:
                 leaves.append(array)
                 arguments.append(argument)
         try:
-            key = (tuple(static.items()), tuple(trees), tuple(arguments))
+            fixed = tuple((name, type(value), value) for name, value in static.items())
+            key = (fixed, tuple(trees), tuple(arguments))
             hash(key)
         except TypeError as error:
             raise TypeError(f"static arguments must be hashable: {error}") from None
@@ -255,19 +285,42 @@ def _argument(path: str, leaf: Any) -> tuple[Any, Argument]:
     return array, Argument(path, kind, array.shape)
 
 
-def _is_flat(tree: Tree) -> bool:
-    """Whether a program's own result, an array or a tuple of them, is the function's."""
-    if isinstance(tree, Leaf):
-        return True
-    children = getattr(tree, "children", ())
-    leaves = all(isinstance(c, Leaf) for c in children)
-    return getattr(tree, "kind", None) is tuple and leaves and len(children) > 1
+def _spelling(
+    signature: inspect.Signature,
+    call: _Call,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> _Spelling | None:
+    """Return how ``call`` was spelled; None where a default holds arrays that may be exchanged."""
+    trees = dict(call.trees)
+    first = dict(zip(trees, accumulate(map(count, trees.values()), initial=0), strict=False))
 
+    def slot(name: str, step: Any = None) -> tuple[int, Any]:
+        """The argument ``name``, or what is at ``step`` of it."""
+        if name in call.static:
+            value = call.static[name] if step is None else call.static[name][step]
+            return 0, (type(value), value)
+        tree = trees[name]
+        if step is None:
+            return first[name], tree
+        assert isinstance(tree, Branch)
+        number = step if tree.keys is None else tree.keys.index(step)
+        return first[name] + sum(map(count, tree.children[:number])), tree.children[number]
 
-def _is_plain(call: _Call, args: Sequence[Any], tree: Tree) -> bool:
-    """Whether the same call can skip Python next time: arrays by position, arrays back."""
-    same = len(args) == len(call.leaves) and not call.static
-    return same and all(isinstance(a, np.ndarray) for a in args) and _is_flat(tree)
+    kinds = {name: p.kind for name, p in signature.parameters.items()}
+    plain = [n for n, k in kinds.items() if k in (k.POSITIONAL_ONLY, k.POSITIONAL_OR_KEYWORD)]
+    more = next((n for n, k in kinds.items() if k is k.VAR_POSITIONAL), "")
+    named = next((n for n, k in kinds.items() if k is k.VAR_KEYWORD), "")
+    slots = [
+        *(slot(name) for name in plain[: len(args)]),
+        *(slot(more, i) for i in range(len(args) - len(plain))),
+        *(slot(name) if name in kinds and name != named else slot(named, name) for name in kwargs),
+    ]
+    left = [n for n in trees if n not in {*plain[: len(args)], more, named, *kwargs}]
+    if any(isinstance(trees[n], Branch) and count(trees[n]) for n in left):
+        return None
+    fixed = tuple((first[n], call.leaves[first[n]]) for n in left if trees[n] is ...)
+    return tuple(kwargs), tuple(slots), fixed
 
 
 def _function_text(

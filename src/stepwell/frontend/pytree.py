@@ -1,24 +1,17 @@
-"""Nested tuples, lists and dicts of values: taken apart and put together again."""
+"""Nested tuples, lists and dicts of values: taken apart and put together again.
+
+A tree is made of what the C extension reads too, which matches calls and builds results by it:
+`...` where a value is, None where None is, and `Branch`, a tuple, for containers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from types import EllipsisType
+from typing import Any, NamedTuple, TypeAlias
 
 
-@dataclass(frozen=True)
-class Leaf:
-    """One value."""
-
-
-@dataclass(frozen=True)
-class Nothing:
-    """None, which holds no value."""
-
-
-@dataclass(frozen=True)
-class Branch:
+class Branch(NamedTuple):
     """A container: its class, its keys (None for sequences) and what is in it."""
 
     kind: type[Any]
@@ -26,7 +19,7 @@ class Branch:
     children: tuple[Tree, ...]
 
 
-Tree = Leaf | Nothing | Branch
+Tree: TypeAlias = "EllipsisType | Branch | None"
 
 
 def flatten(value: Any) -> tuple[list[Any], Tree]:
@@ -45,14 +38,14 @@ def flatten(value: Any) -> tuple[list[Any], Tree]:
 def _flatten(value: Any, leaves: list[Any]) -> Tree:
     kind = type(value)
     if value is None:
-        return Nothing()
+        return None
     if kind is dict:
         keys = tuple(sorted(value))
         return Branch(kind, keys, tuple(_flatten(value[k], leaves) for k in keys))
     if kind in (tuple, list) or (isinstance(value, tuple) and hasattr(kind, "_fields")):
         return Branch(kind, None, tuple(_flatten(v, leaves) for v in value))
     leaves.append(value)
-    return Leaf()
+    return ...
 
 
 def unflatten(tree: Tree, leaves: Sequence[Any]) -> Any:
@@ -61,29 +54,28 @@ def unflatten(tree: Tree, leaves: Sequence[Any]) -> Any:
 
 
 def _unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
-    match tree:
-        case Leaf():
-            return next(leaves)
-        case Nothing():
-            return None
-        case Branch(kind, keys, children):
-            values = [_unflatten(child, leaves) for child in children]
-            if keys is not None:
-                return dict(zip(keys, values, strict=True))
-            return kind(*values) if hasattr(kind, "_fields") else kind(values)
+    if not isinstance(tree, Branch):
+        return None if tree is None else next(leaves)
+    values = [_unflatten(child, leaves) for child in tree.children]
+    if tree.keys is not None:
+        return dict(zip(tree.keys, values, strict=True))
+    return tree.kind(*values) if hasattr(tree.kind, "_fields") else tree.kind(values)
+
+
+def count(tree: Tree) -> int:
+    """Return how many leaves ``tree`` has."""
+    if isinstance(tree, Branch):
+        return sum(count(child) for child in tree.children)
+    return 0 if tree is None else 1
 
 
 def paths(tree: Tree, name: str) -> list[str]:
     """Return what a user would write for each leaf: ``params['w'][0]``."""
-    match tree:
-        case Leaf():
-            return [name]
-        case Nothing():
-            return []
-        case Branch(_, keys, children):
-            steps = keys if keys is not None else range(len(children))
-            return [
-                path
-                for step, child in zip(steps, children, strict=True)
-                for path in paths(child, f"{name}[{step!r}]")
-            ]
+    if not isinstance(tree, Branch):
+        return [] if tree is None else [name]
+    steps = tree.keys if tree.keys is not None else range(len(tree.children))
+    return [
+        path
+        for step, child in zip(steps, tree.children, strict=True)
+        for path in paths(child, f"{name}[{step!r}]")
+    ]

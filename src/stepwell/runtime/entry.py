@@ -77,14 +77,6 @@ class Entry:
         """Raise what an error number of the program means."""
         raise RuntimeError(f"{self.signature.entry} failed while running (error {code})")
 
-    def fits(self, args: Sequence[Any]) -> bool:
-        """Whether the program takes ``args`` as they are or after a copy."""
-        specs = self.signature.arguments
-        return len(args) == len(specs) and all(
-            isinstance(a, np.ndarray) and a.dtype == numpy_dtype(s.dtype) and _shape_fits(s, a)
-            for s, a in zip(specs, args, strict=True)
-        )
-
     def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         """Return one value for each argument, from positions and names."""
         names = [a.name for a in self.signature.arguments]

@@ -42,14 +42,19 @@ class Callee(Protocol):
 
 
 class Dispatcher(Protocol):
-    """Calls the first program added whose guards fit, else ``miss(args, kwargs)``."""
+    """Calls the first program added that fits a call, else ``miss(args, kwargs)``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the first program that fits."""
         ...
 
-    def add(self, program: Callee, /) -> None:
-        """Try ``program`` after those added before."""
+    def add(self, program: Callee, call: tuple[Any, Any, Any], tree: Any, /) -> None:
+        """Try ``program`` after those added before, for calls like ``call``.
+
+        call : the arguments given by name; for each argument where its first array stands and its
+            tree (dispatch.h); pairs of a place and an array for what is left to its default
+        tree : what the call returns
+        """
         ...
 
 
@@ -57,7 +62,7 @@ class Extension(Protocol):
     """What extension.c offers."""
 
     Program: Callable[..., Callee]
-    Dispatcher: Callable[[Callable[[tuple[Any, ...], dict[str, Any]], Any]], Dispatcher]
+    Dispatcher: Callable[[Callable[[tuple[Any, ...], dict[str, Any]], Any], bool], Dispatcher]
 
     def set_threads(self, count: int, /) -> None:
         """Say how many threads programs may use."""
@@ -118,7 +123,10 @@ def _has_headers() -> bool:
 
 @cache
 def _key() -> str:
-    sources = [(HERE / name).read_bytes() for name in ("extension.c", "memory.h", "pool.h")]
+    sources = [
+        (HERE / name).read_bytes()
+        for name in ("extension.c", "dispatch.h", "call.h", "memory.h", "pool.h")
+    ]
     return digest(*sources, sys.version, sys.abiflags, np.__version__, platform.machine())
 
 

@@ -99,20 +99,17 @@ class CtypesProgram:
 
 
 class PythonDispatcher:
-    """What `Dispatcher` of the extension is, in Python."""
+    """What `Dispatcher` of the extension is, in Python: every call is a miss."""
 
-    def __init__(self, miss: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> None:
+    def __init__(
+        self, miss: Callable[[tuple[Any, ...], dict[str, Any]], Any], takes_out: bool = True
+    ) -> None:
         self.miss = miss
-        self.programs: list[Callee] = []
+        self.takes_out = takes_out
 
-    def add(self, program: Callee, /) -> None:
-        """Try ``program`` after those added before."""
-        self.programs.append(program)
+    def add(self, program: Callee, call: tuple[Any, Any, Any], tree: Any, /) -> None:
+        """Do nothing: taking a call apart in Python is what `miss` does."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the first program that fits."""
-        if not kwargs:
-            for program in self.programs:
-                if isinstance(program, CtypesProgram) and program.entry.fits(args):
-                    return program(*args)
+        """Miss."""
         return self.miss(args, kwargs)

@@ -110,10 +110,15 @@ def _constants(
     )
 
 
-def make_dispatcher(miss: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Dispatcher:
-    """Return a callable that tries programs in order and then ``miss(args, kwargs)``."""
+def make_dispatcher(
+    miss: Callable[[tuple[Any, ...], dict[str, Any]], Any], takes_out: bool = True
+) -> Dispatcher:
+    """Return a callable that tries programs in order and then ``miss(args, kwargs)``.
+
+    takes_out : whether ``out=`` names arrays for the results, and is no argument
+    """
     extension = load_extension()
-    return extension.Dispatcher(miss) if extension else PythonDispatcher(miss)
+    return (extension.Dispatcher if extension else PythonDispatcher)(miss, takes_out)
 
 
 def load_callee(folder: Path, signature: Signature, constants: Sequence[Array]) -> Callee:

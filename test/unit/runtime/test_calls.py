@@ -13,7 +13,7 @@ import pytest
 
 from stepwell.core.shapes import DYNAMIC
 from stepwell.runtime import program as program_module
-from stepwell.runtime.program import Program, make_dispatcher
+from stepwell.runtime.program import Program
 
 Build = Callable[[int], Program]
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -173,24 +173,6 @@ def test_many_threads_share_a_program(build: Build) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
-
-
-def test_a_dispatcher_tries_programs_in_order(build: Build) -> None:
-    missed: list[tuple[Any, ...]] = []
-
-    def miss(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        missed.append((len(args), sorted(kwargs)))
-        return "missed"
-
-    dispatch = make_dispatcher(miss)
-    assert dispatch(X, X) == "missed"
-    dispatch.add(build(3).call)
-    dispatch.add(build(DYNAMIC).call)
-    np.testing.assert_array_equal(dispatch(X, X), X + X)
-    np.testing.assert_array_equal(dispatch(X[:2], X[:2]), X[:2] * 2)
-    assert dispatch(X) == "missed"
-    assert dispatch(X, X, z=1) == "missed"
-    assert missed == [(2, []), (1, []), (2, ["z"])]
 
 
 def test_programs_are_collected(build: Build) -> None:

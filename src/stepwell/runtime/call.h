@@ -1,0 +1,476 @@
+/* Program: calls one compiled function: guards, outputs, arena and the call, without Python code.
+
+   Whatever its guards do not let pass goes to `miss`, Python code that converts the arguments or
+   says what is wrong with them. */
+#ifndef STEPWELL_CALL_H
+#define STEPWELL_CALL_H
+
+#define PY_SSIZE_T_CLEAN
+#include "memory.h"
+
+#include <Python.h>
+#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#define NPY_TARGET_VERSION NPY_1_22_API_VERSION
+#include <numpy/arrayobject.h>
+#if NPY_ABI_VERSION < 0x02000000
+#define PyDataType_ELSIZE(descr) ((descr)->elsize)
+#endif
+
+typedef int32_t (*entry_function)(const struct sw_runtime *, void *const *, const int64_t *, char *);
+typedef void (*shapes_function)(const int64_t *, int64_t *);
+typedef int64_t (*arena_function)(const int64_t *);
+
+enum { HEAVY_BYTES = 32 << 10, LARGE_BYTES = 1 << 20, LINE = 64 };
+
+typedef struct { /* what one array must be; sizes < 0 are `?` */
+  PyArray_Descr *descr;
+  int type_num, rank;
+  npy_intp *sizes;
+} Guard;
+
+typedef struct { /* dims[dim] must be dims[other], or -other - 1 where that is negative */
+  int dim;
+  int64_t other;
+} Equal;
+
+typedef struct {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  entry_function entry;
+  shapes_function shapes;
+  arena_function arena_bytes;
+  int64_t static_arena;
+  int inputs, constants, outputs; /* buffers, in this order */
+  int dims, result_dims, equals, heavy;
+  Guard *guards;          /* of inputs, then outputs */
+  npy_intp *sizes;        /* what all guards' sizes point into */
+  Equal *equal;
+  void **constant_data;
+  char *arena;
+  int64_t capacity;
+  int arena_busy;
+  PyObject *keep, *miss, *failed;
+} Program;
+
+/* ---- arena --------------------------------------------------------------------------------- */
+
+static char *arena_new(int64_t bytes) {
+  if (bytes >= LARGE_BYTES) return sw_memory_new((size_t)bytes);
+  void *p = NULL;
+  return posix_memalign(&p, LINE, (size_t)bytes) ? NULL : p;
+}
+
+static void arena_free(char *p, int64_t bytes) {
+  if (bytes >= LARGE_BYTES)
+    sw_memory_free(p);
+  else
+    free(p);
+}
+
+/* The program's own arena, grown to `bytes`; a new one where another thread is using that. */
+static char *arena_acquire(Program *p, int64_t bytes) {
+  if (p->arena_busy) return arena_new(bytes);
+  if (p->capacity < bytes) {
+    arena_free(p->arena, p->capacity);
+    p->arena = arena_new(bytes);
+    p->capacity = p->arena ? bytes : 0;
+    if (p->arena == NULL) return NULL;
+  }
+  p->arena_busy = 1;
+  return p->arena;
+}
+
+static void arena_release(Program *p, char *arena, int64_t bytes) {
+  if (arena == p->arena)
+    p->arena_busy = 0;
+  else
+    arena_free(arena, bytes);
+}
+
+/* ---- large results: arrays that own memory which is used again when they are gone ------------ */
+
+static void *large_malloc(void *unused, size_t bytes) {
+  (void)unused;
+  return sw_memory_new(bytes);
+}
+
+static void *large_calloc(void *unused, size_t n, size_t size) {
+  (void)unused;
+  void *p = size && n > SIZE_MAX / size ? NULL : sw_memory_new(n * size);
+  return p ? memset(p, 0, n * size) : NULL;
+}
+
+static void *large_realloc(void *unused, void *old, size_t bytes) {
+  (void)unused;
+  void *p = sw_memory_new(bytes);
+  if (p != NULL && old != NULL) {
+    size_t room = sw_memory_room(old);
+    memcpy(p, old, room < bytes ? room : bytes);
+    sw_memory_free(old);
+  }
+  return p;
+}
+
+static void large_free(void *unused, void *p, size_t bytes) {
+  (void)unused, (void)bytes;
+  sw_memory_free(p);
+}
+
+static PyDataMem_Handler large_memory = {
+    "stepwell", 1, {NULL, large_malloc, large_calloc, large_realloc, large_free}};
+static PyObject *large_handler; /* a capsule of it */
+
+static PyObject *new_result(const Guard *guard, npy_intp *sizes) {
+  size_t bytes = (size_t)PyDataType_ELSIZE(guard->descr);
+  for (int i = 0; i < guard->rank; i++) bytes *= (size_t)sizes[i];
+  PyObject *before = NULL, *result;
+  int large = bytes >= LARGE_BYTES;
+  if (large && (before = PyDataMem_SetHandler(large_handler)) == NULL) return NULL;
+  Py_INCREF(guard->descr);
+  result = PyArray_NewFromDescr(&PyArray_Type, guard->descr, guard->rank, sizes, NULL, NULL, 0, NULL);
+  if (large) {
+    PyObject *ours = PyDataMem_SetHandler(before);
+    Py_DECREF(before);
+    if (ours == NULL) Py_CLEAR(result);
+    Py_XDECREF(ours);
+  }
+  return result;
+}
+
+/* ---- one call ------------------------------------------------------------------------------ */
+
+/* Whether `o` is an array as `guard` wants it, contiguous and aligned; collects what `?` were. */
+static inline int fits(const Guard *guard, PyObject *o, int64_t **dims) {
+  if (!PyArray_CheckExact(o)) return 0;
+  PyArrayObject *a = (PyArrayObject *)o;
+  PyArray_Descr *d = PyArray_DESCR(a);
+  if (d != guard->descr && !(d->type_num == guard->type_num && PyArray_ISNBO(d->byteorder))) return 0;
+  if (PyArray_NDIM(a) != guard->rank) return 0;
+  const int flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED;
+  if ((PyArray_FLAGS(a) & flags) != flags) return 0;
+  const npy_intp *sizes = PyArray_DIMS(a);
+  for (int i = 0; i < guard->rank; i++) {
+    if (guard->sizes[i] < 0)
+      *(*dims)++ = sizes[i];
+    else if (sizes[i] != guard->sizes[i])
+      return 0;
+  }
+  return 1;
+}
+
+static inline int fits_all(Program *p, PyObject *const *args, void **buffers, int64_t *dims) {
+  int64_t *next = dims;
+  for (int i = 0; i < p->inputs; i++) {
+    if (!fits(&p->guards[i], args[i], &next)) return 0;
+    buffers[i] = PyArray_DATA((PyArrayObject *)args[i]);
+  }
+  for (int i = 0; i < p->equals; i++) {
+    int64_t other = p->equal[i].other;
+    if (dims[p->equal[i].dim] != (other < 0 ? -other - 1 : dims[other])) return 0;
+  }
+  return 1;
+}
+
+static int overlap(PyObject *x, PyObject *y) {
+  const char *a = PyArray_BYTES((PyArrayObject *)x), *b = PyArray_BYTES((PyArrayObject *)y);
+  return a < b + PyArray_NBYTES((PyArrayObject *)y) && b < a + PyArray_NBYTES((PyArrayObject *)x);
+}
+
+/* Whether the caller's `out` can be written directly: right type and sizes, writeable, apart. */
+static int usable(Program *p, int k, const npy_intp *sizes, PyObject *const *args, PyObject *const *outs) {
+  Guard guard = p->guards[p->inputs + k];
+  guard.sizes = (npy_intp *)sizes;
+  int64_t *none = NULL;
+  if (!fits(&guard, outs[k], &none) || !PyArray_ISWRITEABLE((PyArrayObject *)outs[k])) return 0;
+  for (int i = 0; i < p->inputs; i++)
+    if (overlap(outs[k], args[i])) return 0;
+  for (int i = 0; i < k; i++)
+    if (overlap(outs[k], outs[i])) return 0;
+  return 1;
+}
+
+/* The results as a Program returns them: one array, or a tuple. Takes over the references. */
+static PyObject *packed(PyObject **results, int n) {
+  if (n == 1) return results[0];
+  PyObject *tuple = PyTuple_New(n);
+  if (tuple == NULL)
+    for (int i = 0; i < n; i++) Py_DECREF(results[i]);
+  else
+    for (int i = 0; i < n; i++) PyTuple_SET_ITEM(tuple, i, results[i]);
+  return tuple;
+}
+
+/* Make the results, or take the caller's; -1 after an error, 0 if an `out` does not fit. */
+static int make_results(Program *p, PyObject *const *args, PyObject *const *outs, const int64_t *dims,
+                        PyObject **results, int64_t *bytes) {
+  int64_t found[p->result_dims + 1];
+  const int64_t *next = found;
+  if (p->result_dims) p->shapes(dims, found);
+  for (int k = 0; k < p->outputs; k++) {
+    const Guard *guard = &p->guards[p->inputs + k];
+    npy_intp sizes[NPY_MAXDIMS];
+    for (int i = 0; i < guard->rank; i++) {
+      sizes[i] = guard->sizes[i] < 0 ? *next++ : guard->sizes[i];
+      if (sizes[i] < 0)
+        return PyErr_Format(PyExc_ValueError, "result %d would have size %zd along axis %d", k,
+                            (Py_ssize_t)sizes[i], i), -1;
+    }
+    if (outs) {
+      if (!usable(p, k, sizes, args, outs)) return 0;
+      results[k] = outs[k];
+      Py_INCREF(outs[k]);
+    } else {
+      results[k] = new_result(guard, sizes);
+      if (results[k] == NULL) return -1;
+    }
+    *bytes += PyArray_NBYTES((PyArrayObject *)results[k]);
+  }
+  return 1;
+}
+
+static int32_t run(Program *p, void **buffers, const int64_t *dims, int64_t bytes, int64_t scratch) {
+  static char nothing[LINE];
+  char *arena = nothing;
+  if (scratch > 0 && (arena = arena_acquire(p, scratch)) == NULL) return PyErr_NoMemory(), -1;
+  int32_t code;
+  if (p->heavy || bytes + scratch >= HEAVY_BYTES) {
+    Py_BEGIN_ALLOW_THREADS
+    code = p->entry(&sw_shared, buffers, dims, arena);
+    Py_END_ALLOW_THREADS
+  } else {
+    code = p->entry(&sw_shared, buffers, dims, arena);
+  }
+  if (scratch > 0) arena_release(p, arena, scratch);
+  if (code) {
+    PyObject *ignored = PyObject_CallFunction(p->failed, "i", (int)code);
+    Py_XDECREF(ignored);
+    if (!PyErr_Occurred()) PyErr_Format(PyExc_RuntimeError, "the program failed with error %d", (int)code);
+  }
+  return code;
+}
+
+/* Call the program: 1 with its results, 0 if the guards do not let the arguments pass, -1 after an error. */
+static int attempt(Program *p, PyObject *const *args, PyObject *const *outs, PyObject **results) {
+  void *buffers[p->inputs + p->constants + p->outputs + 1];
+  int64_t dims[p->dims + 1];
+  if (!fits_all(p, args, buffers, dims)) return 0;
+  memset(results, 0, (size_t)p->outputs * sizeof *results);
+  int64_t bytes = 0;
+  int made = make_results(p, args, outs, dims, results, &bytes);
+  if (made == 1) {
+    for (int i = 0; i < p->inputs; i++) bytes += PyArray_NBYTES((PyArrayObject *)args[i]);
+    memcpy(buffers + p->inputs, p->constant_data, (size_t)p->constants * sizeof(void *));
+    for (int k = 0; k < p->outputs; k++)
+      buffers[p->inputs + p->constants + k] = PyArray_DATA((PyArrayObject *)results[k]);
+    int64_t scratch = p->arena_bytes ? p->arena_bytes(dims) : p->static_arena;
+    if (run(p, buffers, dims, bytes, scratch) == 0) return 1;
+    made = -1;
+  }
+  for (int k = 0; k < p->outputs; k++) Py_XDECREF(results[k]);
+  return made;
+}
+
+/* ---- Program ------------------------------------------------------------------------------- */
+
+static PyObject *call_miss(PyObject *miss, PyObject *const *args, size_t nargsf, PyObject *names) {
+  Py_ssize_t n = PyVectorcall_NARGS(nargsf), named = names ? PyTuple_GET_SIZE(names) : 0;
+  PyObject *tuple = PyTuple_New(n), *dict = PyDict_New(), *result = NULL;
+  if (tuple == NULL || dict == NULL) goto done;
+  for (Py_ssize_t i = 0; i < n; i++) {
+    Py_INCREF(args[i]);
+    PyTuple_SET_ITEM(tuple, i, args[i]);
+  }
+  for (Py_ssize_t i = 0; i < named; i++)
+    if (PyDict_SetItem(dict, PyTuple_GET_ITEM(names, i), args[n + i]) < 0) goto done;
+  result = PyObject_CallFunctionObjArgs(miss, tuple, dict, NULL);
+done:
+  Py_XDECREF(tuple);
+  Py_XDECREF(dict);
+  return result;
+}
+
+static int is_out(PyObject *name) { return PyUnicode_CompareWithASCIIString(name, "out") == 0; }
+
+/* Find the arrays of `out=`: 1 if they are there, 0 if `out` is not what a fast call takes. */
+static int outs_of(Program *p, PyObject *out, PyObject *const **outs, PyObject **single) {
+  if (PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == p->outputs) {
+    *outs = ((PyTupleObject *)out)->ob_item;
+    return 1;
+  }
+  *single = out;
+  *outs = single;
+  return p->outputs == 1 && PyArray_CheckExact(out);
+}
+
+static PyObject *program_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
+  Program *p = (Program *)self;
+  PyObject *const *outs = NULL;
+  PyObject *single;
+  if (PyVectorcall_NARGS(nargsf) == p->inputs) {
+    int fast = 1;
+    if (names != NULL && PyTuple_GET_SIZE(names) > 0) {
+      PyObject *out = args[p->inputs];
+      fast = PyTuple_GET_SIZE(names) == 1 && is_out(PyTuple_GET_ITEM(names, 0)) &&
+             (out == Py_None || outs_of(p, out, &outs, &single));
+    }
+    PyObject *results[p->outputs + 1];
+    int done = fast ? attempt(p, args, outs, results) : 0;
+    if (done) return done < 0 ? NULL : packed(results, p->outputs);
+  }
+  return call_miss(p->miss, args, nargsf, names);
+}
+
+static PyObject *program_invoke(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+  Program *p = (Program *)self;
+  PyObject *const *outs = NULL;
+  PyObject *single;
+  if (n != 2 || !PyTuple_CheckExact(args[0]) || PyTuple_GET_SIZE(args[0]) != p->inputs ||
+      (args[1] != Py_None && !outs_of(p, args[1], &outs, &single)))
+    return PyErr_Format(PyExc_TypeError, "invoke(arguments, outs) takes two tuples");
+  PyObject *results[p->outputs + 1];
+  int done = attempt(p, ((PyTupleObject *)args[0])->ob_item, outs, results);
+  if (done == 0) PyErr_SetString(PyExc_RuntimeError, "the guards do not let these arrays pass");
+  return done == 1 ? packed(results, p->outputs) : NULL;
+}
+
+static int program_traverse(PyObject *self, visitproc visit, void *arg) {
+  Program *p = (Program *)self;
+  Py_VISIT(p->keep);
+  Py_VISIT(p->miss);
+  Py_VISIT(p->failed);
+  return 0;
+}
+
+static int program_clear(PyObject *self) {
+  Program *p = (Program *)self;
+  Py_CLEAR(p->miss);
+  Py_CLEAR(p->failed);
+  return 0;
+}
+
+static void program_dealloc(PyObject *self) {
+  Program *p = (Program *)self;
+  PyObject_GC_UnTrack(self);
+  program_clear(self);
+  Py_CLEAR(p->keep);
+  if (p->guards)
+    for (int i = 0; i < p->inputs + p->outputs; i++) Py_XDECREF(p->guards[i].descr);
+  PyMem_Free(p->guards);
+  PyMem_Free(p->sizes);
+  PyMem_Free(p->equal);
+  PyMem_Free(p->constant_data);
+  arena_free(p->arena, p->capacity);
+  Py_TYPE(self)->tp_free(self);
+}
+
+/* Fill guards from ((dtype, (size, ...)), ...), counting `?` into *dynamic. */
+static int read_guards(Program *p, PyObject *specs, int first, npy_intp **sizes, int *dynamic) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(specs); i++) {
+    Guard *guard = &p->guards[first + i];
+    PyObject *dtype, *shape;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(specs, i), "O!O!", &PyArrayDescr_Type, &dtype, &PyTuple_Type, &shape))
+      return 0;
+    Py_INCREF(dtype);
+    guard->descr = (PyArray_Descr *)dtype;
+    guard->type_num = guard->descr->type_num;
+    guard->rank = (int)PyTuple_GET_SIZE(shape);
+    guard->sizes = *sizes;
+    for (int k = 0; k < guard->rank; k++) {
+      npy_intp size = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
+      if (size == -1 && PyErr_Occurred()) return 0;
+      *dynamic += size < 0;
+      *(*sizes)++ = size;
+    }
+  }
+  return 1;
+}
+
+static Py_ssize_t ranks(PyObject *specs) {
+  Py_ssize_t total = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(specs); i++) {
+    PyObject *spec = PyTuple_GET_ITEM(specs, i);
+    if (!PyTuple_Check(spec) || PyTuple_GET_SIZE(spec) != 2) return -1;
+    Py_ssize_t rank = PyTuple_Check(PyTuple_GET_ITEM(spec, 1)) ? PyTuple_GET_SIZE(PyTuple_GET_ITEM(spec, 1)) : -1;
+    if (rank < 0 || rank > NPY_MAXDIMS) return -1;
+    total += rank;
+  }
+  return total;
+}
+
+static int read_constants(Program *p, PyObject *constants) {
+  for (int i = 0; i < p->constants; i++) {
+    PyObject *a = PyTuple_GET_ITEM(constants, i);
+    if (!PyArray_Check(a)) return PyErr_SetString(PyExc_TypeError, "constants must be arrays"), 0;
+    p->constant_data[i] = PyArray_DATA((PyArrayObject *)a);
+  }
+  return 1;
+}
+
+static int read_equal(Program *p, PyObject *equal) {
+  for (int i = 0; i < p->equals; i++) {
+    long long other;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(equal, i), "iL", &p->equal[i].dim, &other)) return 0;
+    p->equal[i].other = other;
+  }
+  return 1;
+}
+
+static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+  static char *names[] = {"entry", "shapes", "arena", "static_arena", "heavy", "inputs", "constants",
+                          "outputs", "equal", "keep", "miss", "failed", NULL};
+  Py_ssize_t entry, shapes, arena;
+  long long static_arena;
+  int heavy;
+  PyObject *inputs, *constants, *outputs, *equal, *keep, *miss, *failed;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$nnnLpO!O!O!O!OOO", names, &entry, &shapes, &arena,
+                                   &static_arena, &heavy, &PyTuple_Type, &inputs, &PyTuple_Type, &constants,
+                                   &PyTuple_Type, &outputs, &PyTuple_Type, &equal, &keep, &miss, &failed))
+    return NULL;
+  Py_ssize_t in = ranks(inputs), out = ranks(outputs);
+  if (in < 0 || out < 0) return PyErr_Format(PyExc_TypeError, "expected pairs of dtype and shape");
+  Program *p = (Program *)type->tp_alloc(type, 0);
+  if (p == NULL) return NULL;
+  p->vectorcall = program_vectorcall;
+  p->entry = (entry_function)entry, p->shapes = (shapes_function)shapes, p->arena_bytes = (arena_function)arena;
+  p->static_arena = static_arena, p->heavy = heavy;
+  p->inputs = (int)PyTuple_GET_SIZE(inputs), p->constants = (int)PyTuple_GET_SIZE(constants);
+  p->outputs = (int)PyTuple_GET_SIZE(outputs), p->equals = (int)PyTuple_GET_SIZE(equal);
+  p->guards = PyMem_Calloc((size_t)(p->inputs + p->outputs) + 1, sizeof(Guard));
+  p->sizes = PyMem_Calloc((size_t)(in + out) + 1, sizeof(npy_intp));
+  p->equal = PyMem_Calloc((size_t)p->equals + 1, sizeof *p->equal);
+  p->constant_data = PyMem_Calloc((size_t)p->constants + 1, sizeof(void *));
+  keep = PyTuple_Pack(2, keep, constants);
+  p->keep = keep;
+  Py_INCREF(miss), p->miss = miss;
+  Py_INCREF(failed), p->failed = failed;
+  npy_intp *next = p->sizes;
+  if (!p->guards || !p->sizes || !p->equal || !p->constant_data || !keep)
+    PyErr_NoMemory();
+  else if (read_guards(p, inputs, 0, &next, &p->dims) &&
+           read_guards(p, outputs, p->inputs, &next, &p->result_dims) && read_constants(p, constants) &&
+           read_equal(p, equal))
+    return (PyObject *)p;
+  Py_DECREF(p);
+  return NULL;
+}
+
+static PyMethodDef program_methods[] = {
+    {"invoke", (PyCFunction)(void (*)(void))program_invoke, METH_FASTCALL,
+     "invoke(arguments, outs): call without ever asking `miss`."},
+    {NULL, NULL, 0, NULL}};
+
+static PyTypeObject ProgramType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stepwell.runtime.Program",
+    .tp_doc = "A compiled function: arrays in, fresh arrays (or those of out=) out.",
+    .tp_basicsize = sizeof(Program),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_new = program_new,
+    .tp_dealloc = program_dealloc,
+    .tp_traverse = program_traverse,
+    .tp_clear = program_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Program, vectorcall),
+    .tp_methods = program_methods,
+};
+
+#endif

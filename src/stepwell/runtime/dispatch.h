@@ -1,0 +1,317 @@
+/* Dispatcher: calls, as the user writes them, of the first program that fits; else `miss`.
+
+   A program is added with the call it serves, `(names, slots, fixed)`:
+     names   the arguments given by name, in the order of the call
+     slots   for each argument, those by position first: (first, tree), where its first leaf stands
+             among the arrays the program takes, and what it is built like
+     fixed   (place, array) for arrays the call leaves to their defaults
+   and with the tree of what the function returns. A tree is `...` for an array or a number, None
+   for None, (class, value) for what must be this very value, and (class, keys or None, trees) for
+   a tuple, list or dict. Calls that are built alike are one object, so that of many programs with
+   the same arguments each costs no more than its guards. */
+#ifndef STEPWELL_DISPATCH_H
+#define STEPWELL_DISPATCH_H
+
+#include "call.h"
+
+typedef struct {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  PyObject *entries, *miss; /* entries: a list of (program, call, tree) */
+  int most, takes_out;      /* arrays that one program takes; whether `out=` is no argument */
+} Dispatcher;
+
+typedef struct {
+  PyObject *call;    /* what the leaves were collected for, NULL for nothing */
+  PyObject **leaves; /* references of ours */
+  int count;
+} Leaves;
+
+static void forget(Leaves *l) {
+  for (int i = 0; i < l->count; i++) Py_CLEAR(l->leaves[i]);
+  l->call = NULL;
+}
+
+/* A number as an array of the dtype that tracing gives it; NULL without an error if it is none. */
+static PyObject *array_of(PyObject *value) {
+  PyObject *array;
+  if (PyFloat_CheckExact(value)) {
+    float number = (float)PyFloat_AS_DOUBLE(value);
+    if ((array = PyArray_SimpleNew(0, NULL, NPY_FLOAT32))) *(float *)PyArray_DATA((PyArrayObject *)array) = number;
+  } else if (PyBool_Check(value)) {
+    if ((array = PyArray_SimpleNew(0, NULL, NPY_BOOL))) *(npy_bool *)PyArray_DATA((PyArrayObject *)array) = value == Py_True;
+  } else if (PyLong_CheckExact(value)) {
+    int overflow;
+    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow) return NULL;
+    if ((array = PyArray_SimpleNew(0, NULL, NPY_INT64))) *(npy_int64 *)PyArray_DATA((PyArrayObject *)array) = number;
+  } else {
+    return PyArray_IsScalar(value, Generic) ? PyArray_FromScalar(value, NULL) : NULL;
+  }
+  return array;
+}
+
+/* Collect the leaves of `value` from `*next` on: 1 if it is built like `tree`, 0 if not, -1 after an error. */
+static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **end, PyObject ***after) {
+  *after = next;
+  if (tree == Py_Ellipsis) {
+    if (next == end || *next != NULL) return 0;
+    if (PyArray_CheckExact(value))
+      Py_INCREF(*next = value);
+    else if ((*next = array_of(value)) == NULL)
+      return PyErr_Occurred() ? -1 : 0;
+    *after = next + 1;
+    return 1;
+  }
+  if (tree == Py_None) return value == Py_None;
+  if (PyTuple_GET_SIZE(tree) == 2)
+    return (PyObject *)Py_TYPE(value) == PyTuple_GET_ITEM(tree, 0)
+               ? PyObject_RichCompareBool(PyTuple_GET_ITEM(tree, 1), value, Py_EQ)
+               : 0;
+  PyObject *keys = PyTuple_GET_ITEM(tree, 1), *children = PyTuple_GET_ITEM(tree, 2);
+  Py_ssize_t n = PyTuple_GET_SIZE(children);
+  if ((PyObject *)Py_TYPE(value) != PyTuple_GET_ITEM(tree, 0)) return 0;
+  if ((keys != Py_None ? PyDict_GET_SIZE(value) : Py_SIZE(value)) != n) return 0;
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject *item;
+    if (keys != Py_None) { /* looking a key up may run code, which may change the dict */
+      if ((item = PyDict_GetItemWithError(value, PyTuple_GET_ITEM(keys, i))) == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    } else if (PyTuple_Check(value)) {
+      item = PyTuple_GET_ITEM(value, i);
+    } else {
+      if (i >= PyList_GET_SIZE(value)) return 0;
+      item = PyList_GET_ITEM(value, i);
+    }
+    Py_INCREF(item);
+    int found = collect(PyTuple_GET_ITEM(children, i), item, *after, end, after);
+    Py_DECREF(item);
+    if (found != 1) return found;
+  }
+  return 1;
+}
+
+/* Collect the arrays of a call: 1 if it is like `call`, 0 if not, -1 after an error. `n` by position. */
+static int take_apart(PyObject *call, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                      Py_ssize_t named, Leaves *l) {
+  PyObject *wanted = PyTuple_GET_ITEM(call, 0), *slots = PyTuple_GET_ITEM(call, 1), *fixed = PyTuple_GET_ITEM(call, 2);
+  if (PyTuple_GET_SIZE(slots) != n + named || PyTuple_GET_SIZE(wanted) != named) return 0;
+  for (Py_ssize_t i = 0; i < named; i++) {
+    PyObject *a = PyTuple_GET_ITEM(wanted, i), *b = PyTuple_GET_ITEM(names, i);
+    if (a != b && PyUnicode_Compare(a, b) != 0) return 0;
+  }
+  for (Py_ssize_t i = 0; i < n + named; i++) {
+    PyObject *slot = PyTuple_GET_ITEM(slots, i), **after;
+    Py_ssize_t first = PyLong_AsSsize_t(PyTuple_GET_ITEM(slot, 0));
+    int found = collect(PyTuple_GET_ITEM(slot, 1), args[i], l->leaves + first, l->leaves + l->count, &after);
+    if (found != 1) return found;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fixed); i++) {
+    PyObject *pair = PyTuple_GET_ITEM(fixed, i), **leaf = l->leaves + PyLong_AsSsize_t(PyTuple_GET_ITEM(pair, 0));
+    if (*leaf != NULL) return 0;
+    Py_INCREF(*leaf = PyTuple_GET_ITEM(pair, 1));
+  }
+  for (int i = 0; i < l->count; i++)
+    if (l->leaves[i] == NULL) return 0;
+  return 1;
+}
+
+/* Build what `tree` says out of the results from `*next` on, with references of its own. */
+static PyObject *build(PyObject *tree, PyObject ***next) {
+  if (tree == Py_Ellipsis || tree == Py_None) {
+    PyObject *leaf = tree == Py_None ? Py_None : *(*next)++;
+    Py_INCREF(leaf);
+    return leaf;
+  }
+  PyObject *kind = PyTuple_GET_ITEM(tree, 0), *keys = PyTuple_GET_ITEM(tree, 1), *children = PyTuple_GET_ITEM(tree, 2);
+  Py_ssize_t n = PyTuple_GET_SIZE(children);
+  PyObject *values = PyTuple_New(n), *built = values;
+  for (Py_ssize_t i = 0; values != NULL && i < n; i++) {
+    PyObject *value = build(PyTuple_GET_ITEM(children, i), next);
+    if (value == NULL)
+      Py_CLEAR(values);
+    else
+      PyTuple_SET_ITEM(values, i, value);
+  }
+  if (values == NULL || kind == (PyObject *)&PyTuple_Type) return values;
+  if (kind == (PyObject *)&PyList_Type) {
+    built = PySequence_List(values);
+  } else if (keys != Py_None) {
+    built = PyDict_New();
+    for (Py_ssize_t i = 0; built != NULL && i < n; i++)
+      if (PyDict_SetItem(built, PyTuple_GET_ITEM(keys, i), PyTuple_GET_ITEM(values, i)) < 0) Py_CLEAR(built);
+  } else { /* a named tuple */
+    built = PyObject_CallObject(kind, values);
+  }
+  Py_DECREF(values);
+  return built;
+}
+
+static PyObject *built(PyObject *tree, PyObject **results, int n) {
+  if (tree == Py_Ellipsis) return results[0];
+  PyObject **next = results, *value = build(tree, &next);
+  for (int i = 0; i < n; i++) Py_DECREF(results[i]);
+  return value;
+}
+
+/* Serve a call whose arrays are the right ones but lie in memory as they should not. */
+static PyObject *copied(Program *p, PyObject *tree, const Leaves *l) {
+  PyObject *value = call_miss(p->miss, l->leaves, (size_t)p->inputs, NULL), *results[p->outputs + 1];
+  if (value == NULL || tree == Py_Ellipsis) return value;
+  for (int i = 0; i < p->outputs; i++)
+    Py_INCREF(results[i] = p->outputs == 1 ? value : PyTuple_GET_ITEM(value, i));
+  Py_DECREF(value);
+  return built(tree, results, p->outputs);
+}
+
+/* Whether the arrays are the program's but for how they lie in memory. */
+static int alike(const Program *p, PyObject *const *leaves) {
+  for (int i = 0; i < p->inputs; i++) {
+    const Guard *guard = &p->guards[i];
+    PyArrayObject *a = (PyArrayObject *)leaves[i];
+    if (PyArray_TYPE(a) != guard->type_num || PyArray_NDIM(a) != guard->rank) return 0;
+    for (int k = 0; k < guard->rank; k++)
+      if (PyArray_DIM(a, k) != guard->sizes[k]) return 0;
+  }
+  return 1;
+}
+
+/* Try one entry: its result, or NULL with *missed set if it does not fit. */
+static PyObject *try_entry(PyObject *entry, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                           Py_ssize_t named, Leaves *l, int *missed) {
+  Program *p = (Program *)PyTuple_GET_ITEM(entry, 0);
+  PyObject *call = PyTuple_GET_ITEM(entry, 1), *tree = PyTuple_GET_ITEM(entry, 2), *single;
+  PyObject *out = names != NULL && named < PyTuple_GET_SIZE(names) ? args[n + named] : Py_None;
+  PyObject *const *outs = NULL;
+  *missed = 1;
+  if (l->call != call) {
+    forget(l);
+    l->count = p->inputs;
+    int found = take_apart(call, args, n, names, named, l);
+    if (found < 0) return *missed = 0, NULL;
+    if (found == 0) return forget(l), NULL;
+    l->call = call;
+  }
+  if (out != Py_None && !outs_of(p, out, &outs, &single)) return NULL;
+  PyObject *results[p->outputs + 1];
+  int done = attempt(p, l->leaves, outs, results);
+  *missed = done == 0;
+  if (done == 1) return built(tree, results, p->outputs);
+  if (done < 0 || outs != NULL || !alike(p, l->leaves)) return NULL;
+  *missed = 0;
+  return copied(p, tree, l);
+}
+
+static PyObject *dispatcher_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
+  Dispatcher *d = (Dispatcher *)self;
+  Py_ssize_t n = PyVectorcall_NARGS(nargsf), named = names ? PyTuple_GET_SIZE(names) : 0;
+  if (d->takes_out && named > 0 && is_out(PyTuple_GET_ITEM(names, named - 1))) named--;
+  PyObject *room[d->most + 1], *result = NULL;
+  memset(room, 0, sizeof room);
+  Leaves leaves = {NULL, room, 0};
+  int missed = 1;
+  for (Py_ssize_t i = 0; missed && i < PyList_GET_SIZE(d->entries); i++) {
+    PyObject *entry = PyList_GET_ITEM(d->entries, i);
+    Py_INCREF(entry);
+    result = try_entry(entry, args, n, names, named, &leaves, &missed);
+    Py_DECREF(entry);
+  }
+  forget(&leaves);
+  return missed ? call_miss(d->miss, args, nargsf, names) : result;
+}
+
+static int is_tree(PyObject *tree) {
+  if (tree == Py_Ellipsis || tree == Py_None) return 1;
+  if (!PyTuple_Check(tree)) return 0;
+  if (PyTuple_GET_SIZE(tree) == 2) return 1;
+  if (PyTuple_GET_SIZE(tree) != 3 || !PyType_Check(PyTuple_GET_ITEM(tree, 0))) return 0;
+  PyTypeObject *kind = (PyTypeObject *)PyTuple_GET_ITEM(tree, 0);
+  PyObject *keys = PyTuple_GET_ITEM(tree, 1), *children = PyTuple_GET_ITEM(tree, 2);
+  if (!PyTuple_Check(children)) return 0;
+  if (kind == &PyDict_Type ? !PyTuple_Check(keys) || PyTuple_GET_SIZE(keys) != PyTuple_GET_SIZE(children)
+                           : keys != Py_None || (kind != &PyList_Type && !PyType_IsSubtype(kind, &PyTuple_Type)))
+    return 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(children); i++)
+    if (!is_tree(PyTuple_GET_ITEM(children, i))) return 0;
+  return 1;
+}
+
+/* Whether `pairs` holds pairs of a place below `places` and what `fits` says. */
+static int are_placed(PyObject *pairs, Py_ssize_t places, int (*fits)(PyObject *)) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(pairs); i++) {
+    PyObject *second;
+    Py_ssize_t place;
+    if (!PyTuple_Check(PyTuple_GET_ITEM(pairs, i)) || !PyArg_ParseTuple(PyTuple_GET_ITEM(pairs, i), "nO", &place, &second))
+      return PyErr_Clear(), 0;
+    if (place < 0 || place > places || !fits(second)) return 0;
+  }
+  return 1;
+}
+
+static int is_array(PyObject *o) { return PyArray_CheckExact(o); }
+
+static PyObject *dispatcher_add(PyObject *self, PyObject *args) {
+  Dispatcher *d = (Dispatcher *)self;
+  PyObject *program, *tree, *names, *slots, *fixed;
+  if (!PyArg_ParseTuple(args, "O!(O!O!O!)O", &ProgramType, &program, &PyTuple_Type, &names, &PyTuple_Type,
+                        &slots, &PyTuple_Type, &fixed, &tree))
+    return NULL;
+  int inputs = ((Program *)program)->inputs;
+  if (!is_tree(tree) || !are_placed(slots, inputs, is_tree) || !are_placed(fixed, inputs - 1, is_array))
+    return PyErr_Format(PyExc_TypeError, "no call of this program: %R", args);
+  if (PyList_Append(d->entries, args) < 0) return NULL;
+  if (inputs > d->most) d->most = inputs;
+  Py_RETURN_NONE;
+}
+
+static PyObject *dispatcher_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+  static char *names[] = {"miss", "takes_out", NULL};
+  PyObject *miss;
+  int takes_out = 1;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p", names, &miss, &takes_out)) return NULL;
+  Dispatcher *d = (Dispatcher *)type->tp_alloc(type, 0);
+  if (d == NULL) return NULL;
+  d->vectorcall = dispatcher_vectorcall;
+  d->takes_out = takes_out;
+  Py_INCREF(miss), d->miss = miss;
+  if ((d->entries = PyList_New(0)) == NULL) Py_CLEAR(d);
+  return (PyObject *)d;
+}
+
+static int dispatcher_traverse(PyObject *self, visitproc visit, void *arg) {
+  Py_VISIT(((Dispatcher *)self)->entries);
+  Py_VISIT(((Dispatcher *)self)->miss);
+  return 0;
+}
+
+static int dispatcher_clear(PyObject *self) {
+  Py_CLEAR(((Dispatcher *)self)->miss);
+  return 0;
+}
+
+static void dispatcher_dealloc(PyObject *self) {
+  PyObject_GC_UnTrack(self);
+  dispatcher_clear(self);
+  Py_CLEAR(((Dispatcher *)self)->entries);
+  Py_TYPE(self)->tp_free(self);
+}
+
+static PyMethodDef dispatcher_methods[] = {
+    {"add", dispatcher_add, METH_VARARGS, "add(program, call, tree): try it after those added before."},
+    {NULL, NULL, 0, NULL}};
+
+static PyTypeObject DispatcherType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stepwell.runtime.Dispatcher",
+    .tp_doc = "Dispatcher(miss, takes_out=True): calls the first program that fits, else miss(args, kwargs).",
+    .tp_basicsize = sizeof(Dispatcher),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_new = dispatcher_new,
+    .tp_dealloc = dispatcher_dealloc,
+    .tp_traverse = dispatcher_traverse,
+    .tp_clear = dispatcher_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Dispatcher, vectorcall),
+    .tp_methods = dispatcher_methods,
+};
+
+#endif
