@@ -27,6 +27,7 @@ import numpy as np
 import stepwell as sw
 import stepwell.numpy as snp
 from stepwell.core.machine import thread_count
+from stepwell.runtime.extension import load_extension
 from stepwell.runtime.toolchain import find_compiler
 
 HERE = Path(__file__).parent
@@ -164,6 +165,34 @@ def bandwidth(machine: Any) -> Iterator[Figure]:
     yield Figure(f"{what}times NumPy ({numpy * 1e3:.1f} ms)", faster, 3.0, "", True)
 
 
+def chains() -> Iterator[Figure]:
+    """Measure two chains of products that need nothing of each other, on one thread and on all."""
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal((256, 256), np.float32) / 16 for _ in range(4)]
+
+    def chain(x: Any, w: Any) -> Any:
+        for _ in range(8):
+            x = x @ w
+        return x
+
+    def both(x: Any, w: Any, y: Any, v: Any) -> Any:
+        return chain(x, w), chain(y, v)
+
+    jitted: Any = sw.jit(both)
+    jitted(*arrays)
+    extension = load_extension()
+    assert extension is not None
+
+    def on(threads: int) -> float:
+        extension.set_threads(threads)
+        return seconds_of(lambda: jitted(*arrays))
+
+    rounds = [(on(1), on(thread_count())) for _ in range(101)]
+    faster = median(r[0] / r[1] for r in rounds)
+    what = f"two chains of eight products of 256x256, {thread_count()} threads: times one thread"
+    yield Figure(what, faster, 1.7, "", True)
+
+
 def calls(machine: Any) -> Iterator[Figure]:
     """Measure what a call costs above a bare call of a C function from Python."""
     x = np.ones(4, np.float32)
@@ -222,7 +251,7 @@ def main() -> None:
     for figure in (f for part in (start_up(), graphs()) for f in part):
         rows.append(str(figure))
         print(rows[-1], flush=True)
-    for figure in (f for part in (bandwidth(machine), calls(machine)) for f in part):
+    for figure in (f for part in (bandwidth(machine), chains(), calls(machine)) for f in part):
         rows.append(str(figure))
         print(rows[-1], flush=True)
     load = max(load, os.getloadavg()[0])
