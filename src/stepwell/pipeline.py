@@ -53,7 +53,11 @@ STAGES = (
         "nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise,winograd",
         _TENSORS,
     ),
-    Stage("kernels", "outline-kernels,schedule,pack-operands,compute-once", _TENSORS | {"kernel"}),
+    Stage(
+        "kernels",
+        "outline-kernels,collapse-loops,schedule,pack-operands,compute-once",
+        _TENSORS | {"kernel"},
+    ),
     Stage("buffers", "bufferize,run-together,plan-memory", _BUFFERS),
     Stage("loops", "linalg-to-loops,expand-math,canonicalize,cse", _LOOPS),
 )

@@ -24,6 +24,7 @@ PASSES: dict[str, str] = {
     "winograd": "stepwell.transforms.winograd:Winograd",
     "fuse-elementwise": "stepwell.transforms.fuse:FuseElementwise",
     "outline-kernels": "stepwell.lowering.outline_kernels:OutlineKernels",
+    "collapse-loops": "stepwell.lowering.collapse_loops:CollapseLoops",
     "schedule": "stepwell.lowering.schedule:Schedule",
     "pack-operands": "stepwell.lowering.pack_operands:PackOperands",
     "compute-once": "stepwell.lowering.compute_once:ComputeOnce",
