@@ -1,7 +1,8 @@
 """One operand of a blocked contraction, copied sliver by sliver in the order of its use.
 
 A sliver is ``depth`` by ``columns``, row-major, its last columns zero where the operand ends. Where
-the sum has several loops there is one for each iteration of those before the last.
+the sum has several loops there is one for each iteration of those before the last. Filters whose
+window lies behind the features are read in runs that take all of these loops at once (`runs`).
 What the contraction's body first does with each element alone, widening it, is done here.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects import memref
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
@@ -20,12 +21,13 @@ from xdsl.dialects.builtin import (
     MemRefType,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.plan import Buffer
+from stepwell.lowering.linalg_to_loops.runs import Run, run_of
 from stepwell.lowering.linalg_to_loops.squares import turn
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, element_of, vector_type
@@ -61,6 +63,14 @@ class Packing:
         """Whether a sliver begins where the one before ends."""
         self.outer: list[Index] = []
         """Where the loops of the sum are that come before the last."""
+        self.run = self._run()
+        """Where each column is one run of memory, though not along the last loop: that run."""
+
+    def _run(self) -> Run | None:
+        loops = self.column, self.depth
+        if self.width == 1 or self.width in (lanes_at(self.source, k, self.width) for k in loops):
+            return None
+        return run_of(self.source, self.depth, self.sums)
 
     def _zero(self) -> FloatAttr | IntegerAttr:
         """Return what is packed beyond the edges."""
@@ -107,21 +117,29 @@ class Packing:
 
     def allocate(self, depth: int) -> None:
         """Make the scratch; afterwards ``access`` says where the innermost loop reads."""
-        shape = [max(n, 1) for n in (*self._outer_sizes(), depth)]
-        op = memref.AllocaOp.get(self.element, 64, [*shape, self.columns])
-        self.scratch = self.nest.writer.result(op, "packed")
-        self.nest.plan.buffers[self.scratch] = Buffer()
-        loops = (*self.sums, self.depth, self.column)
-        self.access = Access(self.scratch, tuple(AffineDimExpr(k) for k in loops))
+        buffers, writer = self.nest.plan.buffers, self.nest.writer
+        outer = [max(n, 1) for n in self._outer_sizes()]
+        sums: list[AffineExpr] = [AffineDimExpr(k) for k in self.sums]
+        if self.run is not None:
+            outer, sums = [self.run.size], [self.run.place]
+            self.source = self.run.flat(writer, self.source)
+            buffers[self.source.buffer] = Buffer()
+        op = memref.AllocaOp.get(self.element, 64, [*outer, max(depth, 1), self.columns])
+        self.scratch = writer.result(op, "packed")
+        buffers[self.scratch] = Buffer()
+        loops = AffineDimExpr(self.depth), AffineDimExpr(self.column)
+        self.access = Access(self.scratch, (*sums, *loops))
 
     def write(self, batch: list[Index], j: Index, k: Index, count: Index) -> None:
         """Copy what the sliver at ``j`` needs of ``count`` iterations of the sum from ``k``."""
         self.batch, self.j, self.k, self.count = batch, j, k, count
+        if self.run is not None:
+            self.k, self.count = k * self.run.size, count * self.run.size
         self._around([])
 
     def _around(self, outer: list[Index]) -> None:
         """Open the loops of the sum before the last; copy what is inside."""
-        if len(outer) < len(self.sums):
+        if len(outer) < len(self.sums) and self.run is None:
             size = size_of(self.op, self.sums[len(outer)])
 
             def body(at: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -151,12 +169,17 @@ class Packing:
         """Return a place in the operand: column and k count from the sliver's beginning."""
         before = (None,) * (self.column - len(self.batch))
         after = (None,) * (self.depth - len(self.sums) - self.column - 1)
-        at = (*self.batch, *before, self.j + column, *after, *self.outer, self.k + k)
+        outer = self.outer or (None,) * len(self.sums)
+        at = (*self.batch, *before, self.j + column, *after, *outer, self.k + k)
         return Point(at, axis, lanes)
 
     def _store(self, value: SSAValue, k: Index, column: Index) -> None:
         """Write one element, or lanes, where the innermost loop reads it."""
-        self.nest.writer.store(value, self.scratch, [*self.outer, k, column])
+        outer = self.outer
+        if self.run is not None:
+            outer = [self.nest.writer.divide(k, self.run.size, arith.RemUIOp)]
+            k = self.nest.writer.divide(k, self.run.size, arith.DivUIOp)
+        self.nest.writer.store(value, self.scratch, [*outer, k, column])
 
     def _element(self, point: Point) -> SSAValue:
         """Read one element, or lanes, and widen it."""

@@ -79,6 +79,9 @@ class _Copying(Packing):
         self.target = op.outputs[0]
         self.scratch = self.target.buffer
 
+    def _run(self) -> None:
+        """Return None: what lies in runs is told so by the kernel's loops."""
+
     def copy(self, at: list[Index]) -> None:
         """Copy the sliver that begins at these places in the loops up to the columns'."""
         self.write(at[:-1], at[-1], Index(), self.nest.extents[0][self.depth])

@@ -11,9 +11,9 @@ After:   kernel.func @main_pack(%w, %p: tensor<16x1000x64xf32>) {
          %y = kernel.launch @k ins(%x, %p) outs(%e)
 
 Afterwards the operand that varies with the columns lies in slivers as wide as the register tile,
-each read from end to end, wherever it is the same in every call, many blocks would otherwise
-pack it anew, or it is the window of a convolution. Equal packing kernels are one, and an operand of
-several launches is packed once, right where it is made.
+each read from end to end, wherever it is the same in every call or several blocks would otherwise
+pack it anew: three, or two of a convolution's, whose filters are turned over. Equal packing kernels
+are one, and an operand of several launches is packed once, right where it is made.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from stepwell.transforms.passes import Pass
 BLOCK = "kernel.block"
 REPEATED = 3
 """Packing a sliver so often, once for each block of rows, costs more than packing it once."""
+TURNED = 2
+"""The same for filters, whose columns lie far apart."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class _Packing:
         for function, found in launches.items():
             operand = self.wanted[function]
             small = operand.bytes <= self.most
-            again = small and (operand.convolves or operand.repeated >= REPEATED)
+            again = small and operand.repeated >= (TURNED if operand.convolves else REPEATED)
             packed = [
                 op for op in found if again or op.operands[operand.argument.index] in constants
             ]

@@ -33,6 +33,8 @@ DEEP = 384
 """A sliver of so much depth, 64 columns wide, leaves the second cache room for rows beside it."""
 SCRATCH = 1 << 18
 """Bytes of packed operand, or of partial sums, that a block may have on the stack."""
+TURNED = 16
+"""Filters are packed in squares of as many lanes, so parts of so many features leave none over."""
 FEW_ROWS = 12
 """Packing for fewer rows costs more than it saves."""
 TILES = {
@@ -410,7 +412,9 @@ def _block(
     before = max(prod(map(found.size, range(shared, last))), 1)
     deepest = SCRATCH // (columns * bytes)
     deepest = max((min(DEEP, deepest) if last == shared else deepest) // before, 1)
-    deep = _even(found.size(last), deepest, 8 if before == 1 else 1)
+    cut = found.size(last) > deepest >= TURNED
+    unit = 8 if before == 1 else TURNED if cut else 1
+    deep = _even(found.size(last), deepest, unit)
     if found.extents[last] == DYNAMIC_INDEX:
         deep = deepest
     parts = found.extents[last] == DYNAMIC_INDEX or found.size(last) > deep
@@ -421,14 +425,14 @@ def _block(
     wanted = -(-prod(sizes) * others // (MANY if packed <= l2 // 4 else FEW))
     wanted = max(-(-wanted // rows), 8) * rows
     most = max(rows, min(l2 // 2 // (deep * bytes), wanted))
-    cut, taken, held = list[int](), 1, 1
+    lengths, taken, held = list[int](), 1, 1
     for size in reversed(sizes):
         here = min(most // taken, SCRATCH // (columns * bytes) // held) if parts else most // taken
-        here = _even(size, here, 1 if cut else rows)
-        cut.insert(0, here)
+        here = _even(size, here, 1 if lengths else rows)
+        lengths.insert(0, here)
         taken *= max(min(here, size), 1)
         held *= here
-    return *cut, columns, max(deep, 1)
+    return *lengths, columns, max(deep, 1)
 
 
 def _even(size: int, most: int, unit: int) -> int:

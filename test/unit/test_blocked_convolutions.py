@@ -79,7 +79,7 @@ def _kernel(
         "kernel.tile = [4, 2], kernel.block = [2, 1, 4, 8, 100], kernel.parallel = 4",
     ],
 )
-@pytest.mark.parametrize("weights", ["kcrs", "rsck", "krsc", "Krscm"])
+@pytest.mark.parametrize("weights", ["kcrs", "kcsr", "rsck", "krsc", "Krscm"])
 @pytest.mark.parametrize("known", [False, True])
 def test_blocks_in_the_interpreter(schedule: str, weights: str, known: bool) -> None:
     for sizes, window in [
