@@ -106,6 +106,7 @@ def _constants(
         given = [np.require(_given(c, resources), None, ["C", "A"]) for c in maker.constants]
         results = load_callee(folder, maker, given).invoke((), None)
         made = results if isinstance(results, tuple) else (results,)
+        made = tuple(_at_a_line(array) for array in made)
         for array in made:
             array.flags.writeable = False
     return tuple(
@@ -205,20 +206,29 @@ def _broken(folder: Path, why: str) -> CompileError:
 
 
 def _constant(spec: Constant, resources: Mapping[str, Any]) -> Array:
-    """Return one weight as the program wants it, never an array that the caller may change.
-
-    It begins with a cache line, unless that would hold a large one twice: vectors that lie across
-    two lines take a fifth longer where weights are read from the second cache.
-    """
+    """Return one weight as the program wants it, never an array that the caller may change."""
     array = _given(spec, resources)
     owned = not array.flags.writeable and array.flags.c_contiguous and array.flags.aligned
-    if owned and (array.nbytes > TWICE or array.ctypes.data % LINE == 0):
+    if owned and array.nbytes > TWICE:
         return array
+    array = _at_a_line(array) if owned else _copied_to_a_line(array)
+    array.flags.writeable = False
+    return array
+
+
+def _at_a_line(array: Array) -> Array:
+    """Return an array, or a copy of it, that begins with a cache line.
+
+    Vectors that lie across two lines take a fifth longer where they come from the second cache.
+    """
+    return array if array.ctypes.data % LINE == 0 else _copied_to_a_line(array)
+
+
+def _copied_to_a_line(array: Array) -> Array:
     block = np.empty(array.nbytes + LINE, np.uint8)
     start = -block.ctypes.data % LINE
     copy = block[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
-    copy.flags.writeable = False
     return copy
 
 
