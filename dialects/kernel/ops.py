@@ -44,7 +44,12 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from stepwell.dialects.kernel.sharing import check_choices, check_names, check_shared_loops
+from stepwell.dialects.kernel.sharing import (
+    check_choices,
+    check_destinations,
+    check_names,
+    check_shared_loops,
+)
 
 
 @irdl_op_definition
@@ -67,6 +72,7 @@ class FuncOp(IRDLOperation):
       shared loops that it is written at.
     * (C7) An attribute of the name kernel.* is a known choice. kernel.pack_rows and
       kernel.in_floats need kernel.block, and kernel.stream does not go with it.
+    * (C8) kernel.nontemporal is an array of numbers of arguments that are destinations.
     """
 
     name = "kernel.func"
@@ -92,7 +98,7 @@ class FuncOp(IRDLOperation):
         self.properties["sym_name"] = StringAttr(name)
 
     def verify_(self) -> None:
-        """Check C1 to C7."""
+        """Check C1 to C8."""
         inputs, outputs = self.function_type.inputs.data, self.function_type.outputs.data
         if tuple(inputs) != tuple(self.body.block.arg_types):  # kernel_func_c1
             raise VerifyException("arguments must have the types that the kernel's type says")
@@ -107,6 +113,7 @@ class FuncOp(IRDLOperation):
         if outputs and tuple(inputs[-len(outputs) :]) != tuple(outputs):  # kernel_func_c3
             raise VerifyException("each result must have a destination among the last arguments")
         check_names(self.attributes)
+        check_destinations(self.attributes, inputs, len(outputs))
         if shared := check_choices(self.attributes):
             check_shared_loops(self.body.block, shared)
 

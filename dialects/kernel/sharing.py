@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    MemRefType,
+    TensorType,
+)
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, OpResult
@@ -22,7 +30,7 @@ _NUMBERS = {
 _LISTS = ("kernel.tile", "kernel.block", "kernel.stream")
 _MARKS = {"kernel.pack_rows": "kernel.block", "kernel.in_floats": "kernel.block"}
 """What is written without a value, and what it is nothing without."""
-_KNOWN = (*_NUMBERS, *_LISTS, *_MARKS, "kernel.in_place")
+_KNOWN = (*_NUMBERS, *_LISTS, *_MARKS, "kernel.in_place", "kernel.nontemporal")
 
 
 def check_names(attributes: dict[str, Attribute]) -> None:
@@ -80,6 +88,25 @@ def check_choices(attributes: dict[str, Attribute]) -> int:
             f"then one for the sum, got {block} for {shared}"
         )
     return shared
+
+
+def check_destinations(
+    attributes: dict[str, Attribute], arguments: Sequence[Attribute], results: int
+) -> None:
+    """Check C8 of kernel.func; on buffers, where ``results`` is 0, any may be a destination."""
+    value = attributes.get("kernel.nontemporal")
+    if value is None:
+        return
+    first = len(arguments) - results if results else 0
+    memory = range(first, len(arguments))
+    if not isinstance(value, DenseArrayBase) or not all(  # kernel_func_c8
+        n in memory and isinstance(arguments[n], TensorType | MemRefType)
+        for n in map(int, value.get_values())
+    ):
+        raise VerifyException(
+            "kernel.nontemporal must be an array of numbers of arguments that are destinations, "
+            f"from {first} to {len(arguments) - 1}, got {value}"
+        )
 
 
 def _is_sizes(value: Attribute, least: int, most: int) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Operation
 
 from stepwell.core.signature import Signature
 from stepwell.dialects import kernel
@@ -82,8 +83,8 @@ class CWriter(FunctionWriter):
             return
         function = f"{self.name}_body{self.bodies or ''}"
         self.bodies += 1
-        outer, known = self.lines, dict(self.declared)
-        self.lines, self.threads = [], False
+        outer, known, streamed = self.lines, dict(self.declared), self.streamed
+        self.lines, self.threads, self.streamed = [], False, False
         low, step = self[op.lowerBound[0]], self[op.step[0]]
         depth, self.depth = self.depth, 2
         loop = self._body(op, low, step)
@@ -92,10 +93,17 @@ class CWriter(FunctionWriter):
         used = words(body)
         captured = {name: type for name, type in known.items() if name in used}
         text = self._outlined(function, captured, loop, body)
+        self.streamed = streamed
         self.unit.pieces.append(Piece(function, text))
         grain = op.attributes.get("kernel.grain")
         chunk = grain.value.data if isinstance(grain, IntegerAttr) else 1
         self._launch(function, captured, _trips(low, self[op.upperBound[0]], step), chunk)
+
+    def leave(self, op: Operation) -> None:
+        """See to it that others find what was written past the caches."""
+        if self.streamed:
+            self.line(self.spelling.fence())
+        super().leave(op)
 
     def concurrent(self, op: kernel.ConcurrentOp) -> None:
         """Hand the branches to the runtime as one function that is told which of them to run."""
@@ -153,7 +161,10 @@ class CWriter(FunctionWriter):
             const = f"{type}const {name}" if type[-1] == "*" else f"const {type} {name}"
             rows.append(Line(1, f"{const} = captured->{name};", self.note))
         head = f"for (int64_t {counter} = begin; {counter} < end; {counter}++) {{"
-        rows += [Line(1, head, self.note), *body, Line(1, "}", ""), Line(0, "}", "")]
+        rows += [Line(1, head, self.note), *body, Line(1, "}", "")]
+        if self.streamed:
+            rows.append(Line(1, self.spelling.fence(), self.note))
+        rows.append(Line(0, "}", ""))
         return struct + "\n".join(map(str, rows))
 
     def _launch(self, function: str, captured: dict[str, str], trips: str, grain: int) -> None:

@@ -13,7 +13,7 @@ from typing import ClassVar
 from stepwell.lowering.emit.kinds import Kind
 from stepwell.lowering.emit.names import C_WORDS
 from stepwell.lowering.emit.spelling import Spelling
-from stepwell.lowering.emit.x86 import extreme, extreme_of_constant, instruction
+from stepwell.lowering.emit.x86 import extreme, extreme_of_constant, instruction, streaming
 
 _SCALARS = {
     "f64": "double",
@@ -158,6 +158,20 @@ class CSpelling(Spelling):
     def store(self, kind: Kind, address: str, x: str) -> str:
         """Write through the same type."""
         return f"*({self.type(kind)}_u *){address} = {x};"
+
+    def stream(self, kind: Kind, address: str, x: str) -> str:
+        """Write whole aligned vectors by instructions of their own; test where they begin."""
+        type = self.type(kind)
+        if not (rows := streaming(kind, type)):
+            return self.store(kind, address, x)
+        body = [*rows, self.store(kind, "p", "x")]
+        name = self.helper(f"sw_stream_{type}", None, [("void *", "p"), (kind, "x")], body)
+        return f"{name}({address}, {x});"
+
+    def fence(self) -> str:
+        """Wait for what was written so: a release orders only ordinary stores on x86."""
+        rows = ["#if defined(__SSE__)", "__builtin_ia32_sfence();", "#endif"]
+        return f"{self.helper('sw_fence', None, [], rows)}();"
 
     def shuffle(self, kind: Kind, x: str, y: str, source: Kind, lanes: Sequence[int]) -> str:
         """Use the builtin that clang and gcc (since 12) share."""

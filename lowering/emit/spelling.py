@@ -140,6 +140,10 @@ class Spelling(ABC):
         """Return the statement that writes ``x`` past the caches, where that can be said."""
         return self.store(kind, address, x)
 
+    def fence(self) -> str:
+        """Return the statement after which others see what `stream` wrote; nothing if they do."""
+        return ""
+
     @abstractmethod
     def shuffle(self, kind: Kind, x: str, y: str, source: Kind, lanes: Sequence[int]) -> str:
         """Return the lanes of ``x`` and ``y``, numbered through, that ``lanes`` names."""
@@ -170,7 +174,7 @@ class Spelling(ABC):
                 for each, word in parameters
             )
             returned = "void" if result is None else self.type(result)
-            head = f"{self.private_function}{returned} {name}({taken}) {{"
+            head = f"{self.private_function}{returned} {name}({taken or 'void'}) {{"
             rows = (row if row.startswith("#") else f"  {row}" for row in body)
             self.prelude.functions[name] = "\n".join((head, *rows, "}"))
         return name

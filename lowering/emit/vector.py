@@ -61,9 +61,11 @@ def _bytes(w: Writer, value: SSAValue) -> tuple[str, Kind]:
 @emit(vector.StoreOp)
 def _store(w: Writer, op: vector.StoreOp) -> None:
     text, kind = _bytes(w, op.vector)
-    nontemporal = bool(op.nontemporal.value.data)
-    store = w.spelling.stream if nontemporal else w.spelling.store
-    w.line(store(kind, _address(w, op), text))
+    if op.nontemporal.value.data:
+        w.line(w.spelling.stream(kind, _address(w, op), text))
+        w.streamed = True
+    else:
+        w.line(w.spelling.store(kind, _address(w, op), text))
 
 
 @emit(vector.BroadcastOp)

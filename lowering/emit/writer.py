@@ -123,6 +123,8 @@ class Writer(ABC):
     """What the scf.yield of the region being written assigns."""
     depth: int = 1
     note: str = ""
+    streamed: bool = False
+    """Whether something was written past the caches, in this function or loop."""
 
     # lines
 

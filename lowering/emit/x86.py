@@ -39,3 +39,33 @@ def instruction(name: str, kind: Kind) -> list[str]:
         return []
     call = f"__builtin_ia32_scalef{letters}512_mask(x, y, x, -1, 4)"
     return ["#if defined(__AVX512F__)", f"return {call};", "#else"]
+
+
+_STREAMING = {64: ("__AVX512F__", "512"), 32: ("__AVX__", "256"), 16: ("__SSE__", "")}
+"""For vectors of so many bytes: where they can be written past the caches, and by what."""
+
+
+def streaming(kind: Kind, name: str) -> list[str]:
+    """Return how ``x`` of type ``name`` is written past the caches at ``p``, where it is aligned.
+
+    clang has a builtin for every machine.
+    """
+    size = kind.bits // 8 * kind.lanes
+    if size not in _STREAMING:
+        return []
+    condition, width = _STREAMING[size]
+    floats = f"(float __attribute__((vector_size({size}))))"
+    aligned = f"if (((__UINTPTR_TYPE__)p & {size - 1}) == 0) {{"
+    return [
+        "#if SW_HAS(__builtin_nontemporal_store)",
+        aligned,
+        f"  __builtin_nontemporal_store(x, ({name} *)p);",
+        "  return;",
+        "}",
+        f"#elif defined({condition})",
+        aligned,
+        f"  __builtin_ia32_movntps{width}(p, {floats}x);",
+        "  return;",
+        "}",
+        "#endif",
+    ]

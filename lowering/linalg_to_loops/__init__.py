@@ -57,6 +57,7 @@ CHOICES = (
     "stream",
     "pack_rows",
     "in_floats",
+    "nontemporal",
 )
 
 

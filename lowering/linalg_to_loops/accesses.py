@@ -114,7 +114,8 @@ class Memory:
                 return
         target, at, width = self._place(access, point)
         if width > 0:
-            self.writer.store(self.writer.broadcast(value, width), target, at)
+            lanes = self.writer.broadcast(value, width)
+            self.writer.store(lanes, target, at, buffer.nontemporal)
         elif width == 0:
             self.writer.store(value, target, at)
         else:

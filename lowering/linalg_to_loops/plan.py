@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
@@ -32,6 +33,8 @@ class Buffer:
     last_writer: int = -1
     kept: tuple[int, ...] = ()
     """The dimensions that the shared loops do not fix."""
+    nontemporal: bool = False
+    """Whether to write it past the caches."""
 
 
 @dataclass
@@ -55,6 +58,8 @@ class Schedule:
     """Whether products of bytes are added up in floats, which is exact."""
     in_place: bool = False
     """Whether an input may lie where an output does."""
+    nontemporal: frozenset[SSAValue] = frozenset()
+    """The destinations that are written past the caches."""
 
 
 @dataclass
@@ -112,6 +117,9 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
     schedule.in_floats = "kernel.in_floats" in function.attributes
     schedule.in_place = "kernel.in_place" in function.attributes
     schedule.band = max(number("band", 1), 1)
+    if isinstance(past := function.attributes.get("kernel.nontemporal"), DenseArrayBase):
+        numbers: Sequence[Any] = past.get_values()
+        schedule.nontemporal = frozenset(function.body.block.args[n] for n in numbers)
     if isinstance(tile := function.attributes.get("kernel.tile"), ArrayAttr):
         rows, vectors = (n.value.data for n in tile if isinstance(n, IntegerAttr))
         schedule.tile = (rows, vectors)
@@ -139,7 +147,19 @@ def make_plan(ops: Sequence[Structured], schedule: Schedule, foreign: set[SSAVal
         buffer = plan.buffers.setdefault(value, Buffer())
         whole = value in foreign or value in used_inside
         _class_buffer(buffer, value, found, schedule.shared, whole)
+        buffer.nontemporal = value in schedule.nontemporal and not whole and _only_written(found)
     return plan
+
+
+def _only_written(found: Sequence[tuple[Structured, Access]]) -> bool:
+    """Whether one op writes a buffer, once, and none reads it: then caches need not hold it."""
+    op, access = found[0]
+    outputs = [k for k, output in enumerate(op.outputs) if output is access]
+    return (
+        len(found) == 1
+        and len(outputs) == 1
+        and (op.argument(outputs[0]) is None or outputs[0] in op.initial)
+    )
 
 
 def _class_buffer(

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import (
+    BoolAttr,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
@@ -360,11 +361,22 @@ class Writer:
             return self.result(vector.LoadOp.create(operands=operands, result_types=[type]), hint)
         return self.result(memref.LoadOp.create(operands=operands, result_types=[element]), hint)
 
-    def store(self, value: SSAValue, buffer: SSAValue, indices: Sequence[Index]) -> None:
-        """Store a scalar, or the lanes of a vector along the last dimension."""
-        kind = vector.StoreOp if isinstance(value.type, VectorType) else memref.StoreOp
+    def store(
+        self,
+        value: SSAValue,
+        buffer: SSAValue,
+        indices: Sequence[Index],
+        nontemporal: bool = False,
+    ) -> None:
+        """Store a scalar, or the lanes of a vector along the last dimension.
+
+        nontemporal : write a vector past the caches
+        """
+        many = isinstance(value.type, VectorType)
+        kind = vector.StoreOp if many else memref.StoreOp
+        properties = {"nontemporal": _TRUE} if nontemporal and many else {}
         at = [self.value(i) for i in indices]
-        self.insert(kind.create(operands=[value, buffer, *at]))
+        self.insert(kind.create(operands=[value, buffer, *at], properties=properties))
 
     def broadcast(self, value: SSAValue, width: int) -> SSAValue:
         """Return ``value`` in every one of ``width`` lanes."""
@@ -402,4 +414,5 @@ def element_of(buffer: SSAValue) -> Attribute:
     return buffer.type.element_type
 
 
+_TRUE = BoolAttr.from_bool(True)
 _NO_FLAGS = arith.IntegerOverflowAttr("none")

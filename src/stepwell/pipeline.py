@@ -55,7 +55,7 @@ STAGES = (
     ),
     Stage(
         "kernels",
-        "outline-kernels,collapse-loops,schedule,pack-operands,compute-once",
+        "outline-kernels,collapse-loops,schedule,pack-operands,compute-once,nontemporal-stores",
         _TENSORS | {"kernel"},
     ),
     Stage("buffers", "bufferize,run-together,plan-memory", _BUFFERS),

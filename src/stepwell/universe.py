@@ -28,6 +28,7 @@ PASSES: dict[str, str] = {
     "schedule": "stepwell.lowering.schedule:Schedule",
     "pack-operands": "stepwell.lowering.pack_operands:PackOperands",
     "compute-once": "stepwell.lowering.compute_once:ComputeOnce",
+    "nontemporal-stores": "stepwell.lowering.nontemporal:NontemporalStores",
     "bufferize": "stepwell.lowering.bufferize:Bufferize",
     "run-together": "stepwell.lowering.run_together:RunTogether",
     "plan-memory": "stepwell.lowering.plan_memory:PlanMemory",

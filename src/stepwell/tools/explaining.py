@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from os.path import basename
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, UnitAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute
 
@@ -131,6 +131,8 @@ def _choices(function: kernel.FuncOp) -> str:
 def _value(value: Attribute) -> str:
     if isinstance(value, UnitAttr):
         return ""
+    if isinstance(value, DenseArrayBase):  # numbers of arguments
+        return ", ".join(str(n) for n in value.get_values())
     numbers: Sequence[Attribute] = value.data if isinstance(value, ArrayAttr) else [value]
     said = [str(n.value.data) if isinstance(n, IntegerAttr) else str(n) for n in numbers]
     return " x ".join(said)

@@ -147,6 +147,22 @@ kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared
 
 // -----
 
+// kernel_func_c8
+// expected-error@+1 {{kernel.nontemporal must be an array of numbers of arguments that are destinations, from 1 to 1, got array<i64: 0>}}
+kernel.func @k(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.nontemporal = array<i64: 0>} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_func_c8
+// expected-error@+1 {{kernel.nontemporal must be an array of numbers of arguments that are destinations, from 0 to 1, got array<i64: 1>}}
+kernel.func @k(%x: memref<4x4xf32>, %n: index) attributes {kernel.nontemporal = array<i64: 1>} {
+  kernel.return
+}
+
+// -----
+
 // kernel_launch_c1
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error@+1 {{no kernel.func @k in the module}}

@@ -161,3 +161,32 @@ def test_elements_a_known_way_apart_are_written_so(parsed: Parse) -> None:
     source = emit_c(parsed(text), "f").source
     assert "a = x[i * 8 + i + 24];" in source
     assert "int64_t k" not in source
+
+
+def test_what_was_written_past_the_caches_is_waited_for_once(parsed: Parse) -> None:
+    text = """
+kernel.func @k(%x: memref<64xf32>, %y: memref<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c16 = arith.constant 16 : index
+  scf.parallel (%p) = (%c0) to (%c16) step (%c1) {
+    %i = arith.muli %p, %c4 : index
+    %v = vector.load %x[%i] : memref<64xf32>, vector<4xf32>
+    vector.store %v, %y[%i] {nontemporal = true} : memref<64xf32>, vector<4xf32>
+    scf.reduce
+  }
+  %w = vector.load %x[%c0] : memref<64xf32>, vector<4xf32>
+  vector.store %w, %y[%c4] {nontemporal = true} : memref<64xf32>, vector<4xf32>
+  kernel.return
+}
+func.func @f(%x: memref<64xf32> {kernel.role = "input"}, %y: memref<64xf32> {kernel.role = "output"}) {
+  kernel.launch @k ins(%x : memref<64xf32>) outs(%y : memref<64xf32>)
+  func.return
+}"""
+    source = emit_c(parsed(text), "f").source
+    body, _, rest = source.partition("static void kernel_k_body(")[2].partition("\n}\n")
+    assert "sw_stream_f32x4(&y[i], v);" in body
+    assert body.splitlines()[-1].startswith("  sw_fence();") and body.count("sw_fence") == 1
+    assert rest.count("sw_stream_f32x4(") == rest.count("sw_fence();") == 1
+    assert rest.index("sw_stream_f32x4(") < rest.index("sw_fence();")
