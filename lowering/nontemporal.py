@@ -27,10 +27,13 @@ from xdsl.ir import SSAValue
 from stepwell.dialects import kernel
 from stepwell.dialects.types import dtype
 from stepwell.lowering.schedule.reasons import because, spell_bytes
+from stepwell.transforms.costs import operations
 from stepwell.transforms.passes import Pass, remark
 
 PART = 16
 """A result that is less than such a part of what a launch touches is not worth asking for."""
+BUSY = 64
+"""So many operations for each byte keep the machine busy: it does not wait for memory."""
 CHOICE = "kernel.nontemporal"
 
 
@@ -80,7 +83,7 @@ class NontemporalStores(Pass):
             and size * PART >= touched
             and (size > self.l3 or all(_is_only_returned(each.results[n]) for each in launches))
         ]
-        if not chosen:
+        if not chosen or operations(function) > BUSY * touched:
             return
         function.attributes[CHOICE] = DenseArrayBase.from_list(i64, chosen)
         why = (

@@ -88,6 +88,22 @@ kernel.func @by_hand(%x: tensor<4x32xf32>, %y: tensor<4x32xf32>, %z: tensor<4x32
   kernel.return %r, %q : tensor<4x32xf32>, tensor<4x32xf32>
 }
 
+// A hundred and fifty operations for each byte keep the machine busy.
+// CHECK-LABEL: kernel.func @busy
+// CHECK-NOT:     nontemporal
+// LOOPS-LABEL: kernel.func @busy
+kernel.func @busy(%x: tensor<500x800xf32>, %y: tensor<500x500xf32>) -> tensor<500x500xf32> attributes {kernel.shared = 2} {
+  %zero = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%zero : f32) outs(%y : tensor<500x500xf32>) -> tensor<500x500xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %x : tensor<500x800xf32>, tensor<500x800xf32>) outs(%f : tensor<500x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %q = arith.addf %c, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<500x500xf32>
+  kernel.return %r : tensor<500x500xf32>
+}
+
 func.func @main(%x: tensor<520xf32>, %s: tensor<512xf32>, %m: tensor<8x160xf32>, %h: tensor<4x32xf32>) -> (tensor<2x520xf32>, tensor<520xf32>, tensor<512xf32>, tensor<8xf32>, tensor<4x32xf32>, tensor<4x32xf32>) {
   %e = tensor.empty() : tensor<520xf32>
   %r0 = kernel.launch @returned ins(%x : tensor<520xf32>) outs(%e : tensor<520xf32>) -> tensor<520xf32>
@@ -110,4 +126,10 @@ func.func @main(%x: tensor<520xf32>, %s: tensor<512xf32>, %m: tensor<8x160xf32>,
   %e9 = tensor.empty() : tensor<4x32xf32>
   %r8, %r9 = kernel.launch @by_hand ins(%h : tensor<4x32xf32>) outs(%e7, %e9 : tensor<4x32xf32>, tensor<4x32xf32>) -> tensor<4x32xf32>, tensor<4x32xf32>
   func.return %i1, %r2, %r3, %r7, %r8, %r9 : tensor<2x520xf32>, tensor<520xf32>, tensor<512xf32>, tensor<8xf32>, tensor<4x32xf32>, tensor<4x32xf32>
+}
+
+func.func private @other(%x: tensor<500x800xf32>) -> tensor<500x500xf32> {
+  %e = tensor.empty() : tensor<500x500xf32>
+  %r = kernel.launch @busy ins(%x : tensor<500x800xf32>) outs(%e : tensor<500x500xf32>) -> tensor<500x500xf32>
+  func.return %r : tensor<500x500xf32>
 }

@@ -74,6 +74,12 @@ def kernel_costs(module: ModuleOp, known: Mapping[str, Cost] | None = None) -> d
     return costs
 
 
+def operations(function: kernel.FuncOp) -> int:
+    """Return the operations of a launch; 0 where only the run knows."""
+    flops, _, _ = _counted(function, Sizes(function.body.block.args))
+    return flops if isinstance(flops, int) else 0
+
+
 def _counted(function: kernel.FuncOp, sizes: Sizes) -> tuple[Count | None, Count | None, int]:
     """Return operations, bytes and bits of a kernel, as far as its sizes tell."""
     block = function.body.block
