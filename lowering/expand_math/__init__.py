@@ -1,12 +1,13 @@
-"""Replace math functions on f32 by calls of functions written in plain arithmetic.
+"""Replace math functions on f32 and f64 by calls of functions written in plain arithmetic.
 
 Before:  %y = math.exp %x : vector<16xf32>
 After:   %y = func.call @exp_f32x16(%x) : (vector<16xf32>) -> vector<16xf32>
          func.func private @exp_f32x16(%x: vector<16xf32>) -> vector<16xf32> { arith, math.fma }
 
-Afterwards every function that has an `expansion` rule is called, on f32 and vectors of it; the
-others, and f64, are left to the C library. The scalar function is written by the same formulas, so
-an element does not depend on whether it was computed in a vector or in the tail of a loop.
+Afterwards every function that has an `expansion` rule is called, on f32 and vectors of it, or an
+`expansion_f64` rule, on f64; the others are left to the C library. The scalar function is written
+by the same formulas, so an element does not depend on whether it was computed in a vector or in
+the tail of a loop.
 Results are within 2 units in the last place of the exact ones.
 """
 
@@ -17,22 +18,38 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import LocationAttr, ModuleOp, StringAttr, VectorType, f32
+from xdsl.dialects.builtin import LocationAttr, ModuleOp, StringAttr, VectorType
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.rewriter import Rewriter
 
 from stepwell.dialects.types import fuse_locations
-from stepwell.lowering.expand_math import exponential, hyperbolic, logarithm, other, trigonometric
-from stepwell.lowering.expand_math.lanes import Body, Lanes, expansion
+from stepwell.lowering.expand_math import (
+    double,
+    exponential,
+    hyperbolic,
+    logarithm,
+    other,
+    trigonometric,
+)
+from stepwell.lowering.expand_math.lanes import (
+    DOUBLE,
+    SINGLE,
+    Body,
+    Format,
+    Lanes,
+    expansion,
+    expansion_f64,
+)
 from stepwell.transforms.passes import Pass
 
-RULES = (exponential, logarithm, hyperbolic, trigonometric, other)
-"""The modules whose rules are in the table."""
+RULES = (exponential, logarithm, hyperbolic, trigonometric, other, double)
+"""The modules whose rules are in the tables."""
+TABLES = ((SINGLE, expansion), (DOUBLE, expansion_f64))
 
 
 @dataclass(frozen=True)
 class ExpandMath(Pass):
-    """Write math functions on f32 as polynomials."""
+    """Write math functions on f32 and f64 as polynomials."""
 
     name = "expand-math"
     expects_work = False
@@ -48,16 +65,34 @@ class ExpandMath(Pass):
 
 def _found(module: ModuleOp) -> Iterator[Operation]:
     for op in module.walk():
-        if op.results and expansion.get(type(op)) is not None and _width(op.results[0].type) >= 0:
+        if op.results and op.name.startswith("math.") and _formula(op) is not None:
             yield op
 
 
+def _formula(op: Operation) -> Callable[..., Lanes] | None:
+    """Return how ``op`` is computed, None where it is left alone."""
+    kind = op.results[0].type
+    if _width(kind) < 0:
+        return None
+    element = kind.element_type if isinstance(kind, VectorType) else kind
+    for format, table in TABLES:
+        if element == format.float:
+            return table.get(type(op))
+    return None
+
+
 def _width(type: Attribute) -> int:
-    """Return the lanes of a vector of f32, 0 for f32, -1 for what is left alone."""
+    """Return the lanes of a vector, 0 for a scalar, -1 for what is neither."""
     if isinstance(type, VectorType):
         lanes = type.get_shape()
-        return lanes[0] if len(lanes) == 1 and type.element_type == f32 else -1
-    return 0 if type == f32 else -1
+        return lanes[0] if len(lanes) == 1 else -1
+    return 0
+
+
+def _format(type: Attribute) -> Format:
+    """Return the format of the floats of a type."""
+    element = type.element_type if isinstance(type, VectorType) else type
+    return next(format for format, _ in TABLES if element == format.float)
 
 
 @dataclass
@@ -65,8 +100,8 @@ class _Library:
     """The functions written so far."""
 
     module: ModuleOp
-    written: dict[tuple[object, int], func.FuncOp] = field(
-        default_factory=dict[tuple[object, int], func.FuncOp]
+    written: dict[tuple[str, Attribute], func.FuncOp] = field(
+        default_factory=dict[tuple[str, Attribute], func.FuncOp]
     )
 
     users: dict[func.FuncOp, list[LocationAttr]] = field(
@@ -80,7 +115,8 @@ class _Library:
 
     def replace(self, op: Operation) -> None:
         """Call the function that computes ``op``."""
-        name, formula = op.name.removeprefix("math."), expansion[type(op)]
+        name, formula = op.name.removeprefix("math."), _formula(op)
+        assert formula is not None
         callee = self._function(name, formula, op.results[0].type, len(op.operands), op.location)
         call = func.CallOp(callee.sym_name.data, op.operands, [op.results[0].type])
         call.location = op.location
@@ -96,7 +132,7 @@ class _Library:
         location: LocationAttr,
     ) -> func.FuncOp:
         """Return the function that computes ``formula`` on values of ``type``."""
-        key = (name, _width(type))
+        key = (name, type)
         function = self.written.get(key)
         if function is None:
             function = self.written[key] = self._write(name, formula, type, operands, location)
@@ -116,7 +152,7 @@ class _Library:
         operands: int,
         location: LocationAttr,
     ) -> func.FuncOp:
-        width = _width(type)
+        width, format = _width(type), _format(type)
         block = Block(arg_types=[type] * operands)
         for arg, hint in zip(block.args, "xy", strict=False):
             arg.name_hint = hint
@@ -127,12 +163,12 @@ class _Library:
             op = func.CallOp(callee.sym_name.data, [x.value for x in given], [type])
             return Lanes(body.insert(op), body)
 
-        body = Body(block, width, location, call)
+        body = Body(block, width, format, location, call)
         result = formula(*(Lanes(arg, body) for arg in block.args))
         end = func.ReturnOp(result.value)
         end.location = location
         block.add_op(end)
-        name += "_f32" if width == 0 else f"_f32x{width}"
+        name += f"_{format.name}" if width == 0 else f"_{format.name}x{width}"
         while name in self.taken:
             name += "_"
         self.taken.add(name)

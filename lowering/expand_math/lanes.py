@@ -1,4 +1,4 @@
-"""Spelling arithmetic on f32 as formulas, for one number and for a vector of them alike."""
+"""Spelling arithmetic on floats as formulas, for one number and for a vector of them alike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     VectorType,
     f32,
+    f64,
     i32,
+    i64,
 )
 from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -26,10 +28,34 @@ SIGN = -(1 << 31)
 """The sign bit of an f32, as an i32."""
 REST = (1 << 31) - 1
 """All its other bits."""
-MAGIC = 12582912.0
-"""1.5 * 2**23: adding it leaves no bit below the point, so the sum is rounded to an integer."""
-ROUNDED = 0x4B400000
-"""The bits of `MAGIC`."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """How the bits of a kind of floats lie."""
+
+    float: Attribute
+    integer: Attribute
+    mantissa: int
+    """How many bits of it are told."""
+    bias: int
+    rounded: int
+    """The bits of `magic`."""
+    name: str
+
+    @property
+    def magic(self) -> float:
+        """Adding it leaves no bit below the point, so the sum is rounded to an integer."""
+        return 1.5 * 2.0**self.mantissa
+
+    @property
+    def sign(self) -> int:
+        """The sign bit, as an integer."""
+        return -(1 << (self.mantissa + self.bias.bit_length() + 1))
+
+
+SINGLE = Format(f32, i32, 23, 127, 0x4B400000, "f32")
+DOUBLE = Format(f64, i64, 52, 1023, 0x4338000000000000, "f64")
 
 
 @dataclass
@@ -38,6 +64,7 @@ class Body:
 
     block: Block
     width: int
+    format: Format = SINGLE
     location: LocationAttr = UNKNOWN
     call: Callable[[str, Callable[..., Lanes], Sequence[Lanes]], Lanes] | None = None
     """Calls a function of its own that another language may have an instruction for."""
@@ -58,7 +85,8 @@ class Body:
         """Return a number in every lane; constants stand at the top and once."""
         type: Any = self.type(element)
         kind: Any = element
-        value: Any = FloatAttr(number, f32) if kind == f32 else IntegerAttr(int(number), kind)
+        float = kind == self.format.float
+        value: Any = FloatAttr(number, kind) if float else IntegerAttr(int(number), kind)
         if self.width:
             value = DenseIntOrFPElementsAttr.from_list(type, [number] * self.width)
         if (found := self._constants.get(value)) is None:
@@ -81,7 +109,7 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """A number, or one in each lane: f32, i32 (its bits) or i1 (a condition)."""
+    """A number, or one in each lane: a float, an integer (its bits) or i1 (a condition)."""
 
     value: SSAValue
     body: Body
@@ -91,6 +119,11 @@ class Lanes:
         """The type of one lane."""
         type = self.value.type
         return type.element_type if isinstance(type, VectorType) else type
+
+    @property
+    def is_float(self) -> bool:
+        """Whether a lane is a float."""
+        return self.element == self.body.format.float
 
     def named(self, name: str) -> Lanes:
         """Give the value a name in the text."""
@@ -102,7 +135,7 @@ class Lanes:
         return other if isinstance(other, Lanes) else self.body.constant(other, self.element)
 
     def _binary(self, other: Operand, floats: type[Operation], integers: type[Operation]) -> Lanes:
-        op: Any = floats if self.element == f32 else integers
+        op: Any = floats if self.is_float else integers
         return Lanes(self.body.insert(op(self.value, self.other(other).value)), self.body)
 
     def __add__(self, other: Operand) -> Lanes:
@@ -143,18 +176,18 @@ class Lanes:
 
     def compare(self, how: str, other: Operand) -> Lanes:
         """Compare as arith.cmpf or arith.cmpi names it; with NaN every ``o..`` is false."""
-        op: Any = arith.CmpfOp if self.element == f32 else arith.CmpiOp
+        op: Any = arith.CmpfOp if self.is_float else arith.CmpiOp
         return Lanes(self.body.insert(op(self.value, self.other(other).value, how)), self.body)
 
     def __lt__(self, other: Operand) -> Lanes:
-        return self.compare("olt" if self.element == f32 else "slt", other)
+        return self.compare("olt" if self.is_float else "slt", other)
 
     def __gt__(self, other: Operand) -> Lanes:
-        return self.compare("ogt" if self.element == f32 else "sgt", other)
+        return self.compare("ogt" if self.is_float else "sgt", other)
 
     def equals(self, other: Operand) -> Lanes:
         """Return where both are equal; NaN never is."""
-        return self.compare("oeq" if self.element == f32 else "eq", other)
+        return self.compare("oeq" if self.is_float else "eq", other)
 
     def choose(self, yes: Operand, no: Operand) -> Lanes:
         """Where this condition holds ``yes``, else ``no``; at least one of them is lanes."""
@@ -164,12 +197,12 @@ class Lanes:
         return Lanes(self.body.insert(arith.SelectOp(self.value, *values)), self.body)
 
     def bits(self) -> Lanes:
-        """Return the bits of f32 as i32."""
-        return self._cast(i32)
+        """Return the bits of floats as integers."""
+        return self._cast(self.body.format.integer)
 
     def number(self) -> Lanes:
-        """Return the f32 that has these bits."""
-        return self._cast(f32)
+        """Return the float that has these bits."""
+        return self._cast(self.body.format.float)
 
     def _cast(self, element: Attribute) -> Lanes:
         op: Any = vector.BitcastOp if self.body.width else arith.BitcastOp
@@ -187,11 +220,11 @@ class Lanes:
 
     def magnitude(self) -> Lanes:
         """Return the number without its sign."""
-        return (self.bits() & REST).number()
+        return (self.bits() & ~self.body.format.sign).number()
 
     def with_sign_of(self, other: Lanes) -> Lanes:
         """Return this number, which must not be negative, with the sign of another."""
-        return (self.bits() | (other.bits() & SIGN)).number()
+        return (self.bits() | (other.bits() & self.body.format.sign)).number()
 
     def root(self) -> Lanes:
         """Return the square root."""
@@ -202,6 +235,8 @@ Operand: TypeAlias = "Lanes | float"
 
 expansion: RuleTable[Callable[..., Lanes]] = RuleTable("expansion")
 """``(operands of the op, as lanes of f32) -> its result``, for ops of the math dialect."""
+expansion_f64: RuleTable[Callable[..., Lanes]] = RuleTable("expansion of f64")
+"""The same for lanes of f64."""
 
 
 def fma(a: Lanes, b: Operand, c: Operand) -> Lanes:
@@ -231,25 +266,31 @@ def polynomial(x: Lanes, coefficients: Sequence[float]) -> Lanes:
 
 
 def rounded(x: Lanes) -> tuple[Lanes, Lanes]:
-    """Return the integer nearest to ``x`` as f32 and as i32; ``abs(x)`` must be below 2**22."""
-    shifted = x + MAGIC
-    return shifted - MAGIC, shifted.bits() - ROUNDED
+    """Return the integer nearest to ``x`` as a float and as an integer.
+
+    ``abs(x)`` must be below 2**22, or 2**51 in f64.
+    """
+    how = x.body.format
+    shifted = x + how.magic
+    return shifted - how.magic, shifted.bits() - how.rounded
 
 
 def nearest(x: Lanes, factor: float) -> Lanes:
     """Return the integer nearest to ``x * factor``, as `rounded` does."""
-    return fma(x, factor, MAGIC) - MAGIC
+    magic = x.body.format.magic
+    return fma(x, factor, magic) - magic
 
 
 def power_of_two(n: Lanes) -> Lanes:
-    """Return ``2**n`` for a whole number from -126 to 127."""
-    if n.element == f32:  # the bits that tell of the magic number are shifted out
-        return ((n + (MAGIC + 127.0)).bits() << 23).number()
-    return ((n + 127) << 23).number()
+    """Return ``2**n`` for a whole number whose power is no subnormal, nor infinite."""
+    how = n.body.format
+    if n.is_float:  # the bits that tell of the magic number are shifted out
+        return ((n + (how.magic + how.bias)).bits() << how.mantissa).number()
+    return ((n + how.bias) << how.mantissa).number()
 
 
 def scaled(x: Lanes, n: Lanes) -> Lanes:
-    """Return ``x * 2**n``, rounded once, for a whole number from -250 to 250."""
+    """Return ``x * 2**n``, rounded once, for a whole number up to twice the greatest exponent."""
     call = x.body.call
     assert call is not None
     return call("ldexp", _ldexp, (x, n))
@@ -257,7 +298,8 @@ def scaled(x: Lanes, n: Lanes) -> Lanes:
 
 def _ldexp(x: Lanes, n: Lanes) -> Lanes:
     """Scale in two steps, so that neither factor overflows or vanishes."""
-    whole = (n + MAGIC).bits() - ROUNDED
+    how = n.body.format
+    whole = (n + how.magic).bits() - how.rounded
     half = whole >> 1
     return x * power_of_two(half) * power_of_two(whole - half)
 
@@ -277,11 +319,12 @@ def unless_any_above(
         worst = body.insert(
             vector.ReductionOp.create(
                 operands=[worst],
-                result_types=[i32],
+                result_types=[body.format.integer],
                 properties={"kind": kind, "fastmath": flags},
             )
         )
-    bound = body.insert(arith.ConstantOp(IntegerAttr(limit, i32)))
+    kind_of_bits: Any = body.format.integer
+    bound = body.insert(arith.ConstantOp(IntegerAttr(limit, kind_of_bits)))
     beyond = body.insert(arith.CmpiOp(worst, bound, "sgt"))
     make: Any = slow
     blocks: list[Block] = []

@@ -1,14 +1,15 @@
 // RUN: %stepwell-opt %s -p expand-math | filecheck %s
 //
-// One function for each math function and type, called wherever it was used; f64 and what has no
-// rule are left alone; a name that is taken is not taken again.
+// One function for each math function and type, called wherever it was used; what has no rule is
+// left alone; a name that is taken is not taken again.
 
 // CHECK-LABEL: func.func @calls
 //       CHECK: %{{.*}} = func.call @exp_f32x16(%v) : (vector<16xf32>) -> vector<16xf32>
 //       CHECK: %{{.*}} = func.call @exp_f32x16(%{{.*}}) : (vector<16xf32>) -> vector<16xf32>
 //       CHECK: %{{.*}} = func.call @exp_f32_(%s) : (f32) -> f32
 //       CHECK: %{{.*}} = func.call @powf_f32(%s, %s) : (f32, f32) -> f32
-//       CHECK: math.exp %d : f64
+//       CHECK: %{{.*}} = func.call @exp_f64(%d) : (f64) -> f64
+//       CHECK: math.erf %d : f64
 //       CHECK: math.sqrt %v : vector<16xf32>
 func.func @calls(%v: vector<16xf32>, %s: f32, %d: f64) {
   %a = math.exp %v : vector<16xf32>
@@ -16,6 +17,7 @@ func.func @calls(%v: vector<16xf32>, %s: f32, %d: f64) {
   %c = math.exp %s : f32
   %p = math.powf %s, %s : f32
   %e = math.exp %d : f64
+  %g = math.erf %d : f64
   %f = math.sqrt %v : vector<16xf32>
   func.return
 }

@@ -1,0 +1,258 @@
+"""exp, log, tanh, sin, cos and their kin on f64.
+
+The formulas are those of f32 with longer polynomials, but for the logarithms: there ``log(1 + f)``
+is ``2 * atanh(s)`` with ``s = f / (2 + f)``, for the series in ``s`` is half as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects import math
+from xdsl.ir import Operation
+
+from stepwell.lowering.expand_math.exponential import clamped
+from stepwell.lowering.expand_math.lanes import (
+    DOUBLE,
+    Lanes,
+    expansion_f64,
+    fma,
+    nearest,
+    polynomial,
+    power_of_two,
+    rounded,
+    scaled,
+    unless_any_above,
+)
+from stepwell.lowering.expand_math.logarithm import at_the_ends
+
+LOG2_E = 1.4426950408889634
+LN2, LN2_REST = 0.6931471805599453, 2.3190468138462996e-17
+EXP = (
+    *(0.5, 0.1666666666666667, 0.04166666666666667, 0.008333333333326136, 0.0013888888888883748),
+    *(0.00019841269874820627, 2.4801587325547743e-05, 2.7557255400206422e-06),
+    *(2.75572736431103e-07, 2.5105217004720745e-08, 2.0914686968086876e-09),
+)
+"""(exp(r) - 1 - r) / r**2, up to ln(2) / 2"""
+EXP2 = (
+    *(0.6931471805599453, 0.24022650695910072, 0.055504108664821625, 0.00961812910762848),
+    *(0.001333355814640647, 0.00015403530393370734, 1.5252733841556773e-05),
+    *(1.3215486808705563e-06, 1.0178057087733941e-07, 7.0548973041554995e-09),
+    *(4.4558179083360645e-10, 2.5729324177362305e-11),
+)
+"""(2**r - 1) / r, up to 1/2"""
+TANH = (
+    *(-0.3333333333333333, 0.13333333333333042, -0.05396825396789699, 0.021869488519008305),
+    *(-0.008863235103240878, 0.0035921217511549622, -0.0014557754120478055),
+    *(0.0005896606577757043, -0.0002375906496055562, 9.257116129556769e-05),
+    *(-3.12011014257974e-05, 6.485163482793113e-06),
+)
+"""(tanh(x) / x - 1) / x**2, in x**2, up to 0.625"""
+
+SMALLEST_NORMAL = 2.2250738585072014e-308
+ROOT_OF_HALF = 0x3FE6A09E667F3BCD
+"""The bits of the root of 1/2."""
+HIGH = -(1 << 32)
+"""The bits of a float's upper half: products of two such are exact."""
+ATANH = (
+    *(0.6666666666666735, 0.3999999999940942, 0.2857142874366239, 0.22222198432149784),
+    *(0.1818357216161805, 0.15313837699209373, 0.14798198605116586),
+)
+"""(log((1 + s) / (1 - s)) - 2 * s) / s**3, in s**2"""
+LN2_HIGH, LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
+"""The first has its last bits zero, so that its products with exponents are exact."""
+BASE_TWO = (1.4426950407214463, 1.6751713164886512e-10), (1.0, 0.0)
+BASE_TEN = (
+    (0.4342944818781689, 2.5082946711645275e-11),
+    (0.30102999566361177, 3.694239077158931e-13),
+)
+"""One over the logarithm of the base, and the logarithm of 2 to it, each in two parts."""
+
+LIMIT = 0x41D0000000000000
+"""The bits of 2**30."""
+TWO_BY_PI = 0.6366197723675814
+HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
+SIN = (
+    *(-0.16666666666666632, 0.00833333333332249, -0.0001984126982985795),
+    *(2.7557313707070068e-06, -2.5050760253406863e-08, 1.58969099521155e-10),
+)
+"""(sin(r) / r - 1) / r**2, in r**2, up to pi / 4"""
+COS = (
+    *(0.0416666666666666, -0.001388888888887411, 2.480158728947673e-05),
+    *(-2.7557314351390663e-07, 2.087572321298175e-09, -1.1359647557788195e-11),
+)
+"""(cos(r) - 1 + r**2 / 2) / r**4, in r**2, up to pi / 4"""
+
+
+def _reduced(x: Lanes) -> tuple[Lanes, Lanes]:
+    """Return ``n`` and ``r`` with ``x = n * ln(2) + r``."""
+    n = nearest(x, LOG2_E)
+    r = fma(n, -LN2, x)
+    return n, fma(n, -LN2_REST, r).named("r")
+
+
+def _exp_of_reduced(r: Lanes) -> Lanes:
+    return polynomial(r, (1.0, 1.0, *EXP))
+
+
+@expansion_f64(math.ExpOp)
+def exp(x: Lanes) -> Lanes:
+    """0 below -745.14, infinity above 709.79, subnormal results between them rounded once."""
+    n, r = _reduced(clamped(x, -746.0, 710.0))
+    return scaled(_exp_of_reduced(r), n)
+
+
+@expansion_f64(math.Exp2Op)
+def exp2(x: Lanes) -> Lanes:
+    """Exact where ``x`` is an integer."""
+    x = clamped(x, -1076.0, 1025.0)
+    n, _ = rounded(x)
+    r = x - n
+    return scaled(fma(r, polynomial(r, EXP2), 1.0), n)
+
+
+@expansion_f64(math.ExpM1Op)
+def expm1(x: Lanes) -> Lanes:
+    """``2**n * (exp(r) - 1) + (2**n - 1)``, at half the scale so that 2**1024 is met."""
+    n, r = _reduced(clamped(x, -38.0, 710.0))
+    small = fma(r * r, polynomial(r, EXP), r)
+    half = power_of_two(n - 1.0)
+    result = fma(half, small, half - 0.5)
+    return x.equals(0.0).choose(x, result + result)
+
+
+@expansion_f64(math.TanhOp)
+def tanh(x: Lanes) -> Lanes:
+    """A polynomial up to 0.625, ``1 - 2 / (exp(2 * x) + 1)`` above."""
+    size = x.magnitude()
+    squared = x * x
+    small = fma(size * squared, polynomial(squared, TANH), size)
+    n, r = _reduced(clamped(size + size, 0.0, 80.0))
+    large = 1.0 - 2.0 / (_exp_of_reduced(r) * power_of_two(n) + 1.0)
+    return (size < 0.625).choose(small, large).with_sign_of(x)
+
+
+def _split(x: Lanes) -> tuple[Lanes, Lanes]:
+    """Return ``e`` and ``m`` with ``x = 2**e * m``, for positive normal ``x``; ``e`` as a float."""
+    bits = x.bits()
+    e = (bits - ROOT_OF_HALF) >> DOUBLE.mantissa
+    m = (bits - (e << DOUBLE.mantissa)).number()
+    return (e + DOUBLE.rounded).number() - DOUBLE.magic, m
+
+
+def _normal(x: Lanes) -> tuple[Lanes, Lanes]:
+    """Return ``e`` and ``m`` of any positive ``x``."""
+    small = x < SMALLEST_NORMAL
+    e, m = _split(small.choose(x * 2.0**54, x))
+    return small.choose(e - 54.0, e), m
+
+
+def _curved(f: Lanes) -> tuple[Lanes, Lanes]:
+    """Return ``f**2 / 2``, and what ``log(1 + f)`` is more than ``f`` less that."""
+    s = f / (f + 2.0)
+    half = f * f * 0.5
+    squared = s * s
+    return half, s * fma(squared, polynomial(squared, ATANH), half)
+
+
+def _log_from(e: Lanes, f: Lanes) -> Lanes:
+    """Return the logarithm of ``2**e * (1 + f)``."""
+    half, rest = _curved(f)
+    return fma(e, LN2_HIGH, f - (half - fma(e, LN2_LOW, rest)))
+
+
+@expansion_f64(math.LogOp)
+def log(x: Lanes) -> Lanes:
+    """The natural logarithm."""
+    e, m = _normal(x)
+    return at_the_ends(x, _log_from(e, m - 1.0))
+
+
+@expansion_f64(math.Log1pOp)
+def log1p(x: Lanes) -> Lanes:
+    """The logarithm of ``1 + x``, what the sum loses being added to ``f``."""
+    whole = x + 1.0
+    lost = x - (whole - 1.0)
+    e, m = _split(whole)
+    within = (e > 1022.0).choose(1022.0, e)
+    f = fma(lost, power_of_two(-within), m - 1.0)
+    result = at_the_ends(whole, _log_from(e, f))
+    return x.equals(0.0).choose(x, result)
+
+
+def _log_to(x: Lanes, base: tuple[tuple[float, float], tuple[float, float]]) -> Lanes:
+    """Return the logarithm to a base, log(1 + f) being taken in two parts."""
+    (factor, factor_rest), (two, two_rest) = base
+    e, m = _normal(x)
+    f = m - 1.0
+    half, rest = _curved(f)
+    high = ((f - half).bits() & HIGH).number()
+    low = (f - high) - half + rest
+    first = high * factor
+    last = fma(low + high, factor_rest, low * factor)
+    last = fma(e, two_rest, last) if two_rest else last
+    whole = e * two if two_rest else e
+    total = whole + first
+    return at_the_ends(x, last + ((whole - total) + first) + total)
+
+
+@expansion_f64(math.Log2Op)
+def log2(x: Lanes) -> Lanes:
+    """Exact at powers of two."""
+    return _log_to(x, BASE_TWO)
+
+
+@expansion_f64(math.Log10Op)
+def log10(x: Lanes) -> Lanes:
+    """The logarithm to base ten."""
+    return _log_to(x, BASE_TEN)
+
+
+def _turned(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """Return the quadrant, what is left of ``x`` in it, and what that lost to rounding.
+
+    The first difference is exact; the product and the difference after it are taken in two parts.
+    """
+    whole, n = rounded(x * TWO_BY_PI)
+    first = fma(whole, -HALF_PI[0], x)
+    second = whole * HALF_PI[1]
+    r = first - second
+    lost = (first - r) - second - fma(whole, HALF_PI[1], -second)
+    return n, r.named("r"), fma(whole, -HALF_PI[2], lost)
+
+
+def _quadrant(n: Lanes, r: Lanes, lost: Lanes) -> Lanes:
+    """Return sin(n * pi/2 + r + lost)."""
+    squared = r * r
+    sine = r + fma(r * squared, polynomial(squared, SIN), lost)
+    half = squared * 0.5
+    near = 1.0 - half
+    rest = (1.0 - near) - half - r * lost
+    cosine = near + fma(squared * squared, polynomial(squared, COS), rest)
+    value = (n & 1).equals(0).choose(sine, cosine)
+    return (value.bits() ^ ((n & 2) << 62)).number()
+
+
+def _where_reducible(x: Lanes, op: type[Operation], fast: Callable[[], Lanes]) -> Lanes:
+    return unless_any_above(x.bits() & ~DOUBLE.sign, LIMIT, x, op, fast)
+
+
+@expansion_f64(math.SinOp)
+def sin(x: Lanes) -> Lanes:
+    """Odd, and -0 at -0."""
+
+    def fast() -> Lanes:
+        return x.equals(0.0).choose(x, _quadrant(*_turned(x)))
+
+    return _where_reducible(x, math.SinOp, fast)
+
+
+@expansion_f64(math.CosOp)
+def cos(x: Lanes) -> Lanes:
+    """The sine a quarter turn on."""
+
+    def fast() -> Lanes:
+        n, r, lost = _turned(x)
+        return _quadrant(n + 1, r, lost)
+
+    return _where_reducible(x, math.CosOp, fast)
