@@ -28,6 +28,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from stepwell.dialects import kernel
 from stepwell.lowering.outline_kernels.sharing import Shared
 from stepwell.lowering.pack_operands.kernels import Operand, operand_of, packing_kernel, reading
+from stepwell.lowering.schedule.reasons import because, because_as
 from stepwell.transforms.constness import constants_of, entries
 from stepwell.transforms.passes import Pass
 
@@ -102,6 +103,7 @@ class _Packing:
     ) -> None:
         """Let ``launches`` run a kernel that reads the operand packed; ``keep`` the old one too."""
         number, block = operand.argument.index, function.parent_block()
+        name = function.sym_name.data
         assert block is not None
         kept = None
         if keep:
@@ -112,10 +114,12 @@ class _Packing:
         packing, new = self.shared.add(packing_kernel(operand), f"{_entry(launches[0])}_pack")
         if new:
             block.insert_op_before(packing, function)
+            because(packing, lambda: _why(operand))
         still_read = reading(function, operand)
         if kept is not None:
             block.insert_op_before(kept, function)
-            function.set_name(f"{function.sym_name.data}_packed")
+            function.set_name(f"{name}_packed")
+            because_as(function, name)
         for launch in launches:
             ready = self._ready(launch.operands[number], packing, operand)
             inputs = list(launch.inputs)
@@ -179,3 +183,11 @@ def _entry(launch: Operation) -> str:
         at = at.parent_op()
     name: Attribute | None = at.properties.get("sym_name") if at is not None else None
     return str(getattr(name, "data", "main")).replace(".", "_")
+
+
+def _why(operand: Operand) -> str:
+    """Say what the layout that an operand gets is good for."""
+    return (
+        f"laid out in slivers of {operand.width}, the columns of a register tile, in the order in "
+        f"which blocks read them; in vectors of {operand.lanes}"
+    )

@@ -26,7 +26,7 @@ from xdsl.ir import Attribute
 from stepwell.dialects import kernel
 from stepwell.lowering.schedule.blocking import Contraction, choose
 from stepwell.lowering.schedule.locked import write_all_tuned
-from stepwell.lowering.schedule.reasons import because
+from stepwell.lowering.schedule.reasons import because, unheard
 from stepwell.lowering.schedule.tiles import register_tile
 from stepwell.lowering.schedule.turning import turning
 from stepwell.lowering.schedule.vectors import (
@@ -184,6 +184,10 @@ def _blocks(
 
 def _write_square(function: kernel.FuncOp, loops: Loops, shared: int, width: int) -> None:
     """Copy in squares, as many rows as a vector has lanes."""
+    because(
+        function,
+        lambda: f"a copy across rows, in squares of {width} by {width} turned over in registers",
+    )
     loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(shared - 1, width, 1)
     _write(function, "kernel.tile", ArrayAttr(IntegerAttr(n, i64) for n in (width, 1)))
 
@@ -384,14 +388,18 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int)
     """Choose the parallel loops and the grain, or the runs of a full reduction."""
     total = sum(loops.iterations * loops.work for loops in ops)
     dynamic = any(DYNAMIC_INDEX in loops.extents for loops in ops)
+    written = any(f"kernel.{name}" in function.attributes for name in ("parallel", "split"))
+    if written:
+        because(function, lambda: "parallel as written, by hand or from a lock file")
+    tell = unheard if written else because
     if not shared:
         if (dynamic or total >= LARGE) and _is_full_reduction(ops):
-            because(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
+            tell(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
             _write(function, "kernel.split", IntegerAttr(ENOUGH, i64))
         return
     scattered = isinstance(ops[0].op, linalg.FillOp) and stands_apart(ops[0].op)
     if not dynamic and total < 2 * CHUNK and not scattered:
-        because(function, lambda: f"serial: work of {total:,} is not worth a second thread")
+        tell(function, lambda: f"serial: work of {total:,} is not worth a second thread")
         return
     sizes = ops[0].extents[:shared]
     count, trips = 0, 1
@@ -405,9 +413,9 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int)
     grain = -(-CHUNK // max(each, 1))
     known = DYNAMIC_INDEX not in sizes[:count]
     if scattered:
-        because(function, lambda: SCATTERED)
+        tell(function, lambda: SCATTERED)
         grain = min(grain, max(trips // BORDERS, 1))
-    because(
+    tell(
         function,
         lambda: (
             f"the first {f'{count} shared loops run' if count > 1 else 'shared loop runs'} in "

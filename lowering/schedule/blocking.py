@@ -144,8 +144,9 @@ def choose(
     if few and high <= tile[0] and found.extents[-1] != DYNAMIC_INDEX:
         block = *block[:-1], max(found.size(len(found.parallel) - 1), 1)
     because(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
-    because(found.op, lambda: _why_so_large(tile, block, size))
-    return _widened(found, Contraction(width, tile, block), packed, first, shared)
+    chosen = _widened(found, Contraction(width, tile, block), packed, first, shared)
+    because(found.op, lambda: _why_so_large(tile, chosen.block, size))
+    return chosen
 
 
 NO_SCRATCH = "not in blocks: the target has no scratch to pack an operand into"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.dialects import kernel
@@ -40,27 +40,38 @@ class Rates:
     """The least time to touch so many bytes."""
 
 
-def predicted(function: kernel.FuncOp, bytes: int | None, rates: Rates) -> float | None:
-    """Return the seconds of one launch; None where only the run knows the sizes."""
-    ops = [read(op) for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
-    if bytes is None or any(DYNAMIC_INDEX in loops.extents for loops in ops):
+def predicted(
+    function: kernel.FuncOp,
+    bytes: int | None,
+    rates: Rates,
+    iterations: Callable[[linalg.GenericOp], int | None],
+) -> float | None:
+    """Return the seconds of one launch; None where only the run knows the sizes.
+
+    iterations : tells how often the body of an op runs, where that is known
+    """
+    ops = [op for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
+    counts = [iterations(op) for op in ops]
+    if bytes is None or None in counts:
         return None
     parallel = any(f"kernel.{name}" in function.attributes for name in ("parallel", "split"))
     threads = rates.threads if parallel else 1
-    instructions = sum(_instructions(function, loops) for loops in ops)
+    instructions = sum(
+        _instructions(function, read(op), count or 0) for op, count in zip(ops, counts, strict=True)
+    )
     seconds = instructions / (rates.vectors / rates.threads * threads)
     waking = WAKING if threads > 1 else 0.0
     return max(seconds, rates.seconds(bytes)) + waking
 
 
-def _instructions(function: kernel.FuncOp, loops: Loops) -> float:
+def _instructions(function: kernel.FuncOp, loops: Loops, iterations: int) -> float:
     """Return how many vector instructions an op takes."""
     assert isinstance(loops.op, linalg.GenericOp)
     chosen = loops.op.attributes.get("kernel.loops")
     width = chosen.width.data if isinstance(chosen, kernel.LoopsAttr) else 1
     if loops.contracts:
-        return loops.iterations / width / _part_of_peak(function)
-    return loops.iterations * max(cost(loops.op.body.block), 1) / width
+        return iterations / width / _part_of_peak(function)
+    return iterations * max(cost(loops.op.body.block), 1) / width
 
 
 def _part_of_peak(function: kernel.FuncOp) -> float:

@@ -30,6 +30,16 @@ def because(op: Operation, say: Callable[[], str]) -> None:
         reasons.setdefault(found.sym_name.data, []).append(say())
 
 
+def unheard(op: Operation, say: Callable[[], str]) -> None:
+    """Give no reason, where what would have been chosen is not what is written."""
+
+
+def because_as(function: kernel.FuncOp, name: str) -> None:
+    """Give for a kernel the reasons that were given for the one named ``name``."""
+    if (reasons := _listener.get()) is not None and name in reasons:
+        reasons.setdefault(function.sym_name.data, []).extend(reasons[name])
+
+
 @contextmanager
 def reasons_given() -> Generator[Reasons]:
     """Collect the reasons that are given inside."""

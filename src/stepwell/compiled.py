@@ -232,6 +232,9 @@ def compile(
 def _check_tune(tune: Any) -> None:
     if not isinstance(tune, bool | int | float):
         raise TypeError(f"tune must be True, False or a number of seconds, got {tune!r}")
+    if not isinstance(tune, bool) and not tune > 0:
+        help = "give the seconds a search may take, or True for a minute"
+        raise CompileError(Diagnostic("error", f"no schedule is found in {tune} s", help=help))
 
 
 def _lock_file(
@@ -274,9 +277,8 @@ def _locked(
         tuning = import_module("stepwell.tuning")
         budget = tuning.BUDGET if tune is True else float(tune)
         with uncollected():
-            found = with_deep_stack(lambda: tuning.tune(read, entry, machine, budget, LOG.info))
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(found.to_json())
+            found = with_deep_stack(lambda: tuning.tune(read, entry, machine, budget, say=LOG.info))
+        import_module("stepwell.core.locks").write_lock(place, found)
     return fitting_lock(place, machine)
 
 

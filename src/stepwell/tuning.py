@@ -7,33 +7,36 @@ is up; what was found must then beat the cost model's choice once more, side by 
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.context import Context
-from xdsl.dialects import func, tensor
+from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     FunctionType,
+    IndexType,
     ModuleOp,
     StringAttr,
     TensorType,
+    i8,
 )
-from xdsl.ir import Block, Region
+from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.diagnostics import CompileError, Diagnostic, report
+from stepwell.core.host_schedule import in_call
 from stepwell.core.locks import Lock, Tuned, machine_key
 from stepwell.core.machine import Machine
 from stepwell.core.shapes import DYNAMIC
-from stepwell.core.signature import Tensor
 from stepwell.dialects import kernel
 from stepwell.lowering.emit import emit_c
 from stepwell.lowering.schedule import Schedule as SchedulePass
@@ -52,7 +55,11 @@ from stepwell.runtime.program import load_program, write_program
 from stepwell.runtime.toolchain import Compiler, find_compiler
 from stepwell.transforms.constness import constants_of, entries
 from stepwell.transforms.costs import kernel_costs
+from stepwell.transforms.launch_sizes import Launches
+from stepwell.transforms.sizes import Sizes as FunctionSizes
+from stepwell.transforms.sizes import static_shape
 
+LOG = logging.getLogger("stepwell")
 BUDGET = 60.0
 """Seconds a search takes at most where nobody says."""
 SAMPLE = 0.02
@@ -60,7 +67,10 @@ SAMPLE = 0.02
 BETTER = 0.97
 """A schedule must take less than this part of the time to be worth a line in a file."""
 ROUNDS = 7
+LONGEST = 1 << 28
+"""A number that the host computes is no size of an array if it is more, or negative."""
 
+Sizes: TypeAlias = tuple[int, ...]
 Schedule = Mapping[str, Any]
 Run = Callable[[], object]
 
@@ -74,6 +84,14 @@ class Candidate:
     schedule: Schedule
     constant: tuple[bool, ...]
     """Which inputs are the same in every call."""
+    sizes: tuple[Sizes, ...] | None
+    """Of each argument: an array's shape, or a number that the host computes; None if unknown."""
+
+    @property
+    def name(self) -> str:
+        """What the kernel is called."""
+        return self.function.sym_name.data
+
     weight: float
     """About how long all its launches take, in any unit."""
 
@@ -83,33 +101,49 @@ def tune(
     entry: str,
     machine: Machine,
     budget: float = BUDGET,
+    size: int | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Lock:
-    """Return better schedules for the kernels of a module, found in ``budget`` seconds."""
+    """Return better schedules for the kernels of a module, found in ``budget`` seconds.
+
+    size : what each `?` of the arguments is while schedules are timed
+    say : is told of each kernel what was found
+    """
     if not budget > 0:
         help = "give the seconds a search may take"
         raise CompileError(Diagnostic("error", f"no schedule is found in {budget:g} s", help=help))
     source = Source(module.text, module.name, entry, machine)
-    candidates = candidates_of(source)
+    found = candidates_of(source, size)
+    candidates = [each for each in found if each.sizes is not None]
+    if len(candidates) < len(found):
+        _tell_unsized([each.name for each in found if each.sizes is None], size)
     end = time.monotonic() + budget
-    found: dict[str, Tuned] = {}
+    better: dict[str, Tuned] = {}
     for k, candidate in enumerate(candidates):
         rest = sum(c.weight for c in candidates[k:])
         share = (end - time.monotonic()) * candidate.weight / max(rest, 1e-9)
         with TemporaryDirectory(prefix="stepwell-tune-") as folder:
             search = Search(candidate, source, find_compiler(), Path(folder))
             tuned = search.run(time.monotonic() + share)
-        name = candidate.function.sym_name.data
         if tuned is None:
-            say(f"{name}: {search.tried} tried, none better")
+            say(f"{candidate.name}: {search.tried} tried, none better")
             continue
-        found[candidate.key] = tuned
-        say(f"{name}: {tuned.before:.3g} s -> {tuned.seconds:.3g} s, {tuned.tried} tried")
-    return Lock(machine_key(machine), found)
+        better[candidate.key] = tuned
+        say(f"{candidate.name}: {tuned.before:.3g} s -> {tuned.seconds:.3g} s, {tuned.tried} tried")
+    return Lock(machine_key(machine), better)
 
 
-def candidates_of(source: Source) -> list[Candidate]:
-    """Return the kernels that can be tuned, those with most to do first."""
+def _tell_unsized(names: Sequence[str], size: int | None) -> None:
+    """Say which kernels are not tuned, and why."""
+    known = "only a call tells their sizes" if size is None else "their sizes are not told by `?`"
+    help = "stepwell compile --tune --size N tunes them for `?` of N" if size is None else ""
+    said = f"not tuned, for {known}: {', '.join(names)}"
+    if not report(Diagnostic("warning", said, help=help)):
+        LOG.warning("%s", said)
+
+
+def candidates_of(source: Source, size: int | None = None) -> list[Candidate]:
+    """Return the kernels that nobody has scheduled, those with most to do first."""
     bare = Descent.of(source)
     bare.kernels_outlined()
     launches: dict[str, list[kernel.LaunchOp]] = {}
@@ -118,13 +152,15 @@ def candidates_of(source: Source) -> list[Candidate]:
             launches.setdefault(op.callee.string_value(), []).append(op)
     constants = {v for f in entries(bare.module) for v in constants_of(f)}
     costs = kernel_costs(bare.module)
+    placed = Launches(bare.module)
+    dims = [size] * _dynamic(bare.module, source.entry) if size is not None else None
     found: dict[str, Candidate] = {}
     for function in bare.module.ops:
-        if not isinstance(function, kernel.FuncOp) or not _is_tunable(function):
+        if not isinstance(function, kernel.FuncOp) or not is_untouched(function):
             continue
         name = function.sym_name.data
         uses = launches.get(name, [])
-        cost = costs[name].known
+        cost = costs[name].known if dims is None else costs[name].at(dims)
         inputs, _ = operands_of(function)
         constant = tuple(
             bool(uses) and all(use.operands[k] in constants for use in uses)
@@ -132,8 +168,43 @@ def candidates_of(source: Source) -> list[Candidate]:
         )
         weight = len(uses) * ((cost.flops or 0) / 64 + (cost.bytes or 0) / 16)
         schedule = _as_chosen(function, constant, source.machine)
-        found[name] = Candidate(function, kernel_key(function), schedule, constant, weight)
+        key = kernel_key(function)
+        sizes = _sizes(function, placed, dims)
+        found[name] = Candidate(function, key, schedule, constant, sizes, weight)
     return sorted(found.values(), key=lambda c: -c.weight)
+
+
+def _dynamic(module: ModuleOp, entry: str) -> int:
+    """Return how many `?` the arguments of the entry have."""
+    (function,) = (f for f in entries(module) if f.sym_name.data == entry)
+    return len(FunctionSizes(function.args).dims)
+
+
+def _sizes(
+    function: kernel.FuncOp, placed: Launches, dims: Sequence[int] | None
+) -> tuple[Sizes, ...] | None:
+    """Return the shape of each argument of a kernel, and each number; None where one is unknown.
+
+    dims : what each `?` of the program's arguments is, where that is known
+    """
+    inner = FunctionSizes(function.body.block.args)
+    found: list[Sizes] = []
+    for argument in function.body.block.args:
+        is_array = isinstance(argument.type, TensorType)
+        if not is_array and not isinstance(argument.type, IndexType):
+            return None
+        wanted = inner.shape(argument) if is_array else (inner.of(argument),)
+        shape: list[int] = []
+        for each in wanted:
+            tree = placed.tree(function, each, inner)
+            if dims is None and not isinstance(tree, int):
+                return None
+            n = in_call(tree, dims or ())
+            if n is None or not 0 <= n <= LONGEST:
+                return None
+            shape.append(n)
+        found.append(tuple(shape))
+    return tuple(found)
 
 
 def _as_chosen(function: kernel.FuncOp, constant: Sequence[bool], machine: Machine) -> Schedule:
@@ -143,13 +214,6 @@ def _as_chosen(function: kernel.FuncOp, constant: Sequence[bool], machine: Machi
     known = {name: value for name, value in options.items() if value is not None}
     SchedulePass(**known).apply(Context(), module)
     return schedule_of(_kernel_of(module))
-
-
-def _is_tunable(function: kernel.FuncOp) -> bool:
-    """Whether a kernel can be run alone: all arrays of known size, nothing scheduled by hand."""
-    types = [argument.type for argument in function.body.block.args]
-    known = all(isinstance(t, TensorType) and DYNAMIC not in t.get_shape() for t in types)
-    return known and is_untouched(function)
 
 
 @dataclass
@@ -184,7 +248,7 @@ class Search:
         old, new = _side_by_side(before, after)
         if new > old * BETTER:
             return None
-        name = self.candidate.function.sym_name.data
+        name = self.candidate.name
         return Tuned(name, best, float(f"{new:.3g}"), float(f"{old:.3g}"), self.tried)
 
     def _time(self, schedule: Schedule) -> float:
@@ -214,19 +278,15 @@ class Search:
         signature = replace(emitted.signature, machine=self.source.machine.features)
         write_program(folder, emitted.source, emitted.header, signature, build)
         random = np.random.default_rng(0)
-        resources = {f"w{k}": _array(random, c) for k, c in self._constants()}
+        resources = _weights(random, self.candidate)
         program = load_program(folder, resources)
-        arguments = [_array(random, a) for a in signature.arguments]
+        shapes = _shapes(self.candidate)
+        arguments = [
+            _array(random, argument.dtype, shape)
+            for argument, shape in zip(signature.arguments, shapes, strict=True)
+        ]
         results = program.call(*arguments)
         return lambda: program.call(*arguments, out=results)
-
-    def _constants(self) -> Iterator[tuple[int, Tensor]]:
-        """Yield the number and type of each constant input."""
-        inputs, _ = operands_of(self.candidate.function)
-        for k, (value, constant) in enumerate(zip(inputs, self.candidate.constant, strict=True)):
-            if constant:
-                assert isinstance(value.type, TensorType)
-                yield k, Tensor(f"w{k}", _dtype(value.type), value.type.get_shape())
 
 
 def program_of(candidate: Candidate, schedule: Schedule) -> ModuleOp:
@@ -237,14 +297,31 @@ def program_of(candidate: Candidate, schedule: Schedule) -> ModuleOp:
 
 
 def _alone(kernel_function: kernel.FuncOp, constant: Sequence[bool]) -> ModuleOp:
-    """Return a module with a copy of a kernel and a function that launches it."""
+    """Return a module with a copy of a kernel and a function that launches it.
+
+    Its arguments are the kernel's arrays, constants last; and before these, for each number the
+    kernel takes and each `?` of its results, an array of bytes that is so long.
+    """
     function = kernel_function.clone()
     inputs, outputs = operands_of(function)
-    order = [k for k, c in enumerate(constant) if not c]
-    order += [k for k, c in enumerate(constant) if c]
-    block = Block(arg_types=[inputs[k].type for k in order])
-    given = {k: argument for k, argument in zip(order, block.args, strict=True)}
-    empty = [tensor.EmptyOp([], value.type) for value in outputs]  # pyright: ignore
+    arrays = [k for k, c in enumerate(constant) if not c and _is_array(inputs[k])]
+    numbers = [k for k, _ in enumerate(inputs) if not _is_array(inputs[k])]
+    weights = [k for k, c in enumerate(constant) if c]
+    lengths = [TensorType(i8, [DYNAMIC])] * (len(numbers) + _unknown(outputs))
+    types = [inputs[k].type for k in arrays], lengths, [inputs[k].type for k in weights]
+    block = Block(arg_types=[type for each in types for type in each])
+    first = len(arrays)
+    zero = arith.ConstantOp.from_int_and_width(0, IndexType())
+    sizes = [tensor.DimOp(a, zero) for a in block.args[first : first + len(lengths)]]
+    block.add_ops([zero, *sizes] if sizes else [])
+    given: dict[int, SSAValue] = dict(zip(arrays, block.args, strict=False))
+    given |= dict(zip(weights, block.args[first + len(lengths) :], strict=True))
+    given |= {k: size.result for k, size in zip(numbers, sizes, strict=False)}
+    rest = iter(size.result for size in sizes[len(numbers) :])
+    empty = [
+        tensor.EmptyOp([next(rest) for _ in range(_unknown([value]))], value.type)  # pyright: ignore
+        for value in outputs
+    ]
     launch = kernel.LaunchOp(
         function.sym_name.data,
         [given[k] for k in range(len(inputs))],
@@ -253,8 +330,44 @@ def _alone(kernel_function: kernel.FuncOp, constant: Sequence[bool]) -> ModuleOp
     block.add_ops([*empty, launch, func.ReturnOp(*launch.results)])
     type = FunctionType.from_lists([a.type for a in block.args], [r.type for r in launch.results])
     main = func.FuncOp("main", type, Region(block))
-    main.arg_attrs = _resources(order, constant)
+    plain = [DictionaryAttr({})] * (first + len(lengths))
+    named = [DictionaryAttr({"nd.resource": StringAttr(f"w{k}")}) for k in weights]
+    main.arg_attrs = ArrayAttr([*plain, *named])
     return ModuleOp([function, main])
+
+
+def _weights(random: np.random.Generator, candidate: Candidate) -> dict[str, NDArray[Any]]:
+    """Make up what is the same in every call."""
+    inputs, _ = operands_of(candidate.function)
+    found: dict[str, NDArray[Any]] = {}
+    for k, (value, constant) in enumerate(zip(inputs, candidate.constant, strict=True)):
+        if constant:
+            found[f"w{k}"] = _array(random, _dtype(value.type), static_shape(value.type))
+    return found
+
+
+def _shapes(candidate: Candidate) -> list[Sizes]:
+    """Return the shapes of the arguments, weights apart, of the module made of a kernel alone."""
+    inputs, outputs = operands_of(candidate.function)
+    sizes, constant = candidate.sizes or (), candidate.constant
+    arrays = [sizes[k] for k, c in enumerate(constant) if not c and _is_array(inputs[k])]
+    numbers = [sizes[k] for k, value in enumerate(inputs) if not _is_array(value)]
+    results = [
+        (size,)
+        for value, shape in zip(outputs, sizes[len(inputs) :], strict=True)
+        for size, n in zip(shape, static_shape(value.type), strict=True)
+        if n == DYNAMIC
+    ]
+    return [*arrays, *numbers, *results]
+
+
+def _is_array(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType)
+
+
+def _unknown(values: Sequence[SSAValue]) -> int:
+    """Return how many `?` the shapes of some arrays have together."""
+    return sum(static_shape(value.type).count(DYNAMIC) for value in values)
 
 
 def _kernel_of(module: ModuleOp) -> kernel.FuncOp:
@@ -262,23 +375,17 @@ def _kernel_of(module: ModuleOp) -> kernel.FuncOp:
     return function
 
 
-def _resources(order: Sequence[int], constant: Sequence[bool]) -> Any:
-    named = [
-        DictionaryAttr({"nd.resource": StringAttr(f"w{k}")} if constant[k] else {}) for k in order
-    ]
-    return ArrayAttr(named)
-
-
-def _dtype(type: TensorType[Any]) -> str:
+def _dtype(type: Attribute) -> str:
+    assert isinstance(type, TensorType)
     return str(type.element_type)
 
 
-def _array(random: np.random.Generator, spec: Tensor) -> NDArray[Any]:
+def _array(random: np.random.Generator, kind: str, shape: Sizes) -> NDArray[Any]:
     """Return random numbers near 1, or 0 and 1 where they are no floats."""
-    dtype = numpy_dtype(spec.dtype)
-    if dtype.kind == "f" or spec.dtype == "bf16":
-        return random.uniform(0.5, 1.5, spec.shape).astype(dtype)
-    return random.integers(0, 2, spec.shape).astype(dtype)
+    dtype = numpy_dtype(kind)
+    if dtype.kind == "f" or kind == "bf16":
+        return random.uniform(0.5, 1.5, shape).astype(dtype)
+    return random.integers(0, 2, shape).astype(dtype)
 
 
 def seconds_of(run: Run) -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from stepwell.core.machine import Machine
@@ -14,6 +16,7 @@ from stepwell.tools import explaining
 from stepwell.tools.main import main
 
 LIMITS = Limits(2, 200.0, 100.0, 80.0, 20.0, 24.0, 22.0, 2 << 20, 16 << 20)
+RESOURCE = '%w: tensor<768x3072xf32> {nd.resource = "w"}'
 MACHINE = "vector_bits=512,l2=1048576,threads=2"
 
 
@@ -66,6 +69,47 @@ def test_what_only_the_run_knows(tmp_path: Path, capsys: pytest.CaptureFixture[s
     text = said(module, tmp_path, capsys)
     assert "operations only the run knows" in text and "depends on the sizes" in text
     assert "the first shared loop runs in parallel, only the run knows how many iterations" in text
+    text = said(module, tmp_path, capsys, "--size", "1000000")
+    assert "1,000,000 operations, 7.63 MB read and written" in text and "depends" not in text
+    np.save(tmp_path / "x.npy", np.ones(1000, np.float32))
+    text = said(module, tmp_path, capsys, "--input", str(tmp_path / "x.npy"))
+    assert "1,000 operations, 7.81 KB read and written" in text and "measured" not in text
+
+
+def test_what_is_packed_and_turned_has_reasons(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weight = product(512, 768, 3072).replace("%w: tensor<768x3072xf32>", RESOURCE)
+    np.savez(tmp_path / "m.npz", w=np.ones((768, 3072), np.float32))
+    text = said(weight, tmp_path, capsys)
+    assert "laid out in slivers of 64, the columns of a register tile" in text
+    turned = (
+        "func.func @main(%x: tensor<256x512xf32>) -> tensor<512x256xf32> {\n"
+        "  %y = nd.transpose %x {permutation = [1, 0]} : tensor<256x512xf32> -> tensor<512x256xf32>\n"
+        "  func.return %y : tensor<512x256xf32>\n}\n"
+    )
+    assert "turned over in registers" in said(turned, tmp_path, capsys)
+
+
+def test_figures_are_those_of_the_block_that_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bytes = product(512, 512, 512).replace("f32", "i8").replace("%w :", "%w {dtype = i32} :")
+    bytes = re.sub("(->|%y :) tensor<512x512xi8>", r"\1 tensor<512x512xi32>", bytes)
+    text = said(bytes, tmp_path, capsys)
+    (block,) = re.findall(r"block ([\dx ]+),", text)
+    *rows, columns, deep = block.split(" x ")
+    assert f"block of {rows[0]} rows, {columns} columns and a depth of {deep}" in text
+
+
+def test_what_is_written_by_hand_is_no_choice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(tmp_path / "m.mlir").write_text(product(512, 768, 3072))
+    assert main(["compile", str(tmp_path / "m.mlir"), "--stage", "kernels"]) == 0
+    text = said(capsys.readouterr().out, tmp_path, capsys)
+    assert "vectors as written" in text and "parallel as written" in text
+    assert "worth a thread" not in text
 
 
 def test_measured_and_chosen_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

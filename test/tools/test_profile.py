@@ -178,6 +178,14 @@ def test_a_saved_program(module: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["profile", str(tmp_path / "saved"), "--repeat", "2"]) == 0
     said = capsys.readouterr().out
     assert "main_matmul" in said and "of limit" in said
+    for option in ("--entry=f", "--target=c", "--machine=l2=4", "--lock=l", "--weights=w.npz"):
+        assert main(["profile", str(tmp_path / "saved"), option]) == 1
+        name = option.split("=")[0]
+        assert f"is compiled already: {name} does nothing" in capsys.readouterr().err
+    assert main(["run", str(tmp_path / "saved"), "--random"]) == 0
+    assert "float32[32, 64]" in capsys.readouterr().out
+    assert main(["explain", str(tmp_path / "saved")]) == 1
+    assert "is a folder, not a module" in capsys.readouterr().err
 
 
 def test_a_program_without_kernels() -> None:

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 import stepwell as sw
 from stepwell import tuning
 from stepwell.core.diagnostics import CompileError, Diagnostic, listening
-from stepwell.core.locks import Lock, Tuned, machine_key, parse_lock
+from stepwell.core.locks import Lock, Tuned, machine_key, parse_lock, write_lock
 from stepwell.core.machine import Machine, machine_for
 from stepwell.dialects import kernel
 from stepwell.lowering.schedule import Schedule
@@ -165,6 +165,68 @@ def test_every_kind_of_variant_is_obeyed_and_right(m: int, k: int, n: int, tmp_p
             search.tried += 1
 
 
+SIZED = """
+func.func @main(%x: tensor<?x?xf32>, %v: tensor<?xf32>) -> (tensor<?x?xf32>, tensor<?xf32>) {
+  %a = nd.matmul %x, %x : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  %y = nd.softmax %a {axis = 1} : tensor<?x?xf32>
+  %b = nd.exp %v : tensor<?xf32>
+  func.return %y, %b : tensor<?x?xf32>, tensor<?xf32>
+}
+"""
+
+
+def test_sizes_that_only_a_call_tells_are_given(tmp_path: Path) -> None:
+    source = Source(SIZED, "<test>", "main", machine_for("c"))
+    assert all(each.sizes is None for each in tuning.candidates_of(source))
+    candidates = tuning.candidates_of(source, 37)
+    assert len(candidates) >= 2
+    for number, candidate in enumerate(candidates):
+        search = tuning.Search(candidate, source, find_compiler(), tmp_path / str(number))
+        groups = variants(candidate.schedule, source.machine)
+        for schedule in [candidate.schedule, *(choices[-1] for choices in groups)]:
+            result: Any = search.compiled(schedule)()
+            assert np.shape(result) in ((37,), (37, 37)) and np.isfinite(result).all()
+            search.tried += 1
+
+
+def test_sizes_that_are_not_given_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    module = tmp_path / "m.mlir"
+    module.write_text(SIZED)
+    assert main(["compile", str(module), "--tune", "--budget", "0.1"]) == 0
+    assert "warning: not tuned, for only a call tells their sizes: main_" in capsys.readouterr().err
+    assert main(["compile", str(module), "--tune", "--budget", "0.5", "--size", "37"]) == 0
+    said = capsys.readouterr()
+    assert "tried" in said.out and "warning" not in said.err
+    with caplog.at_level(logging.WARNING, "stepwell"):
+        sw.compile(SIZED, tune=0.1, lock=tmp_path / "new" / "l.json")
+    assert "not tuned, for only a call tells their sizes" in caplog.text
+    assert main(["compile", str(module), "--size", "37"]) == 1
+    assert "--size is for --tune alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("budget", [0, -1, 0.0, float("nan")])
+def test_budgets_that_are_none(budget: float, tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match="no schedule is found in"):
+        sw.compile(SMALL, tune=budget, lock=locked(tmp_path))
+
+
+def test_a_lock_file_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = locked(tmp_path)
+    before = path.read_text()
+
+    def fail(*_: Any) -> None:
+        raise OSError("full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="full"):
+        write_lock(path, Lock(machine_key(MACHINE)))
+    assert path.read_text() == before and list(tmp_path.iterdir()) == [path]
+
+
 def test_choices_of_every_kind_are_read_and_written() -> None:
     attention = """
     func.func @main(%q: tensor<40x64xf32>, %k: tensor<64x40xf32>, %v: tensor<40x64xf32>) -> tensor<40x64xf32> {
@@ -211,7 +273,7 @@ def test_jit_tunes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("STEPWELL_CACHE", str(tmp_path))
     searched: list[str] = []
 
-    def tune(module: ModuleText, entry: str, machine: Machine, *_: Any) -> Lock:
+    def tune(module: ModuleText, entry: str, machine: Machine, *_: Any, **__: Any) -> Lock:
         searched.append(entry)
         return Lock(machine_key(machine))
 

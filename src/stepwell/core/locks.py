@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.files import write_whole
 from stepwell.core.machine import Machine
 
 FORMAT = 1
@@ -68,6 +69,12 @@ def machine_key(machine: Machine) -> dict[str, Any]:
     processor = sha256(machine.features.encode()).hexdigest()[:12]
     names = ("vector_bits", "vector_lanes", "vector_registers", "l1", "l2", "l3", "threads")
     return {**{name: getattr(machine, name) for name in names}, "processor": processor}
+
+
+def write_lock(path: Path, lock: Lock) -> None:
+    """Write a lock file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, lock.to_json())
 
 
 def read_lock(path: Path) -> Lock:

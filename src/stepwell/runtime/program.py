@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.files import replacing
 from stepwell.core.machine import this_machine
 from stepwell.core.signature import Constant, Signature
 from stepwell.runtime.entry import Array, Entry, numpy_dtype, spell_array
@@ -56,7 +57,8 @@ class Program:
         path.mkdir(parents=True, exist_ok=True)
         for name in (*SOURCES.values(), HEADER, LIBRARY, DESCRIPTION):
             if (self.folder / name).exists() and self.folder.resolve() != path.resolve():
-                copyfile(self.folder / name, path / name)
+                with replacing(path / name) as file:  # the one there may be loaded
+                    copyfile(self.folder / name, file)
         if self.constants:
             _write_constants(path / CONSTANTS, self.constants)
 
@@ -262,12 +264,10 @@ def _offsets(specs: Sequence[Constant]) -> tuple[list[int], int]:
 
 
 def _write_constants(path: Path, constants: Sequence[Array]) -> None:
-    temporary = path.with_suffix(".partial")  # `path` may be mapped by a loaded program
-    with temporary.open("wb") as file:
+    with replacing(path) as new, new.open("wb") as file:  # a loaded program may map the one there
         for array in constants:
             file.write(bytes(-file.tell() % LINE))
             file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-    temporary.replace(path)
 
 
 def _map_constants(path: Path, specs: Sequence[Constant]) -> tuple[Array, ...]:

@@ -18,6 +18,7 @@ from shutil import which
 from typing import Any
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.files import write_whole
 from stepwell.runtime.cache import cache_root, digest
 
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-w")
@@ -206,9 +207,6 @@ def _write(path: Path, text: str) -> None:
     """Write a note for later processes, whole or not at all; doing without is no harm."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = import_module("tempfile").mkstemp(dir=path.parent)
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.replace(name, path)
+        write_whole(path, text)
     except OSError:
         pass

@@ -5,36 +5,43 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from stepwell.compiled import compile, fitting_lock, lock_beside
+from stepwell.compiled import lock_beside
 from stepwell.core.deep import with_deep_stack
-from stepwell.core.diagnostics import CompileError, Diagnostic
-from stepwell.core.machine import Machine, machine_for
+from stepwell.core.locks import write_lock
 from stepwell.core.signature import Signature
-from stepwell.modules import ModuleText, read_module
-from stepwell.pipeline import Source, stage_text, translate
+from stepwell.modules import ModuleText
+from stepwell.pipeline import stage_text, translate
 from stepwell.runtime.program import write_program
-from stepwell.tools.locking import lock_of
+from stepwell.tools.given import (
+    entry_of,
+    fail,
+    lock_of,
+    machine_of,
+    module_of,
+    program_of,
+    source_of,
+    target_of,
+)
 from stepwell.tuning import BUDGET, tune
 
 
 def compile_command(options: argparse.Namespace) -> int:
     """Compile a module; write the program, or print its text or a stage of it."""
-    module = read_module(options.file, options.weights)
-    machine = machine_for(options.target, options.machine)
-    lock = lock_of(options)
-    if options.budget is not None and not options.tune:
-        help = "add --tune, or leave --budget away"
-        raise CompileError(Diagnostic("error", "--budget is for --tune alone", help=help))
+    module = module_of(options)
+    for name in ("budget", "size"):
+        if getattr(options, name) is not None and not options.tune:
+            fail(f"--{name} is for --tune alone", f"add --tune, or leave --{name} away")
     if options.tune:
-        lock = lock or lock_beside(Path(options.file))
-        _tune(module, options, machine, lock)
-    used = str(lock) if lock and fitting_lock(lock, machine) else ""
-    source = Source(module.text, module.name, options.entry, machine, used)
+        options.lock = lock_of(options) or lock_beside(Path(options.file))
+        _tune(module, options)
+    target = target_of(options)
     if options.stage:
+        source = source_of(module, options)
         print(with_deep_stack(lambda: stage_text(source, options.stage)), end="")
         return 0
-    if options.target != "c":
-        made = with_deep_stack(lambda: translate(source, options.target))
+    if target != "c":
+        source = source_of(module, options)
+        made = with_deep_stack(lambda: translate(source, target))
         if options.output is None:
             print(made.text, end="")
         else:
@@ -43,9 +50,7 @@ def compile_command(options: argparse.Namespace) -> int:
             )
             _tell(made.signature, Path(options.output))
         return 0
-    compiled = compile(
-        module, options.entry, target=options.target, machine=options.machine, lock=lock
-    )
+    compiled = program_of(options, module)
     if options.output is None:
         print(compiled.source, end="")
     else:
@@ -54,15 +59,15 @@ def compile_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _tune(module: ModuleText, options: argparse.Namespace, machine: Machine, place: Path) -> None:
+def _tune(module: ModuleText, options: argparse.Namespace) -> None:
     """Search for better schedules and write them into the lock file."""
-    if options.target != "c":
-        message = f"schedules are tuned for programs of C, not for {options.target}"
-        raise CompileError(Diagnostic("error", message, help="leave --tune away"))
+    if (target := target_of(options)) != "c":
+        fail(f"schedules are tuned for programs of C, not for {target}", "leave --tune away")
     budget = BUDGET if options.budget is None else options.budget
-    found = with_deep_stack(lambda: tune(module, options.entry, machine, budget, print))
-    place.write_text(found.to_json())
-    print(f"lock file: {place}, {len(found.kernels)} kernels")
+    entry, machine = entry_of(options), machine_of(options)
+    found = with_deep_stack(lambda: tune(module, entry, machine, budget, options.size, print))
+    write_lock(Path(options.lock), found)
+    print(f"lock file: {options.lock}, {len(found.kernels)} kernels")
 
 
 def _tell(signature: Signature, folder: Path) -> None:

@@ -3,53 +3,87 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from os.path import basename
 
+import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, UnitAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute
 
-from stepwell.compiled import compile, fitting_lock
 from stepwell.core.deep import with_deep_stack
-from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
-from stepwell.core.machine import Machine, machine_for
+from stepwell.core.diagnostics import did_you_mean
+from stepwell.core.host_schedule import in_call
+from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.types import places
 from stepwell.lowering.schedule.predicting import Rates, predicted
 from stepwell.lowering.schedule.reasons import Reasons, reasons_given, spell_bytes
-from stepwell.modules import ModuleText, read_module
+from stepwell.modules import ModuleText
 from stepwell.pipeline import Descent, Source
 from stepwell.runtime.limits import machine_limits
 from stepwell.runtime.profiling import spans, spell_seconds
-from stepwell.tools.locking import lock_of
-from stepwell.tools.running import inputs_of
+from stepwell.tools.given import fail, inputs_of, module_of, program_of, source_of
+from stepwell.transforms.constness import entries
 from stepwell.transforms.costs import Cost
+from stepwell.transforms.launch_sizes import Launches, loop_sizes
+from stepwell.transforms.sizes import Sizes, product
 
-NOTHING = "nothing was there to be chosen"
+UNSAID = "it is what it is wherever it is needed: no choice was made"
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A module on the floor of kernels: what was chosen there, and what that comes to."""
+
+    descent: Descent
+    reasons: Reasons
+    rates: Rates
+    sizes: Sequence[int] | None
+    """What each `?` of the arguments is, as far as somebody says."""
+
+    @property
+    def kernels(self) -> list[kernel.FuncOp]:
+        """The kernels, in order."""
+        return [op for op in self.descent.module.ops if isinstance(op, kernel.FuncOp)]
+
+    def cost(self, function: kernel.FuncOp) -> Cost:
+        """Return what a launch of a kernel does."""
+        cost = self.descent.costs[function.sym_name.data]
+        return cost.known if self.sizes is None else cost.at(self.sizes)
+
+    def predicted(self, function: kernel.FuncOp) -> float | None:
+        """Return the seconds that a launch should take; None where only the run knows."""
+        launches = Launches(self.descent.module)
+        inner = Sizes(function.body.block.args)
+
+        def iterations(op: linalg.GenericOp) -> int | None:
+            lengths = loop_sizes(op, inner)
+            if None in lengths:
+                return None
+            tree = launches.tree(function, product([n for n in lengths if n is not None]), inner)
+            if self.sizes is None:
+                return tree if isinstance(tree, int) else None
+            return in_call(tree, self.sizes)
+
+        return predicted(function, self.cost(function).bytes, self.rates, iterations)
 
 
 def explain_command(options: argparse.Namespace) -> int:
     """Schedule a module and say of each kernel what was chosen and why."""
-    module = read_module(options.file, options.weights)
-    machine = machine_for(options.target, options.machine)
-    lock = lock_of(options)
-    used = str(lock) if lock and fitting_lock(lock, machine) else ""
-    source = Source(module.text, module.name, options.entry, machine, used)
+    module = module_of(options)
+    source = source_of(module, options)
     descent, reasons = with_deep_stack(lambda: _scheduled(source))
-    kernels = [op for op in descent.module.ops if isinstance(op, kernel.FuncOp)]
-    chosen = [op for op in kernels if fnmatchcase(op.sym_name.data, options.kernel)]
+    sizes, measured = _called(module, options, descent)
+    found = Scheduled(descent, reasons, _rates(source.machine), sizes)
+    chosen = [op for op in found.kernels if fnmatchcase(op.sym_name.data, options.kernel)]
     if not chosen and options.kernel != "*":
-        names = [op.sym_name.data for op in kernels]
+        names = [op.sym_name.data for op in found.kernels]
         help = did_you_mean(options.kernel, names) or f"there is {', '.join(names) or 'none'}"
-        raise CompileError(Diagnostic("error", f"no kernel '{options.kernel}'", help=help))
-    rates = _rates(machine)
-    measured = _measured(module, options) if options.measure else {}
-    parts = [
-        "\n".join(_explained(op, descent.costs, reasons, rates, measured.get(op.sym_name.data)))
-        for op in chosen
-    ]
+        fail(f"no kernel '{options.kernel}'", help)
+    parts = ["\n".join(_explained(op, found, measured.get(op.sym_name.data))) for op in chosen]
     print("\n\n".join(parts) if parts else "the module has no kernels")
     return 0
 
@@ -68,39 +102,39 @@ def _rates(machine: Machine) -> Rates:
     return Rates(machine.threads, lanes, vectors, lambda bytes: limits.seconds(0, bytes))
 
 
-def _measured(module: ModuleText, options: argparse.Namespace) -> dict[str, float]:
-    """Return the seconds of one launch of each kernel, on arrays made up where none are given."""
-    compiled = compile(
-        module,
-        options.entry,
-        target=options.target,
-        machine=options.machine,
-        lock=lock_of(options),
-    )
-    if options.random is None and not options.input:
+def _called(
+    module: ModuleText, options: argparse.Namespace, descent: Descent
+) -> tuple[list[int] | None, dict[str, float]]:
+    """Return what each `?` is, where something tells, and the seconds of launches if asked for.
+
+    A call is on arrays made up where none are given.
+    """
+    if not options.measure and not options.input:
+        (entry,) = (f for f in entries(descent.module) if f.sym_name.data == descent.source.entry)
+        count = len(Sizes(entry.args).dims)
+        return None if options.size is None and count else [options.size or 0] * count, {}
+    compiled = program_of(options, module)
+    if options.random is None and (options.measure and not options.input):
         options.random = 0
-    found = compiled.profile(*inputs_of(compiled, options))
-    return {each.kernel.name: each.seconds / each.calls for each in found.kernels}
+    arrays = inputs_of(compiled, options)
+    sizes = compiled.signature.sizes([np.shape(array) for array in arrays])
+    if not options.measure:
+        return sizes, {}
+    kernels = compiled.profile(*arrays).kernels
+    return sizes, {each.kernel.name: each.seconds / each.calls for each in kernels}
 
 
-def _explained(
-    function: kernel.FuncOp,
-    costs: Mapping[str, Cost],
-    reasons: Reasons,
-    rates: Rates,
-    measured: float | None,
-) -> Iterator[str]:
+def _explained(function: kernel.FuncOp, found: Scheduled, measured: float | None) -> Iterator[str]:
     """Yield the lines about one kernel."""
     name = function.sym_name.data
-    cost = costs[name].known
     where = {(basename(p.file), p.line) for p in places(function.location)}
     lines = spans([f"{file}:{line}" for file, line in sorted(where)])
     yield f"kernel {name}" + (f", from {lines}" if lines else "")
-    yield f"  does       {_spelled(cost)}"
+    yield f"  does       {_spelled(found.cost(function))}"
     yield f"  schedule   {_choices(function)}"
-    for number, reason in enumerate(reasons.get(name, [NOTHING])):
+    for number, reason in enumerate(found.reasons.get(name, [UNSAID])):
         yield f"  {'why' if number == 0 else '   '}        {reason}"
-    time = predicted(function, cost.bytes, rates)
+    time = found.predicted(function)
     yield f"  predicted  {spell_seconds(time) if time is not None else 'depends on the sizes'}"
     if measured is not None:
         yield f"  measured   {spell_seconds(measured)}"
@@ -121,7 +155,7 @@ def _choices(function: kernel.FuncOp) -> str:
     ]
     for op in function.body.block.ops:
         loops = op.attributes.get("kernel.loops")
-        if isinstance(op, linalg.GenericOp) and isinstance(loops, kernel.LoopsAttr):
+        if isinstance(loops, kernel.LoopsAttr):
             name = next((r.name_hint for r in op.results if r.name_hint), op.name)
             sizes = loops.axis.data, loops.width.data, loops.interleave.data
             said.append("{}: loop {} by {} x {}".format(name, *sizes))

@@ -37,6 +37,9 @@ COMMANDS = {
 """What does the work of each subcommand, imported when it is asked for."""
 
 
+PROGRAM = "a module of textual IR, or the folder of a saved program"
+
+
 def arguments() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
@@ -50,7 +53,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help="show Python's traceback of errors")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     run = _command(commands, "run", "compile a module and run it on arrays")
-    _add_module(run)
+    _add_module(run, PROGRAM)
     _add_inputs(run)
     run.add_argument("-o", "--output", metavar="FILE", help="save results in a .npy or .npz file")
     run.add_argument(
@@ -61,9 +64,10 @@ def arguments() -> argparse.ArgumentParser:
     build.add_argument("-o", "--output", metavar="DIR", help="the folder to write (default: print)")
     build.add_argument("--tune", action="store_true", help="search for schedules by timing first")
     build.add_argument("--budget", type=float, metavar="SECONDS", help="for --tune (default 60)")
+    build.add_argument("--size", type=_size, help="what `?` is while schedules are timed")
     build.add_argument("--stage", help="print the module as it is after this stage instead")
     profile = _command(commands, "profile", "say where the time of a program goes")
-    _add_module(profile, "a module of textual IR, or the folder of a saved program")
+    _add_module(profile, PROGRAM)
     _add_inputs(profile)
     profile.add_argument(
         "--threads", type=_count, default=0, help="how many threads (default: cores)"
@@ -91,17 +95,24 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _size(text: str) -> int:
+    """Read how long an axis is to be."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a number of 0 or more, got '{text}'")
+    return int(text)
+
+
 def _command(commands: Any, name: str, about: str) -> argparse.ArgumentParser:
     return commands.add_parser(name, help=about, description=about, allow_abbrev=False)
 
 
 def _add_module(parser: argparse.ArgumentParser, file: str = "a module of textual IR") -> None:
     parser.add_argument("file", help=file)
-    parser.add_argument("--entry", default="main", help="the function to call (default main)")
+    parser.add_argument("--entry", help="the function to call (default main)")
     parser.add_argument("--weights", metavar="FILE.npz", help="weights, if not FILE's own .npz")
-    parser.add_argument("--target", default="c", help="c or opencl (default c)")
+    parser.add_argument("--target", help="c or opencl (default c)")
     parser.add_argument(
-        "--machine", default="", help="compile for another machine, as in vector_bits=256,threads=1"
+        "--machine", help="compile for another machine, as in vector_bits=256,threads=1"
     )
     parser.add_argument(
         "--lock", metavar="FILE", help="tuned schedules (default: FILE's own .lock.json, if there)"
@@ -120,7 +131,7 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--random", type=int, nargs="?", const=0, metavar="SEED", help="make up what is not given"
     )
-    parser.add_argument("--size", type=int, default=8, help="what `?` is with --random (default 8)")
+    parser.add_argument("--size", type=_size, help="what `?` is with --random (default 8)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,16 +6,17 @@ import argparse
 import io
 import os
 import sys
-import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, listening, report
+from stepwell.core.files import write_whole
 from stepwell.dialects import upstream
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
@@ -266,11 +267,8 @@ class Driver:
             sys.stdout.write(text)
             sys.stdout.flush()
             return
-        folder = os.path.dirname(os.path.abspath(target))
         try:
-            with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
-                file.write(text)
-            os.replace(file.name, target)
+            write_whole(Path(target), text)
         except OSError as error:
             message = f"cannot write {target}: {error.strerror}"
             raise CompileError(Diagnostic("error", message)) from None

@@ -1,0 +1,34 @@
+"""Files that are there whole or not at all, whoever reads them meanwhile."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Generator[Path]:
+    """Give a new file beside ``path`` to be filled, which then takes its place.
+
+    What was there stays as it was where something goes wrong, and for whoever has it open.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():  # a device, as /dev/null, is written to
+        yield path
+        return
+    beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
+    try:
+        yield beside
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file."""
+    with replacing(path) as file:
+        file.write_text(text)

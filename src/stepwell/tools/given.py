@@ -1,0 +1,150 @@
+"""What a command line gives: a module and its lock file, a program, and arrays to call it on."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepwell.compiled import Compiled, compile, fitting_lock, load, lock_beside
+from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.dtypes import DTYPES
+from stepwell.core.machine import Machine, machine_for
+from stepwell.core.shapes import DYNAMIC
+from stepwell.core.signature import Tensor
+from stepwell.modules import ModuleText, read_module
+from stepwell.runtime.entry import numpy_dtype
+
+if TYPE_CHECKING:
+    from stepwell.pipeline import Source
+
+SIZE = 8
+"""What `?` is where arrays are made up and nobody says."""
+COMPILING = ("entry", "weights", "target", "machine", "lock")
+"""Options that a program which is compiled already does not heed."""
+
+
+def lock_of(options: argparse.Namespace) -> Path | None:
+    """Return the lock file that is named, or lies beside the module."""
+    if options.lock:
+        return Path(options.lock)
+    beside = lock_beside(Path(options.file))
+    return beside if target_of(options) == "c" and beside.exists() else None
+
+
+def entry_of(options: argparse.Namespace) -> str:
+    """Return the function to call."""
+    return "main" if options.entry is None else options.entry
+
+
+def target_of(options: argparse.Namespace) -> str:
+    """Return the language to compile to."""
+    return "c" if options.target is None else options.target
+
+
+def machine_of(options: argparse.Namespace) -> Machine:
+    """Return the machine to compile for."""
+    return machine_for(target_of(options), options.machine or "")
+
+
+def module_of(options: argparse.Namespace) -> ModuleText:
+    """Read the module."""
+    if Path(options.file).is_dir():
+        fail(
+            f"{options.file} is a folder, not a module",
+            "a saved program can be run and profiled; the rest needs the module it was made of",
+        )
+    return read_module(options.file, options.weights)
+
+
+def source_of(module: ModuleText, options: argparse.Namespace) -> Source:
+    """Return what is to be compiled; a lock file that does not fit is told, and left out."""
+    machine, lock = machine_of(options), lock_of(options)
+    used = str(lock) if lock and fitting_lock(lock, machine) else ""
+    source: type[Source] = import_module("stepwell.pipeline").Source  # only few commands need it
+    return source(module.text, module.name, entry_of(options), machine, used)
+
+
+def program_of(options: argparse.Namespace, module: ModuleText | None = None) -> Compiled:
+    """Compile the module, or load the saved program, that FILE is.
+
+    module : what is in FILE, where it has been read already
+    """
+    if module is None and Path(options.file).is_dir():
+        if given := [name for name in COMPILING if getattr(options, name) is not None]:
+            fail(
+                f"{options.file} is a program that is compiled already: --{given[0]} does nothing",
+                "leave it away, or name the module",
+            )
+        return load(options.file)
+    return compile(
+        module or module_of(options),
+        entry_of(options),
+        target=target_of(options),
+        machine=options.machine or "",
+        lock=lock_of(options),
+    )
+
+
+def inputs_of(compiled: Compiled, options: argparse.Namespace) -> list[Any]:
+    """Return one array for each argument: given by name, by position, or made up."""
+    ordered, named = _given(options.input)
+    specs = compiled.signature.arguments
+    names = [spec.name for spec in specs]
+    if unknown := [n for n in named if n not in names]:
+        fail(f"there is no argument '{unknown[0]}'", f"{compiled.signature}")
+    free = [name for name in names if name not in named]
+    if len(ordered) > len(free):
+        fail(f"{len(ordered) - len(free)} --input too many", f"{compiled.signature}")
+    named |= dict(zip(free, ordered, strict=False))
+    missing = [name for name in names if name not in named]
+    if missing and options.random is None:
+        listed = ", ".join(missing)
+        fail(f"no --input for {listed}", "give --input FILE for each, or --random")
+    generator = np.random.default_rng(options.random)
+    size = SIZE if options.size is None else options.size
+    return [named[s.name] if s.name in named else make_up(generator, s, size) for s in specs]
+
+
+def _given(inputs: Sequence[str]) -> tuple[list[NDArray[Any]], dict[str, NDArray[Any]]]:
+    """Return the arrays given in order, and those given by name."""
+    ordered: list[NDArray[Any]] = []
+    named: dict[str, NDArray[Any]] = {}
+    for each in inputs:
+        name, is_named, path = each.partition("=")
+        try:
+            found = np.load(path if is_named else each, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            fail(f"cannot read {path if is_named else each}: {error}")
+        if not isinstance(found, np.ndarray):
+            with found:
+                named |= {key: found[key] for key in found.files}
+        elif is_named:
+            named[name] = found
+        else:
+            ordered.append(found)
+    return ordered, named
+
+
+def make_up(generator: np.random.Generator, spec: Tensor, size: int) -> NDArray[Any]:
+    """Return an array as ``spec`` wants it, of small random numbers, `?` being ``size``."""
+    shape = tuple(size if n == DYNAMIC else n for n in spec.shape)
+    match DTYPES[spec.dtype].kind:
+        case "float":
+            return generator.standard_normal(shape).astype(numpy_dtype(spec.dtype))
+        case "bool":
+            return generator.integers(0, 2, shape).astype(bool)
+        case "signed":
+            return generator.integers(-8, 8, shape).astype(numpy_dtype(spec.dtype))
+        case "unsigned":
+            return generator.integers(0, 16, shape).astype(numpy_dtype(spec.dtype))
+
+
+def fail(message: str, help: str = "") -> NoReturn:
+    """Stop: what was given cannot be meant."""
+    raise CompileError(Diagnostic("error", message, help=help))
