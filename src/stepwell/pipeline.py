@@ -55,7 +55,8 @@ STAGES = (
     ),
     Stage(
         "kernels",
-        "outline-kernels,collapse-loops,schedule,pack-operands,compute-once,nontemporal-stores",
+        "outline-kernels,split-groups,collapse-loops,schedule,pack-operands,compute-once,"
+        "nontemporal-stores",
         _TENSORS | {"kernel"},
     ),
     Stage("buffers", "bufferize,run-together,plan-memory", _BUFFERS),

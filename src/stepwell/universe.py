@@ -25,6 +25,7 @@ PASSES: dict[str, str] = {
     "fuse-elementwise": "stepwell.transforms.fuse:FuseElementwise",
     "outline-kernels": "stepwell.lowering.outline_kernels:OutlineKernels",
     "collapse-loops": "stepwell.lowering.collapse_loops:CollapseLoops",
+    "split-groups": "stepwell.lowering.split_groups:SplitGroups",
     "schedule": "stepwell.lowering.schedule:Schedule",
     "pack-operands": "stepwell.lowering.pack_operands:PackOperands",
     "compute-once": "stepwell.lowering.compute_once:ComputeOnce",

@@ -9,7 +9,13 @@ from typing import TypeAlias
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+)
 
 from stepwell.transforms.structured import (
     Index,
@@ -106,21 +112,38 @@ def read_window(op: linalg.GenericOp) -> Window | None:
         tuple(filters),
         dense,
         dense and prod(_sizes(op)[d] for d in inner) < FEW,
-        _gain(op, where[image][-1], features, dense),
+        _gain(op, where[image], features, dense),
     )
 
 
-def _gain(op: linalg.GenericOp, last: AffineExpr, features: list[int], dense: bool) -> float:
+def _gain(op: linalg.GenericOp, image: Index, features: list[int], dense: bool) -> float:
     sizes = _sizes(op)
     work = prod(sizes)
-    if sizes[features[-1]] < LANES:
+    group = _group(image, features[-1])
+    if (group or sizes[features[-1]]) < LANES:
         return 0.0
-    if dense:
+    if dense or group:
         return work * DENSE
-    form = linear(last)
+    form = linear(image[-1])
     steps = [(d, f) for d, f in form[0].items() if is_parallel(op)[d]] if form else []
     vectors = len(steps) == 1 and steps[0][1] == 1 and sizes[steps[0][0]] >= LANES
     return work * (TOGETHER if vectors else APART)
+
+
+def _group(image: Index, loop: int) -> int | None:
+    """Return how many features, along ``loop``, read the same ones; None where each its own."""
+    for expr in image:
+        for each in expr.dfs():
+            match each:
+                case AffineBinaryOpExpr(
+                    kind=AffineBinaryOpKind.FloorDiv,
+                    lhs=AffineDimExpr(position=feature),
+                    rhs=AffineConstantExpr(value=size),
+                ) if feature == loop:
+                    return size
+                case _:
+                    pass
+    return None
 
 
 def product_gain(op: linalg.GenericOp) -> float:
