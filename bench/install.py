@@ -6,6 +6,7 @@ with the same packages is left alone.
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import venv
@@ -41,8 +42,12 @@ def _megabytes(folder: Path) -> int:
     return sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) >> 20
 
 
-def main(names: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Install what is named; return 0 where all of it is there."""
+    parser = argparse.ArgumentParser("install.py", description=(__doc__ or "").split("\n")[0])
+    usual = f"an environment, or all (default: {', '.join(USUAL)}; there is {', '.join(PACKAGES)})"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=usual)
+    names = parser.parse_args(arguments).names
     wanted = list(PACKAGES) if names == ["all"] else names or list(USUAL)
     if unknown := [n for n in wanted if n not in PACKAGES]:
         print(f"no such environment: {', '.join(unknown)}; there is {', '.join(PACKAGES)}")

@@ -24,8 +24,12 @@ _PUBLIC = {
 }
 """Public names and where they are defined; each is imported when it is first asked for."""
 
-_MODULES = {"lax": "stepwell.frontend.lax", "nn": "stepwell.frontend.nn"}
-"""Public modules that lie elsewhere."""
+_MODULES = {
+    "lax": "stepwell.frontend.lax",
+    "nn": "stepwell.frontend.nn",
+    "numpy": "stepwell.numpy",
+}
+"""Public modules, imported when they are first asked for."""
 
 __all__ = ["CompileError", "Compiled", "TraceError", "compile", "jit", "lax", "load", "nn"]
 
@@ -42,4 +46,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC, *_MODULES})
+    return sorted([*_PUBLIC, *_MODULES, "__version__"])

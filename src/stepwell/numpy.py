@@ -321,3 +321,8 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+def __dir__() -> list[str]:
+    """Leave out what is imported."""
+    return __all__

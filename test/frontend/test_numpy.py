@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from run_traced import interpreted
 
+import stepwell as sw
 import stepwell.numpy as snp
 
 R = np.random.default_rng(3)
@@ -265,3 +266,38 @@ def test_python_numbers_take_the_arrays_dtype() -> None:
         got = interpreted(lambda x: 2 * x + 1, np.ones(2, kind))
         assert got.dtype == kind
     assert interpreted(lambda x: x * 0.5, np.ones(2, np.int32)).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "name, arguments",
+    [
+        ("zeros", ((2, 3), np.int32)),
+        ("ones", ((2, 3), np.bool_)),
+        ("full", (4, 7, np.int8)),
+        ("zeros_like", (X, np.int32)),
+        ("ones_like", (X, np.float16)),
+        ("full_like", (X, 2, np.uint8)),
+        ("arange", (2, 11, 3, np.float32)),
+        ("eye", (3, 4, 1, np.float32)),
+        ("tril", (X, 1)),
+        ("triu", (X, -1)),
+        ("asarray", (X, np.float64)),
+        ("linspace", (0.0, 1.0, 5, False)),
+        ("max", (X, 0)),
+        ("argmax", (X, 1)),
+        ("expand_dims", (X, 1)),
+        ("roll", (X, 1, 0)),
+        ("take", (X, np.array([1, 0]), 1)),
+    ],
+)
+def test_arguments_by_position_as_in_numpy(name: str, arguments: Any) -> None:
+    got = interpreted(lambda _: getattr(snp, name)(*arguments), X)
+    want = np.asarray(getattr(np, name)(*arguments))
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+    assert got.dtype == want.dtype or name == "linspace"
+
+
+def test_only_what_is_meant_for_users_is_listed() -> None:
+    assert dir(snp) == sorted(snp.__all__) and "annotations" not in dir(snp)
+    assert dir(sw.nn) == sorted(sw.nn.__all__) and dir(sw.lax) == sorted(sw.lax.__all__)
+    assert set(dir(sw)) == {*sw.__all__, "numpy", "__version__"} and sw.numpy is snp

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import install
 import numpy as np
 import pytest
 from measuring import Batch, Outcome, best, geometric_mean, spell_seconds
@@ -134,3 +135,14 @@ def test_a_peer_that_is_not_there(tmp_path: Path) -> None:
     process = Process("jax", 1, tmp_path, pythons={"jax": str(tmp_path / "python")})
     with pytest.raises(Gone, match="make bench-peers PEERS=jax"):
         process.ask(1, do="forget")
+
+
+def test_asking_for_help_installs_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(install, "install", lambda name: pytest.fail(name))
+    with pytest.raises(SystemExit):
+        install.main(["--help"])
+    assert "an environment, or all" in capsys.readouterr().out
+    assert install.main(["nothing"]) == 1
+    assert "no such environment: nothing" in capsys.readouterr().out

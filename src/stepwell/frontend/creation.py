@@ -1,4 +1,7 @@
-"""Arrays out of nothing. Shapes are tuples of ints; the default dtype is float32."""
+"""Arrays out of nothing. Shapes are tuples of ints; the default dtype is float32.
+
+Arguments may be given by position in the order that NumPy has them in.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +33,17 @@ def checked_shape(shape: Any) -> Shape:
     return tuple(int(n) for n in sizes)
 
 
-def zeros(shape: Any, *, dtype: Any = None) -> Tensor:
+def zeros(shape: Any, dtype: Any = None) -> Tensor:
     """Return zeros of ``shape``."""
     return filled(checked_shape(shape), 0, FLOAT if dtype is None else as_dtype(dtype))
 
 
-def ones(shape: Any, *, dtype: Any = None) -> Tensor:
+def ones(shape: Any, dtype: Any = None) -> Tensor:
     """Return ones of ``shape``."""
     return filled(checked_shape(shape), 1, FLOAT if dtype is None else as_dtype(dtype))
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     """Return ``fill_value``, a number or a value without axes, everywhere in ``shape``."""
     sizes = checked_shape(shape)
     if isinstance(fill_value, bool | int | float):
@@ -50,17 +53,17 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     return e.broadcast(value, sizes)
 
 
-def zeros_like(x: Any, /, *, dtype: Any = None) -> Tensor:
+def zeros_like(x: Any, /, dtype: Any = None) -> Tensor:
     """Return zeros of the shape and dtype of ``x``."""
     return _like(x, 0, dtype)
 
 
-def ones_like(x: Any, /, *, dtype: Any = None) -> Tensor:
+def ones_like(x: Any, /, dtype: Any = None) -> Tensor:
     """Return ones of the shape and dtype of ``x``."""
     return _like(x, 1, dtype)
 
 
-def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None) -> Tensor:
+def full_like(x: Any, /, fill_value: Any, dtype: Any = None) -> Tensor:
     """Return ``fill_value`` everywhere in the shape of ``x``, in its dtype."""
     value = lift(x)
     return full(value.shape, fill_value, dtype=dtype or value.kind)
@@ -71,7 +74,7 @@ def _like(x: Any, number: int, dtype: Any) -> Tensor:
     return filled(value.shape, number, as_dtype(dtype) if dtype else value.kind)
 
 
-def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
+def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
     """Return ``start, start + step, ...`` below ``stop``; with one argument, that is the stop."""
     if stop is None:
         start, stop = 0, start
@@ -96,7 +99,9 @@ def iota(shape: Shape, axis: int, dtype: DType) -> Tensor:
     return current_trace().emit("iota", (), [(dtype, shape)], (), axis=axis)[0]
 
 
-def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None, endpoint: bool = True):
+def linspace(
+    start: float, stop: float, /, num: int, endpoint: bool = True, *, dtype: Any = None
+) -> Tensor:
     """Return ``num`` numbers evenly spaced from ``start`` to ``stop``."""
     kind = as_dtype(dtype) if dtype else FLOAT
     return current_trace().constant(
@@ -104,7 +109,7 @@ def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None, endpo
     )
 
 
-def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None) -> Tensor:
+def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None) -> Tensor:
     """Return ones on diagonal ``k`` of an ``n_rows`` by ``n_cols`` matrix, zeros elsewhere."""
     shape = checked_shape((n_rows, n_rows if n_cols is None else n_cols))
     kind = FLOAT if dtype is None else as_dtype(dtype)
@@ -123,17 +128,17 @@ def _triangle(x: Any, k: int, keep: str) -> Tensor:
     return e.where(inside, value, filled((), 0, value.kind))
 
 
-def tril(x: Any, /, *, k: int = 0) -> Tensor:
+def tril(x: Any, /, k: int = 0) -> Tensor:
     """Return ``x`` with zeros above diagonal ``k`` of its last two axes."""
     return _triangle(x, k, "less_equal")
 
 
-def triu(x: Any, /, *, k: int = 0) -> Tensor:
+def triu(x: Any, /, k: int = 0) -> Tensor:
     """Return ``x`` with zeros below diagonal ``k`` of its last two axes."""
     return _triangle(x, k, "greater_equal")
 
 
-def asarray(x: Any, /, *, dtype: Any = None) -> Tensor:
+def asarray(x: Any, /, dtype: Any = None) -> Tensor:
     """Return an array, a number or a nested list as a value of the trace."""
     if isinstance(x, bool | int | float) and dtype is not None:
         return filled((), x, as_dtype(dtype))

@@ -185,7 +185,7 @@ def gather(x: Tensor, indices: list[Tensor], axes: tuple[int, ...]) -> Tensor:
     return x.trace.emit("gather", [x, *indices], [(x.kind, shape)], (), axes=axes)[0]
 
 
-def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
+def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
     """Return the slices of ``x`` along ``axis`` at ``indices``; None flattens ``x`` first."""
     value = reshape(x, -1) if axis is None else lift(x)
     at = check_axis(axis or 0, value.ndim)
@@ -193,7 +193,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     return gather(value, [_from_front(index, value.shape[at])], (at,))
 
 
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
+def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
     """Return ``x[..., indices[..., k, ...], ...]`` along ``axis``; all other axes agree."""
     value, index = lift(x), lift(indices)
     at = check_axis(axis, value.ndim)

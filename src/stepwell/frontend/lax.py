@@ -262,3 +262,8 @@ __all__ = [
     "stop_gradient",
     "while_loop",
 ]
+
+
+def __dir__() -> list[str]:
+    """Leave out what is imported."""
+    return __all__

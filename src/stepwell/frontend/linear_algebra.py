@@ -51,7 +51,7 @@ def dot_general(
     )[0]
 
 
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
+def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
     """Sum products over axes of both: the last and first ``axes``, or a pair of lists of axes."""
     a, b = same_dtype(x1, x2)
     if isinstance(axes, int):
@@ -74,7 +74,7 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
     return dot_general(a, b, ((), ()), ((), ()))
 
 
-def trace(x: Any, /, *, offset: int = 0) -> Tensor:
+def trace(x: Any, /, offset: int = 0) -> Tensor:
     """Return the sum along diagonal ``offset`` of the last two axes."""
     value = lift(x)
     rows, columns = (Tensor.operators["arange"](n) for n in value.shape[-2:])

@@ -92,7 +92,7 @@ def _axes(axes: Any) -> tuple[int, ...]:
     return (int(axes),) if isinstance(axes, int | np.integer) else tuple(axes)
 
 
-def expand_dims(x: Any, /, *, axis: Any = 0) -> Tensor:
+def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
     """Return ``x`` with axes of size 1 at the places ``axis`` of the result."""
     value = lift(x)
     axes = _axes(axis)
@@ -135,7 +135,7 @@ def broadcast_arrays(*arrays: Any) -> list[Tensor]:
     return [broadcast(v, shape) for v in values]
 
 
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
+def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
     """Join arrays along an axis they have; None flattens them first."""
     values = same_dtype(*arrays)
     if not values:
@@ -155,7 +155,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     return first.trace.emit("concat", values, [(first.kind, shape)], (), axis=at)[0]
 
 
-def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Tensor:
+def stack(arrays: Sequence[Any], /, axis: int = 0) -> Tensor:
     """Join arrays of one shape along a new axis."""
     return concat([expand_dims(v, axis=axis) for v in same_dtype(*arrays)], axis=axis)
 
@@ -180,7 +180,7 @@ def split(x: Any, /, parts: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     return [value[(*head, slice(a, b))] for a, b in pairwise(cuts)]
 
 
-def flip(x: Any, /, *, axis: Any = None) -> Tensor:
+def flip(x: Any, /, axis: Any = None) -> Tensor:
     """Return ``x`` with its elements in reverse order along ``axis``; None means all axes."""
     value = lift(x)
     given = range(value.ndim) if axis is None else _axes(axis)
@@ -188,7 +188,7 @@ def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     return value.trace.emit("reverse", [value], [(value.kind, value.shape)], (), axes=axes)[0]
 
 
-def roll(x: Any, /, shift: int, *, axis: int = 0) -> Tensor:
+def roll(x: Any, /, shift: int, axis: int = 0) -> Tensor:
     """Return ``x`` moved by ``shift`` places along ``axis``; what leaves comes in behind."""
     value = lift(x)
     at = check_axis(axis, value.ndim)
@@ -213,7 +213,7 @@ def tile(x: Any, /, repetitions: Any) -> Tensor:
     return reshape(spread, tuple(t * n for t, n in zip(times, shape, strict=True)))
 
 
-def repeat(x: Any, /, repeats: int, *, axis: int | None = None) -> Tensor:
+def repeat(x: Any, /, repeats: int, axis: int | None = None) -> Tensor:
     """Return ``x`` with each element along ``axis`` ``repeats`` times; None flattens first."""
     value = reshape(x, -1) if axis is None else lift(x)
     at = check_axis(axis or 0, value.ndim)

@@ -45,22 +45,22 @@ def _summed(x: Tensor, dtype: Any) -> Tensor:
     return cast(x, as_dtype("ui64")) if x.kind.kind == "unsigned" else x
 
 
-def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum along ``axis``; integers are summed as 64-bit integers."""
     return _reduce("reduce_sum", _summed(lift(x), dtype), axis, keepdims)
 
 
-def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product along ``axis``; integers are multiplied as 64-bit integers."""
     return _reduce("reduce_prod", _summed(lift(x), dtype), axis, keepdims)
 
 
-def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the largest element along ``axis``; NaN where there is one."""
     return _extreme("reduce_max", x, axis, keepdims)
 
 
-def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the smallest element along ``axis``; NaN where there is one."""
     return _extreme("reduce_min", x, axis, keepdims)
 
@@ -74,12 +74,12 @@ def _extreme(op: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
     return _reduce(op, value, axis, keepdims)
 
 
-def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return whether all elements along ``axis`` are true."""
     return _reduce("reduce_and", e.logical_not(e.logical_not(x)), axis, keepdims)
 
 
-def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return whether some element along ``axis`` is true."""
     return _reduce("reduce_or", e.logical_not(e.logical_not(x)), axis, keepdims)
 
@@ -89,12 +89,12 @@ def _floating(x: Any) -> Tensor:
     return value if value.kind.kind == "float" else cast(value, FLOAT)
 
 
-def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the mean along ``axis``; integers are taken as float32."""
     return _reduce("mean", _floating(x), axis, keepdims)
 
 
-def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the mean squared distance from the mean along ``axis``, over n - ``correction``."""
     value = _floating(x)
     distance = e.subtract(value, mean(value, axis=axis, keepdims=True))
@@ -103,7 +103,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     return e.divide(total, float(count - correction))
 
 
-def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the square root of `var`."""
     return e.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
@@ -126,12 +126,12 @@ def _arg(op: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
     return reshape(result, kept)
 
 
-def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the index of the first largest element along ``axis`` (None: of all), as int64."""
     return _arg("argmax", x, axis, keepdims)
 
 
-def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the index of the first smallest element along ``axis`` (None: of all), as int64."""
     return _arg("argmin", x, axis, keepdims)
 
@@ -179,7 +179,7 @@ def cumulative_min(x: Any, /, *, axis: int | None = None) -> Tensor:
     return _cumulative("cumulative_min", lift(x), axis, False, 0)
 
 
-def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return ``log(sum(exp(x)))`` along ``axis`` without overflow."""
     return _reduce("logsumexp", _floating(x), axis, keepdims)
 
