@@ -1,6 +1,6 @@
 """What xDSL's own dialects lack for us: reference rules, memory effects, syntax.
 
-Importing this package patches the upstream ops once (`effects`, `syntax`, `walking`,
+Importing this package patches the upstream ops once (`effects`, `quick`, `syntax`, `walking`,
 `widened`; each has a test) and fills the interpreter's tables for them.
 """
 
@@ -12,6 +12,7 @@ from stepwell.dialects.upstream import (
     literals,
     memory,
     missing,
+    quick,
     scalar,
     syntax,
     tensor,
@@ -28,6 +29,7 @@ __all__ = [
     "literals",
     "memory",
     "missing",
+    "quick",
     "scalar",
     "syntax",
     "tensor",

@@ -10,7 +10,7 @@ from typing import Any
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, TensorType
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, TensorType, i1
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from stepwell.core.shapes import DYNAMIC
@@ -23,7 +23,7 @@ def known(value: SSAValue) -> float | None:
         return None
     match value.owner.value:
         case IntegerAttr(value=number, type=type):
-            return number.data & 1 if type == IntegerType(1) else number.data
+            return number.data & 1 if type == i1 else number.data
         case FloatAttr(value=number):
             return number.data
         case _:

@@ -5,39 +5,40 @@ A walk is then as long as there are ops, however deeply they are nested.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from xdsl.ir import Block, Operation, Region
 
 
-def _inside(op: Operation) -> Iterator[Operation]:
-    return (each for region in op.regions for block in region.blocks for each in block.ops)
-
-
-def _of_blocks(region: Region) -> Iterator[Operation]:
-    return (each for block in region.blocks for each in block.ops)
-
-
 def _walk(root: Operation | Region | Block) -> Iterator[Operation]:
     """Yield every op of ``root``, each before what it contains."""
-    stack: list[Iterator[Operation]]
+    waiting: list[Operation | Block | None] = []
     match root:
         case Operation():
             yield root
-            stack = [_inside(root)]
+            _enter(waiting, root.regions)
         case Region():
-            stack = [_of_blocks(root)]
+            _enter(waiting, (root,))
         case Block():
-            stack = [iter(root.ops)]
-    while stack:
-        for op in stack[-1]:
+            waiting.append(root)
+    while waiting:
+        at = waiting.pop()
+        op = at.first_op if isinstance(at, Block) else at
+        while op is not None:
+            following = op.next_op  # known before the op at hand may go
             yield op
             if op.regions:
-                stack.append(_inside(op))
+                waiting.append(following)
+                _enter(waiting, op.regions)
                 break
-        else:
-            stack.pop()
+            op = following
+
+
+def _enter(waiting: list[Operation | Block | None], regions: Sequence[Region]) -> None:
+    """Put the blocks of ``regions`` on the stack, the first on top."""
+    for region in reversed(regions):
+        waiting.extend(reversed([*region.blocks]))
 
 
 def _patched(kind: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import gcd
 from typing import TypeAlias
@@ -39,6 +40,12 @@ class Slice:
     sizes: Shape
     strides: Shape
     kept: tuple[int, ...]
+
+    @cached_property
+    def reach(self) -> Shape:
+        """For each axis a bound behind the last element."""
+        axes = zip(self.offsets, self.sizes, self.strides, strict=True)
+        return tuple(o + n * s for o, n, s in axes)
 
     def result(self, source: Buffer) -> Buffer | None:
         """Return the type of the view of a buffer."""
@@ -189,13 +196,7 @@ def disjoint(sizes: Sizes, a: Part, b: Part) -> bool:
     """Whether two parts of one buffer certainly have no element in common."""
     if a.box is None or b.box is None:
         return False
-    rows = zip(
-        a.box.offsets,
-        _reach(a.box),
-        b.box.offsets,
-        _reach(b.box),
-        strict=True,
-    )
+    rows = zip(a.box.offsets, a.box.reach, b.box.offsets, b.box.reach, strict=True)
     return _interleaved(a.box, b.box) or any(
         sizes.never_negative(start_b - end_a) or sizes.never_negative(start_a - end_b)
         for start_a, end_a, start_b, end_b in rows
@@ -222,16 +223,11 @@ def covers(sizes: Sizes, a: Part, b: Part) -> bool:
         return True
     if b.box is None:
         return False
-    rows = zip(a.box.offsets, _reach(a.box), b.box.offsets, _reach(b.box), strict=True)
+    rows = zip(a.box.offsets, a.box.reach, b.box.offsets, b.box.reach, strict=True)
     return all(
         sizes.never_negative(start_b - start_a) and sizes.never_negative(end_a - end_b)
         for start_a, end_a, start_b, end_b in rows
     )
-
-
-def _reach(box: Slice) -> list[Size]:
-    """Return for each axis a bound behind the last element."""
-    return [o + n * s for o, n, s in zip(box.offsets, box.sizes, box.strides, strict=True)]
 
 
 def buffer_of(type: TensorType[Attribute]) -> Buffer:

@@ -32,8 +32,11 @@ def _removable(kind: type[Operation]) -> bool | None:
 def is_dead(op: Operation) -> bool:
     """Whether nobody would miss the op: its results are not used and it does nothing else."""
     removable = _removable(type(op))
-    if removable is False or any(r.first_use is not None for r in op.results):
+    if removable is False:
         return False
+    for result in op.results:
+        if result.first_use is not None:
+            return False
     return removable or (bool(op.results) and result_only_effects(op)) or _does_nothing(op)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from xdsl.dialects import arith, memref, scf, tensor
@@ -38,6 +39,7 @@ class Size:
     terms: tuple[tuple[Monomial, int], ...] = ()
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def of(number: int) -> Size:
         """Return a plain number."""
         return Size((((), number),)) if number else Size()
@@ -47,12 +49,22 @@ class Size:
         return Size(tuple(sorted((m, c) for m, c in terms.items() if c)))
 
     def __add__(self, other: Size) -> Size:
+        if not (self.terms and other.terms):
+            return self if self.terms else other
+        a, b = self.number, other.number
+        if a is not None and b is not None:
+            return Size.of(a + b)
         terms = dict(self.terms)
         for monomial, factor in other.terms:
             terms[monomial] = terms.get(monomial, 0) + factor
         return Size._sum(terms)
 
     def __mul__(self, other: Size) -> Size:
+        a, b = self.number, other.number
+        if b == 1:
+            return self
+        if a is not None and b is not None:
+            return Size.of(a * b)
         terms: dict[Monomial, int] = {}
         for left, a in self.terms:
             for right, b in other.terms:

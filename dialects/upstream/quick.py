@@ -1,0 +1,421 @@
+"""The busiest methods of xDSL's IR, quicker: a compiler makes and reads ops more than all else.
+
+Each replacement does what the method of xDSL that it takes the place of does, by a shorter way
+(`test_quick.py` holds them side by side), and leaves what is rare to that method.
+"""
+
+from __future__ import annotations
+
+from abc import ABCMeta
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    ArrayAttr,
+    ArrayOfConstraint,
+    DenseArrayBase,
+    IntAttr,
+    MemRefType,
+    NoneAttr,
+    i32,
+)
+from xdsl.ir import (
+    Attribute,
+    Block,
+    BlockOps,
+    Data,
+    Operation,
+    OpResult,
+    ParametrizedAttribute,
+    Region,
+    SSAValue,
+    core,
+)
+from xdsl.ir.core import BlockArgument, IRWithName, IRWithUses, SSAValues, Use
+from xdsl.irdl import (
+    AnyAttr,
+    AnyOf,
+    AttrSizedOperandSegments,
+    BaseAttr,
+    IRDLOperation,
+    OpDef,
+    OptionalDef,
+    ParsePropInAttrDict,
+    RangeOf,
+    TypeVarConstraint,
+    VariadicDef,
+    operations,
+)
+from xdsl.irdl.operations import VarIRConstruct
+
+
+class Plain(ABCMeta):
+    """The class of the IR's classes: `isinstance` asks for bases, not for what is registered."""
+
+    __instancecheck__ = type.__instancecheck__
+
+
+def _plain(kind: Any) -> None:
+    """Make ``kind`` and what derives from it plain; classes that come later are so by birth."""
+    if type(kind) is ABCMeta:
+        kind.__class__ = Plain
+    for each in type.__subclasses__(kind):
+        _plain(each)
+
+
+def _use(self: Any, operation: Operation, index: int) -> None:
+    """Make a use; that there is none beside it stands in the class."""
+    self._operation = operation
+    self._index = index
+
+
+def _operation(
+    self: Any,
+    *,
+    operands: Sequence[SSAValue] = (),
+    result_types: Sequence[Attribute] = (),
+    properties: Mapping[str, Attribute] = {},
+    attributes: Mapping[str, Attribute] = {},
+    location: Any = None,
+    successors: Sequence[Block] = (),
+    regions: Sequence[Region] = (),
+) -> None:
+    """Make an op; that it has no operands or successors at first stands in the class."""
+    if operands:
+        values = SSAValues(operands)
+        uses = [Use(self, k) for k in range(len(values))]
+        for value, use in zip(values, uses, strict=True):
+            value.add_use(use)
+        self._operands = values
+        self._operand_uses = tuple(uses)
+    self.results = SSAValues([OpResult(kind, self, k) for k, kind in enumerate(result_types)])
+    self.properties = dict(properties)
+    self.attributes = dict(attributes)
+    self.location = UNKNOWN_LOC if location is None else location
+    if successors:
+        self.successors = successors
+    self.regions = ()
+    for region in regions:
+        self.add_region(region)
+    self.__post_init__()
+
+
+@cache
+def _defaults(kind: type[IRDLOperation]) -> tuple[Any, Any]:
+    """Return the properties and attributes that ops have where they are given none."""
+    definition = kind.get_irdl_definition()
+    tables: tuple[Mapping[str, Any], ...] = (definition.properties, definition.attributes)
+    properties, attributes = (
+        tuple(
+            (name, each.default_value)
+            for name, each in table.items()
+            if not isinstance(each, OptionalDef) and each.default_value is not None
+        )
+        for table in tables
+    )
+    return properties, attributes
+
+
+def _completed(self: IRDLOperation) -> None:
+    """Give an op its defaults."""
+    properties, attributes = _defaults(type(self))
+    for name, value in properties:
+        self.properties.setdefault(name, value)
+    for name, value in attributes:
+        self.attributes.setdefault(name, value)
+    Operation.__post_init__(self)  # which implicit builders replace
+
+
+class _Form(NamedTuple):
+    """What is given to make an op of one class: for each place, whether several may stand there."""
+
+    operands: tuple[bool, ...]
+    results: tuple[bool, ...]
+    regions: tuple[bool, ...]
+    sized: bool
+    """Whether it is noted how many operands stand in each place."""
+
+
+@cache
+def _form(kind: type[IRDLOperation]) -> _Form | None:
+    """Return the form of a class; None where making its ops is left to xDSL."""
+    definition: OpDef = kind.get_irdl_definition()
+    if definition.successors:
+        return None
+    sized = False
+    for option in definition.options:
+        if type(option) is AttrSizedOperandSegments and option.as_property:
+            sized = True
+        elif type(option) is not ParsePropInAttrDict:
+            return None
+    lists: tuple[Any, ...] = (definition.operands, definition.results, definition.regions)
+    many = [tuple(_several(each) for _, each in defs) for defs in lists]
+    return _Form(many[0], many[1], many[2], sized)
+
+
+def _several(definition: Any) -> bool:
+    return isinstance(definition, VariadicDef) and not isinstance(definition, OptionalDef)
+
+
+_VALUES = frozenset({OpResult, BlockArgument})
+_LISTS = frozenset({list, tuple, SSAValues})
+
+
+def _flat(given: Sequence[Any], places: tuple[bool, ...], values: bool, sizes: list[int]) -> Any:
+    """Return what is given as one list, and note how many stand in each place; None if unsure."""
+    if len(given) != len(places):
+        return None
+    flat: list[Any] = []
+    for each, several in zip(given, places, strict=True):
+        kind = type(each)
+        if kind in _LISTS:
+            if not several or (values and any(type(v) not in _VALUES for v in each)):
+                return None
+            flat += each
+            sizes.append(len(each))
+        elif kind in _VALUES if values else isinstance(each, Attribute | Region):
+            flat.append(each)
+            sizes.append(1)
+        else:
+            return None
+    return flat
+
+
+_xdsl_init = IRDLOperation.__init__
+
+
+def _irdl_operation(
+    self: IRDLOperation,
+    *,
+    operands: Any = None,
+    result_types: Any = None,
+    properties: Mapping[str, Attribute | None] | None = None,
+    attributes: Mapping[str, Attribute | None] | None = None,
+    successors: Any = None,
+    regions: Any = None,
+) -> None:
+    """Make an op of what is given in the usual forms."""
+    form = _form(type(self))
+    sizes: list[int] = []
+    if form is not None and not successors:
+        values = _flat(operands or (), form.operands, True, sizes)
+        kinds = _flat(result_types or (), form.results, False, [])
+        inside = _flat(regions or (), form.regions, False, [])
+        if values is not None and kinds is not None and inside is not None:
+            owned = {k: v for k, v in properties.items() if v is not None} if properties else {}
+            more = {k: v for k, v in attributes.items() if v is not None} if attributes else {}
+            if form.sized:
+                owned[AttrSizedOperandSegments.attribute_name] = _segments(tuple(sizes))
+            _operation(
+                self,
+                operands=values,
+                result_types=kinds,
+                properties=owned,
+                attributes=more,
+                regions=inside,
+            )
+            return
+    _xdsl_init(
+        self,
+        operands=operands,
+        result_types=result_types,
+        properties=properties,
+        attributes=attributes,
+        successors=successors,
+        regions=regions,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _segments(sizes: tuple[int, ...]) -> Attribute:
+    return DenseArrayBase.from_list(i32, sizes)
+
+
+@lru_cache(maxsize=1024)
+def _unpacked(numbers: bytes) -> tuple[int, ...]:
+    return i32.unpack(numbers, len(numbers) // 4)
+
+
+def _sizes(segments: Any) -> tuple[int, ...]:
+    """Return how many operands stand in each place."""
+    kind = segments.elt_type
+    return _unpacked(segments.data.data) if kind is i32 else segments.get_values()
+
+
+_item = tuple.__getitem__
+
+
+def _parts(op: Any, construct: VarIRConstruct) -> Any:
+    """Return the operands of an op, or whatever else is asked for."""
+    if construct is VarIRConstruct.OPERAND:
+        return op._operands
+    if construct is VarIRConstruct.RESULT:
+        return op.results
+    if construct is VarIRConstruct.REGION:
+        return op.regions
+    return op.successors
+
+
+def _read(self: Any, obj: Any, objtype: Any = None) -> Any:
+    return self.index(_parts(obj, self.construct))
+
+
+def _read_single(self: Any, obj: Any, objtype: Any = None) -> Any:
+    return _item(_parts(obj, self.construct), self.idx)
+
+
+def _read_sized(self: Any, obj: Any, objtype: Any = None) -> Any:
+    option = self.option
+    segments = option.container(obj)[option.attribute_name]
+    return self.index(_sizes(segments), _parts(obj, self.construct))
+
+
+def _value(self: Any, idx: Any) -> Any:
+    """Return a value, or some of them in a sequence of the same kind."""
+    found = _item(self, idx)
+    return SSAValues(found) if type(idx) is slice else found
+
+
+def _ops(self: BlockOps) -> Iterator[Operation]:
+    """Return every op; the one after is known before one is handed out."""
+    op: Any = self.block.first_op
+    while op is not None:
+        following = op._next_op
+        yield op
+        op = following
+
+
+def _count(self: BlockOps) -> int:
+    """Return how many ops there are; `list` asks too."""
+    count = 0
+    op: Any = self.block.first_op
+    while op is not None:
+        count += 1
+        op = op._next_op
+    return count
+
+
+def _attach(self: Block, operation: Operation) -> None:
+    """Take an op in; only one that has regions can be around this block."""
+    if operation.parent:
+        raise ValueError("Can't add to a block an operation already attached to a block.")
+    if operation.regions and operation.is_ancestor(self):
+        raise ValueError("Can't add an operation to a block contained in the operation.")
+    operation.parent = self
+
+
+def _kinds(constraint: Any) -> tuple[type, ...] | None:
+    """Return the classes of which an attribute has to be; None where there is more to it."""
+    match constraint:
+        case AnyAttr():
+            return (Attribute,)
+        case BaseAttr():
+            return (constraint.attr,)
+        case TypeVarConstraint():
+            return _kinds(constraint.base_constraint)
+        case AnyOf():
+            each = [_kinds(one) for one in constraint.attr_constrs]
+            return None if None in each else tuple(kind for kinds in each for kind in kinds or ())
+        case _:
+            return None
+
+
+@cache
+def _checks(kind: type[ParametrizedAttribute]) -> tuple[tuple[str, Any, Any], ...] | None:
+    """Return for each parameter its classes, and those of what is in it if it is an array."""
+    checks: list[tuple[str, Any, Any]] = []
+    for name, parameter in kind.get_irdl_definition().parameters:
+        constraint: Any = parameter.constr
+        inside = None
+        kinds = _kinds(constraint)
+        if type(constraint) is ArrayOfConstraint:
+            range: Any = constraint.elem_range_constraint
+            if type(range) is RangeOf and (inside := _kinds(range.constr)) is not None:
+                kinds = (ArrayAttr,)
+        if kinds is None:
+            return None
+        checks.append((name, kinds, inside))
+    return tuple(checks)
+
+
+def _fits(self: ParametrizedAttribute) -> bool:
+    """Whether the parameters are seen to be right by their classes."""
+    kind = type(self)
+    checks = _checks(kind)
+    if checks is None:
+        return False
+    for name, kinds, inside in checks:
+        value = getattr(self, name)
+        if not isinstance(value, kinds):
+            return False
+        if inside is not None:
+            for each in value.data:
+                if not isinstance(each, inside):
+                    return False
+    return True
+
+
+def _verified(self: ParametrizedAttribute) -> None:
+    """Verify the parameters; xDSL's own definition says what is wrong."""
+    if not _fits(self):
+        type(self).get_irdl_definition().verify(self)
+    self.verify()
+
+
+def _made(self: Attribute) -> None:
+    self._verify()  # pyright: ignore[reportPrivateUsage]
+    if not isinstance(self, _ATTRIBUTES):
+        raise TypeError("Attributes should only be Data or ParametrizedAttribute")
+
+
+_NONE = NoneAttr()
+_xdsl_memref = MemRefType.__init__
+
+
+def _memref(
+    self: Any, element_type: Any, shape: Any, layout: Any = _NONE, memory_space: Any = _NONE
+) -> None:
+    """Make the type of a buffer; a list of sizes is seen to be no attribute at once."""
+    if type(shape) is not tuple and type(shape) is not list:
+        _xdsl_memref(self, element_type, shape, layout, memory_space)
+        return
+    sizes = ArrayAttr([IntAttr(n) if isinstance(n, int) else n for n in shape])
+    ParametrizedAttribute.__init__(self, sizes, element_type, layout, memory_space)
+
+
+_ATTRIBUTES = (Data, ParametrizedAttribute)
+_valid_name = IRWithName.extract_valid_name.__func__
+
+
+def _patch() -> None:
+    """Put the replacements in their places."""
+    node = core._IRNode  # pyright: ignore[reportPrivateUsage]
+    for root in (Attribute, IRWithUses, IRWithName, node):
+        _plain(root)
+    same: dict[str, Any] = {"__hash__": object.__hash__, "__eq__": object.__eq__}
+    changes: dict[Any, dict[str, Any]] = {
+        Use: {"__init__": _use},
+        Operation: {"__init__": _operation},
+        IRDLOperation: {"__init__": _irdl_operation, "__post_init__": _completed, **same},
+        operations.BaseAccessor: {"__get__": _read},
+        operations.BeforeVariadicSingleAccessor: {"__get__": _read_single},
+        operations.BaseAttrAccessor: {"__get__": _read_sized},
+        SSAValue: same,
+        node: same,
+        SSAValues: {"__getitem__": _value},
+        BlockOps: {"__iter__": _ops, "__len__": _count},
+        Block: {"_attach_op": _attach},
+        IRWithName: {"extract_valid_name": classmethod(lru_cache(maxsize=4096)(_valid_name))},
+        Attribute: {"__post_init__": _made},
+        MemRefType: {"__init__": _memref},
+        ParametrizedAttribute: {"_verify": _verified},
+        core: {"_unknown_loc": lambda: UNKNOWN_LOC},
+    }
+    for owner, members in changes.items():
+        for name, member in members.items():
+            setattr(owner, name, member)
+
+
+_patch()
