@@ -5,9 +5,10 @@ from xdsl.ir import Dialect
 from stepwell.dialects.kernel import interpretation
 from stepwell.dialects.kernel.concurrent import ConcurrentOp
 from stepwell.dialects.kernel.ops import FuncOp, LaunchOp, ReturnOp
+from stepwell.dialects.kernel.prefetch import PrefetchOp
 from stepwell.dialects.kernel.schedule import LoopsAttr
 
-KERNEL = Dialect("kernel", [FuncOp, LaunchOp, ConcurrentOp, ReturnOp], [LoopsAttr])
+KERNEL = Dialect("kernel", [FuncOp, LaunchOp, ConcurrentOp, ReturnOp, PrefetchOp], [LoopsAttr])
 
 __all__ = [
     "KERNEL",
@@ -15,6 +16,7 @@ __all__ = [
     "FuncOp",
     "LaunchOp",
     "LoopsAttr",
+    "PrefetchOp",
     "ReturnOp",
     "interpretation",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from stepwell.dialects.interpreter import Interpreter, Value, evaluate
 from stepwell.dialects.kernel.concurrent import ConcurrentOp
 from stepwell.dialects.kernel.ops import LaunchOp
+from stepwell.dialects.kernel.prefetch import PrefetchOp
 
 
 @evaluate(LaunchOp)
@@ -21,4 +22,9 @@ def _concurrent(
     """One branch after the other: they have nothing to do with each other."""
     for branch in op.branches:
         interpreter.run(branch, ())
+    return ()
+
+
+@evaluate(PrefetchOp)
+def _prefetch(interpreter: Interpreter, op: PrefetchOp, operands: Sequence[Value]) -> tuple[()]:
     return ()

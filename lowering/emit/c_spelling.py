@@ -103,6 +103,10 @@ class CSpelling(Spelling):
         name = f"sw_held_{self.type(kind)}"
         return f"{self.helper(name, kind, [(kind, 'x')], [*rows, '#endif', 'return x;'])}({x})"
 
+    def prefetch(self, address: str) -> str:
+        """Ask for it to be read soon, and to be in the second cache then."""
+        return f"__builtin_prefetch({address}, 0, 2);"
+
     def lanes_of(self, kind: Kind, lanes: Sequence[str]) -> str:
         """Spell a compound literal."""
         return f"({self.type(kind)}){{{', '.join(lanes)}}}"

@@ -9,6 +9,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import SSAValue
 
+from stepwell.dialects import kernel
 from stepwell.lowering.emit.arith import constant
 from stepwell.lowering.emit.buffers import Buffer, number, offset, product, row_major, times
 from stepwell.lowering.emit.kinds import Kind
@@ -29,6 +30,13 @@ def _load(w: Writer, op: memref.LoadOp) -> None:
 @emit(memref.StoreOp)
 def _store(w: Writer, op: memref.StoreOp) -> None:
     w.line(f"{w.element_at(w.buffer(op.memref), op.indices)} = {w[op.value]};")
+
+
+@emit(kernel.PrefetchOp)
+def _prefetch(w: Writer, op: kernel.PrefetchOp) -> None:
+    address = f"&{w.element_at(w.buffer(op.buffer), op.indices)}"
+    if statement := w.spelling.prefetch(address):
+        w.line(statement)
 
 
 @emit(memref.AllocaOp, memref.AllocOp)

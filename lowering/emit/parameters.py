@@ -104,7 +104,14 @@ _STORES: dict[type[Any], str] = {
     vector.MaskedStoreOp: "base",
     memref.CopyOp: "destination",
 }
-_READS = (memref.LoadOp, memref.DimOp, memref.RankOp, vector.LoadOp, vector.MaskedLoadOp)
+_READS = (
+    kernel.PrefetchOp,
+    memref.LoadOp,
+    memref.DimOp,
+    memref.RankOp,
+    vector.LoadOp,
+    vector.MaskedLoadOp,
+)
 
 
 def root(value: SSAValue) -> SSAValue:

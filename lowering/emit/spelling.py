@@ -132,6 +132,11 @@ class Spelling(ABC):
         del kind
         return x
 
+    def prefetch(self, address: str) -> str:
+        """Return the statement that asks for the line of memory at ``address``; none if empty."""
+        del address
+        return ""
+
     @abstractmethod
     def store(self, kind: Kind, address: str, x: str) -> str:
         """Return the statement that writes ``x`` at ``address``."""

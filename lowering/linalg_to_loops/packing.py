@@ -122,7 +122,7 @@ class Packing:
         sums: list[AffineExpr] = [AffineDimExpr(k) for k in self.sums]
         if self.run is not None:
             outer, sums = [self.run.size], [self.run.place]
-            self.source = self.run.flat(writer, self.source)
+            self.source = self.run.flat(writer, self.op.inputs[self.operand])
             buffers[self.source.buffer] = Buffer()
         op = memref.AllocaOp.get(self.element, 64, [*outer, max(depth, 1), self.columns])
         self.scratch = writer.result(op, "packed")
@@ -167,11 +167,15 @@ class Packing:
 
     def _point(self, column: Index, k: Index, axis: int = -1, lanes: int = 0) -> Point:
         """Return a place in the operand: column and k count from the sliver's beginning."""
-        before = (None,) * (self.column - len(self.batch))
+        return Point(self.place(self.batch, self.j + column, self.outer, self.k + k), axis, lanes)
+
+    def place(
+        self, batch: Sequence[Index], column: Index, outer: Sequence[Index], k: Index
+    ) -> tuple[Index | None, ...]:
+        """Return where the loops are at an element of the operand."""
+        before = (None,) * (self.column - len(batch))
         after = (None,) * (self.depth - len(self.sums) - self.column - 1)
-        outer = self.outer or (None,) * len(self.sums)
-        at = (*self.batch, *before, self.j + column, *after, *outer, self.k + k)
-        return Point(at, axis, lanes)
+        return (*batch, *before, column, *after, *(outer or (None,) * len(self.sums)), k)
 
     def _store(self, value: SSAValue, k: Index, column: Index) -> None:
         """Write one element, or lanes, where the innermost loop reads it."""

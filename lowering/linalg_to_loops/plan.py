@@ -56,6 +56,8 @@ class Schedule:
     """Whether blocks pack the operand that varies with the rows too."""
     in_floats: bool = False
     """Whether products of bytes are added up in floats, which is exact."""
+    prefetch: bool = False
+    """Whether what a block packs next is asked for while it computes."""
     in_place: bool = False
     """Whether an input may lie where an output does."""
     nontemporal: frozenset[SSAValue] = frozenset()
@@ -115,6 +117,7 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
     schedule.split = number("split", 0)
     schedule.pack_rows = "kernel.pack_rows" in function.attributes
     schedule.in_floats = "kernel.in_floats" in function.attributes
+    schedule.prefetch = "kernel.prefetch" in function.attributes
     schedule.in_place = "kernel.in_place" in function.attributes
     schedule.band = max(number("band", 1), 1)
     if isinstance(past := function.attributes.get("kernel.nontemporal"), DenseArrayBase):

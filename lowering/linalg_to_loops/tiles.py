@@ -19,6 +19,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from stepwell.lowering.linalg_to_loops.blocks import contraction_of, roles_of
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.fetching import Fetching
 from stepwell.lowering.linalg_to_loops.floats import in_floats, joined
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.packing import STACK, Packing, bytes_of, size_of
@@ -76,6 +77,9 @@ class Tiles(Nest):
             self.row_packing = self._pack_rows(streamed)
             self.product = replace(self.product, body=self.row_packing.rest())
         self.micro = self._micro(streamed, packed)
+        self.fetching: Fetching | None = None
+        if plan.schedule.prefetch and self.packing is not None:
+            self.fetching = Fetching(self.packing, self.deep)
         _check_sizes(self)
 
     def _micro(self, streamed: int, packed: int) -> Structured:
@@ -124,6 +128,13 @@ class Tiles(Nest):
         if op is self.micro:
             return self.part if k == self.depth else super().bounds(self.sum, k)
         return super().bounds(op, k)
+
+    def _compute(
+        self, op: Structured, points: Sequence[Point], state: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        if op is self.micro and self.fetching is not None:
+            self.fetching.step(points[0])
+        return super()._compute(op, points, state)
 
     # tiles
 
@@ -214,6 +225,10 @@ class Tiles(Nest):
                 self.writer.load(self.sums, self._place(waiting, n), point.width, "sum")
                 for n, point in enumerate(points)
             ]
+        if self.fetching is not None:
+            turn = self.writer.divide(self._waiting(at, start), self.rows, arith.DivUIOp)
+            extent = self.extents[self.plan.ops.index(self.sum)][self.depth]
+            self.fetching.begin(at.batch, at.j, at.k, extent, turn)
         done = self._run(points, state)
         if at.extent is None:
             self._hand_on(at, start, rows, done, waiting)

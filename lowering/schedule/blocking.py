@@ -96,6 +96,7 @@ class Contraction:
     """Columns and depth, where the operand is read in place once and there is no block."""
     pack_rows: bool = False
     in_floats: bool = False
+    prefetch: bool = False
 
 
 def choose(
@@ -144,8 +145,12 @@ def choose(
     if few and high <= tile[0] and found.extents[-1] != DYNAMIC_INDEX:
         block = *block[:-1], max(found.size(len(found.parallel) - 1), 1)
     because(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
-    chosen = _widened(found, Contraction(width, tile, block), packed, first, shared)
+    far = bytes >= l2 and not free and not along
+    plain = Contraction(width, tile, block, prefetch=far)
+    chosen = _widened(found, plain, packed, first, shared)
     because(found.op, lambda: _why_so_large(tile, chosen.block, size))
+    if far:
+        because(found.op, lambda: FAR)
     return chosen
 
 
@@ -155,6 +160,7 @@ NO_SINGLE_SUM = (
     "the rows and one that varies with the columns"
 )
 SPLIT = "and the machine computes with so many lanes at once"
+FAR = "what is packed next is asked for while a block computes, for it exceeds L2"
 NOT_ALONG = "not in blocks: the results of neighbouring columns do not lie side by side"
 
 

@@ -20,7 +20,7 @@ from stepwell.lowering.schedule.reasons import because
 
 LISTS = ("tile", "block", "stream")
 NUMBERS = ("parallel", "grain", "split", "band")
-MARKS = ("pack_rows", "in_floats")
+MARKS = ("pack_rows", "in_floats", "prefetch")
 LOOPS = "kernel.loops"
 
 

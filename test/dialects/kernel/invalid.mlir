@@ -231,3 +231,20 @@ func.func @main(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>) {
   }
   func.return
 }
+
+// -----
+
+// kernel_func_c7
+// expected-error@+1 {{kernel.prefetch says how blocks are packed, so it needs kernel.block}}
+kernel.func @k() attributes {kernel.prefetch} {
+  kernel.return
+}
+
+// -----
+
+// kernel_prefetch_c1
+func.func @main(%x: memref<4x4xf32>, %i: index) {
+  // expected-error@+1 {{a buffer of 2 axes needs as many indices}}
+  kernel.prefetch %x[%i] : memref<4x4xf32>
+  func.return
+}

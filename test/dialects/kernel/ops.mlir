@@ -36,3 +36,12 @@ func.func @branches(%x: memref<4xf32>, %y: memref<4xf32>) {
 // CHECK-NEXT:   } and {
 // CHECK-NEXT:     kernel.launch @fill outs(%y : memref<4xf32>)
 // CHECK-NEXT:   }
+
+// So does asking for memory.
+func.func @ask(%x: memref<4x4xf32>, %i: index) {
+  kernel.prefetch %x[%i, %i] : memref<4x4xf32>
+  func.return
+}
+
+// CHECK:      func.func @ask
+// CHECK-NEXT:   kernel.prefetch %x[%i, %i] : memref<4x4xf32>

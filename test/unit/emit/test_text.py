@@ -190,3 +190,15 @@ func.func @f(%x: memref<64xf32> {kernel.role = "input"}, %y: memref<64xf32> {ker
     assert body.splitlines()[-1].startswith("  sw_fence();") and body.count("sw_fence") == 1
     assert rest.count("sw_stream_f32x4(") == rest.count("sw_fence();") == 1
     assert rest.index("sw_stream_f32x4(") < rest.index("sw_fence();")
+
+
+def test_memory_is_asked_for(parsed: Parse) -> None:
+    text = """
+    func.func @f(%x: memref<4x8xf32>, %y: memref<4xf32> {kernel.role = "output"}) {
+      %c1 = arith.constant 1 : index
+      kernel.prefetch %x[%c1, %c1] : memref<4x8xf32>
+      func.return
+    }"""
+    source = emit_c(parsed(text), "f").source
+    assert "__builtin_prefetch(&x[9], 0, 2);" in source
+    assert "const float *x" in source

@@ -1,0 +1,73 @@
+"""Asking for what a block packs next while it computes with what it has packed.
+
+What is packed comes from far away, in short runs that no processor expects: packing waits for
+memory, and computing does not need it. So each step of the innermost loop asks for one line. Tiles
+take turns: rows of columns that lie side by side have few lines, of which a tile asks for one of
+each row; where a column's elements lie side by side, a tile asks for the lines of as many columns
+as a line has elements.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+
+from stepwell.dialects import kernel
+from stepwell.lowering.linalg_to_loops.accesses import lanes_at
+from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.packing import Packing, bytes_of
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+
+LINE = 64
+"""Bytes that come together."""
+
+
+class Fetching:
+    """Asks for what one operand of a block is packed from next."""
+
+    def __init__(self, packing: Packing, deep: int) -> None:
+        self.packing, self.deep = packing, deep
+        self.each = max(LINE // bytes_of(element_of(packing.source.buffer)), 1)
+        """Elements of a line."""
+
+    def begin(self, batch: list[Index], j: Index, k: Index, extent: Index, turn: Index) -> None:
+        """Prepare for the tile number ``turn`` of the part at ``k`` of the sliver at ``j``.
+
+        The next part is that behind it; behind the last comes the first of the next sliver.
+        """
+        writer = self.packing.nest.writer
+        zero, end = Index(), self.packing.nest.extents[0][self.packing.column]
+        j_next, k_next = j + self.packing.columns, k + self.deep
+        self.batch, self.turn = batch, turn
+        turned = _chosen(writer, j_next, end, j_next, zero)
+        self.j = _chosen(writer, k_next, extent, j, turned)
+        self.k = _chosen(writer, k_next, extent, k_next, zero)
+
+    def step(self, point: Point) -> None:
+        """Ask for one line, at one step of the innermost loop, that at ``point``."""
+        packing, writer = self.packing, self.packing.nest.writer
+        indices = [index or Index() for index in point.indices]
+        outer, k = [indices[loop] for loop in packing.sums], indices[packing.depth]
+        start, column = self.k, Index()
+        turns = -(-packing.columns // self.each)
+        if lanes_at(packing.source, packing.column, packing.width) == packing.width:
+            # one line more, as a row need not begin where a line does
+            turn = writer.divide(self.turn, turns + 1, arith.RemUIOp) * self.each
+            turn = writer.minimum(turn, Index.of(packing.columns - 1))
+        else:
+            if packing.run is not None:
+                k = writer.affine(packing.run.place, indices) * self.deep + k
+                start, outer = start * packing.run.size, []
+            column = writer.divide(k, self.each, arith.RemUIOp)
+            turn, k = writer.divide(self.turn, turns, arith.RemUIOp) * self.each, k - column
+        place = packing.place(self.batch, self.j + turn + column, outer, start + k)
+        at = [writer.value(writer.affine(e, place)) for e in packing.source.exprs]
+        writer.insert(kernel.PrefetchOp(packing.source.buffer, at))
+
+
+def _chosen(writer: Writer, a: Index, b: Index, then: Index, other: Index) -> Index:
+    """Return ``then`` where ``a`` is below ``b``, else ``other``."""
+    if (number := (b - a).number) is not None:
+        return then if number > 0 else other
+    condition = writer.compare("slt", a, b)
+    values = writer.value(then), writer.value(other)
+    return Index.of(writer.result(arith.SelectOp(condition, *values)))

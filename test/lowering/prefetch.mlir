@@ -1,0 +1,50 @@
+// RUN: %stepwell-opt %s --check -p linalg-to-loops,canonicalize,cse | filecheck %s
+
+// Rows of 32 columns are two lines, or three where they do not begin with one: tiles take turns to ask for them.
+// The next part is eight rows further on; behind the last, it is the first of the next sliver.
+// CHECK-LABEL: kernel.func @product
+// CHECK:         %packed = memref.alloca()
+// CHECK:         arith.select
+// CHECK:         scf.for [[K:%k[_0-9]*]] =
+// CHECK:           kernel.prefetch %w[{{%.*}}, {{%.*}}] : memref<16x64xf32>
+// CHECK:           vector.load %packed
+#rows = affine_map<(d0, d1, d2) -> (d0, d2)>
+#columns = affine_map<(d0, d1, d2) -> (d2, d1)>
+#result = affine_map<(d0, d1, d2) -> (d0, d1)>
+kernel.func @product(%x: memref<24x16xf32>, %w: memref<16x64xf32>, %y: memref<24x64xf32>)
+    attributes {kernel.shared = 2, kernel.tile = [4, 2], kernel.block = [24, 32, 8], kernel.prefetch} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<24x64xf32>)
+  linalg.generic {indexing_maps = [#rows, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<24x16xf32>, memref<16x64xf32>) outs(%y : memref<24x64xf32>)
+      attrs = {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 1>} {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  kernel.return
+}
+
+// A column's elements lie side by side: a step asks for a line of one of sixteen columns.
+// CHECK-LABEL: kernel.func @filters
+// CHECK:         [[W:%w_[0-9]+]] = memref.collapse_shape %w
+// CHECK:         kernel.prefetch [[W]][{{%.*}}, {{%.*}}] : memref<16x144xf32>
+#image = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1 + d4, d2 + d5, d6)>
+#filter = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d3, d6, d4, d5)>
+#images = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1, d2, d3)>
+kernel.func @filters(%x: memref<1x6x6x16xf32>, %w: memref<16x16x3x3xf32>, %y: memref<1x4x4x16xf32>)
+    attributes {kernel.shared = 4, kernel.tile = [2, 1], kernel.block = [1, 4, 4, 16, 8], kernel.prefetch} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<1x4x4x16xf32>)
+  linalg.generic {indexing_maps = [#image, #filter, #images],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : memref<1x6x6x16xf32>, memref<16x16x3x3xf32>) outs(%y : memref<1x4x4x16xf32>)
+      attrs = {kernel.loops = #kernel.loops<axis = 3, width = 16, interleave = 1>} {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  kernel.return
+}
