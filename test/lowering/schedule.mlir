@@ -156,7 +156,7 @@ kernel.func @by_hand(%x: tensor<1024x512xf32>, %d: tensor<512x1024xf32>) -> tens
 
 // A large contraction runs in blocks, whichever way the packed operand lies; equal depths cover the sum.
 // CHECK-LABEL:  kernel.func @blocked
-// CHECK-SAME:     kernel.tile = [6 : i64, 4 : i64], kernel.block = [336 : i64, 64 : i64, 304 : i64], kernel.parallel = 2 : i64, kernel.grain = 1 : i64}
+// CHECK-SAME:     kernel.tile = [6 : i64, 4 : i64], kernel.block = [336 : i64, 64 : i64, 304 : i64], kernel.prefetch, kernel.parallel = 2 : i64, kernel.grain = 1 : i64}
 // CHECK:          #kernel.loops<axis = 1, width = 16, interleave = 1>
 // CHECK-LABEL:  kernel.func @blocked_transposed
 // CHECK-SAME:     kernel.block
