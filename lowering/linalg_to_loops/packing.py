@@ -137,6 +137,17 @@ class Packing:
             self.k, self.count = k * self.run.size, count * self.run.size
         self._around([])
 
+    def write_few(self, batch: list[Index], k: Index, count: Index) -> None:
+        """Copy what all of few columns need of ``count`` iterations of a sum of one loop."""
+        self.batch, self.j, self.k = batch, Index(), k
+
+        def row(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            for c in map(Index.of, range(self.columns)):
+                self._store(self._element(self._point(c, k)), k, c)
+            return ()
+
+        self.nest.writer.loop((Index(), count), 1, (), row, "k")
+
     def _around(self, outer: list[Index]) -> None:
         """Open the loops of the sum before the last; copy what is inside."""
         if len(outer) < len(self.sums) and self.run is None:

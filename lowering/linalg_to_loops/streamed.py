@@ -2,8 +2,10 @@
 
 The operand that varies with the columns is read a few of its rows at a time along a stretch of
 columns, so that memory is asked for few long runs, not for many short ones; the sums of the
-stretch wait in scratch meanwhile. Each stretch is one parallel iteration. The ops after the
-contraction see the sums once they are whole.
+stretch wait in scratch meanwhile. What several rows of the other operand have to do with these is
+copied beside each other before, and widened, for it is read once for each tile of the stretch.
+Each stretch is one parallel iteration. The ops after the contraction see the sums once they are
+whole.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ from dataclasses import replace
 
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
-from stepwell.lowering.linalg_to_loops.blocks import contraction_of
+from stepwell.lowering.linalg_to_loops.blocks import contraction_of, roles_of
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.nest import Nest
-from stepwell.lowering.linalg_to_loops.packing import STACK, bytes_of
+from stepwell.lowering.linalg_to_loops.packing import STACK, Packing, bytes_of
 from stepwell.lowering.linalg_to_loops.plan import Plan
-from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer, element_of
 from stepwell.transforms.passes import fail
 
@@ -35,7 +38,12 @@ class Streamed(Nest):
         self.columns, self.deep = plan.schedule.stream
         self.tile_rows, self.vectors = plan.schedule.tile
         self.part: tuple[Index, Index] = (Index(), Index())
+        """The part of the sum at hand, from 0."""
+        self.since = Index()
+        """Where in the sum it begins."""
         self.batch: list[Index] = []
+        self.packing: Packing | None = None
+        self.micro = self.sum
 
     def prepare(self) -> None:
         """Find the extents and check that the sums of a stretch fit their scratch."""
@@ -47,10 +55,34 @@ class Streamed(Nest):
         if (bytes := rows * self.columns * bytes_of(kind)) > STACK:
             fail(self.sum.op, f"kernel.stream needs {bytes} bytes of scratch, more than {STACK}")
         self.rows = rows
+        self.micro = self._micro()
+
+    def _micro(self) -> Structured:
+        """Return the contraction as the innermost loop sees it.
+
+        Its place in the sum counts from the part's first; a further loop, which never runs, says
+        where that is.
+        """
+        loops = len(self.sum.reductions)
+        dims: list[AffineExpr] = [AffineDimExpr(k) for k in range(loops)]
+        dims[self.depth] = AffineDimExpr(self.depth) + AffineDimExpr(loops)
+        micro = replace(
+            self.sum,
+            inputs=tuple(
+                Access(a.buffer, tuple(e.replace_dims_and_symbols(dims, ()) for e in a.exprs))
+                for a in self.sum.inputs
+            ),
+        )
+        if self.rows > 1:
+            by_rows, _ = roles_of(self.sum, self.row, self.column)
+            single = replace(self.sum, width=1, interleave=1)
+            self.packing = Packing(self, single, by_rows, self.row, self.sum.reduced, self.rows)
+            micro = replace(micro, body=self.packing.rest())
+        return micro
 
     def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
         """Return the range of a loop: of the sum, the part at hand."""
-        return self.part if op is self.sum and k == self.depth else super().bounds(op, k)
+        return self.part if op is self.micro and k == self.depth else super().bounds(op, k)
 
     def _block(self, k: int) -> int:
         return {self.row: max(self.rows, 1), self.column: self.columns}.get(k, 1)
@@ -79,35 +111,53 @@ class Streamed(Nest):
     def _stretch(self, columns: tuple[Index, Index]) -> None:
         """Write one stretch: its sums begun, then part by part, then handed on."""
         element = element_of(self.sum.outputs[0].buffer)
-        sums = memref.AllocaOp.get(element, 64, [max(self.rows, 1), self.columns])
+        sums = memref.AllocaOp.get(element, 64, [max(self.rows, 1) * self.columns])
         self.sums = self.writer.result(sums, "sums")
+        if self.packing is not None:
+            self.packing.allocate(self.deep)
+            inputs = list(self.micro.inputs)
+            inputs[self.packing.operand] = self.packing.access
+            self.micro.inputs = tuple(inputs)
         self._begin()
         extent = self.extents[self.plan.ops.index(self.sum)][self.depth]
         whole = self.writer.last_whole(Index(), extent, self.deep)
 
         def part(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            self.part = k, k + self.deep
-            self._across(columns)
+            self._part(columns, k, Index.of(self.deep))
             return ()
 
         self.writer.loop((Index(), whole), self.deep, (), part, "k")
         if (extent - whole).number != 0:
-            self.part = whole, extent
-            self._across(columns)
+            self._part(columns, whole, extent - whole)
         self._hand_on(columns)
+
+    def _part(self, columns: tuple[Index, Index], start: Index, count: Index) -> None:
+        """Write what adds ``count`` terms from ``start`` on to the sums of the stretch."""
+        self.since, self.part = start, (Index(), count)
+        if self.packing is not None:
+            self.packing.write_few(self.batch, start, count)
+        self._across(columns)
 
     def _begin(self) -> None:
         width = self.sum.width
         start = self.writer.broadcast(self.sum.initial[0], width if width > 1 else 0)
 
-        def row(i: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                self.writer.store(start, self.sums, [i, c])
-                return ()
+        def begin(at: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            value = start if size == width else first
+            self.writer.store(value, self.sums, [at])
+            return ()
 
-            return self.writer.loop((Index(), Index.of(self.columns)), width, (), column, "j")
+        first = self.sum.initial[0]
+        count = Index.of(self.rows * self.columns)
+        self.writer.sweep((Index(), count), [width, 1] if width > 1 else [1], (), begin, "j")
 
-        self.writer.loop((Index(), Index.of(self.rows)), 1, (), row, "i")
+    def _place(self, row: Index, column: Index, lanes: int) -> list[Index]:
+        """Return where a sum waits; columns count from the stretch's first.
+
+        What a tile wants lies together: rows that lie apart by a power of two throw each other
+        out of the first cache.
+        """
+        return [column * self.rows + row * max(lanes, 1)]
 
     def _across(self, columns: tuple[Index, Index]) -> None:
         """Write the walk along the stretch that adds one part to its sums."""
@@ -131,13 +181,13 @@ class Streamed(Nest):
         columns = range(0, size, width or 1)
         axis = self.column if width else -1
         points = [
-            Point((*self.batch, i + r, j + c, None), axis, width)
+            Point((*self.batch, i + r, j + c, None, self.since), axis, width)
             for r in range(rows)
             for c in columns
         ]
-        places = [[i + r, at + c] for r in range(rows) for c in columns]
+        places = [self._place(i + r, at + c, width) for r in range(rows) for c in columns]
         state = [self.writer.load(self.sums, place, width, "sum") for place in places]
-        for place, value in zip(places, self.run(self.sum, points, state), strict=True):
+        for place, value in zip(places, self.run(self.micro, points, state), strict=True):
             self.writer.store(value, self.sums, place)
 
     def _hand_on(self, columns: tuple[Index, Index]) -> None:
@@ -147,7 +197,8 @@ class Streamed(Nest):
         def row(i: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             def column(j: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 lanes = width if size >= width > 1 else 0
-                value = self.writer.load(self.sums, [i, j - columns[0]], lanes, "sum")
+                place = self._place(i, j - columns[0], lanes)
+                value = self.writer.load(self.sums, place, lanes, "sum")
                 point = Point((*self.batch, i, j), self.column if lanes else -1, lanes)
                 self._finish(replace(point, slot=0), value)
                 return ()

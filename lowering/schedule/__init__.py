@@ -6,8 +6,8 @@ After:   kernel.func @k(...) attributes {kernel.shared = 1, kernel.parallel = 1,
 
 Afterwards every kernel says which shared loops run in parallel and how many iterations are worth
 a thread, every op which of its loops becomes vectors, a contraction its register tile and a large
-full reduction in how many runs it is cut. A choice that is written already is kept. Nothing
-depends on the number of threads, so no result does.
+full reduction in how many runs it is cut. A choice that is written already is kept. What results
+depend on does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ class Schedule(Pass):
     vector-registers : how many vectors the machine holds; 0 for what is usual for their width
     vector-unit : how many bits of a vector it computes with at once; 0 for all of them
     l2 : bytes of each core's second cache; 0 for no blocks, where scratch is dear
+    threads : how many threads may share a kernel; no result depends on it
     lock : a lock file; its schedules are written on the kernels it was made for
     """
 
@@ -98,6 +99,7 @@ class Schedule(Pass):
     vector_registers: int = 0
     vector_unit: int = 0
     l2: int = 1 << 20
+    threads: int = 2
     lock: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -105,7 +107,9 @@ class Schedule(Pass):
         if self.lock:
             write_all_tuned(op, self.lock)
         registers = self.vector_registers or (32 if self.vector_bits >= 512 else 16)
-        machine = Vectors(self.vector_bits, self.vector_lanes, registers, self.vector_unit)
+        machine = Vectors(
+            self.vector_bits, self.vector_lanes, registers, self.vector_unit, max(self.threads, 1)
+        )
         ready = constant_arguments(op)
         for function in op.ops:
             if isinstance(function, kernel.FuncOp):

@@ -71,10 +71,16 @@ MOST_ROWS = 14
 """A register tile of more rows leaves no room for two vectors."""
 LONE = 4
 """A product of at most so many rows waits for memory even where the last cache holds it all."""
-STRETCHES = (2048, 1024, 512)
-"""Columns of one row of a large operand that are read in one go."""
-STRETCHED = 4
-"""So many stretches are enough threads' work to keep memory busy."""
+STRETCH = 512, 16 << 10
+"""Columns of one row of a large operand that are worth reading in one go, and bytes at most: the
+longer the runs the better memory answers, and the sums of one wait in the caches."""
+RUNS = 8
+"""So many rows of it are read side by side: more runs than that are not fetched ahead."""
+UNIT = 64
+"""A stretch is a multiple of so many columns."""
+LINES = 128
+"""Bytes of each of these rows that are added up in registers; half of that for more than two rows
+of the result."""
 SUMS = 1 << 17
 """Bytes of sums that wait while a stretch is read."""
 SLIVERS = 16
@@ -126,9 +132,12 @@ def choose(
     free = isinstance(operand, BlockArgument) and operand.index in ready and not along
     enough = _enough(found, packed, shared, width, l2, high)
     enough = min(enough, SMALL) if free else enough
-    if not free and not along and (stream := _stream(found, packed, shared, bytes, l2)):
+    if not free and not along and (stream := _stream(found, packed, shared, bytes, machine, l2)):
         because(found.op, lambda: _why_streamed(operand, high, stream))
-        return Contraction(width, _few(high, 0, width, machine), stream=stream)
+        rows, vectors = _few(high, 0, width, machine)
+        lines = LINES if high <= 2 else LINES // 2
+        vectors = min(vectors, max(lines * 8 // bits_of(element(operand)) // width, 1))
+        return Contraction(width, (rows, vectors), stream=stream)
     least = 1 if free else FEW_ROWS
     if high < least or wide < width or bytes <= enough:
         because(found.op, lambda: _why_in_place(high, wide < width, bytes, enough))
@@ -388,10 +397,13 @@ def _few(high: int, wide: int, width: int, machine: Vectors) -> tuple[int, int]:
     return rows, min(vectors, -(-wide // width)) if wide else vectors
 
 
-def _stream(found: Loops, packed: int, shared: int, bytes: int, l2: int) -> tuple[int, ...]:
+def _stream(
+    found: Loops, packed: int, shared: int, bytes: int, machine: Vectors, l2: int
+) -> tuple[int, ...]:
     """Return columns and depth of a stretch of a large operand that few rows wait for.
 
-    It is worth it where memory is what they wait for, the more so the fewer they are.
+    It is worth it where memory is what they wait for, the more so the fewer they are. Stretches
+    are of equal length, as many as threads or a multiple of that.
     """
     op = found.op
     assert isinstance(op, linalg.GenericOp)
@@ -399,12 +411,14 @@ def _stream(found: Loops, packed: int, shared: int, bytes: int, l2: int) -> tupl
     known = DYNAMIC_INDEX not in (high, wide) and len(found.parallel) == shared + 1
     if not known or stride(indices(op)[packed], shared - 1) != 1 or not 0 < high <= SKINNY:
         return ()
-    lone = high <= LONE
-    size = max(bits_of(element(op.outputs[0])) // 8, 1)
-    columns = next((n for n in STRETCHES if wide >= STRETCHED * n and high * n * size <= SUMS), 0)
-    if bytes < (4 if lone else 32) * l2 or not columns:
+    if bytes < (4 if high <= LONE else 32) * l2:
         return ()
-    return columns, 8 if lone else 16
+    least, run = STRETCH
+    sum, each = bits_of(element(op.outputs[0])) // 8, bits_of(element(op.operands[packed])) // 8
+    most = min(run // max(each, 1), SUMS // (high * max(sum, 1)))
+    count = -(-wide // (machine.threads * most)) * machine.threads
+    columns = -(-max(-(-wide // max(count, 1)), least) // UNIT) * UNIT
+    return (columns, RUNS) if wide >= 2 * least and most >= least else ()
 
 
 def _block(

@@ -42,6 +42,8 @@ class Vectors(NamedTuple):
     registers: int = 32
     unit: int = 0
     """How many bits are computed with at once, where wider vectors take their time; 0 for all."""
+    threads: int = 1
+    """How many of the machine's threads may share one kernel: only what no result depends on."""
 
 
 @dataclass

@@ -1,16 +1,19 @@
 // RUN: %stepwell-opt %s -p "schedule{l2=65536}" | filecheck %s
+// RUN: %stepwell-opt %s -p "schedule{l2=65536 threads=1}" | filecheck %s --check-prefix=ALONE
 // RUN: %stepwell-opt %s -p "schedule{l2=65536},bufferize,plan-memory,linalg-to-loops" | filecheck %s --check-prefix=LOOPS
 
 #mk = affine_map<(d0, d1, d2) -> (d0, d2)>
 #kn = affine_map<(d0, d1, d2) -> (d2, d1)>
 #mn = affine_map<(d0, d1, d2) -> (d0, d1)>
 
-// One row waits for memory alone: eight rows of %w at a time, 512 columns each, all in one tile.
+// One row waits for memory alone: eight rows of %w at a time, along a stretch for each thread, two vectors in a tile.
 // CHECK-LABEL: kernel.func @row
-// CHECK-SAME:    kernel.tile = [1 : i64, 8 : i64], kernel.stream = [512 : i64, 8 : i64], kernel.parallel = 2 : i64, kernel.grain = 1 : i64
+// CHECK-SAME:    kernel.tile = [1 : i64, 2 : i64], kernel.stream = [1088 : i64, 8 : i64], kernel.parallel = 2 : i64, kernel.grain = 1 : i64
+// ALONE-LABEL: kernel.func @row
+// ALONE-SAME:    kernel.stream = [2112 : i64, 8 : i64]
 // LOOPS-LABEL: kernel.func @row
 // LOOPS:         scf.parallel
-// LOOPS:           memref.alloca() {{.*}} : memref<1x512xf32>
+// LOOPS:           memref.alloca() {{.*}} : memref<1088xf32>
 // LOOPS-NOT:       packed
 kernel.func @row(%x: tensor<1x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<1x2100xf32>) -> tensor<1x2100xf32> attributes {kernel.shared = 2} {
   %zero = arith.constant 0.0 : f32
@@ -22,6 +25,27 @@ kernel.func @row(%x: tensor<1x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<1x2
     linalg.yield %q : f32
   } -> tensor<1x2100xf32>
   kernel.return %r : tensor<1x2100xf32>
+}
+
+// What three rows have to do with eight of %w is copied beside each other.
+// CHECK-LABEL: kernel.func @three
+// CHECK-SAME:    kernel.tile = [3 : i64, 1 : i64], kernel.stream = [1088 : i64, 8 : i64]
+// ALONE-LABEL: kernel.func @three
+// LOOPS-LABEL: kernel.func @three
+// LOOPS:         scf.parallel
+// LOOPS:           memref.alloca() {{.*}} : memref<3264xf32>
+// LOOPS:           %packed = memref.alloca() {{.*}} : memref<8x3xf32>
+// LOOPS:           memref.store %{{.*}}, %packed
+kernel.func @three(%x: tensor<3x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<3x2100xf32>) -> tensor<3x2100xf32> attributes {kernel.shared = 2} {
+  %zero = arith.constant 0.0 : f32
+  %s = linalg.fill ins(%zero : f32) outs(%y : tensor<3x2100xf32>) -> tensor<3x2100xf32>
+  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<3x100xf32>, tensor<100x2100xf32>) outs(%s : tensor<3x2100xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %q = arith.addf %c, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<3x2100xf32>
+  kernel.return %r : tensor<3x2100xf32>
 }
 
 // So many rows keep the machine busy with what the last cache holds.
