@@ -11,7 +11,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.dialects.types import fuse_locations
 from stepwell.lowering.linalg_to_loops.body import Point
-from stepwell.lowering.linalg_to_loops.own_loops import OwnLoops, spread, steps
+from stepwell.lowering.linalg_to_loops.own_loops import OwnLoops, cover_all, spread, steps
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
 from stepwell.transforms.passes import fail
@@ -208,7 +208,7 @@ class Nest(OwnLoops):
         points = [Point((None,) * len(at))]
         for k, (start, size) in enumerate(at):
             width = self.plan.first.width if k == self.plan.axis else 1
-            cover = _cover if width > 1 and self._overlaps(k) else spread
+            cover = cover_all if width > 1 and self._overlaps(k) else spread
             points = [q for p in points for q in cover(p, k, start, size, width)]
         return [replace(p, slot=i) for i, p in enumerate(points)]
 
@@ -223,9 +223,3 @@ class Nest(OwnLoops):
 
 def _after(op: Structured, shared: int) -> range:
     return range(shared, len(op.reductions))
-
-
-def _cover(point: Point, k: int, start: Index, size: int, width: int) -> list[Point]:
-    """Return ``point`` at vectors that cover ``size`` iterations, the last one ending with them."""
-    starts = [min(c, size - width) for c in range(0, size, width)]
-    return [point.bind(k, start + c, width) for c in starts]

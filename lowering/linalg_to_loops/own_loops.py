@@ -22,6 +22,10 @@ from stepwell.lowering.linalg_to_loops.squares import read_squares
 from stepwell.lowering.linalg_to_loops.structured import Combiner, Structured
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
 from stepwell.transforms.passes import fail
+from stepwell.transforms.structured import in_slivers
+
+NARROWEST = 4
+"""Fewer iterations than this are taken one by one."""
 
 
 class OwnLoops:
@@ -55,15 +59,34 @@ class OwnLoops:
         if not loops:
             self._reduce(op, points)
             return
-        k, width = loops[0], op.width
+        k, width, hint = loops[0], op.width, NAMES[loops[0] % len(NAMES)]
         sizes = steps(width, op.interleave) if k == op.axis else [1]
+        (lower, upper), ragged = self.bounds(op, k), self._is_ragged(op, k)
+        cover = cover_all if ragged else spread
 
         def body(start: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            here = [q for p in points for q in spread(p, k, start, size, width)]
+            here = [q for p in points for q in cover(p, k, start, size, width)]
             self._own(op, loops[1:], here)
             return ()
 
-        self.writer.sweep(self.bounds(op, k), sizes, (), body, NAMES[k % len(NAMES)])
+        if not ragged:
+            self.writer.sweep((lower, upper), sizes, (), body, hint)
+            return
+        for size, count in ragged_steps((upper - lower).number or 0, width, op.interleave):
+            middle = lower + Index.of(size * count)
+            self.writer.sweep((lower, middle), [size], (), body, hint)
+            lower = middle
+
+    def _is_ragged(self, op: Structured, k: int) -> bool:
+        """Whether the last vector along a parallel loop covers some iterations a second time."""
+        lower, upper = self.bounds(op, k)
+        extent = (upper - lower).number
+        if k != op.axis or op.width == 1 or extent is None or extent < op.width:
+            return False
+        last = extent - op.width
+        found = (in_slivers(tuple(access.exprs), k) for access in (*op.inputs, *op.outputs))
+        torn = any(each and last // each[1] != (extent - 1) // each[1] for each in found)
+        return extent % op.width > 0 and not torn and self.plan.may_repeat(op)
 
     def _reduce(self, op: Structured, points: list[Point]) -> None:
         """Write the reduction loops of ``op`` around its body, its results carried in registers."""
@@ -161,8 +184,10 @@ class OwnLoops:
         width = op.width if op.width > 1 else 0
         at, upper = self.bounds(op, k)
         for size in steps(op.width, lanes):
-            end = self.writer.last_whole(at, upper, size)
             scalar = size == 1 and (op.width > 1 or lanes > 1)
+            if scalar:
+                at = self._narrower(op, loops, points, state, at)
+            end = self.writer.last_whole(at, upper, size)
             vectors = 1 if scalar else size // op.width
             where = [
                 p.carried if scalar else len(points) * count + (i * lanes + c) * count
@@ -198,6 +223,38 @@ class OwnLoops:
                 state[e] = value
             at = end
         return state
+
+    def _narrower(
+        self,
+        op: Structured,
+        loops: Sequence[int],
+        points: list[Point],
+        state: list[SSAValue],
+        at: Index,
+    ) -> Index:
+        """Take what is known to be left of a reduction loop in narrower vectors, one of each width.
+
+        Return from where single iterations are left.
+        """
+        k, width = loops[0], op.width // 2
+        left = (self.bounds(op, k)[1] - at).number or 0
+        combiners = [self.combiner(op, output) for output in op.carried]
+        while width >= NARROWEST:
+            if left >= width:
+                here = [p.bind(k, at, width) for p in points]
+                here = [replace(p, carried=i * len(combiners)) for i, p in enumerate(here)]
+                kinds = [
+                    (c, state[p.carried + j].type) for p in points for j, c in enumerate(combiners)
+                ]
+                none = [self.writer.splat(c.identity(kind), width) for c, kind in kinds]
+                parts = iter(self._reduction(op, loops[1:], here, none))
+                for point in points:
+                    for j, combiner in enumerate(combiners):
+                        entry = point.carried + j
+                        state[entry] = self._join(combiner, state[entry], [next(parts)])
+                at, left = at + width, left - width
+            width //= 2
+        return at
 
     def _names(self, op: Structured, count: int) -> list[str | None]:
         """Return what ``count`` running values are called, the outputs taking turns."""
@@ -276,6 +333,30 @@ class OwnLoops:
 def steps(width: int, count: int) -> list[int]:
     """Return the steps of a vectorised loop: ``count`` vectors, one vector, one iteration."""
     return list(dict.fromkeys([width * count, width, 1]))
+
+
+def ragged_steps(extent: int, width: int, count: int) -> list[tuple[int, int]]:
+    """Return steps, each with how often it is taken, of ``count`` vectors or fewer.
+
+    The last has two vectors or more, of which one may lie over another, and ends with the loop.
+
+    >>> ragged_steps(72, 16, 4), ragged_steps(20, 16, 1), ragged_steps(515, 16, 4)
+    ([(48, 1), (24, 1)], [(20, 1)], [(64, 7), (48, 1), (19, 1)])
+    """
+    vectors = -(-extent // width)
+    last = vectors % count
+    if last < 2:
+        last = max(count, 2) if last == 0 else 2
+    last = min(last, vectors)
+    whole, rest = divmod(vectors - last, count)
+    steps = [(count * width, whole), (rest * width, 1), (extent - (vectors - last) * width, 1)]
+    return [(size, often) for size, often in steps if size and often]
+
+
+def cover_all(point: Point, k: int, start: Index, size: int, width: int) -> list[Point]:
+    """Return ``point`` at vectors that cover ``size`` iterations, the last one ending with them."""
+    starts = [min(c, size - width) for c in range(0, size, width)]
+    return [point.bind(k, start + c, width) for c in starts]
 
 
 def spread(point: Point, k: int, start: Index, size: int, width: int) -> list[Point]:

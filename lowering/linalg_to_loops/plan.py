@@ -60,6 +60,8 @@ class Schedule:
     """Whether what a block packs next is asked for while it computes."""
     in_place: bool = False
     """Whether an input may lie where an output does."""
+    overwritten: frozenset[SSAValue] = frozenset()
+    """The inputs that may."""
     nontemporal: frozenset[SSAValue] = frozenset()
     """The destinations that are written past the caches."""
 
@@ -82,6 +84,19 @@ class Plan:
         """The vectorised shared loop, or -1."""
         axis = self.first.axis
         return axis if axis < self.schedule.shared else -1
+
+    def may_repeat(self, op: Structured) -> bool:
+        """Whether iterations of a loop of ``op`` alone may run twice, one after the other.
+
+        It reads nothing that it overwrites, and what it writes does not go past the caches.
+        """
+        written = {access.buffer for access in op.outputs}
+        read = {access.buffer for access in op.inputs} | set(_used_by_body(op))
+        fresh = (op.argument(k) is None or k in op.initial for k in range(len(op.outputs)))
+        past = any(self.buffers[buffer].nontemporal for buffer in written)
+        outside = any(self.buffers[buffer].alloc is None for buffer in written)
+        overwrites = written & read or (outside and read & self.schedule.overwritten)
+        return not past and not overwrites and all(fresh)
 
     @property
     def repeatable(self) -> bool:
@@ -119,6 +134,9 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
     schedule.in_floats = "kernel.in_floats" in function.attributes
     schedule.prefetch = "kernel.prefetch" in function.attributes
     schedule.in_place = "kernel.in_place" in function.attributes
+    if isinstance(pairs := function.attributes.get("kernel.in_place"), ArrayAttr):
+        inputs = [pair.get_values()[0] for pair in pairs if isinstance(pair, DenseArrayBase)]
+        schedule.overwritten = frozenset(function.body.block.args[int(n)] for n in inputs)
     schedule.band = max(number("band", 1), 1)
     if isinstance(past := function.attributes.get("kernel.nontemporal"), DenseArrayBase):
         numbers: Sequence[Any] = past.get_values()

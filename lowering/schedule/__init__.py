@@ -30,6 +30,7 @@ from stepwell.lowering.schedule.reasons import because, unheard
 from stepwell.lowering.schedule.tiles import register_tile
 from stepwell.lowering.schedule.turning import turning
 from stepwell.lowering.schedule.vectors import (
+    NARROWEST,
     Loops,
     Vectors,
     at_once,
@@ -246,7 +247,10 @@ def _vectorise_band(
     """
     for loops in ops:
         axis = own_axis(loops, shared)
-        if axis is None or (width := lanes([loops], axis, machine)) == 1:
+        if axis is None:
+            continue
+        width = _columns(loops, axis, machine)
+        if width == 1:
             continue
         many = 1
         if loops.contracts and loops.parallel[axis]:
@@ -260,6 +264,19 @@ def _vectorise_band(
             function,
             lambda: f"bands of {band} rows: what one contraction leaves for another is scratch",
         )
+
+
+def _columns(loops: Loops, axis: int, machine: Vectors) -> int:
+    """Return how many lanes vectors along a loop of a band have; of a sum, the last may overlap.
+
+    Halves serve where they leave less over and the machine computes with so many lanes at once.
+    """
+    if not loops.contracts or not loops.parallel[axis]:
+        return lanes([loops], axis, machine)
+    width, size = lanes([loops], axis, machine, overlap=True), loops.size(axis)
+    half = width // 2
+    halved = 0 < machine.unit <= machine.bits // 2 and half >= NARROWEST
+    return half if halved and -(-size // half) % 2 else width
 
 
 def _run_rows_abreast(function: kernel.FuncOp, ops: Sequence[Loops], shared: int) -> None:
