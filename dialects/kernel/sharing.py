@@ -28,7 +28,9 @@ _NUMBERS = {
     "kernel.band": 0,
 }
 _LISTS = ("kernel.tile", "kernel.block", "kernel.stream")
-_MARKS = dict.fromkeys(("kernel.pack_rows", "kernel.in_floats", "kernel.prefetch"), "kernel.block")
+_MARKS = dict.fromkeys(
+    ("kernel.pack_rows", "kernel.in_floats", "kernel.pack_first", "kernel.prefetch"), "kernel.block"
+)
 """What is written without a value, and what it is nothing without."""
 _KNOWN = (*_NUMBERS, *_LISTS, *_MARKS, "kernel.in_place", "kernel.nontemporal")
 

@@ -58,6 +58,7 @@ CHOICES = (
     "pack_rows",
     "in_floats",
     "nontemporal",
+    "pack_first",
     "prefetch",
 )
 

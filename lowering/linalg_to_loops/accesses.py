@@ -87,11 +87,16 @@ class Memory:
         buffer, at, width = self._place(access, point)
         if width < 0:
             return self._gather(access, point, cache)
-        key = (buffer, tuple(i.key for i in at), width)
+        key = self.key(access, point)
         if (value := cache.get(key)) is None:
             hint = hint or buffer.name_hint
             value = cache[key] = self.writer.load(buffer, at, width, hint)
         return value
+
+    def key(self, access: Access, point: Point) -> object:
+        """Return by what name an element, or lanes side by side, are known to a cache."""
+        buffer, at, width = self._place(access, point)
+        return buffer, tuple(i.key for i in at), width
 
     def gathered(self, access: Access, point: Point) -> object:
         """Return by what name lanes that lie apart are known to a cache."""

@@ -109,7 +109,9 @@ class Blocked(Tiles):
     def _part(self, at: Sliver, count: Index) -> None:
         """Write a sliver's part of ``count`` iterations: packed, unless it lies ready."""
         self.part = Index(), count
-        if self.packing is not None:
+        if self.packing is not None and self.packs_first:
+            self.packing.begin(at.batch, at.j, at.k, count)
+        elif self.packing is not None:
             self.packing.write(at.batch, at.j, at.k, count)
         if self.row_packing is not None:
             self.row_packing.write(at.batch, at.ranges[self.row][0], at.k, count)

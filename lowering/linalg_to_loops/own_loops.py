@@ -275,7 +275,7 @@ class OwnLoops:
     ) -> Sequence[SSAValue]:
         """Write the body at every point; store what is not carried; return the next state."""
         carried = op.carried
-        cache: dict[object, SSAValue] = {}
+        cache = self.known(op, points)
         if self.plan.schedule.tile != (1, 1):
             for k, access in enumerate(op.inputs):
                 if op.body is not None and op.body.args[k].first_use is not None:
@@ -291,6 +291,11 @@ class OwnLoops:
                 if k not in carried:
                     self._write(op, k, point, value)
         return after
+
+    def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
+        """Return what of the operands at ``points`` is in registers, by where it is read."""
+        del op, points
+        return {}
 
     def _arguments(
         self,

@@ -132,10 +132,34 @@ class Packing:
 
     def write(self, batch: list[Index], j: Index, k: Index, count: Index) -> None:
         """Copy what the sliver at ``j`` needs of ``count`` iterations of the sum from ``k``."""
+        self.begin(batch, j, k, count)
+        self._around([])
+
+    def begin(self, batch: list[Index], j: Index, k: Index, count: Index) -> None:
+        """Say what is copied next."""
         self.batch, self.j, self.k, self.count = batch, j, k, count
         if self.run is not None:
             self.k, self.count = k * self.run.size, count * self.run.size
-        self._around([])
+
+    @property
+    def in_rows(self) -> bool:
+        """Whether all of a sliver's columns are there and lie side by side, in vectors."""
+        extent = self.nest.extents[0][self.column].number
+        side_by_side = lanes_at(self.source, self.column, self.width) == self.width > 1
+        return side_by_side and extent is not None and extent % self.columns == 0
+
+    def copied(self, points: Sequence[Point]) -> dict[object, SSAValue]:
+        """Copy what the innermost loop needs at ``points``; return it by where it is read."""
+        found: dict[object, SSAValue] = {}
+        for point in points:
+            if (key := self.nest.memory.key(self.access, point)) not in found:
+                column, k, *self.outer = (
+                    point.indices[loop] or Index() for loop in (self.column, self.depth, *self.sums)
+                )
+                place = self._point(column, k, self.column, point.width)
+                value = found[key] = self._element(place)
+                self._store(value, k, column)
+        return found
 
     def write_few(self, batch: list[Index], k: Index, count: Index) -> None:
         """Copy what all of few columns need of ``count`` iterations of a sum of one loop."""

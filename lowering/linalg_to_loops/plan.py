@@ -56,6 +56,8 @@ class Schedule:
     """Whether blocks pack the operand that varies with the rows too."""
     in_floats: bool = False
     """Whether products of bytes are added up in floats, which is exact."""
+    pack_first: bool = False
+    """Whether the first tile of a block packs what it reads, where that is simple."""
     prefetch: bool = False
     """Whether what a block packs next is asked for while it computes."""
     in_place: bool = False
@@ -132,6 +134,7 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
     schedule.split = number("split", 0)
     schedule.pack_rows = "kernel.pack_rows" in function.attributes
     schedule.in_floats = "kernel.in_floats" in function.attributes
+    schedule.pack_first = "kernel.pack_first" in function.attributes
     schedule.prefetch = "kernel.prefetch" in function.attributes
     schedule.in_place = "kernel.in_place" in function.attributes
     if isinstance(pairs := function.attributes.get("kernel.in_place"), ArrayAttr):

@@ -80,7 +80,15 @@ class Tiles(Nest):
         self.fetching: Fetching | None = None
         if plan.schedule.prefetch and self.packing is not None:
             self.fetching = Fetching(self.packing, self.deep)
+        self.copying = False
+        """Whether the innermost loop packs what it reads."""
         _check_sizes(self)
+
+    @property
+    def packs_first(self) -> bool:
+        """Whether the first tile of a block packs, there being no other before."""
+        packing = self.packing if self.plan.schedule.pack_first else None
+        return packing is not None and packing.in_rows and not self.along
 
     def _micro(self, streamed: int, packed: int) -> Structured:
         """Return the contraction as the innermost loop sees it.
@@ -129,12 +137,13 @@ class Tiles(Nest):
             return self.part if k == self.depth else super().bounds(self.sum, k)
         return super().bounds(op, k)
 
-    def _compute(
-        self, op: Structured, points: Sequence[Point], state: Sequence[SSAValue]
-    ) -> Sequence[SSAValue]:
-        if op is self.micro and self.fetching is not None:
+    def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
+        """Return what is packed right now, at each step of the innermost loop."""
+        if op is not self.micro:
+            return {}
+        if self.fetching is not None:
             self.fetching.step(points[0])
-        return super()._compute(op, points, state)
+        return self.packing.copied(points) if self.packing is not None and self.copying else {}
 
     # tiles
 
@@ -229,7 +238,7 @@ class Tiles(Nest):
             turn = self.writer.divide(self._waiting(at, start), self.rows, arith.DivUIOp)
             extent = self.extents[self.plan.ops.index(self.sum)][self.depth]
             self.fetching.begin(at.batch, at.j, at.k, extent, turn)
-        done = self._run(points, state)
+        done = self._run_packing(at, start, points, state)
         if at.extent is None:
             self._hand_on(at, start, rows, done, waiting)
             return
@@ -238,6 +247,25 @@ class Tiles(Nest):
             lambda: self._hand_on(at, start, rows, done, waiting),
             lambda: self._keep(done, waiting),
         )
+
+    def _run_packing(
+        self, at: Sliver, start: list[Index], points: list[Point], state: list[SSAValue]
+    ) -> list[SSAValue]:
+        """Run the innermost loop; in the first tile of a block it may pack the operand."""
+        rows = len(points) * self.sum.width // self.columns
+        extent = self.extents[0][self.row].number
+        whole = extent is None or not 0 < extent % self.sizes[-2] < self.rows
+        if not self.packs_first or (rows < self.rows and whole):
+            return self._run(points, state)
+
+        def packing() -> Sequence[SSAValue]:
+            self.copying = True
+            done = self._run(points, state)
+            self.copying = False
+            return done
+
+        first = self.writer.compare("eq", self._waiting(at, start), Index())
+        return self.writer.either(first, packing, lambda: self._run(points, state))
 
     def _run(self, points: list[Point], state: list[SSAValue]) -> list[SSAValue]:
         """Run the innermost loop from ``state``; floats begin at zero and are added to it."""

@@ -300,6 +300,26 @@ class Writer:
             end.location = self.location
             block.add_op(end)
 
+    def either(
+        self,
+        condition: SSAValue,
+        then: Callable[[], Sequence[SSAValue]],
+        no: Callable[[], Sequence[SSAValue]],
+    ) -> list[SSAValue]:
+        """Write an scf.if of two parts that give values; return these."""
+        blocks = Block(), Block()
+        values: Sequence[SSAValue] = ()
+        for block, write in zip(blocks, (then, no), strict=True):
+            values = self.inside(block, write)
+            end = scf.YieldOp(*values)
+            end.location = self.location
+            block.add_op(end)
+        types = [value.type for value in values]
+        op = self.insert(scf.IfOp(condition, types, Region(blocks[0]), Region(blocks[1])))
+        for result, value in zip(op.results, values, strict=True):
+            result.name_hint = value.name_hint
+        return list(op.results)
+
     def parallel(self, trips: Index, grain: int, body: Callable[[Index], None]) -> None:
         """Write an scf.parallel over ``0 .. trips``; ``grain`` iterations are worth a thread."""
         block = Block(arg_types=[INDEX])

@@ -288,7 +288,8 @@ def reading(function: kernel.FuncOp, operand: Operand) -> bool:
     maps = list(op.indexing_maps.data)
     maps[operand.number] = map_attribute(loops, index)
     op.indexing_maps = ArrayAttr(maps)
-    function.attributes.pop("kernel.prefetch", None)  # nothing is packed there now
+    for name in ("kernel.pack_first", "kernel.prefetch"):  # nothing is packed there now
+        function.attributes.pop(name, None)
     read = old.first_use is not None
     if not read:
         function.body.block.erase_arg(old)

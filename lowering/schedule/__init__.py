@@ -205,7 +205,7 @@ def _write_blocks(
     for name in ("tile", "block", "stream"):
         if sizes := getattr(blocks, name):
             _write(function, f"kernel.{name}", ArrayAttr(IntegerAttr(n, i64) for n in sizes))
-    for name in ("pack_rows", "in_floats", "prefetch"):
+    for name in ("pack_rows", "in_floats", "pack_first", "prefetch"):
         if getattr(blocks, name):
             _write(function, f"kernel.{name}", UnitAttr())
     _write(function, "kernel.parallel", IntegerAttr(shared, i64))

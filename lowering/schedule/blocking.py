@@ -102,6 +102,7 @@ class Contraction:
     """Columns and depth, where the operand is read in place once and there is no block."""
     pack_rows: bool = False
     in_floats: bool = False
+    pack_first: bool = False
     prefetch: bool = False
 
 
@@ -155,7 +156,8 @@ def choose(
         block = *block[:-1], max(found.size(len(found.parallel) - 1), 1)
     because(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
     far = bytes >= l2 and not free and not along
-    plain = Contraction(width, tile, block, prefetch=far)
+    simple = not free and not along and _in_rows(found, packed, shared, unit[1])
+    plain = Contraction(width, tile, block, pack_first=simple, prefetch=far)
     chosen = _widened(found, plain, packed, first, shared)
     because(found.op, lambda: _why_so_large(tile, chosen.block, size))
     if far:
@@ -273,6 +275,14 @@ def _first(found: Loops, packed: int, shared: int) -> int:
     while first and first - 1 not in used:
         first -= 1
     return first
+
+
+def _in_rows(found: Loops, packed: int, shared: int, columns: int) -> bool:
+    """Whether the columns lie side by side and make whole slivers."""
+    op, wide = found.op, found.extents[shared - 1]
+    assert isinstance(op, linalg.GenericOp)
+    whole = wide != DYNAMIC_INDEX and wide % columns == 0
+    return whole and stride(indices(op)[packed], shared - 1) == 1
 
 
 def _writes_along(loops: Loops, column: int) -> bool:

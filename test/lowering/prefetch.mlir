@@ -48,3 +48,31 @@ kernel.func @filters(%x: memref<1x6x6x16xf32>, %w: memref<16x16x3x3xf32>, %y: me
   }
   kernel.return
 }
+
+// The first tile of a block packs what it reads; the others read what is packed.
+// CHECK-LABEL: kernel.func @first
+// CHECK:         %packed = memref.alloca()
+// CHECK-NOT:     vector.store {{.*}}, %packed
+// CHECK:         scf.if
+// CHECK:           scf.for
+// CHECK:             [[V:%w_[0-9]+]] = vector.load %w
+// CHECK:             vector.store [[V]], %packed
+// CHECK-NOT:         vector.load %packed
+// CHECK:         } else {
+// CHECK:             vector.load %packed
+// CHECK-NOT:         vector.store {{.*}}, %packed
+// CHECK:         kernel.return
+kernel.func @first(%x: memref<24x16xf32>, %w: memref<16x64xf32>, %y: memref<24x64xf32>)
+    attributes {kernel.shared = 2, kernel.tile = [4, 2], kernel.block = [24, 32, 8], kernel.pack_first} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<24x64xf32>)
+  linalg.generic {indexing_maps = [#rows, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<24x16xf32>, memref<16x64xf32>) outs(%y : memref<24x64xf32>)
+      attrs = {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 1>} {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  kernel.return
+}

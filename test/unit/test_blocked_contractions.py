@@ -86,6 +86,8 @@ WIDENED = """^bb0(%a: i8, %c: i8, %acc: i32):
         ("kernel.tile = [2, 2], kernel.block = [4, 8, 4]", 4),
         ("kernel.tile = [3, 1], kernel.block = [3, 8, 100], kernel.parallel = 2", 4),
         ("kernel.tile = [2, 2], kernel.block = [6, 16, 3], kernel.prefetch", 4),
+        ("kernel.tile = [3, 2], kernel.block = [3, 8, 4], kernel.pack_first", 4),
+        ("kernel.tile = [2, 1], kernel.block = [6, 8, 3], kernel.pack_first, kernel.prefetch", 2),
         ("kernel.tile = [1, 2], kernel.block = [2, 2, 3], kernel.parallel = 1", 1),
     ],
 )

@@ -77,6 +77,7 @@ def _kernel(
         "kernel.tile = [2, 2], kernel.block = [4, 8, 4]",
         "kernel.tile = [3, 1], kernel.block = [2, 6, 8, 2], kernel.parallel = 3",
         "kernel.tile = [2, 1], kernel.block = [2, 4, 8, 2], kernel.parallel = 3, kernel.prefetch",
+        "kernel.tile = [2, 1], kernel.block = [2, 4, 4, 2], kernel.pack_first",
         "kernel.tile = [4, 2], kernel.block = [2, 1, 4, 8, 100], kernel.parallel = 4",
     ],
 )
