@@ -26,14 +26,16 @@ from stepwell.transforms.structured import (
 
 SIZE = 3
 """Elements of a window along each axis."""
-PRODUCTS = 32
-"""Products of a cycle."""
-CARRIED = 10.0
+PRODUCTS = 20
+"""Products of a cycle: a vector of them, or two, on machines of today."""
+CARRIED = 8.0
 """Cycles that a tile takes for each feature to get to the parts of the image and back."""
 READ = 6.0
 """Cycles that it takes to read the 16 numbers of a pair of features, nine before, from memory."""
 LAID = 18.0
 """Cycles that it takes to make and read these where the filters are not the same in every call."""
+LAUNCHED = 8000
+"""Cycles that three more kernels take to be begun."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Convolution:
         pairs = self.features * out
         products = 9 * n * rows * columns - 16 * self.tiles
         cost = self.tiles * CARRIED * (self.features + out) + pairs * (READ if constant else LAID)
-        return pairs * products / PRODUCTS > cost
+        return pairs * products / PRODUCTS > cost + LAUNCHED
 
 
 def read_convolution(op: linalg.GenericOp) -> Convolution | None:
