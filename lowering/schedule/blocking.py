@@ -135,10 +135,7 @@ def choose(
     enough = min(enough, SMALL) if free else enough
     if not free and not along and (stream := _stream(found, packed, shared, bytes, machine, l2)):
         because(found.op, lambda: _why_streamed(operand, high, stream))
-        rows, vectors = _few(high, 0, width, machine)
-        lines = LINES if high <= 2 else LINES // 2
-        vectors = min(vectors, max(lines * 8 // bits_of(element(operand)) // width, 1))
-        return Contraction(width, (rows, vectors), stream=stream)
+        return _streamed(operand, high, width, machine, stream)
     least = 1 if free else FEW_ROWS
     if high < least or wide < width or bytes <= enough:
         because(found.op, lambda: _why_in_place(high, wide < width, bytes, enough))
@@ -155,14 +152,25 @@ def choose(
     if few and high <= tile[0] and found.extents[-1] != DYNAMIC_INDEX:
         block = *block[:-1], max(found.size(len(found.parallel) - 1), 1)
     because(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
-    far = bytes >= l2 and not free and not along
-    simple = not free and not along and _in_rows(found, packed, shared, unit[1])
-    plain = Contraction(width, tile, block, pack_first=simple, prefetch=far)
+    plain = Contraction(width, tile, block)
+    if not free and not along:
+        simple = _in_rows(found, packed, shared, unit[1])
+        plain = replace(plain, pack_first=simple, prefetch=bytes >= l2)
     chosen = _widened(found, plain, packed, first, shared)
     because(found.op, lambda: _why_so_large(tile, chosen.block, size))
-    if far:
+    if chosen.prefetch:
         because(found.op, lambda: FAR)
     return chosen
+
+
+def _streamed(
+    operand: SSAValue, high: int, width: int, machine: Vectors, stream: tuple[int, ...]
+) -> Contraction:
+    """Return what is written where ``operand`` is read in stretches."""
+    rows, vectors = _few(high, 0, width, machine)
+    lines = LINES if high <= 2 else LINES // 2
+    vectors = min(vectors, max(lines * 8 // bits_of(element(operand)) // width, 1))
+    return Contraction(width, (rows, vectors), stream=stream)
 
 
 NO_SCRATCH = "not in blocks: the target has no scratch to pack an operand into"
