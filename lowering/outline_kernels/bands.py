@@ -46,7 +46,8 @@ ROW = 32 << 10
 COLUMNS = 64
 """So many columns are laid out side by side: whole vectors on every machine."""
 FEW = 8
-"""So few rows are not worth laying the columns' operand out anew."""
+"""So few rows are not worth laying the columns' operand out anew; nor are so few that the first
+contraction's result is no larger than that operand."""
 
 
 @dataclass
@@ -129,7 +130,8 @@ def _checked(
     if len(along) != 1 or not rows:
         return None
     sizes = extents(scores)
-    if all(sizes[d] != DYNAMIC_INDEX and sizes[d] < FEW for d in rows):
+    deep = max(n for n, p in zip(sizes, is_parallel(scores), strict=True) if not p)
+    if DYNAMIC_INDEX not in (high := [sizes[d] for d in rows]) and prod(high) < max(FEW, deep):
         return None
     (operand,) = along
     index = indices(scores)[operand]

@@ -11,6 +11,7 @@ from xdsl.parser import Parser
 from xdsl.universe import Universe
 
 import stepwell as sw
+import stepwell.numpy as snp
 from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.lowering.linalg_to_loops import LinalgToLoops
@@ -139,3 +140,15 @@ def test_sizes_known_only_when_it_runs() -> None:
             for shape in ((b, r, 8), (b, 100, 8), (b, 100, 4))
         ]
         np.testing.assert_allclose(program(*operands), _attention(*operands), atol=1e-5)
+
+
+@pytest.mark.parametrize("rows, banded", [(48, False), (64, True)])
+def test_few_rows_are_no_band(rows: int, banded: bool) -> None:
+    """Scores that are smaller than the keys may go to memory: copying the keys costs more."""
+    q, k = (np.zeros((24, n, 64), np.float32) for n in (rows, 512))
+
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        return sw.nn.softmax(q @ snp.swapaxes(k, -1, -2)) @ v
+
+    text = sw.jit(attention).trace(q, k, k).compile().texts()["kernels"]
+    assert ("kernel.band" in text) == banded
