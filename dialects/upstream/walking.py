@@ -38,7 +38,11 @@ def _walk(root: Operation | Region | Block) -> Iterator[Operation]:
 def _enter(waiting: list[Operation | Block | None], regions: Sequence[Region]) -> None:
     """Put the blocks of ``regions`` on the stack, the first on top."""
     for region in reversed(regions):
-        waiting.extend(reversed([*region.blocks]))
+        first = region.first_block
+        if first is None or first.next_block is None:
+            waiting.append(first)
+        else:
+            waiting.extend(reversed([*region.blocks]))
 
 
 def _patched(kind: Any) -> None:

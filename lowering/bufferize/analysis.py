@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import TensorType
@@ -25,6 +25,7 @@ from stepwell.lowering.bufferize.liveness import Liveness, Query
 from stepwell.lowering.bufferize.places import Places, Storage, slice_of, step_of
 from stepwell.lowering.bufferize.ties import Edges, Loop, Tie, What
 from stepwell.lowering.bufferize.views import (
+    Part,
     Slice,
     Step,
     Steps,
@@ -54,6 +55,15 @@ def analysis_of(function: func.FuncOp, facts: Callable[[kernel.LaunchOp], Facts]
             return Analysis(function, facts, refused)
         except Refused as refusal:
             refused |= {refusal.op}
+
+
+class _Member(NamedTuple):
+    """A tensor of a buffer under examination: where in it, and what writes it there."""
+
+    value: SSAValue
+    steps: Steps
+    part: Part
+    writes: list[Query]
 
 
 class Analysis:
@@ -344,22 +354,29 @@ class Analysis:
         """Return why the two cannot be one, "" where they can."""
         self.places.pending = (inner, outer, view)
         try:
+            theirs = [self._member(b, path) for b, path in outer.members]
             for a, path in inner.members:
-                mine = join(view, path)
-                for b, theirs in outer.members:
-                    for x, x_path, y, y_path in ((a, mine, b, theirs), (b, theirs, a, mine)):
-                        if self._overwrites(x, x_path, y, y_path):
-                            return f"{_name(y)} is still read after {_name(x)} is written"
+                mine = self._member(a, join(view, path))
+                for other in theirs:
+                    for x, y in ((mine, other), (other, mine)):
+                        if self._overwrites(x, y):
+                            return (
+                                f"{_name(y.value)} is still read after {_name(x.value)} is written"
+                            )
         finally:
             self.places.pending = None
         return ""
 
-    def _overwrites(self, x: SSAValue, path: Steps, y: SSAValue, y_path: Steps) -> bool:
+    def _member(self, value: SSAValue, steps: Steps) -> _Member:
+        writes = self.places.parts_written(value, steps)
+        queries = [Query(self.places, op, over, value) for op, over in writes]
+        return _Member(value, steps, part(steps), queries)
+
+    def _overwrites(self, x: _Member, y: _Member) -> bool:
         """Whether writing ``x`` destroys what is still wanted of ``y``."""
-        for op, over in self.places.parts_written(x, path):
-            query = Query(self.places, op, over, x)
-            if not disjoint(self.sizes, over, part(y_path)) and self.liveness.wanted(
-                query, y, y_path
+        for query in x.writes:
+            if not disjoint(self.sizes, query.over, y.part) and self.liveness.wanted(
+                query, y.value, y.steps
             ):
                 return True
         return False

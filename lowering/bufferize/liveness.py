@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.dialects import scf, tensor
-from xdsl.ir import Block, Operation, Region, SSAValue, Use
+from xdsl.ir import Block, Operation, SSAValue, Use
 
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.facts import Facts
@@ -31,6 +32,7 @@ class Liveness:
         self.facts = facts
         self._span: dict[Operation, tuple[int, int]] = {}
         self._loops: dict[Operation, tuple[Operation, ...]] = {}
+        self._branches: dict[Block, tuple[list[int], list[int]]] = {}
         self._count = 0
         self._number(block, ())
 
@@ -82,11 +84,36 @@ class Liveness:
             start, end = self._span[loop]
             if start < at < end and not start <= made < end:
                 return True
-        return self._span[use][0] > at and not _exclusive(use, point)
+        return self._span[use][0] > at and not self._exclusive(use, point)
+
+    def _exclusive(self, use: Operation, point: Operation) -> bool:
+        """Whether ``use``, which stands behind ``point``, lies in another branch of an scf.if."""
+        starts, ends = self._elses(point.parent_block())
+        at = self._span[use][0]
+        number = bisect_right(starts, at)
+        return number > 0 and at <= ends[number - 1]
+
+    def _elses(self, block: Block | None) -> tuple[list[int], list[int]]:
+        """Return where the else-branches begin and end of all ifs that have ``block`` in "then"."""
+        if block is None:
+            return [], []
+        if (known := self._branches.get(block)) is not None:
+            return known
+        parent = block.parent_op()
+        if parent is None or parent not in self._span:
+            return [], []
+        starts, ends = self._elses(parent.parent_block())
+        if isinstance(parent, scf.IfOp) and block.parent is parent.true_region:
+            other = parent.false_region.first_block
+            if other is not None and other.first_op is not None and other.last_op is not None:
+                starts = [self.start(other.first_op), *starts]
+                ends = [self.end(other.last_op), *ends]
+        self._branches[block] = starts, ends
+        return starts, ends
 
     def wanted(self, query: Query, value: SSAValue, steps: Steps) -> bool:
         """Whether ``value``, seen through ``steps``, is looked at when or after the write."""
-        if value in query.places.undefined or self.defined(value) > self.start(query.point):
+        if self.defined(value) > self.start(query.point) or value in query.places.undefined:
             return False
         return self._wanted(query, value, value, steps)
 
@@ -168,20 +195,3 @@ def _goes_on_as(op: Operation, index: int) -> SSAValue | None:
             return parent.output[index]
         case _:
             return None
-
-
-def _exclusive(a: Operation, b: Operation) -> bool:
-    """Whether two ops lie in different branches of one scf.if."""
-    branches = _branches(a)
-    return any(branches.get(op, region) is not region for op, region in _branches(b).items())
-
-
-def _branches(op: Operation) -> dict[Operation, Region]:
-    found: dict[Operation, Region] = {}
-    at: Operation | None = op
-    while at is not None:
-        region = at.parent_region()
-        at = at.parent_op()
-        if isinstance(at, scf.IfOp) and region is not None:
-            found[at] = region
-    return found

@@ -7,12 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from xdsl.dialects.builtin import FunctionType, IntegerType, Signedness, TensorType
+from xdsl.dialects.builtin import (
+    FunctionType,
+    IntegerType,
+    LocationAttr,
+    Signedness,
+    TensorType,
+    UnknownLoc,
+)
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from stepwell.core.rules import RuleTable
 from stepwell.dialects.nd.creation import ResourceAttr
-from stepwell.dialects.types import locate
 from stepwell.transforms.passes import fail
 
 OpT = TypeVar("OpT", bound=Operation)
@@ -52,7 +58,7 @@ class Lowering:
     def insert(self, op: OpT) -> OpT:
         """Append ``op`` to the new body and locate it."""
         assert self.source is not None
-        locate(op, self.source.location)
+        _locate(op, self.source.location)
         self.block.add_op(op)
         return op
 
@@ -142,3 +148,17 @@ def signless(type: Attribute) -> Attribute:
             )
         case _:
             return type
+
+
+def _locate(root: Operation, location: LocationAttr) -> None:
+    """Locate ``root`` and what was made for it; what was inserted into it before has its place."""
+    new = [root]
+    while new:
+        op = new.pop()
+        if isinstance(op.location, UnknownLoc):
+            op.location = location
+        elif op is not root:
+            continue
+        for region in op.regions:
+            for block in region.blocks:
+                new += block.ops

@@ -28,6 +28,7 @@ from stepwell.lowering.outline_kernels.grow import Cut
 from stepwell.lowering.outline_kernels.merge import merge_walks
 from stepwell.lowering.outline_kernels.names import kernel_name
 from stepwell.lowering.outline_kernels.order import arrange
+from stepwell.lowering.outline_kernels.outside import Outside
 from stepwell.lowering.outline_kernels.sharing import Shared
 from stepwell.transforms.passes import Pass
 from stepwell.transforms.structured import erase_dead
@@ -46,20 +47,22 @@ class OutlineKernels(Pass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Cut each function."""
-        shared = Shared()
+        shared, outside = Shared(), Outside()
         for function in list(op.ops):
             if isinstance(function, func.FuncOp):
                 for block in function.body.blocks:
-                    _outline(block, function, shared, self.l2 // 2)
+                    _outline(block, function, shared, outside, self.l2 // 2)
 
 
-def _outline(block: Block, function: func.FuncOp, shared: Shared, least: int) -> None:
+def _outline(
+    block: Block, function: func.FuncOp, shared: Shared, outside: Outside, least: int
+) -> None:
     """Outline the kernels of ``block`` and of the blocks of control flow inside it."""
     module = function.parent
     assert module is not None
     erase_dead(block)
     sources: list[Operation] = []
-    for cluster in Cut(block).grow(least):
+    for cluster in Cut(block, outside).grow(least):
         arrange(cluster)
         name = kernel_name(function.sym_name.data, cluster.members)
         sources += [
@@ -72,11 +75,11 @@ def _outline(block: Block, function: func.FuncOp, shared: Shared, least: int) ->
             module.insert_op_before(kernel, function)
         launch.properties["callee"] = SymbolRefAttr(kernel.sym_name.data)
     _erase_unused(sources)
-    _in_order(block)
+    _in_order(block, outside)
     for op in block.ops:
         for region in op.regions:
             for inner in region.blocks:
-                _outline(inner, function, shared, least)
+                _outline(inner, function, shared, outside, least)
 
 
 def _erase_unused(ops: list[Operation]) -> None:
@@ -91,7 +94,7 @@ def _erase_unused(ops: list[Operation]) -> None:
         op.erase()
 
 
-def _in_order(block: Block) -> None:
+def _in_order(block: Block, outside: Outside) -> None:
     """Put every op of ``block`` after what it uses, and otherwise where it stands."""
     placed: dict[Operation, None] = {}
     for root in block.ops:
@@ -103,8 +106,7 @@ def _in_order(block: Block) -> None:
                 continue
             missing = [
                 made_by
-                for each in op.walk()
-                for v in each.operands
+                for v in outside.values(op)
                 if isinstance(v, OpResult)
                 and (made_by := v.op).parent is block
                 and made_by not in placed

@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from stepwell.lowering.outline_kernels.bands import Band, find_band, in_order
 from stepwell.lowering.outline_kernels.clusters import Cluster, merged_loops, reads, refusal
+from stepwell.lowering.outline_kernels.outside import Outside
 from stepwell.transforms.passes import remark
 from stepwell.transforms.structured import is_parallel, shape
 
@@ -22,6 +23,7 @@ class Cut:
     """The clusters of one block, grown op by op in program order."""
 
     block: Block
+    outside: Outside
     of: dict[Operation, Cluster] = field(default_factory=dict[Operation, Cluster])
     clusters: list[Cluster] = field(default_factory=list[Cluster])
     order: dict[Operation, int] = field(default_factory=dict[Operation, int])
@@ -60,13 +62,13 @@ class Cut:
 
     def _pass(self, op: Operation) -> None:
         """Note what an op that stays on the host depends on, and hold it in its place."""
-        for value in _values_used(op):
+        for value in self.outside.values(op):
             if isinstance(value, OpResult) and value.op in self.of:
                 self.of[value.op].find().held = True
         self.reached[op] = self._latest(op)
 
     def _latest(self, op: Operation) -> int:
-        return max((self._position(v) for v in _values_used(op)), default=0)
+        return max((self._position(v) for v in self.outside.values(op)), default=0)
 
     def _position(self, value: SSAValue) -> int:
         if not isinstance(value, OpResult):
@@ -174,10 +176,3 @@ def _is_destination(user: Operation, operand: int) -> bool:
     if isinstance(user, linalg.GenericOp):
         return operand >= len(user.inputs)
     return isinstance(user, scf.ForOp) and operand >= 3 and is_scalar_nest(user)
-
-
-def _values_used(op: Operation) -> Iterator[SSAValue]:
-    yield from op.operands
-    for region in op.regions:
-        for inner in region.walk():
-            yield from inner.operands

@@ -13,7 +13,7 @@ it. Fresh tensors (tensor.empty, linalg.fill) stay apart: each is the home of on
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeAlias
 
@@ -37,9 +37,9 @@ class CommonSubexpressions(Pass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Merge throughout the module."""
-        places: Places = {}
-        _merge_inside(op, {}, places)
-        for stays, locations in places.items():
+        merging = _Merging()
+        merging.inside(op, {})
+        for stays, locations in merging.places.items():
             stays.location = fuse_locations(locations)
 
 
@@ -49,34 +49,39 @@ Places: TypeAlias = dict[Operation, list[LocationAttr]]
 _APART = frozenset({tensor.EmptyOp, linalg.ops.FillOp})
 
 
-def _merge_inside(op: Operation, known: dict[Hashable, list[Operation]], places: Places) -> None:
-    """Merge inside the regions of ``op``, where the ops ``known`` so far may be used."""
-    inherited = {} if op.has_trait(IsolatedFromAbove) else known
-    for region in op.regions:
-        for block in region.blocks:
-            _merge_block(block, inherited, places)
+@dataclass
+class _Merging:
+    """What is known of one module while its ops are merged."""
 
+    places: Places = field(default_factory=dict[Operation, list[LocationAttr]])
+    pure: dict[Operation, bool] = field(default_factory=dict[Operation, bool])
+    """Which ops with regions touch no memory."""
 
-def _merge_block(block: Block, known: dict[Hashable, list[Operation]], places: Places) -> None:
-    added: list[Hashable] = []
-    for op in list(block.ops):
-        if op.regions:
-            _merge_inside(op, known, places)
-        if not _mergeable(op):
-            continue
-        key = _key(op)
-        alike = known.setdefault(key, [])
-        if (twin := next((a for a in alike if _same_regions(a, op)), None)) is None:
-            alike.append(op)
-            added.append(key)
-        else:
-            _merge(twin, op, places)
-    for key in reversed(added):
-        known[key].pop()
+    def inside(self, op: Operation, known: dict[Hashable, list[Operation]]) -> None:
+        """Merge inside the regions of ``op``, where the ops ``known`` so far may be used."""
+        inherited = {} if op.has_trait(IsolatedFromAbove) else known
+        for region in op.regions:
+            for block in region.blocks:
+                self.block(block, inherited)
 
-
-def _mergeable(op: Operation) -> bool:
-    return _kind(type(op)) and bool(op.results) and is_pure(op)
+    def block(self, block: Block, known: dict[Hashable, list[Operation]]) -> None:
+        """Merge the ops of one block."""
+        added: list[Hashable] = []
+        for op in list(block.ops):
+            if op.regions:
+                self.inside(op, known)
+            if not (_kind(type(op)) and op.results and is_pure(op, self.pure)):
+                continue
+            key = _key(op)
+            alike = known.setdefault(key, [])
+            twin = next((a for a in alike if _same_regions(a, op)), None) if alike else None
+            if twin is None:
+                alike.append(op)
+                added.append(key)
+            else:
+                _merge(twin, op, self.places)
+        for key in reversed(added):
+            known[key].pop()
 
 
 @cache

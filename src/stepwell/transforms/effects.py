@@ -52,12 +52,22 @@ def _as_its_regions(kind: type[Operation]) -> bool:
     return bool(effects) and all(isinstance(t, RecursiveMemoryEffect) for t in effects)
 
 
-def _touches_nothing(op: Operation) -> bool:
+def _touches_nothing(op: Operation, known: dict[Operation, bool] | None = None) -> bool:
     """Whether neither the op nor any in it touches memory, asked of each of them once."""
-    return all(
-        _as_its_regions(type(each)) or _pure(type(each)) or get_effects(each) == set()
-        for each in op.walk()
-    )
+    waiting = [op]
+    while waiting:
+        each = waiting.pop()
+        if known is not None and (found := known.get(each)) is not None:
+            if not found:
+                return False
+            continue
+        kind = type(each)
+        if not (_as_its_regions(kind) or _pure(kind) or get_effects(each) == set()):
+            return False
+        for region in each.regions:
+            for block in region.blocks:
+                waiting += block.ops
+    return True
 
 
 @cache
@@ -66,9 +76,15 @@ def _pure(kind: type[Operation]) -> bool:
     return kind.has_trait(NoMemoryEffect) and not kind.has_trait(RecursiveMemoryEffect)
 
 
-def is_pure(op: Operation) -> bool:
-    """Whether the op neither reads nor writes memory, so that it may be computed elsewhere."""
+def is_pure(op: Operation, known: dict[Operation, bool] | None = None) -> bool:
+    """Whether the op neither reads nor writes memory, so that it may be computed elsewhere.
+
+    known : what was found out of ops with regions, which are then asked once however deep they are
+    """
     removable = _removable(type(op))
     if removable is not None:
         return removable
-    return _touches_nothing(op)
+    found = _touches_nothing(op, known)
+    if known is not None and op.regions:
+        known[op] = found
+    return found
