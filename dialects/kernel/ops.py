@@ -71,8 +71,8 @@ class FuncOp(IRDLOperation):
     * (C6) A value passed from one linalg.generic to another is read at the very indices of the
       shared loops that it is written at.
     * (C7) An attribute of the name kernel.* is a known choice. kernel.pack_rows,
-      kernel.pack_first, kernel.in_floats and kernel.prefetch need kernel.block, and
-      kernel.stream does not go with it.
+      kernel.pack_first, kernel.in_floats and kernel.prefetch need kernel.block, with which
+      kernel.stream does not go; kernel.unroll needs kernel.tile.
     * (C8) kernel.nontemporal is an array of numbers of arguments that are destinations.
     """
 

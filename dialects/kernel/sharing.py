@@ -28,9 +28,13 @@ _NUMBERS = {
     "kernel.band": 0,
 }
 _LISTS = ("kernel.tile", "kernel.block", "kernel.stream")
-_MARKS = dict.fromkeys(
-    ("kernel.pack_rows", "kernel.in_floats", "kernel.pack_first", "kernel.prefetch"), "kernel.block"
-)
+_MARKS = {
+    "kernel.pack_rows": "kernel.block",
+    "kernel.in_floats": "kernel.block",
+    "kernel.pack_first": "kernel.block",
+    "kernel.prefetch": "kernel.block",
+    "kernel.unroll": "kernel.tile",
+}
 """What is written without a value, and what it is nothing without."""
 _KNOWN = (*_NUMBERS, *_LISTS, *_MARKS, "kernel.in_place", "kernel.nontemporal")
 
@@ -43,7 +47,7 @@ def check_names(attributes: dict[str, Attribute]) -> None:
             raise VerifyException(f"there is no choice {name} for a kernel; {near}")
     for name, needed in _MARKS.items():
         if name in attributes and needed not in attributes:  # kernel_func_c7
-            raise VerifyException(f"{name} says how blocks are packed, so it needs {needed}")
+            raise VerifyException(f"{name} says more about {needed}, so it needs that")
     if "kernel.stream" in attributes and "kernel.block" in attributes:  # kernel_func_c7
         raise VerifyException(
             "kernel.stream reads an operand in place and kernel.block packs it: write one of them"

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     FunctionType,
+    MemRefType,
     TensorType,
     i64,
 )
@@ -34,12 +35,23 @@ def buffered(
     done = kernel.FuncOp(
         name, FunctionType.from_lists(list(types), []), Region(writer.block), dict(old.attributes)
     )
-    if facts.in_place:
-        first = len(facts.reads_input)
-        pairs = [DenseArrayBase.from_list(i64, [i, first + d]) for i, d in facts.in_place]
+    first = len(facts.reads_input)
+    alike = [(i, first + d) for i, d in facts.in_place if _may_be_one(types[i], types[first + d])]
+    if alike:
+        pairs = [DenseArrayBase.from_list(i64, pair) for pair in alike]
         done.attributes["kernel.in_place"] = ArrayAttr(pairs)
     done.location = old.location
     return done
+
+
+def _may_be_one(a: Attribute, b: Attribute) -> bool:
+    """Whether elements of the same indices can lie in the same places."""
+    if not isinstance(a, MemRefType) or not isinstance(b, MemRefType):
+        return False
+    ours, theirs = a.get_strides(), b.get_strides()
+    if a.get_shape() != b.get_shape() or ours is None or theirs is None:
+        return True
+    return all(None in (m, n) or m == n for m, n in zip(ours, theirs, strict=True))
 
 
 class _KernelWriter:

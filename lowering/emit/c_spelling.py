@@ -87,6 +87,10 @@ class CSpelling(Spelling):
         self.helper(f"sw_splat_{name}", kind, [(scalar, "x")], [f"return x - ({vector}){{0}};"])
         return f"sw_splat_{name}({x})"
 
+    def unroll(self, times: int) -> str:
+        """Use the pragma that gcc and clang share."""
+        return f"#pragma GCC unroll {times}"
+
     def held(self, kind: Kind, x: str) -> str:
         """Say that ``x`` may change here: gcc else reads memory again for each of a few uses."""
         condition = _REGISTERS.get(kind.bits * kind.lanes)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.dialects import kernel
@@ -91,8 +91,24 @@ def _for(w: Writer, op: scf.ForOp) -> None:
     for result, argument, start in zip(op.res, carried, op.iter_args, strict=True):
         carry(w, result, start, result.name_hint or argument.name_hint)
         alias(w, argument, result)
+    if (times := _written_out(op)) and (request := w.spelling.unroll(times)):
+        w.line(request)
     with w.block(w.loop_head(index, w[op.lb], w[op.ub], w[op.step])):
         _region(w, op.body.block, op.res)
+
+
+def _written_out(op: scf.ForOp) -> int:
+    """Return how often a loop runs that is to be written out, else 0."""
+    limits = [v.owner for v in (op.lb, op.ub, op.step)]
+    if "kernel.unroll" not in op.attributes:
+        return 0
+    low, high, step = (
+        o.value.value.data
+        if isinstance(o, arith.ConstantOp) and isinstance(o.value, IntegerAttr)
+        else 0
+        for o in limits
+    )
+    return -(-(high - low) // step) if step else 0
 
 
 def _region(w: Writer, block: Block, results: Sequence[SSAValue]) -> None:

@@ -127,6 +127,10 @@ class Spelling(ABC):
     def load(self, kind: Kind, address: str) -> str:
         """Return the vector that lies at ``address``, which need not be aligned."""
 
+    def unroll(self, times: int) -> str:
+        """Ask for the next loop to be written out; "" where that cannot be said."""
+        return ""
+
     def held(self, kind: Kind, x: str) -> str:
         """Return ``x``, just loaded, to be kept in a register rather than loaded at each use."""
         del kind

@@ -39,9 +39,13 @@ def _load(w: Writer, op: vector.LoadOp) -> None:
 
 
 def _is_held(op: vector.LoadOp) -> bool:
-    """Whether a loop that carries registers reads this for several of them."""
+    """Whether a loop that carries registers reads this for several of them, now or written out."""
     loop = op.parent_op()
-    if not isinstance(loop, scf.ForOp) or not loop.iter_args or op.result.has_one_use():
+    if not isinstance(loop, scf.ForOp) or not loop.iter_args:
+        return False
+    if "kernel.unroll" in loop.attributes:
+        return True
+    if op.result.has_one_use():
         return False
     return all(
         isinstance(u.operation, arith.MulfOp | arith.MuliOp | math.FmaOp) for u in op.result.uses

@@ -60,6 +60,7 @@ CHOICES = (
     "nontemporal",
     "pack_first",
     "prefetch",
+    "unroll",
 )
 
 

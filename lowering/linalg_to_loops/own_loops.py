@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xdsl.dialects import arith, vector
-from xdsl.dialects.builtin import VectorType
+from xdsl.dialects import arith, scf, vector
+from xdsl.dialects.builtin import UnitAttr, VectorType
 from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import SSAValue
 
@@ -173,7 +173,10 @@ class OwnLoops:
                 return self._reduction(op, loops[1:], here, args)
 
             names = self._names(op, len(state))
-            return self.writer.sweep(self.bounds(op, k), [1], state, body, hint, names)
+            done = self.writer.sweep(self.bounds(op, k), [1], state, body, hint, names)
+            if self.plan.schedule.unroll:
+                _write_out(done)
+            return done
         return self._lane_loops(op, loops, points, list(state))
 
     def _lane_loops(
@@ -333,6 +336,12 @@ class OwnLoops:
         access = op.outputs[output]
         last = self.plan.buffers[access.buffer].last_writer == self.plan.ops.index(op)
         self.memory.write(access, point, value, last)
+
+
+def _write_out(results: Sequence[SSAValue]) -> None:
+    """Ask for the loop with these results to be written out."""
+    if results and isinstance(loop := results[0].owner, scf.ForOp):
+        loop.attributes["kernel.unroll"] = UnitAttr()
 
 
 def steps(width: int, count: int) -> list[int]:

@@ -60,6 +60,8 @@ class Schedule:
     """Whether the first tile of a block packs what it reads, where that is simple."""
     prefetch: bool = False
     """Whether what a block packs next is asked for while it computes."""
+    unroll: bool = False
+    """Whether the loops of each op's sum are written out by the compiler of the text."""
     in_place: bool = False
     """Whether an input may lie where an output does."""
     overwritten: frozenset[SSAValue] = frozenset()
@@ -136,6 +138,7 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
     schedule.in_floats = "kernel.in_floats" in function.attributes
     schedule.pack_first = "kernel.pack_first" in function.attributes
     schedule.prefetch = "kernel.prefetch" in function.attributes
+    schedule.unroll = "kernel.unroll" in function.attributes
     schedule.in_place = "kernel.in_place" in function.attributes
     if isinstance(pairs := function.attributes.get("kernel.in_place"), ArrayAttr):
         inputs = [pair.get_values()[0] for pair in pairs if isinstance(pair, DenseArrayBase)]

@@ -10,6 +10,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from stepwell.lowering.outline_kernels.bands import Band, find_band, in_order
+from stepwell.lowering.outline_kernels.borders import border_groups, join
 from stepwell.lowering.outline_kernels.clusters import Cluster, merged_loops, reads, refusal
 from stepwell.lowering.outline_kernels.outside import Outside
 from stepwell.transforms.passes import remark
@@ -48,6 +49,7 @@ class Cut:
             for cluster in list(self.clusters):
                 if cluster.into is None and (band := find_band(cluster, least)):
                     self._join(band)
+            self._join_borders()
         live = [c for c in self.clusters if c.into is None]
         return sorted(live, key=lambda c: c.position)
 
@@ -59,6 +61,13 @@ class Cut:
         self.of[copy], self.order[copy] = laying, self.order[band.scores]
         self._merge(band.first, band.middle, band.pairs, band.middle.position)
         self._merge(band.first, band.last, band.inner, band.last.position)
+
+    def _join_borders(self) -> None:
+        """Make one kernel of what fills and copies the parts of one tensor."""
+        for ops, common in border_groups(self.block):
+            clusters = [self.of[op].find() for op in ops if op in self.of]
+            if len(set(clusters)) == len(ops):
+                join(clusters, ops, common)
 
     def _pass(self, op: Operation) -> None:
         """Note what an op that stays on the host depends on, and hold it in its place."""

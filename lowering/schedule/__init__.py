@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from stepwell.dialects import kernel
 from stepwell.lowering.schedule.blocking import Contraction, choose
@@ -41,7 +41,7 @@ from stepwell.lowering.schedule.vectors import (
     read,
     sums_rows,
 )
-from stepwell.lowering.schedule.windows import slides, window_tile
+from stepwell.lowering.schedule.windows import slides, window_tile, written_out
 from stepwell.transforms.constness import constant_arguments
 from stepwell.transforms.passes import Numerics, Pass
 from stepwell.transforms.structured import in_slivers, indices, stands_apart
@@ -118,9 +118,7 @@ class Schedule(Pass):
 
 
 def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int]) -> None:
-    ops = [read(op) for op in function.body.block.ops if isinstance(op, linalg.GenericOp)] or [
-        read(op) for op in function.body.block.ops if isinstance(op, linalg.FillOp)
-    ]
+    ops = [read(op) for op in function.body.block.ops if _is_scheduled(op)]
     if not ops:
         return
     shared = _number(function, "kernel.shared")
@@ -148,6 +146,13 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int
     _run_in_parallel(function, ops, shared)
 
 
+def _is_scheduled(op: Operation) -> TypeGuard[linalg.GenericOp | linalg.FillOp]:
+    """Whether ``op`` has loops of its own: a fill that starts a sum is part of the sum."""
+    if isinstance(op, linalg.FillOp):
+        return all(isinstance(use.operation, kernel.ReturnOp) for use in op.results[0].uses)
+    return isinstance(op, linalg.GenericOp)
+
+
 def _number(function: kernel.FuncOp, name: str) -> int:
     value = function.attributes.get(name)
     return value.value.data if isinstance(value, IntegerAttr) else 0
@@ -169,8 +174,8 @@ def _shared_axis(ops: Sequence[Loops], shared: int) -> int | None:
     usable = best(max(ops, key=lambda o: o.iterations * o.work), [axis]) is not None
     if not usable or together < apart:
         return None
-    contracts = any(loops.contracts for loops in ops)
-    return axis if together > apart or contracts or not _have_own(ops, shared) else None
+    tiled = any(loops.contracts or slides(loops, shared) for loops in ops)
+    return axis if together > apart or tiled or not _have_own(ops, shared) else None
 
 
 def _blocks(
@@ -327,6 +332,8 @@ def _vectorise_shared(
     elif window and tiled:
         tile = window_tile(window, shared, width, machine)
         _write(function, "kernel.tile", ArrayAttr(IntegerAttr(n, i64) for n in tile))
+        if written_out(window, shared, tile):
+            _write(function, "kernel.unroll", UnitAttr())
 
 
 def _many(ops: Sequence[Loops], axis: int, width: int, machine: Vectors) -> int:
@@ -366,8 +373,9 @@ def _tile(
 
 def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:
     axis = own_axis(loops, shared)
+    whole = isinstance(loops.op, linalg.FillOp) or stands_apart(loops.op)  # never in place
     name = next((r.name_hint for r in loops.op.results if r.name_hint), loops.op.name)
-    if axis is None or (width := lanes([loops], axis, machine)) == 1:
+    if axis is None or (width := lanes([loops], axis, machine, overlap=whole)) == 1:
         because(loops.op, lambda: f"{name}: no vectors, along no loop do neighbours lie together")
         return
     many = at_once(loops, axis, width)

@@ -124,7 +124,7 @@ kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared
 // -----
 
 // kernel_func_c7
-// expected-error@+1 {{kernel.pack_rows says how blocks are packed, so it needs kernel.block}}
+// expected-error@+1 {{kernel.pack_rows says more about kernel.block, so it needs that}}
 kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tile = [6, 4], kernel.pack_rows} {
   kernel.return %x : tensor<4x4xf32>
 }
@@ -132,8 +132,16 @@ kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared
 // -----
 
 // kernel_func_c7
-// expected-error@+1 {{kernel.in_floats says how blocks are packed, so it needs kernel.block}}
+// expected-error@+1 {{kernel.in_floats says more about kernel.block, so it needs that}}
 kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.in_floats} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_func_c7
+// expected-error@+1 {{kernel.unroll says more about kernel.tile, so it needs that}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.unroll} {
   kernel.return %x : tensor<4x4xf32>
 }
 
