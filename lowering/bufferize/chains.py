@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.sharing import is_border
 from stepwell.dialects.types import tensor_type
 from stepwell.transforms.passes import fail
 
@@ -68,6 +69,8 @@ def reads_of(op: Operation) -> Iterator[Read]:
         for value, map, inside in zip(op.inputs, maps, op.body.block.args, strict=False):
             if inside.uses and isinstance(value.type, TensorType):
                 yield Read(value, map.data)
+                if isinstance(border := value.owner, linalg.GenericOp) and is_border(border):
+                    yield Read(border.inputs[0], None)
     inits = set[SSAValue](op.iter_args) if isinstance(op, scf.ForOp) else set[SSAValue]()
     for inside in op.walk():
         if inside is not op and inside.name != "tensor.dim":

@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.sharing import is_border
 from stepwell.dialects.types import dtype, tensor_type
 from stepwell.lowering.bufferize.chains import (
     Read,
@@ -42,6 +43,11 @@ class Chain:
     argument: int | None = None
     """The kernel's argument that is its memory."""
     touched: bool = False
+
+    @property
+    def unmade(self) -> bool:
+        """Whether readers see through it to what is copied into it."""
+        return any(isinstance(v.owner, Operation) and is_border(v.owner) for v in self.values)
 
     @property
     def type(self) -> TensorType[Attribute]:
@@ -89,7 +95,9 @@ def facts_of(function: kernel.FuncOp) -> Facts:
     _reuse(function, steps, homes, usable, lambda c: not _is_small(function, steps, c))
     _reuse(function, steps, homes, usable, lambda c: _is_row(function, steps, c))
     temporaries = list(dict.fromkeys(c for c in homes.values() if c.argument is None))
-    extras = [c for c in temporaries if c.touched and not _is_small(function, steps, c)]
+    extras = [
+        c for c in temporaries if c.touched and not c.unmade and not _is_small(function, steps, c)
+    ]
     for number, chain in enumerate(extras):
         chain.argument = len(arguments) + number
     return Facts(
@@ -150,14 +158,20 @@ def _reuse(
     """
     chains = list(dict.fromkeys(homes.values()))
     for chain in reversed(chains) if kind else chains:
-        if chain.argument is not None or not chain.touched:
+        if chain.argument is not None or not chain.touched or chain.unmade:
             continue
         if kind and not kind(chain):
             continue
         for target in chains:
             open = target.argument is not None or (kind and target.touched and kind(target))
             there = homes[target.values[0]] is target and target is not chain
-            if there and open and usable(target) and _fits(function, steps, chain, target):
+            if (
+                there
+                and open
+                and not target.unmade
+                and usable(target)
+                and _fits(function, steps, chain, target)
+            ):
                 target.first = chain.first
                 target.values.extend(chain.values)
                 homes.update((v, target) for v in chain.values)

@@ -41,6 +41,8 @@ def _load(w: Writer, op: vector.LoadOp) -> None:
 def _is_held(op: vector.LoadOp) -> bool:
     """Whether a loop that carries registers reads this for several of them, now or written out."""
     loop = op.parent_op()
+    while isinstance(loop, scf.IfOp):
+        loop = loop.parent_op()
     if not isinstance(loop, scf.ForOp) or not loop.iter_args:
         return False
     if "kernel.unroll" in loop.attributes:

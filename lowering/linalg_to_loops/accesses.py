@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.edges import EdgeReader
 from stepwell.lowering.linalg_to_loops.plan import Buffer, Plan
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coefficient
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
@@ -62,7 +63,9 @@ class Memory:
         self.scratch.clear()
         self.slots, self.lanes = len(points), points[0].width
         for value, buffer in self.plan.buffers.items():
-            if buffer.alloc is not None and not buffer.passed and _is_accessed(self.plan, value):
+            if value in self.plan.edges or buffer.alloc is None or buffer.passed:
+                continue
+            if _is_accessed(self.plan, value):
                 self.scratch[value] = self._make_scratch(value, buffer)
 
     def _make_scratch(self, value: SSAValue, buffer: Buffer) -> SSAValue:
@@ -84,6 +87,9 @@ class Memory:
             return value
         if not isinstance(access.buffer.type, MemRefType):
             return access.buffer  # a scalar operand is its own element
+        if (edges := self.plan.edges.get(access.buffer)) is not None:
+            hint = hint or edges.image.name_hint
+            return EdgeReader(self.writer, edges, self.dim, hint).read(access, point)
         buffer, at, width = self._place(access, point)
         if width < 0:
             return self._gather(access, point, cache)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
@@ -31,6 +32,10 @@ class Nest(OwnLoops):
         self.writer.location = fuse_locations(o.op.location for o in self.plan.ops)
         for op in self.plan.ops:
             self.extents.append(self._extents(op))
+        for edges in self.plan.edges.values():
+            for dim, bounded in enumerate(edges.bounded):
+                if bounded:
+                    self.memory.dim(edges.image, dim)
 
     def write(self) -> None:
         """Write everything."""
@@ -196,12 +201,36 @@ class Nest(OwnLoops):
             return ()
 
         sizes, hint = self._sizes(k), NAMES[k % len(NAMES)]
+        parts = [(bounds, sizes)]
         if k not in ranges and (whole := self._evenly(k)) is not None:
             middle = Index.of(whole * sizes[0])
-            self.writer.sweep((bounds[0], middle), sizes[:1], (), body, hint)
-            self.writer.sweep((middle, bounds[1]), sizes[1:], (), body, hint)
-            return
-        self.writer.sweep(bounds, sizes, (), body, hint)
+            parts = [((bounds[0], middle), sizes[:1]), ((middle, bounds[1]), sizes[1:])]
+        if self.plan.edges and k >= self.plan.schedule.shared - 2:
+            parts = self._ends_apart(bounds, parts)
+        for some, steps_ in parts:
+            self.writer.sweep(some, steps_, (), body, hint)
+
+    def _ends_apart(
+        self, bounds: tuple[Index, Index], parts: list[tuple[tuple[Index, Index], list[int]]]
+    ) -> list[tuple[tuple[Index, Index], list[int]]]:
+        """Cut off the first and the last tile of a loop: only these reach beyond edges."""
+        found: list[tuple[tuple[Index, Index], list[int]]] = []
+        for (low, high), sizes in parts:
+            at, end = low.number, high.number
+            if at is None or end is None:
+                return parts
+            for n, size in enumerate(sizes, 1):
+                stop = end if n == len(sizes) else at + (end - at) // size * size
+                cuts = [at]
+                if at == bounds[0].number:
+                    cuts.append(min(at + size, stop))
+                if stop == bounds[1].number and stop > at:
+                    cuts.append(max(at + (stop - 1 - at) // size * size, cuts[-1]))
+                cuts.append(stop)
+                pairs = pairwise(cuts)
+                found += [((Index.of(a), Index.of(b)), [size]) for a, b in pairs if a < b]
+                at = stop
+        return found
 
     def _points(self, at: list[tuple[Index, int]]) -> list[Point]:
         """Return the points of a tile that starts at ``at`` and has these sizes."""

@@ -16,6 +16,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.dialects import kernel
+from stepwell.lowering.linalg_to_loops.edges import Edges, take_edges
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.transforms.passes import fail
 
@@ -69,6 +70,11 @@ class Schedule:
     nontemporal: frozenset[SSAValue] = frozenset()
     """The destinations that are written past the caches."""
 
+    @property
+    def whole_reads(self) -> bool:
+        """Whether operands are packed or read in runs, not by the elements that a body takes."""
+        return bool(self.blocks or self.stream[0] or self.split)
+
 
 @dataclass
 class Plan:
@@ -77,6 +83,8 @@ class Plan:
     ops: list[Structured]
     schedule: Schedule
     buffers: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
+    edges: dict[SSAValue, Edges] = field(default_factory=dict[SSAValue, Edges])
+    """What stands for a buffer that is never made: an image within a border."""
 
     @property
     def first(self) -> Structured:
@@ -160,7 +168,8 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
 
 def make_plan(ops: Sequence[Structured], schedule: Schedule, foreign: set[SSAValue]) -> Plan:
     """Plan one run of ops; ``foreign`` are buffers that something else touches too."""
-    plan = Plan(_fold_fills(ops), schedule)
+    kept, edges = take_edges(ops)
+    plan = Plan(_fold_fills(kept), schedule, edges=edges)
     for op in plan.ops:
         _check_shared(plan, op)
     accesses: dict[SSAValue, list[tuple[Structured, Access]]] = {}
@@ -170,6 +179,8 @@ def make_plan(ops: Sequence[Structured], schedule: Schedule, foreign: set[SSAVal
         for access in op.outputs:
             plan.buffers.setdefault(access.buffer, Buffer()).last_writer = i
     used_inside = {v for op in plan.ops for v in _used_by_body(op)}
+    if edges and (not edges.keys().isdisjoint(used_inside | foreign) or schedule.whole_reads):
+        fail(ops[0].op, "what kernel.border marks is read by single elements or vectors alone")
     for value, found in accesses.items():
         buffer = plan.buffers.setdefault(value, Buffer())
         whole = value in foreign or value in used_inside

@@ -103,6 +103,10 @@ class Writer:
     )
     _constants: dict[Attribute, SSAValue] = field(default_factory=dict[Attribute, SSAValue])
     _last_constant: Operation | None = None
+    _ranges: dict[SSAValue, tuple[int, int]] = field(
+        default_factory=dict[SSAValue, tuple[int, int]]
+    )
+    """Between which numbers the index of an open loop is, both included."""
 
     def insert(self, op: OpT) -> OpT:
         """Append ``op`` and locate it."""
@@ -200,10 +204,28 @@ class Writer:
         lhs, rhs = self.value(index), by
         return Index.of(self.shared((op, lhs, rhs), lambda: self.binary(op, lhs, rhs)))
 
+    def interval(self, index: Index) -> tuple[int, int] | None:
+        """Return between which numbers ``index`` is, both included, where that is known."""
+        low = high = index.offset
+        for value, factor in index.terms:
+            if (found := self._ranges.get(value)) is None:
+                return None
+            ends = found[0] * factor, found[1] * factor
+            low, high = low + min(ends), high + max(ends)
+        return low, high
+
+    def is_within(self, index: Index, size: Index) -> bool | None:
+        """Whether ``index`` is from 0 up to ``size``; None where only the run knows."""
+        found, end = self.interval(index), size.number
+        if found is None or end is None:
+            return None
+        low, high = found
+        return True if low >= 0 and high < end else False if high < 0 or low >= end else None
+
     def minimum(self, a: Index, b: Index) -> Index:
         """Return the smaller of two."""
-        if (number := (b - a).number) is not None:
-            return a if number >= 0 else b
+        if (found := self.interval(b - a)) is not None and (found[0] >= 0 or found[1] <= 0):
+            return a if found[0] >= 0 else b
         lhs, rhs = self.value(a), self.value(b)
         return Index.of(
             self.shared((arith.MinSIOp, lhs, rhs), lambda: self.binary(arith.MinSIOp, lhs, rhs))
@@ -265,6 +287,9 @@ class Writer:
         self.insert(op)
         for result, arg in zip(op.results, block.args[1:], strict=True):
             result.name_hint = arg.name_hint
+        if lower.number is not None and upper.number is not None:
+            last = lower.number + (upper.number - 1 - lower.number) // step * step
+            self._ranges[block.args[0]] = lower.number, last
         with_in = self.inside(block, lambda: body(Index.of(block.args[0]), block.args[1:]))
         end = scf.YieldOp(*with_in)
         end.location = self.location

@@ -24,6 +24,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult
 
 from stepwell.lowering.outline_kernels.build import Kernel
+from stepwell.lowering.outline_kernels.edges import read_beyond_edges
 from stepwell.lowering.outline_kernels.grow import Cut
 from stepwell.lowering.outline_kernels.merge import merge_walks
 from stepwell.lowering.outline_kernels.names import kernel_name
@@ -60,6 +61,8 @@ def _outline(
     """Outline the kernels of ``block`` and of the blocks of control flow inside it."""
     module = function.parent
     assert module is not None
+    if least:
+        read_beyond_edges(block)
     erase_dead(block)
     sources: list[Operation] = []
     for cluster in Cut(block, outside).grow(least):

@@ -9,6 +9,7 @@ from xdsl.dialects import scf, tensor
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
+from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.outline_kernels.bands import Band, find_band, in_order
 from stepwell.lowering.outline_kernels.borders import border_groups, join
 from stepwell.lowering.outline_kernels.clusters import Cluster, merged_loops, reads, refusal
@@ -50,6 +51,7 @@ class Cut:
                 if cluster.into is None and (band := find_band(cluster, least)):
                     self._join(band)
             self._join_borders()
+        self._take_in_edges()
         live = [c for c in self.clusters if c.into is None]
         return sorted(live, key=lambda c: c.position)
 
@@ -68,6 +70,15 @@ class Cut:
             clusters = [self.of[op].find() for op in ops if op in self.of]
             if len(set(clusters)) == len(ops):
                 join(clusters, ops, common)
+
+    def _take_in_edges(self) -> None:
+        """Put what says where an image lies within its border into the kernel that reads it."""
+        for op, cluster in list(self.of.items()):
+            if is_border(op):
+                (use,) = op.results[0].uses
+                reader = self.of[use.operation].find()
+                pairs = [(k, k) for k in range(len(reader.loops[use.operation]))]
+                self._merge(cluster, reader, pairs, reader.position)
 
     def _pass(self, op: Operation) -> None:
         """Note what an op that stays on the host depends on, and hold it in its place."""

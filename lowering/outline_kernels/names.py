@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 
+from stepwell.dialects.kernel.sharing import is_border
 from stepwell.transforms.structured import (
     CASTS,
     Index,
@@ -100,6 +101,8 @@ def _is_plain(index: Index) -> bool:
 def _words(op: Operation) -> list[str]:
     if not isinstance(op, linalg.GenericOp):
         return ["fill"] if isinstance(op, linalg.FillOp | tensor.SplatOp) else ["scatter"]
+    if is_border(op):
+        return []
     if all(is_parallel(op)):
         return _elementwise(op) or ["copy"]
     before = _elementwise(op)

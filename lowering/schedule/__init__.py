@@ -24,6 +24,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.schedule.blocking import Contraction, choose
 from stepwell.lowering.schedule.locked import write_all_tuned
 from stepwell.lowering.schedule.reasons import because, unheard
@@ -150,7 +151,7 @@ def _is_scheduled(op: Operation) -> TypeGuard[linalg.GenericOp | linalg.FillOp]:
     """Whether ``op`` has loops of its own: a fill that starts a sum is part of the sum."""
     if isinstance(op, linalg.FillOp):
         return all(isinstance(use.operation, kernel.ReturnOp) for use in op.results[0].uses)
-    return isinstance(op, linalg.GenericOp)
+    return isinstance(op, linalg.GenericOp) and not is_border(op)
 
 
 def _number(function: kernel.FuncOp, name: str) -> int:
@@ -187,7 +188,7 @@ def _blocks(
     ready: set[int],
 ) -> Contraction | None:
     """Return the blocks of a large contraction that nobody has scheduled by hand."""
-    plain = all(isinstance(op, STRAIGHT) for op in function.body.block.ops)
+    plain = all(isinstance(op, STRAIGHT) and not is_border(op) for op in function.body.block.ops)
     chosen = any(f"kernel.{name}" in function.attributes for name in CHOSEN)
     return choose(ops, shared, machine, l2, ready) if plain and not chosen else None
 

@@ -269,8 +269,11 @@ def contracts(op: linalg.GenericOp) -> bool:
 
 
 def stands_apart(op: Operation) -> bool:
-    """Whether ``op`` is to be a kernel of its own, as a copy into another layout is."""
-    return "kernel.apart" in op.attributes
+    """Whether ``op`` is to be a kernel of its own, as a copy into another layout is.
+
+    What says where an image lies within its border joins no kernel but its reader's.
+    """
+    return "kernel.apart" in op.attributes or "kernel.border" in op.attributes
 
 
 def element(value: SSAValue) -> Attribute:

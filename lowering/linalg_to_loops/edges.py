@@ -1,0 +1,241 @@
+"""Reading an image within a border that is never made: what lies beyond the edges is the filling.
+
+Where the indices prove that a read is within the image it is a plain load, where they prove that
+it is not, there is none. Else it is tested when the loops run; a vector that sticks out along a
+row is loaded from the row's end and its lanes are moved along. Loops that the C compiler writes
+out leave nothing of such tests in the tiles of which the first and the last stand alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import memref, scf, vector
+from xdsl.dialects.builtin import DenseArrayBase, i64
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+)
+
+from stepwell.dialects.kernel.sharing import is_border
+from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coefficient
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
+from stepwell.transforms.passes import fail
+
+COPIES = "kernel.border marks a copy of an image to some place in what is larger"
+
+
+@dataclass
+class Edges:
+    """An image, where it lies within its border, and what the border is filled with."""
+
+    image: SSAValue
+    offsets: tuple[int, ...]
+    filling: SSAValue
+    bounded: tuple[bool, ...]
+    """Of each dimension, whether there is a border along it."""
+    behind: int
+    """How many columns there are behind each row; -1 where only the run knows."""
+
+
+def take_edges(ops: Sequence[Structured]) -> tuple[list[Structured], dict[SSAValue, Edges]]:
+    """Return the ops that compute something, and what the others say of borders."""
+    found: dict[SSAValue, Edges] = {}
+    for op in ops:
+        if is_border(op.op):
+            image, there = _copied(op)
+            offsets = tuple(_offset(op, e, d) for d, e in enumerate(there.exprs))
+            filling = _filling(op, there.buffer, ops)
+            sizes = [_shape(a.buffer) for a in (image, there)]
+            bounded = _bounded(op, offsets, sizes)
+            columns = [size[-1] for size in sizes]
+            behind = -1 if min(columns) < 0 else columns[1] - offsets[-1] - columns[0]
+            found[there.buffer] = Edges(image.buffer, offsets, filling, bounded, behind)
+    kept = [
+        op
+        for op in ops
+        if not is_border(op.op) and not (op.value is not None and op.outputs[0].buffer in found)
+    ]
+    return kept, found
+
+
+def _copied(op: Structured) -> tuple[Access, Access]:
+    """Return what a copy reads and writes."""
+    image = op.inputs[0].exprs if len(op.inputs) == 1 else ()
+    last = op.body.last_op if op.body is not None else None
+    assert op.body is not None
+    plain = all(isinstance(e, AffineDimExpr) and e.position == d for d, e in enumerate(image))
+    if not image or not plain or last is None or last.operands[0] is not op.body.args[0]:
+        fail(op.op, COPIES)
+    return op.inputs[0], op.outputs[0]
+
+
+def _bounded(
+    op: Structured, offsets: Sequence[int], sizes: Sequence[tuple[int, ...]]
+) -> tuple[bool, ...]:
+    """Return of each dimension whether there is a border along it: along others sizes are equal."""
+    axes = op.op.attributes["kernel.border"]
+    numbers = axes.get_values() if isinstance(axes, DenseArrayBase) else ()
+    found = tuple(d in numbers for d in range(len(offsets)))
+    for bounded, offset, m, n in zip(found, offsets, *sizes, strict=True):
+        if not bounded and (offset or (m != n and min(m, n) >= 0)):
+            fail(op.op, "kernel.border names each axis along which there is a border")
+    return found
+
+
+def _filling(op: Structured, buffer: SSAValue, ops: Sequence[Structured]) -> SSAValue:
+    """Return what is around an image; nothing else may write there."""
+    values = [o.value for o in ops if o is not op and any(a.buffer is buffer for a in o.outputs)]
+    if len(values) != 1 or values[0] is None or not isinstance(buffer.owner, memref.AllocOp):
+        fail(op.op, "kernel.border needs scratch of the kernel, which one fill writes before")
+    return values[0]
+
+
+def _shape(buffer: SSAValue) -> tuple[int, ...]:
+    return buffer.type.get_shape()  # pyright: ignore
+
+
+def _offset(op: Structured, expr: AffineExpr, dim: int) -> int:
+    """Return how far from the border's beginning the image lies."""
+    match expr:
+        case AffineDimExpr(position=position) if position == dim:
+            return 0
+        case AffineBinaryOpExpr(
+            kind=AffineBinaryOpKind.Add,
+            lhs=AffineDimExpr(position=position),
+            rhs=AffineConstantExpr(value=offset),
+        ) if position == dim and offset >= 0:
+            return offset
+        case _:
+            pass
+    fail(op.op, COPIES)
+
+
+@dataclass
+class EdgeReader:
+    """Reads what lies within a border, or what that is filled with."""
+
+    writer: Writer
+    edges: Edges
+    size: Callable[[SSAValue, int], Index]
+    hint: str | None
+
+    def read(self, access: Access, point: Point) -> SSAValue:
+        """Return the element, or the lanes, that ``access`` touches at ``point``."""
+        pairs = zip(access.exprs, self.edges.offsets, strict=True)
+        at = [self.writer.affine(e, point.indices) + -n for e, n in pairs]
+        steps = [coefficient(e, point.axis) for e in access.exprs] if point.width else []
+        if not any(s is None or s for s in steps):
+            return self._rows(at, 0)
+        if any(s is None or s for s in steps[:-1]) or steps[-1] != 1 or self._narrow(point.width):
+            lanes = [self.read(access, point.lane(k)) for k in range(point.width)]
+            return self.writer.assemble(lanes)
+        return self._rows(at, point.width)
+
+    def _narrow(self, width: int) -> bool:
+        """Whether a row may be shorter than a vector."""
+        columns = self.size(self.edges.image, len(self.edges.offsets) - 1).number
+        return columns is None or columns < width or self.edges.behind < 0
+
+    def _rows(self, at: list[Index], width: int) -> SSAValue:
+        """Read within the image only where every index but a vector's is."""
+        tests: list[tuple[Index, Index]] = []
+        for dim, (index, bounded) in enumerate(zip(at, self.edges.bounded, strict=True)):
+            if not bounded or (width and dim == len(at) - 1):
+                continue
+            size = self.size(self.edges.image, dim)
+            inside = self.writer.is_within(index, size)
+            if inside is False:
+                return self._filling(width)
+            if inside is None:
+                tests.append((index, size))
+        return self._tested(tests, at, width)
+
+    def _tested(self, tests: list[tuple[Index, Index]], at: list[Index], width: int) -> SSAValue:
+        if not tests:
+            return self._columns(at, width)
+        (index, size), *others = tests
+        within = self.writer.compare("ult", index, size)
+        return self._choose(
+            within, lambda: self._tested(others, at, width), lambda: self._filling(width), width
+        )
+
+    def _columns(self, at: list[Index], width: int) -> SSAValue:
+        """Read a vector that may stick out of its row, whose every way of doing so is a case."""
+        *rows, column = at
+        if not width or not self.edges.bounded[-1]:  # a single element was tested with the rows
+            return self.writer.load(self.edges.image, at, width, self.hint)
+        columns = self.size(self.edges.image, len(at) - 1).number
+        assert columns is not None
+        end = columns - width
+        low, high = self.writer.interval(column) or self._widest(columns, width)
+        cases = [n for n in range(low, high + 1) if n < 0 or n > end]
+        inside = low <= end and high >= 0
+        if not inside and len(cases) == 1:
+            return self._moved(rows, cases[0], end, width)
+
+        def rest(cases: list[int]) -> SSAValue:
+            if not cases:
+                return self.writer.load(self.edges.image, at, width, self.hint)
+            if len(cases) == 1 and not inside:
+                return self._moved(rows, cases[0], end, width)
+            here = self.writer.compare("eq", column, Index.of(cases[0]))
+            return self._choose(
+                here,
+                lambda: self._moved(rows, cases[0], end, width),
+                lambda: rest(cases[1:]),
+                width,
+            )
+
+        return rest(cases)
+
+    def _widest(self, columns: int, width: int) -> tuple[int, int]:
+        """Return between which columns a vector begins, if nothing else is known."""
+        return -self.edges.offsets[-1], columns + self.edges.behind - width
+
+    def _moved(self, rows: list[Index], column: int, end: int, width: int) -> SSAValue:
+        """Read the end of a row that a vector beginning at ``column`` sticks out of."""
+        by = -column if column < 0 else end - column
+        if abs(by) >= width:
+            return self._filling(width)
+        start = Index.of(0 if column < 0 else end)
+        row = self.writer.load(self.edges.image, [*rows, start], width, self.hint)
+        lanes = [k - by if 0 <= k - by < width else width for k in range(width)]
+        op = vector.ShuffleOp.create(
+            operands=[row, self._filling(width)],
+            result_types=[row.type],
+            properties={"mask": DenseArrayBase.from_list(i64, lanes)},
+        )
+        return self.writer.result(op, self.hint)
+
+    def _filling(self, width: int) -> SSAValue:
+        return self.writer.broadcast(self.edges.filling, width)
+
+    def _choose(
+        self,
+        condition: SSAValue,
+        then: Callable[[], SSAValue],
+        otherwise: Callable[[], SSAValue],
+        width: int,
+    ) -> SSAValue:
+        """Write an scf.if with a result."""
+        element = element_of(self.edges.image)
+        kind = vector_type(element, width) if width else element
+        blocks = Block(), Block()
+        op = scf.IfOp(condition, [kind], Region(blocks[0]), Region(blocks[1]))
+        result = self.writer.result(op, self.hint)
+        for block, write in zip(blocks, (then, otherwise), strict=True):
+
+            def part(write: Callable[[], SSAValue] = write) -> Sequence[SSAValue]:
+                return (write(),)
+
+            end = scf.YieldOp(*self.writer.inside(block, part))
+            end.location = self.writer.location
+            block.add_op(end)
+        return result
