@@ -55,7 +55,8 @@ def check_names(attributes: dict[str, Attribute]) -> None:
             raise VerifyException(f"there is no choice {name} for a kernel; {near}")
     for name, needed in _MARKS.items():
         if name in attributes and needed not in attributes:  # kernel_func_c7
-            raise VerifyException(f"{name} says more about {needed}, so it needs that")
+            what = "blocks are packed" if needed == "kernel.block" else "tiles are written"
+            raise VerifyException(f"{name} says how {what}, so it needs {needed}")
     if "kernel.stream" in attributes and "kernel.block" in attributes:  # kernel_func_c7
         raise VerifyException(
             "kernel.stream reads an operand in place and kernel.block packs it: write one of them"

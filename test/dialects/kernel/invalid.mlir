@@ -124,7 +124,7 @@ kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared
 // -----
 
 // kernel_func_c7
-// expected-error@+1 {{kernel.pack_rows says more about kernel.block, so it needs that}}
+// expected-error@+1 {{kernel.pack_rows says how blocks are packed, so it needs kernel.block}}
 kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tile = [6, 4], kernel.pack_rows} {
   kernel.return %x : tensor<4x4xf32>
 }
@@ -132,7 +132,7 @@ kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared
 // -----
 
 // kernel_func_c7
-// expected-error@+1 {{kernel.in_floats says more about kernel.block, so it needs that}}
+// expected-error@+1 {{kernel.in_floats says how blocks are packed, so it needs kernel.block}}
 kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.in_floats} {
   kernel.return %x : tensor<4x4xf32>
 }
@@ -140,7 +140,7 @@ kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared
 // -----
 
 // kernel_func_c7
-// expected-error@+1 {{kernel.unroll says more about kernel.tile, so it needs that}}
+// expected-error@+1 {{kernel.unroll says how tiles are written, so it needs kernel.tile}}
 kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.unroll} {
   kernel.return %x : tensor<4x4xf32>
 }
