@@ -1,4 +1,4 @@
-"""exp, log, tanh, sin, cos and their kin on f64.
+"""exp, log, tanh, erf, sin, cos and their kin on f64.
 
 The formulas are those of f32 with longer polynomials, but for the logarithms: there ``log(1 + f)``
 is ``2 * atanh(s)`` with ``s = f / (2 + f)``, for the series in ``s`` is half as long.
@@ -48,6 +48,22 @@ TANH = (
     *(-3.12011014257974e-05, 6.485163482793113e-06),
 )
 """(tanh(x) / x - 1) / x**2, in x**2, up to 0.625"""
+
+ERF = (
+    *(0.1283791670955126, -0.3761263890318373, 0.11283791670953794, -0.02686617064482373),
+    *(0.0052239776217703725, -0.0008548326764466543, 0.00012055321382481122),
+    *(-1.492530753550859e-05, 1.6455328747938096e-06, -1.6276526722586205e-07),
+    *(1.4051482766989913e-08, -8.493998797080943e-10),
+)
+"""erf(x) / x - 1, in x**2, up to 0.9"""
+ERFC = (
+    *(1.2769783815525286, -0.09276382658574618, -0.16603039761528707, 0.16405128003349068),
+    *(-0.05422000099226513, -0.008034015086406205, 0.00872265388442816, 0.0012713391117987658),
+    *(-0.0014568141210316238, -0.00045434369005279454, 0.0002063693965449684),
+    *(0.00015107162865988187, -1.5292844469448735e-06, -3.664045633856451e-05),
+    *(-1.3371230193866796e-05, 4.530383268326588e-06, 4.767332012326425e-06),
+)
+"""erfc(x) * exp(x**2) * (1 + 2 * x), in (x - 2) / (x + 2), from 0.9 to 6"""
 
 SMALLEST_NORMAL = 2.2250738585072014e-308
 ROOT_OF_HALF = 0x3FE6A09E667F3BCD
@@ -130,6 +146,19 @@ def tanh(x: Lanes) -> Lanes:
     n, r = _reduced(clamped(size + size, 0.0, 80.0))
     large = 1.0 - 2.0 / (_exp_of_reduced(r) * power_of_two(n) + 1.0)
     return (size < 0.625).choose(small, large).with_sign_of(x)
+
+
+@expansion_f64(math.ErfOp)
+def erf(x: Lanes) -> Lanes:
+    """A polynomial up to 0.9, one less a quotient times ``exp(-x**2)`` above, 1 from 6 on."""
+    size = x.magnitude()
+    squared = x * x
+    small = fma(size, polynomial(squared, ERF), size)
+    within = clamped(size, 0.0, 6.0)
+    n, r = _reduced(-(within * within))
+    curve = polynomial((within - 2.0) / (within + 2.0), ERFC)
+    large = 1.0 - curve * (_exp_of_reduced(r) * power_of_two(n)) / fma(within, 2.0, 1.0)
+    return (size < 0.9).choose(small, large).with_sign_of(x)
 
 
 def _split(x: Lanes) -> tuple[Lanes, Lanes]:

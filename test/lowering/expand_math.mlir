@@ -9,7 +9,7 @@
 //       CHECK: %{{.*}} = func.call @exp_f32_(%s) : (f32) -> f32
 //       CHECK: %{{.*}} = func.call @powf_f32(%s, %s) : (f32, f32) -> f32
 //       CHECK: %{{.*}} = func.call @exp_f64(%d) : (f64) -> f64
-//       CHECK: math.erf %d : f64
+//       CHECK: math.cbrt %d : f64
 //       CHECK: math.sqrt %v : vector<16xf32>
 func.func @calls(%v: vector<16xf32>, %s: f32, %d: f64) {
   %a = math.exp %v : vector<16xf32>
@@ -17,7 +17,7 @@ func.func @calls(%v: vector<16xf32>, %s: f32, %d: f64) {
   %c = math.exp %s : f32
   %p = math.powf %s, %s : f32
   %e = math.exp %d : f64
-  %g = math.erf %d : f64
+  %g = math.cbrt %d : f64
   %f = math.sqrt %v : vector<16xf32>
   func.return
 }

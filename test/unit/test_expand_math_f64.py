@@ -40,6 +40,17 @@ POSITIVE = (
 ENDS = np.array([*POSITIVE, *(-x for x in POSITIVE)])
 EXACT = np.finfo(np.longdouble).nmant > 60
 
+
+def _erf(x: Any) -> Any:
+    """Sum a series whose terms have one sign."""
+    x = np.clip(x, -7, 7)
+    term = total = x
+    for n in range(1, 300):
+        term = term * (2 * x * x) / (2 * n + 1)
+        total = total + term
+    return 2 / np.sqrt(np.longdouble("3.14159265358979323846264")) * np.exp(-x * x) * total
+
+
 UNARY: dict[str, tuple[Callable[[Any], Any], float, float]] = {
     "exp": (np.exp, -750, 712),
     "exp2": (np.exp2, -1080, 1030),
@@ -49,6 +60,7 @@ UNARY: dict[str, tuple[Callable[[Any], Any], float, float]] = {
     "log10": (np.log10, 0, 1e3),
     "log1p": (np.log1p, -1, 1e3),
     "tanh": (np.tanh, -22, 22),
+    "erf": (_erf, -6.5, 6.5),
     "sin": (np.sin, -1000, 1000),
     "cos": (np.cos, -1000, 1000),
 }
