@@ -67,6 +67,7 @@ class FuncOp(IRDLOperation):
       and with neither kernel.tile nor kernel.block. kernel.tile is two positive
       numbers, for the last two of at least two shared loops; kernel.block one for each of the last
       two or more shared loops, then one for the sum; kernel.stream two, columns and depth.
+      Neither tile nor band is of more than 256 iterations, which stand side by side.
     * (C5) The first kernel.shared loops of every linalg.generic are parallel.
     * (C6) A value passed from one linalg.generic to another is read at the very indices of the
       shared loops that it is written at.

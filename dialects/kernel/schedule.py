@@ -11,6 +11,11 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+WIDEST, MOST = 256, 64
+"""Lanes and vectors beyond those of any machine."""
+UNROLLED = 256
+"""So many vectors, or rows, side by side are beyond any machine's registers."""
+
 
 @irdl_attr_definition
 class LoopsAttr(ParametrizedAttribute):
@@ -21,6 +26,7 @@ class LoopsAttr(ParametrizedAttribute):
 
     * (C1) axis >= 0, width >= 1, interleave >= 1.
     * (C2) width is a power of two, as vectors of machines are.
+    * (C3) width is at most 256 and interleave at most 64: each is written out.
     """
 
     name = "kernel.loops"
@@ -34,7 +40,7 @@ class LoopsAttr(ParametrizedAttribute):
         return cls(IntAttr(axis), IntAttr(width), IntAttr(interleave))
 
     def verify(self) -> None:
-        """Check C1 and C2."""
+        """Check C1 to C3."""
         axis, width, interleave = self.axis.data, self.width.data, self.interleave.data
         if axis < 0 or width < 1 or interleave < 1:  # kernel_loops_c1
             raise VerifyException(
@@ -43,6 +49,11 @@ class LoopsAttr(ParametrizedAttribute):
             )
         if width & (width - 1):  # kernel_loops_c2
             raise VerifyException(f"width of kernel.loops must be a power of two, got {width}")
+        if width > WIDEST or interleave > MOST:  # kernel_loops_c3
+            raise VerifyException(
+                f"kernel.loops must have width up to {WIDEST} and interleave up to {MOST}, "
+                f"got {width} and {interleave}"
+            )
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -18,6 +19,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.core.diagnostics import did_you_mean
+from stepwell.dialects.kernel.schedule import UNROLLED
 
 _PARALLEL = IteratorTypeAttr.parallel()
 _NUMBERS = {
@@ -91,6 +93,8 @@ def check_choices(attributes: dict[str, Attribute]) -> int:
             "kernel.tile must be two positive numbers, for the last two of two or more "
             f"shared loops, got {tile} for {shared}"
         )
+    _check_unrolled("kernel.tile", prod(_numbers(tile)))
+    _check_unrolled("kernel.band", numbers["kernel.band"])
     stream = attributes.get("kernel.stream")
     if stream is not None and not (_is_sizes(stream, 2, 2) and shared >= 2):  # kernel_func_c4
         raise VerifyException(
@@ -122,6 +126,18 @@ def check_destinations(
             "kernel.nontemporal must be an array of numbers of arguments that are destinations, "
             f"from {first} to {len(arguments) - 1}, got {value}"
         )
+
+
+def _check_unrolled(name: str, count: int) -> None:
+    if count > UNROLLED:  # kernel_func_c4
+        raise VerifyException(
+            f"{name} writes out {count} iterations side by side, at most {UNROLLED} may be"
+        )
+
+
+def _numbers(value: Attribute | None) -> list[int]:
+    sizes = value.data if isinstance(value, ArrayAttr) else ()
+    return [n.value.data for n in sizes if isinstance(n, IntegerAttr)]
 
 
 def _is_sizes(value: Attribute, least: int, most: int) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,13 +44,25 @@ def read_module(path: str | Path, weights: str | Path | None = None) -> ModuleTe
 def _read_weights(path: Path) -> dict[str, NDArray[Any]]:
     found: dict[str, NDArray[Any]] = {}
     try:
-        with np.load(path, allow_pickle=False) as table:
+        with open_arrays(path) as table:
+            if isinstance(table, np.ndarray):
+                raise ValueError("it holds one array without a name, not a .npz's")
             for name in table.files:
                 found[name] = table[name]
                 found[name].flags.writeable = False  # ours alone: a program need not copy it
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise _error(f"cannot read the weights in {path}: {error}") from None
     return found
+
+
+@contextmanager
+def open_arrays(path: str | Path) -> Generator[Any]:
+    """Open a .npy or .npz file; ValueError where it is neither."""
+    with open(path, "rb") as file:
+        if not file.read(6).startswith((b"\x93NUMPY", b"PK")):
+            raise ValueError("it is no .npy or .npz file")
+        file.seek(0)
+        yield np.load(file, allow_pickle=False)
 
 
 def _error(message: str) -> CompileError:

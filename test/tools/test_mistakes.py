@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import stepwell as sw
@@ -43,6 +44,56 @@ def test_counts_of_nothing(option: list[str], capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit):
         main(["profile", "m.mlir", *option])
     assert f"must be a number of 1 or more, got '{option[1]}'" in capsys.readouterr().err
+
+
+def wrong(capsys: pytest.CaptureFixture[str], *command: str) -> str:
+    assert main(list(command)) == 1
+    return capsys.readouterr().err
+
+
+def test_arrays_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, junk, one = tmp_path / "m.mlir", tmp_path / "junk.npy", tmp_path / "one.npy"
+    file.write_text(TEXT)
+    junk.write_text("junk")
+    np.save(one, np.ones(4, np.float32))
+    cut = tmp_path / "cut.npz"
+    np.savez(cut, x=np.ones(400, np.float32))
+    cut.write_bytes(cut.read_bytes()[:300])
+    run = "run", str(file)
+    assert "it is no .npy or .npz file" in wrong(capsys, *run, "--input", str(junk))
+    assert "cannot read" in wrong(capsys, *run, "--input", str(cut))
+    assert "No such file" in wrong(capsys, *run, "--input", str(tmp_path / "none.npy"))
+    named = wrong(capsys, *run, "--random", "--weights", str(one))
+    assert "it holds one array without a name" in named
+    assert "cannot read the weights" in wrong(capsys, *run, "--random", "--weights", str(cut))
+    for name in ("x.txt", "x"):
+        place = tmp_path / name
+        assert "name a .npy file" in wrong(capsys, *run, "--random", "-o", str(place))
+        assert not list(tmp_path.glob(f"{name}*"))
+
+
+def test_saved_programs_that_are_not_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "saved"
+    sw.compile(TEXT).save(folder)
+    library = folder / "program.so"
+    whole = library.read_bytes()
+    library.write_bytes(whole[: len(whole) // 2])
+    assert "program.so is cut short" in wrong(capsys, "run", str(folder), "--random")
+    library.write_bytes(whole)
+    (folder / "program.c").unlink()
+    assert main(["run", str(folder), "--random"]) == 0
+    assert "there is no program.c in it" in wrong(capsys, "profile", str(folder))
+
+
+def test_saving_over_a_program_that_is_loaded(tmp_path: Path) -> None:
+    text = TEXT.replace("func.return %x", "%y = nd.exp %x : tensor<4xf32>\n  func.return %y")
+    sw.compile(text).save(tmp_path)
+    loaded, x = sw.load(tmp_path), np.ones(4, np.float32)
+    sw.compile(TEXT).save(tmp_path)
+    np.testing.assert_allclose(loaded(x), np.exp(x), rtol=1e-6)
+    np.testing.assert_array_equal(sw.load(tmp_path)(x), x)
 
 
 def test_a_budget_without_tuning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import os
 import re
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -31,6 +33,8 @@ SOURCE, HEADER, LIBRARY, DESCRIPTION = "program.c", "program.h", "program.so", "
 CONSTANTS = "constants.bin"
 SOURCES = {"c": SOURCE, "opencl": "program.cl"}
 LINE = 64
+_loaded: dict[Path, list[int]] = {}
+"""Which files, by their numbers, were libraries at a path."""
 """Bytes of a cache line, with which each weight begins."""
 TWICE = 1 << 24
 """A weight of more bytes, given as an array that cannot change, is used where it lies."""
@@ -50,7 +54,11 @@ class Program:
     @property
     def source(self) -> str:
         """Return the text of the program in its target's language."""
-        return (self.folder / SOURCES[self.signature.target]).read_text()
+        name = SOURCES[self.signature.target]
+        try:
+            return (self.folder / name).read_text()
+        except FileNotFoundError:
+            raise _broken(self.folder, f"there is no {name} in it") from None
 
     def save(self, path: Path) -> None:
         """Write all that `load` needs into the folder ``path``."""
@@ -143,8 +151,10 @@ def load_callee(folder: Path, signature: Signature, constants: Sequence[Array]) 
 
 def _load_library(path: Path, entry: Entry, constants: Sequence[Array]) -> Callee:
     signature = entry.signature
+    if _is_cut_short(path):
+        raise _broken(path.parent, f"its {path.name} is cut short")
     try:
-        library = ctypes.CDLL(str(path))
+        library = ctypes.CDLL(_distinct(path))
     except OSError as error:
         raise _broken(path.parent, f"its library cannot be loaded ({error})") from None
     extension = load_extension()
@@ -172,6 +182,36 @@ def _load_library(path: Path, entry: Entry, constants: Sequence[Array]) -> Calle
         failed=entry.failed,
     )
     return entry.callee
+
+
+def _distinct(path: Path) -> str:
+    """Spell ``path`` in another way for each library that has been there.
+
+    By the name alone the system would take one that was replaced for the one it has loaded.
+    """
+    path = path.absolute()
+    known = _loaded.setdefault(path, [])
+    number = path.stat().st_ino
+    if number not in known:
+        known.append(number)
+    return os.path.join(path.parent, *["."] * known.index(number), path.name)
+
+
+def _is_cut_short(path: Path) -> bool:
+    """Whether the end of a library is missing, where the format of the file tells.
+
+    To load one that is kills the process.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(64)
+    except OSError:
+        return False
+    if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":  # 64 bits, least byte first
+        return False
+    (sections,) = struct.unpack_from("<Q", head, 40)
+    size, count = struct.unpack_from("<HH", head, 58)
+    return path.stat().st_size < sections + size * count
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from stepwell.core.dtypes import DTYPES
 from stepwell.core.machine import Machine, machine_for
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Tensor
-from stepwell.modules import ModuleText, read_module
+from stepwell.modules import ModuleText, open_arrays, read_module
 from stepwell.runtime.entry import numpy_dtype
 
 if TYPE_CHECKING:
@@ -118,16 +119,16 @@ def _given(inputs: Sequence[str]) -> tuple[list[NDArray[Any]], dict[str, NDArray
     for each in inputs:
         name, is_named, path = each.partition("=")
         try:
-            found = np.load(path if is_named else each, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            fail(f"cannot read {path if is_named else each}: {error}")
-        if not isinstance(found, np.ndarray):
-            with found:
-                named |= {key: found[key] for key in found.files}
-        elif is_named:
-            named[name] = found
-        else:
-            ordered.append(found)
+            with open_arrays(path if is_named else each) as found:
+                if not isinstance(found, np.ndarray):
+                    named |= {key: found[key] for key in found.files}
+                elif is_named:
+                    named[name] = found
+                else:
+                    ordered.append(found)
+        except (OSError, ValueError, EOFError, BadZipFile) as error:
+            said = error.strerror if isinstance(error, OSError) and error.strerror else error
+            fail(f"cannot read {path if is_named else each}: {said}")
     return ordered, named
 
 

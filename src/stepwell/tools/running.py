@@ -53,6 +53,8 @@ def _show(compiled: Compiled, named: Mapping[str, NDArray[Any]]) -> None:
 def _save(path: Path, named: Mapping[str, NDArray[Any]]) -> None:
     if path.suffix == ".npz":
         np.savez(path, **dict(named))  # pyright: ignore[reportArgumentType]
+    elif path.suffix != ".npy":
+        fail(f"results are not written into {path}", "name a .npy file, or a .npz for all of them")
     elif len(named) == 1:
         np.save(path, next(iter(named.values())))
     else:

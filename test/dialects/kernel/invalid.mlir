@@ -76,6 +76,22 @@ kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared
 // -----
 
 // kernel_func_c4
+// expected-error@+1 {{kernel.tile writes out 200000 iterations side by side, at most 256 may be}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tile = [1000, 200]} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_func_c4
+// expected-error@+1 {{kernel.band writes out 257 iterations side by side, at most 256 may be}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 1, kernel.band = 257} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_func_c4
 // expected-error@+1 {{kernel.block must be positive numbers for the last two or more shared loops, then one for the sum, got [6 : i64, 64 : i64] for 2}}
 kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.block = [6, 64]} {
   kernel.return %x : tensor<4x4xf32>
@@ -213,6 +229,12 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 // kernel_loops_c2
 // expected-error@+1 {{width of kernel.loops must be a power of two, got 7}}
 "test.op"() {kernel.loops = #kernel.loops<axis = 0, width = 7, interleave = 1>} : () -> ()
+
+// -----
+
+// kernel_loops_c3
+// expected-error@+1 {{kernel.loops must have width up to 256 and interleave up to 64, got 16 and 999}}
+"test.op"() {kernel.loops = #kernel.loops<axis = 0, width = 16, interleave = 999>} : () -> ()
 
 // -----
 
