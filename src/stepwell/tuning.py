@@ -67,6 +67,8 @@ SAMPLE = 0.02
 BETTER = 0.97
 """A schedule must take less than this part of the time to be worth a line in a file."""
 ROUNDS = 7
+LEAST = 0.3
+"""Seconds in which a schedule or two are compiled and timed: for less a kernel is left alone."""
 LONGEST = 1 << 28
 """A number that the host computes is no size of an array if it is more, or negative."""
 
@@ -119,9 +121,13 @@ def tune(
         _tell_unsized([each.name for each in found if each.sizes is None], size)
     end = time.monotonic() + budget
     better: dict[str, Tuned] = {}
+    left: list[str] = []
     for k, candidate in enumerate(candidates):
         rest = sum(c.weight for c in candidates[k:])
         share = (end - time.monotonic()) * candidate.weight / max(rest, 1e-9)
+        if share < LEAST:
+            left.append(candidate.name)
+            continue
         with TemporaryDirectory(prefix="stepwell-tune-") as folder:
             search = Search(candidate, source, find_compiler(), Path(folder))
             tuned = search.run(time.monotonic() + share)
@@ -130,6 +136,8 @@ def tune(
             continue
         better[candidate.key] = tuned
         say(f"{candidate.name}: {tuned.before:.3g} s -> {tuned.seconds:.3g} s, {tuned.tried} tried")
+    if left:
+        say(f"not worth their part of {budget:g} s: {', '.join(left)}")
     return Lock(machine_key(machine), better)
 
 
