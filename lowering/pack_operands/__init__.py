@@ -12,8 +12,9 @@ After:   kernel.func @main_pack(%w, %p: tensor<16x1000x64xf32>) {
 
 Afterwards the operand that varies with the columns lies in slivers as wide as the register tile,
 each read from end to end, wherever it is the same in every call or several blocks would otherwise
-pack it anew: three, or two of a convolution's, whose filters are turned over. Equal packing kernels
-are one, and an operand of several launches is packed once, right where it is made.
+pack it anew: three; seven that pack while they compute; two of a convolution's, whose filters
+are turned over. Equal packing kernels are one, and an operand of several launches is packed once,
+right where it is made.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from stepwell.transforms.passes import Pass
 BLOCK = "kernel.block"
 REPEATED = 3
 """Packing a sliver so often, once for each block of rows, costs more than packing it once."""
+AT_ONCE = 7
+"""The same where blocks pack while they compute."""
 TURNED = 2
 """The same for filters, whose columns lie far apart."""
 
@@ -87,7 +90,8 @@ class _Packing:
         for function, found in launches.items():
             operand = self.wanted[function]
             small = operand.bytes <= self.most
-            again = small and operand.repeated >= (TURNED if operand.convolves else REPEATED)
+            once = AT_ONCE if "kernel.pack_first" in function.attributes else REPEATED
+            again = small and operand.repeated >= (TURNED if operand.convolves else once)
             packed = [
                 op for op in found if again or op.operands[operand.argument.index] in constants
             ]

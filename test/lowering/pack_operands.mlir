@@ -97,3 +97,24 @@ func.func @args(%x: tensor<9x5xf32>, %z: tensor<5x11xf32>) -> tensor<9x11xf32> {
   %a = kernel.launch @tall ins(%x, %z : tensor<9x5xf32>, tensor<5x11xf32>) outs(%e : tensor<9x11xf32>) -> tensor<9x11xf32>
   func.return %a : tensor<9x11xf32>
 }
+
+// Three blocks that pack while they compute do it themselves.
+// CHECK-LABEL: func.func @at_once
+// CHECK-NEXT:    tensor.empty
+// CHECK-NEXT:    kernel.launch @packing ins(%x, %z :
+kernel.func @packing(%x: tensor<9x5xf32>, %w: tensor<5x16xf32>, %y: tensor<9x16xf32>) -> tensor<9x16xf32> attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 8, 4], kernel.pack_first} {
+  %zero = arith.constant 0.0 : f32
+  %s = linalg.fill ins(%zero : f32) outs(%y : tensor<9x16xf32>) -> tensor<9x16xf32>
+  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<9x5xf32>, tensor<5x16xf32>) outs(%s : tensor<9x16xf32>) attrs = {kernel.loops = #l} {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %q = arith.addf %c, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<9x16xf32>
+  kernel.return %r : tensor<9x16xf32>
+}
+func.func @at_once(%x: tensor<9x5xf32>, %z: tensor<5x16xf32>) -> tensor<9x16xf32> {
+  %e = tensor.empty() : tensor<9x16xf32>
+  %a = kernel.launch @packing ins(%x, %z : tensor<9x5xf32>, tensor<5x16xf32>) outs(%e : tensor<9x16xf32>) -> tensor<9x16xf32>
+  func.return %a : tensor<9x16xf32>
+}
