@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from xdsl.dialects import arith, memref, scf, vector
@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     LocationAttr,
     MemRefType,
+    UnknownLoc,
     VectorType,
 )
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
@@ -38,6 +39,13 @@ from stepwell.dialects.types import UNKNOWN
 def vector_type(element: Attribute, width: int) -> VectorType[Any]:
     """Return the type of ``width`` lanes; building one costs ten times as much as an op."""
     return VectorType(element, [width])
+
+
+@lru_cache(maxsize=1024)
+def _in_lanes(value: IntegerAttr | FloatAttr, width: int) -> Attribute:
+    """Return a number in every lane."""
+    number: Any = value.value.data
+    return DenseIntOrFPElementsAttr.from_list(vector_type(value.type, width), [number] * width)
 
 
 @cache
@@ -110,7 +118,7 @@ class Writer:
 
     def insert(self, op: OpT) -> OpT:
         """Append ``op`` and locate it."""
-        if op.location == UNKNOWN:
+        if isinstance(op.location, UnknownLoc):
             op.location = self.location
         self.block.add_op(op)
         return op
@@ -158,10 +166,7 @@ class Writer:
         """Return a scalar constant, or a vector of ``width`` lanes of it."""
         if width == 0:
             return self.constant(value, value.type)
-        type = vector_type(value.type, width)
-        number: Any = value.value.data
-        dense = DenseIntOrFPElementsAttr.from_list(type, [number] * width)
-        return self.constant(dense, type)
+        return self.constant(_in_lanes(value, width), vector_type(value.type, width))
 
     # index arithmetic
 

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from stepwell.tools.leaving import leave_quickly
+
 EPILOG = """\
 examples:
   stepwell run model.mlir --input x.npy            run a module on an array
@@ -136,6 +138,7 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; return 0, or 1 where something was wrong."""
+    leave_quickly()
     parser = arguments()
     options = parser.parse_args(argv)
     if options.version:

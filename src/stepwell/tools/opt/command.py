@@ -9,6 +9,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from stepwell.tools.leaving import leave_quickly
+
 EPILOG = """\
 pipelines:
   -p 'canonicalize,cse'                      passes on the module, in order
@@ -92,6 +94,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run stepwell-opt; return 0, or 1 where something was wrong."""
+    leave_quickly()
     options = arguments().parse_args(argv)
     if options.version or options.list_passes or options.show_pass:
         # nor do these need more of the compiler than its names
