@@ -51,14 +51,20 @@ class CollapseLoops(Pass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Collapse what can be in each kernel, the same at all its launches."""
         launches: dict[str, list[kernel.LaunchOp]] = {}
-        for each in op.walk():
+        hosts = (function for function in op.ops if not isinstance(function, kernel.FuncOp))
+        for each in (inner for host in hosts for inner in host.walk()):
             if isinstance(each, kernel.LaunchOp):
                 launches.setdefault(each.callee.string_value(), []).append(each)
+        expanded: list[tensor.ExpandShapeOp] = []
         for function in list(op.ops):
             if isinstance(function, kernel.FuncOp):
                 found = launches.get(function.sym_name.data, [])
                 if found and (merging := find(function, found)):
-                    _Rewriting(function, merging).run(found)
+                    expanded += _Rewriting(function, merging).run(found)
+        for view in expanded:
+            if view.result.first_use is None:
+                view.detach()
+                view.erase()
 
 
 @dataclass
@@ -68,8 +74,8 @@ class _Rewriting:
     function: kernel.FuncOp
     merging: Merging
 
-    def run(self, launches: Sequence[kernel.LaunchOp]) -> None:
-        """Rewrite everything."""
+    def run(self, launches: Sequence[kernel.LaunchOp]) -> list[tensor.ExpandShapeOp]:
+        """Rewrite everything; return the views of results in the shape they had."""
         block = self.function.body.block
         arguments = list(block.args)
         axes = [self.merging.axes(a) for a in arguments]
@@ -90,8 +96,7 @@ class _Rewriting:
         kind = FunctionType.from_lists([a.type for a in block.args], results)
         self.function.properties["function_type"] = kind
         self.function.attributes["kernel.shared"] = IntegerAttr(self.merging.left, i64)
-        for launch in launches:
-            _relaunch(launch, axes, kept)
+        return [view for launch in launches for view in _relaunch(launch, axes, kept)]
 
     def _retype(self, block: Block) -> None:
         """Give every value of the kernel the type it has with axes merged."""
@@ -168,7 +173,9 @@ def _merged_type(type: Attribute, groups: Axes) -> TensorType:
     return TensorType(type.element_type, sizes)
 
 
-def _relaunch(launch: kernel.LaunchOp, axes: Sequence[Axes], kept: Sequence[int]) -> None:
+def _relaunch(
+    launch: kernel.LaunchOp, axes: Sequence[Axes], kept: Sequence[int]
+) -> list[tensor.ExpandShapeOp]:
     """Launch the kernel on the same tensors in the shape it has them now."""
     count = len(launch.inputs)
     given = [_collapse(launch, v, groups) for v, groups in zip(launch.operands, axes, strict=True)]
@@ -182,14 +189,19 @@ def _relaunch(launch: kernel.LaunchOp, axes: Sequence[Axes], kept: Sequence[int]
         old.replace_all_uses_with(_expand(launch, now, like, groups))
     launch.detach()
     launch.erase()
+    views = (use.operation for result in new.results_ for use in result.uses)
+    return [view for view in views if isinstance(view, tensor.ExpandShapeOp)]
 
 
 def _collapse(launch: kernel.LaunchOp, value: SSAValue, groups: Axes) -> SSAValue:
     if not groups:
         return value
+    made_by, reassociation = value.owner, _reassociation(groups)
+    if isinstance(made_by, tensor.ExpandShapeOp) and made_by.reassociation == reassociation:
+        return made_by.src
     view = tensor.CollapseShapeOp.build(
         operands=[value],
-        properties={"reassociation": _reassociation(groups)},
+        properties={"reassociation": reassociation},
         result_types=[_merged_type(value.type, groups)],
     )
     _put(launch, view)

@@ -141,7 +141,7 @@ def _wanted(ops: Sequence[linalg.GenericOp], shared: int) -> Iterator[Pair]:
         for a, b in _neighbours(where[-1], lambda k: k < shared):
             users = [_uses(index, a, b) for index in inputs]
             known = sizes[a] != DYNAMIC_INDEX or sizes[b] < LONG
-            gains = known and any(users) and not all(users)
+            gains = known and sizes[a] != 1 and any(users) and not all(users)
             if gains and a not in outer and b not in inner:
                 outer.add(a)
                 inner.add(b)

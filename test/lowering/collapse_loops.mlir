@@ -133,3 +133,28 @@ func.func @parts(%x: tensor<5x4x7xf32>, %w: tensor<7x9xf32>, %into: tensor<5x8x9
   %z = tensor.insert_slice %y into %into[0, 2, 0] [5, 3, 9] [1, 1, 1] : tensor<5x3x9xf32> into tensor<5x8x9xf32>
   func.return %z : tensor<5x8x9xf32>
 }
+
+// What one kernel leaves to another keeps the shape that both see.
+// CHECK-LABEL: func.func @one_after_the_other(
+// CHECK:         %[[Y:.*]] = kernel.launch @twice
+// CHECK-NEXT:    tensor.empty
+// CHECK-NEXT:    tensor.collapse_shape
+// CHECK-NEXT:    kernel.launch @twice ins(%[[Y]], %w
+kernel.func @twice(%x: tensor<5x3x7xf32>, %w: tensor<7x7xf32>, %y: tensor<5x3x7xf32>) -> tensor<5x3x7xf32> attributes {kernel.shared = 3} {
+  %zero = arith.constant 0.0 : f32
+  %s = linalg.fill ins(%zero : f32) outs(%y : tensor<5x3x7xf32>) -> tensor<5x3x7xf32>
+  %h = linalg.generic {indexing_maps = [#bsk, #kj, #bsj], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%x, %w : tensor<5x3x7xf32>, tensor<7x7xf32>) outs(%s : tensor<5x3x7xf32>) {
+  ^bb0(%a: f32, %c: f32, %o: f32):
+    %p = arith.mulf %a, %c : f32
+    %q = arith.addf %o, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<5x3x7xf32>
+  kernel.return %h : tensor<5x3x7xf32>
+}
+func.func @one_after_the_other(%x: tensor<5x3x7xf32>, %w: tensor<7x7xf32>) -> tensor<5x3x7xf32> {
+  %e = tensor.empty() : tensor<5x3x7xf32>
+  %y = kernel.launch @twice ins(%x, %w : tensor<5x3x7xf32>, tensor<7x7xf32>) outs(%e : tensor<5x3x7xf32>) -> tensor<5x3x7xf32>
+  %f = tensor.empty() : tensor<5x3x7xf32>
+  %z = kernel.launch @twice ins(%y, %w : tensor<5x3x7xf32>, tensor<7x7xf32>) outs(%f : tensor<5x3x7xf32>) -> tensor<5x3x7xf32>
+  func.return %z : tensor<5x3x7xf32>
+}
