@@ -63,11 +63,11 @@ class FuncOp(IRDLOperation):
     * (C2) The body ends in kernel.return, whose operands have the function type's result types.
     * (C3) The results are as many as, and have the types of, the last arguments.
     * (C4) kernel.shared, kernel.parallel, kernel.grain, kernel.split and kernel.band are numbers
-      of 0 or more; parallel <= shared, and split only without shared loops, band only with some
-      and with neither kernel.tile nor kernel.block. kernel.tile is two positive
-      numbers, for the last two of at least two shared loops; kernel.block one for each of the last
-      two or more shared loops, then one for the sum; kernel.stream two, columns and depth.
-      Neither tile nor band is of more than 256 iterations, which stand side by side.
+      of 0 or more; parallel <= shared, split only with one shared loop or none and without
+      parallel, and band only with some and with neither kernel.tile nor kernel.block. kernel.tile
+      is two positive numbers, for the last two of at least two shared loops; kernel.block one for
+      each of the last two or more shared loops, then one for the sum; kernel.stream two, columns
+      and depth. Neither tile nor band is of more than 256 iterations, which stand side by side.
     * (C5) The first kernel.shared loops of every linalg.generic are parallel.
     * (C6) A value passed from one linalg.generic to another is read at the very indices of the
       shared loops that it is written at.

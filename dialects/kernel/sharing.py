@@ -79,8 +79,11 @@ def check_choices(attributes: dict[str, Attribute]) -> int:
         raise VerifyException(
             f"kernel.parallel = {parallel} is more than the {shared} loops of kernel.shared"
         )
-    if numbers["kernel.split"] and shared:  # kernel_func_c4
-        raise VerifyException("kernel.split cuts full reductions, so kernel.shared must be 0")
+    if numbers["kernel.split"] and (shared > 1 or parallel):  # kernel_func_c4
+        raise VerifyException(
+            "kernel.split cuts reductions to one result or one row of them, so kernel.shared must "
+            "be 0 or 1, and there is no kernel.parallel"
+        )
     if numbers["kernel.band"] and (  # kernel_func_c4
         not shared or "kernel.tile" in attributes or "kernel.block" in attributes
     ):

@@ -27,6 +27,7 @@ from xdsl.traits import IsTerminator, is_side_effect_free
 
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.blocked import Blocked, is_blocked
+from stepwell.lowering.linalg_to_loops.columns import Columns
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.plan import Schedule, make_plan, read_schedule
 from stepwell.lowering.linalg_to_loops.slivers import Slivers, lays_out
@@ -120,7 +121,9 @@ def _write_run(
         Slivers(writer, make_plan(run[-1:], schedule, foreign)).write()
         return
     plan = make_plan(run, schedule, foreign)
-    if schedule.split:
+    if schedule.split and schedule.shared:
+        Columns(writer, plan).write()
+    elif schedule.split:
         write_split(writer, plan)
     elif schedule.stream[0] and any(op.reduced for op in plan.ops):
         Streamed(writer, plan).write()

@@ -28,6 +28,7 @@ from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.schedule.blocking import Contraction, choose
 from stepwell.lowering.schedule.locked import write_all_tuned
 from stepwell.lowering.schedule.reasons import because, unheard
+from stepwell.lowering.schedule.rows import cut_rows
 from stepwell.lowering.schedule.tiles import register_tile
 from stepwell.lowering.schedule.turning import turning
 from stepwell.lowering.schedule.vectors import (
@@ -78,6 +79,8 @@ SUMMED = 4
 """A sum of fewer vectors is over before adding up their lanes pays."""
 CHOSEN = ("tile", "block", "stream", "parallel")
 """What of a kernel, written by hand, keeps its contraction from being blocked."""
+CUT = tuple(f"kernel.{name}" for name in (*CHOSEN, "band", "split"))
+"""What of a kernel keeps a sum over rows from being cut in runs of rows."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,8 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int
     if not ops:
         return
     shared = _number(function, "kernel.shared")
-    if any("kernel.loops" in loops.op.attributes for loops in ops):
+    by_hand = any("kernel.loops" in loops.op.attributes for loops in ops)
+    if by_hand:
         because(function, lambda: "vectors as written, by hand or from a lock file")
         axis = None
     elif (slivers := _slivers(ops, shared)) is not None:
@@ -144,7 +148,7 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int
         if l2:
             _tile_own(function, ops, shared, machine)
             _run_rows_abreast(function, ops, shared)
-    _run_in_parallel(function, ops, shared)
+    _run_in_parallel(function, ops, shared, 0 if by_hand else l2)
 
 
 def _is_scheduled(op: Operation) -> TypeGuard[linalg.GenericOp | linalg.FillOp]:
@@ -414,8 +418,8 @@ def _tile_own(function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machin
     _write(function, "kernel.tile", ArrayAttr(IntegerAttr(n, i64) for n in (rows, columns)))
 
 
-def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int) -> None:
-    """Choose the parallel loops and the grain, or the runs of a full reduction."""
+def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int, l2: int) -> None:
+    """Choose the parallel loops and the grain, or the runs of a reduction."""
     total = sum(loops.iterations * loops.work for loops in ops)
     dynamic = any(DYNAMIC_INDEX in loops.extents for loops in ops)
     written = any(f"kernel.{name}" in function.attributes for name in ("parallel", "split"))
@@ -426,6 +430,8 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int)
         if (dynamic or total >= LARGE) and _is_full_reduction(ops):
             tell(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
             _write(function, "kernel.split", IntegerAttr(ENOUGH, i64))
+        return
+    if l2 and not any(map(function.attributes.get, CUT)) and cut_rows(function, ops, shared):
         return
     scattered = isinstance(ops[0].op, linalg.FillOp) and stands_apart(ops[0].op)
     if not dynamic and total < 2 * CHUNK and not scattered:

@@ -52,8 +52,8 @@ kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared
 // -----
 
 // kernel_func_c4
-// expected-error@+1 {{kernel.split cuts full reductions, so kernel.shared must be 0}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 1, kernel.split = 64} {
+// expected-error@+1 {{kernel.split cuts reductions to one result or one row of them, so kernel.shared must be 0 or 1, and there is no kernel.parallel}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.split = 64} {
   kernel.return %x : tensor<4x4xf32>
 }
 

@@ -1,0 +1,211 @@
+"""Sums over rows, cut into equal runs of rows, so that several threads can work on few columns.
+
+Each run reads its rows from end to end, a few at a time along all columns, its sums waiting in
+scratch. The runs' results are combined in order, and the ops after the sum see them whole. The
+number of runs is written in the kernel: no result depends on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from xdsl.dialects import arith, memref
+from xdsl.ir import SSAValue
+
+from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.nest import NAMES, Nest
+from stepwell.lowering.linalg_to_loops.packing import STACK, bytes_of
+from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
+from stepwell.transforms.passes import fail
+
+Sweep = Callable[[Index, int, int], None]
+ROWS = 8
+"""So many rows are read side by side: more runs of memory than that are not fetched ahead."""
+LENGTH = 1 << 14
+"""So many elements are worth a run of their own."""
+
+
+class Columns(Nest):
+    """Writes the loops of a plan whose kernel has `kernel.split` and one shared loop."""
+
+    def __init__(self, writer: Writer, plan: Plan) -> None:
+        super().__init__(writer, plan)
+        sums = [op for op in plan.ops if op.reduced]
+        self.sum = sums[0] if sums else plan.first
+        known = len(sums) == 1 and self.sum.unordered
+        whole = len(self.sum.carried) == len(self.sum.outputs)
+        if not known or not whole or any(op.parallel_after(1) for op in plan.ops):
+            fail(
+                self.sum.op,
+                "kernel.split with a shared loop needs one op that reduces by known combiners, "
+                "and none with further loops in parallel",
+            )
+        self.here: dict[int, tuple[Index, Index]] = {}
+        """The part of each loop of the sum that is at hand."""
+        self.partials: list[SSAValue] = []
+
+    def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
+        """Return the range of a loop: of the sum, the part at hand."""
+        return self.here[k] if op is self.sum and k in self.here else super().bounds(op, k)
+
+    def write(self) -> None:
+        """Write the runs side by side, then what joins them and the ops after the sum."""
+        self.prepare()
+        writer, op, most = self.writer, self.sum, self.plan.schedule.split
+        columns = self.extents[0][0].number
+        self.memory.open([Point((None,))])
+        starts = [self.start(op, k, Point((Index(), *self._inside(op)))) for k in op.carried]
+        size = sum(bytes_of(v.type) for v in starts) * most * (columns or 0)
+        if columns is None or size > STACK:
+            fail(
+                op.op,
+                f"kernel.split with a shared loop needs scratch for {most} sums of each column, "
+                f"at most {STACK} bytes",
+                "take a smaller number of runs, or leave kernel.split out",
+            )
+        self.columns = columns
+        self.combiners = [self.combiner(op, k) for k in op.carried]
+        self.kinds = [v.type for v in starts]
+        self.partials = [
+            writer.result(memref.AllocaOp.get(kind, 64, [most, max(columns, 1)]), "partial")
+            for kind in self.kinds
+        ]
+        extents = self.extents[self.plan.ops.index(op)]
+        self.cut = max(op.reduced, key=lambda k: extents[k].number or LENGTH)
+        extent = extents[self.cut]
+        runs = self._runs([extents[k] for k in op.reduced], most)
+        per = runs * ROWS
+        blocks = writer.divide(extent + per + -1, per.number or writer.value(per), arith.DivUIOp)
+        length = blocks * ROWS
+
+        def run(p: Index) -> None:
+            lower = writer.minimum(self._product(p, length), extent)
+            rows = lower, writer.minimum(lower + length, extent)
+            self._begin(p)
+            self._walk(p, list(op.reduced), {self.cut: rows})
+
+        writer.parallel(runs, 1, run)
+        self._combined(runs)
+
+    def _inside(self, op: Structured) -> tuple[None, ...]:
+        return (None,) * (len(op.reductions) - 1)
+
+    def _runs(self, extents: Sequence[Index], most: int) -> Index:
+        """Return the number of runs: fewer where only the run knows how little there is to do."""
+        if all(extent.number is not None for extent in extents):
+            return Index.of(most)
+        total = Index.of(self.columns)
+        for extent in extents:
+            total = self._product(total, extent)
+        few = self.writer.divide(total, LENGTH, arith.DivUIOp) + 1
+        return self.writer.minimum(few, Index.of(most))
+
+    def _steps(self) -> list[int]:
+        """Return the columns of the tiles: several vectors, one, ever shorter ones, one column."""
+        width = self.sum.width
+        halves = [width >> n for n in range(width.bit_length())]
+        return list(dict.fromkeys([width * self.sum.interleave, *halves]))
+
+    def _sweep(self, body: Sweep) -> None:
+        """Write ``body(first column, columns, lanes)`` for tiles that cover all columns."""
+
+        def tile(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            lanes = min(size, self.sum.width)
+            body(c, size, lanes if lanes > 1 else 0)
+            return ()
+
+        self.writer.sweep((Index(), Index.of(self.columns)), self._steps(), (), tile, "j")
+
+    def _begin(self, p: Index) -> None:
+        """Let the sums of a run begin with what changes nothing."""
+
+        def tile(c: Index, size: int, lanes: int) -> None:
+            for partial, combiner, kind in zip(
+                self.partials, self.combiners, self.kinds, strict=True
+            ):
+                value = self.writer.splat(combiner.identity(kind), lanes)
+                for n in range(0, size, lanes or 1):
+                    self.writer.store(value, partial, [p, c + n])
+
+        self._sweep(tile)
+
+    def _walk(self, p: Index, loops: list[int], ranges: dict[int, tuple[Index, Index]]) -> None:
+        """Open the loops of the sum but the last; take the last a few rows at a time."""
+        k, *rest = loops
+        lower, upper = ranges.get(k) or super().bounds(self.sum, k)
+        step = 1 if rest else ROWS
+
+        def part(at: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self.here[k] = at, at + size
+            if rest:
+                self._walk(p, rest, ranges)
+            else:
+                self._add(p)
+            return ()
+
+        if not rest and self.columns in self._steps():  # one tile: its sums stay in registers
+            self.here[k] = lower, upper
+            self._add(p)
+            return
+        self.writer.sweep((lower, upper), [step, 1], (), part, NAMES[k % len(NAMES)])
+
+    def _add(self, p: Index) -> None:
+        """Add the rows at hand to the sums of run ``p``."""
+
+        def tile(c: Index, size: int, lanes: int) -> None:
+            places = [c + n for n in range(0, size, lanes or 1)]
+            points = [
+                Point((at, *self._inside(self.sum)), 0 if lanes else -1, lanes) for at in places
+            ]
+            state = [
+                self.writer.load(partial, [p, at], lanes, "sum")
+                for at in places
+                for partial in self.partials
+            ]
+            values = iter(self.run(self.sum, points, state))
+            for at in places:
+                for partial in self.partials:
+                    self.writer.store(next(values), partial, [p, at])
+
+        self._sweep(tile)
+
+    def _combined(self, runs: Index) -> None:
+        """Combine the runs in order, from what the sums start with; hand on what they give."""
+        op = self.sum
+        names = [op.name(k) for k in op.carried]
+
+        def tile(c: Index, size: int, lanes: int) -> None:
+            for n in range(0, size, lanes or 1):
+                point = Point((c + n, *self._inside(op)), 0 if lanes else -1, lanes)
+                starts = [self.start(op, k, point) for k in op.carried]
+
+                def add(
+                    r: Index, totals: Sequence[SSAValue], at: Index = c + n
+                ) -> Sequence[SSAValue]:
+                    return [
+                        self.combine(j, total, self.writer.load(partial, [r, at], lanes))
+                        for j, total, partial in zip(
+                            self.combiners, totals, self.partials, strict=True
+                        )
+                    ]
+
+                totals = self.writer.loop((Index(), runs), 1, starts, add, "r", names)
+                self._hand_on(replace(point, indices=point.indices[:1]), totals)
+
+        self._sweep(tile)
+
+    def _hand_on(self, point: Point, totals: Sequence[SSAValue]) -> None:
+        """Write every op at ``point``, the sum being its ``totals``."""
+        self.memory.open([point])
+        outer = self.writer.location
+        for op in self.plan.ops:
+            if op is self.sum:
+                self.writer.location = op.op.location
+                here = replace(point, indices=(*point.indices, *self._inside(op)))
+                self.finish(op, [here], totals)
+            else:
+                self.write_op(op, [point])
+        self.writer.location = outer
