@@ -24,7 +24,7 @@ def arrange(cluster: Cluster) -> None:
     if len(sums) > 1:
         order = _rows_last(sums, cluster.loops, order)
     elif sums:
-        order = _tiled(sums[0], cluster.loops[sums[0]], order)
+        order = _tiled(sums[0], cluster.loops[sums[0]], order, [stride(out, d) for d in own])
     if len(cluster.members) == 1 and len(last.inputs) == 1 and len(own) > 1:
         order = _turned(last, own, order)
     cluster.loops = {op: [loops[j] for j in order] for op, loops in cluster.loops.items()}
@@ -65,21 +65,29 @@ def _rows_last(
     return [*(j for j in order if j != rows[-1]), rows[-1]] if rows else order
 
 
-def _tiled(op: linalg.GenericOp, loops: list[int], order: list[int]) -> list[int]:
+def _tiled(
+    op: linalg.GenericOp, loops: list[int], order: list[int], written: Sequence[int | None]
+) -> list[int]:
     """Return ``order`` with a row loop before the last, vector, loop.
 
     What varies along the vector loop should be the same for all rows, so that a register tile
-    loads it once; of such loops the innermost is taken.
+    loads it once; of such loops the innermost is taken. What counts is what the kernel writes at
+    last, ``written`` elements further with each step of a loop, not what it hands on inside.
     """
     if len(order) < 2:
         return order
-    vector = max(order, key=lambda j: (unit_strides(op, loops[j]), order.index(j)))
+
+    def along(j: int) -> int:
+        where = [*(stride(index, loops[j]) for index in indices(op)[: len(op.inputs)]), written[j]]
+        return sum(by in (0, 1) for by in where)
+
+    vector = max(order, key=lambda j: (along(j), order.index(j)))
     others = [j for j in order if j != vector]
     inputs = [
         {d for expr in index for d in expr.used_dims()} for index in indices(op)[: len(op.inputs)]
     ]
-    along = [used for used in inputs if loops[vector] in used]
-    rows = [j for j in others if all(loops[j] not in used for used in along)]
+    beside = [used for used in inputs if loops[vector] in used]
+    rows = [j for j in others if all(loops[j] not in used for used in beside)]
     if rows:
         others = [*(j for j in others if j != rows[-1]), rows[-1]]
     return [*others, vector]
@@ -96,11 +104,6 @@ def _turned(op: linalg.GenericOp, loops: list[int], order: list[int]) -> list[in
         return order
     rows = [j for j in order if loops[j] == side]
     return [*(j for j in order[:-1] if j not in rows), *rows, order[-1]]
-
-
-def unit_strides(op: linalg.GenericOp, loop: int) -> int:
-    """Return how many operands ``op`` walks element by element along ``loop``, or not at all."""
-    return sum(stride(index, loop) in (0, 1) for index in indices(op))
 
 
 def stride(index: Index, loop: int) -> int | None:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, SSAValue
@@ -136,16 +137,18 @@ def choose(
     if not free and not along and (stream := _stream(found, packed, shared, bytes, machine, l2)):
         because(found.op, lambda: _why_streamed(operand, high, stream))
         return _streamed(operand, high, width, machine, stream)
+    size = machine.bits // width // 8
+    while wide < width and width > NARROWEST and not along:
+        width //= 2
     least = 1 if free else FEW_ROWS
     if high < least or wide < width or bytes <= enough:
         because(found.op, lambda: _why_in_place(high, wide < width, bytes, enough))
         return None
     few = free and first == shared - 2 and high <= SKINNY
-    size = machine.bits // width // 8
     tile, width = (
         (_few(high, wide, width, machine), width)
         if few
-        else _fastest(found, shared, width, machine, along)
+        else _fastest(found, shared, width, size, machine, along)
     )
     unit = tile[0], tile[1] * width
     block = _block(found, first, shared, unit, l2, size)
@@ -294,11 +297,20 @@ def _in_rows(found: Loops, packed: int, shared: int, columns: int) -> bool:
 
 
 def _writes_along(loops: Loops, column: int) -> bool:
-    """Whether the results of neighbouring columns lie side by side."""
-    if not isinstance(loops.op, linalg.GenericOp):
+    """Whether the results of neighbouring columns lie side by side, as far as they are kept."""
+    op = loops.op
+    if not isinstance(op, linalg.GenericOp):
         return True
-    written = indices(loops.op)[len(loops.op.inputs) :]
-    return all(stride(index, column) in (0, 1) for index in written)
+    written = zip(op.outputs, indices(op)[len(op.inputs) :], strict=True)
+    return all(_is_passed_on(into) or stride(index, column) in (0, 1) for into, index in written)
+
+
+def _is_passed_on(value: SSAValue) -> bool:
+    """Whether what is written into ``value`` never leaves the kernel, nor registers."""
+    owner = value.owner
+    if isinstance(owner, linalg.FillOp):
+        owner = owner.outputs[0].owner
+    return isinstance(owner, tensor.EmptyOp)
 
 
 def _only_sum(ops: Sequence[Loops], shared: int) -> Loops | None:
@@ -358,7 +370,7 @@ def _enough(found: Loops, packed: int, shared: int, width: int, l2: int, high: i
 
 
 def _fastest(
-    found: Loops, shared: int, width: int, machine: Vectors, along: bool
+    found: Loops, shared: int, width: int, bytes: int, machine: Vectors, along: bool
 ) -> tuple[tuple[int, int], int]:
     """Return the register tile and how many lanes its vectors have.
 
@@ -370,7 +382,7 @@ def _fastest(
     tiles = TILES if many else NARROW_TILES
     tile, reached = _tile(found, shared, width, tiles)
     half = width // 2
-    if half < NARROWEST or not 0 < machine.unit <= machine.bits // 2:
+    if half < NARROWEST or not 0 < machine.unit <= half * bytes * 8:
         return tile, width
     other, reaches = _tile(found, shared, half, tiles)
     if reaches * HALVED <= reached:

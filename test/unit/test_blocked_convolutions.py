@@ -235,6 +235,9 @@ def _check(
         ((2, 41, 23), (37, 23, 5), {"low": (2,), "high": (2,)}),
         ((1, 6, 7, 9, 13), (20, 13, 3, 2, 3), {"low": (1, 0, 1), "high": (1, 1, 1)}),
         ((1, 5, 5, 300), (32, 300, 3, 3), {"low": (1, 1), "high": (1, 1)}),
+        ((1, 14, 15, 8), (8, 8, 3, 3), {"low": (1, 1), "high": (1, 1)}),
+        ((2, 9, 20, 24), (13, 24, 3, 2), {}),
+        ((1, 21, 19, 40), (5, 40, 1, 1), {}),
     ],
 )
 def test_blocks_chosen_by_the_compiler(
@@ -295,3 +298,31 @@ def test_random_shapes() -> None:
         lists: dict[str, Any] = {"strides": stride, "rhs_dilation": apart, "low": low, "high": high}
         numbers: Any = {name: tuple(map(int, of)) for name, of in lists.items()}
         _check(image, weights, **numbers)
+
+
+@pytest.mark.parametrize("features", [4, 7, 12, 16, 50])
+@pytest.mark.parametrize("window", [1, 3])
+def test_written_in_another_order_than_summed(features: int, window: int) -> None:
+    """Images with features last, through a convolution of images with features first."""
+    y = f"tensor<1x{features}x{16 - window}x{22 - window}xf32>"
+    z = f"tensor<1x{16 - window}x{22 - window}x{features}xf32>"
+    text = f"""
+    func.func @main(%x: tensor<1x15x21x24xf32>, %w: tensor<{features}x24x{window}x{window}xf32>,
+        %b: tensor<{features}xf32>) -> {z} {{
+      %t = nd.transpose %x {{permutation = [0, 3, 1, 2]}} : tensor<1x15x21x24xf32> -> tensor<1x24x15x21xf32>
+      %c = nd.convolution %t, %w : (tensor<1x24x15x21xf32>, tensor<{features}x24x{window}x{window}xf32>) -> {y}
+      %s = nd.broadcast %b {{dims = [1]}} : tensor<{features}xf32> -> {y}
+      %a = nd.add %c, %s : {y}
+      %z = nd.transpose %a {{permutation = [0, 2, 3, 1]}} : {y} -> {z}
+      func.return %z : {z}
+    }}
+    """
+    arrays: list[Any] = [
+        RANDOM.standard_normal(shape).astype(np.float32)
+        for shape in [(1, 15, 21, 24), (features, 24, window, window), (features,)]
+    ]
+    program = sw.compile(text, machine="vector_bits=512")
+    _, module = _parse(text)
+    (want,) = Interpreter(module).call("main", [a.copy() for a in arrays])
+    np.testing.assert_allclose(program(*arrays), want, rtol=0, atol=1e-5 * np.abs(want).max())
+    assert "kernel.block" in program.text("kernels")
