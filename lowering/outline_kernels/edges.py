@@ -38,6 +38,8 @@ from stepwell.transforms.structured import (
 
 ROW = 8
 """A row of fewer elements fills no vector."""
+AROUND = 4
+"""More columns before and behind a row are more ways of sticking out than are worth their code."""
 PLANES = 64
 """So many images keep the threads busy, so that none is cut into rows."""
 
@@ -96,6 +98,8 @@ def _inside(padded: SSAValue) -> tuple[SSAValue, list[int], linalg.FillOp] | Non
         return None  # a loop would be shorter than an axis that it alone runs along
     columns = sizes[-1]
     if columns == DYNAMIC_INDEX or columns < ROW or DYNAMIC_INDEX in shape(padded)[-2:]:
+        return None
+    if shape(padded)[-1] - columns > AROUND:
         return None
     return _original(last.source), offsets, found[0]
 
