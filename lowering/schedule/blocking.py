@@ -138,8 +138,7 @@ def choose(
         because(found.op, lambda: _why_streamed(operand, high, stream))
         return _streamed(operand, high, width, machine, stream)
     size = machine.bits // width // 8
-    while wide < width and width > NARROWEST and not along:
-        width //= 2
+    width = width if along else _narrowed(width, wide)
     least = 1 if free else FEW_ROWS
     if high < least or wide < width or bytes <= enough:
         because(found.op, lambda: _why_in_place(high, wide < width, bytes, enough))
@@ -164,6 +163,13 @@ def choose(
     if chosen.prefetch:
         because(found.op, lambda: FAR)
     return chosen
+
+
+def _narrowed(width: int, wide: int) -> int:
+    """Return how many lanes so few columns fill, all of them where they are many."""
+    while wide < width and width > NARROWEST:
+        width //= 2
+    return width
 
 
 def _streamed(
