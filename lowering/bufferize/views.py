@@ -207,10 +207,11 @@ def _interleaved(a: Slice, b: Slice) -> bool:
     """Whether along some axis the steps of two boxes never meet, as odd and even places do not."""
     rows = zip(a.offsets, a.strides, b.offsets, b.strides, strict=True)
     for start_a, step_a, start_b, step_b in rows:
-        apart, one, other = (start_a - start_b).number, step_a.number, step_b.number
-        if apart is None or one is None or other is None:
+        one, other = step_a.number, step_b.number
+        if one is None or other is None or (common := gcd(one, other)) <= 1:
             continue
-        if (common := gcd(one, other)) > 1 and apart % common:
+        apart = (start_a - start_b).number
+        if apart is not None and apart % common:
             return True
     return False
 

@@ -73,6 +73,9 @@ class Size:
         return Size._sum(terms)
 
     def __sub__(self, other: Size) -> Size:
+        a, b = self.number, other.number
+        if a is not None and b is not None:
+            return Size.of(a - b)
         return self + other * Size.of(-1)
 
     @property
