@@ -39,7 +39,7 @@ def parsed(text: str) -> tuple[Context, ModuleOp]:
     return context, module
 
 
-def after(text: str, *pipelines: str) -> list[ModuleOp]:
+def taken_down(text: str, *pipelines: str) -> list[ModuleOp]:
     """Return the module after each of ``pipelines``, each going on from the one before."""
     known, found = registry(), list[ModuleOp]()
     context = known.context()

@@ -253,9 +253,10 @@ class Search:
                         best, least, better = schedule, seconds, True
         if best is first or (after := self._run(best)) is None:
             return None
-        old, new = _side_by_side(before, after)
-        if new > old * BETTER:
-            return None
+        rounds = _side_by_side(before, after)
+        old, new = (median(times) for times in zip(*rounds, strict=True))
+        if new > old * BETTER or sum(b < a for a, b in rounds) < ROUNDS - 1:
+            return None  # on a busy machine a lucky one looks better than it is
         name = self.candidate.name
         return Tuned(name, best, float(f"{new:.3g}"), float(f"{old:.3g}"), self.tried)
 
@@ -408,7 +409,6 @@ def seconds_of(run: Run) -> float:
     return median(times)
 
 
-def _side_by_side(old: Run, new: Run) -> tuple[float, float]:
+def _side_by_side(old: Run, new: Run) -> list[tuple[float, float]]:
     """Return the times of two programs, measured in turn."""
-    rounds = [(seconds_of(old), seconds_of(new)) for _ in range(ROUNDS)]
-    return median(r[0] for r in rounds), median(r[1] for r in rounds)
+    return [(seconds_of(old), seconds_of(new)) for _ in range(ROUNDS)]

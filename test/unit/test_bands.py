@@ -6,15 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.context import Context
-from xdsl.parser import Parser
-from xdsl.universe import Universe
+from reading import same_in_loops
 
 import stepwell as sw
 import stepwell.numpy as snp
 from stepwell.dialects import upstream
-from stepwell.dialects.interpreter import Interpreter
-from stepwell.lowering.linalg_to_loops import LinalgToLoops
 
 assert upstream
 
@@ -73,20 +69,9 @@ def test_bands_in_the_interpreter(attributes: str, static: bool, slivers: bool) 
             d=d,
             e=e,
         )
-        context = Context()
-        for name, load in Universe.get_multiverse().all_dialects.items():
-            context.register_dialect(name, load)
-        module = Parser(context, text).parse_module()
-        module.verify()
         shapes = [(r, d), size, (s, e), (r, e)]
         arrays = [RANDOM.integers(-9, 9, shape).astype(np.float32) for shape in shapes]
-        want = [a.copy() for a in arrays]
-        Interpreter(module).call("k", want)
-        LinalgToLoops().apply(context, module)
-        module.verify()
-        assert "linalg." not in str(module)
-        Interpreter(module).call("k", arrays)
-        np.testing.assert_array_equal(arrays[-1], want[-1])
+        same_in_loops(text, arrays)
 
 
 PROGRAM = """

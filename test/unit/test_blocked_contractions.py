@@ -6,31 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
-from xdsl.universe import Universe
+from reading import parsed, same_in_loops
 
 import stepwell as sw
 from stepwell.core.diagnostics import CompileError
-from stepwell.dialects import upstream
-from stepwell.dialects.interpreter import Interpreter
 from stepwell.lowering.linalg_to_loops import LinalgToLoops
-
-assert upstream
 
 RANDOM = np.random.default_rng(11)
 SIZES = [(0, 4, 3), (3, 0, 2), (2, 3, 0), (1, 1, 1), (5, 7, 11), (4, 8, 4), (7, 13, 6)]
 LAYOUTS = {"mk,kn": "", "km,kn": "t", "mk,nk": "n"}
-
-
-def _parse(text: str) -> tuple[Context, ModuleOp]:
-    context = Context()
-    for name, load in Universe.get_multiverse().all_dialects.items():
-        context.register_dialect(name, load)
-    module = Parser(context, text).parse_module()
-    module.verify()
-    return context, module
 
 
 def _operands(layout: str, m: int, n: int, k: int) -> list[tuple[int, int]]:
@@ -137,7 +121,7 @@ def test_floats_that_are_not_exact(attributes: str, body: str, message: str) -> 
     shapes, kinds = [(4, 8), (8, 8), (8,), (4, 8)], (element, element, of, of)
     dims = ";".join(_buffer(s, kind, True) for s, kind in zip(shapes, kinds, strict=True))
     block = f"kernel.tile = [2, 2], kernel.block = {attributes}, kernel.in_floats"
-    context, module = _parse(_kernel("mk,kn", block, 4, dims, body, of))
+    context, module = parsed(_kernel("mk,kn", block, 4, dims, body, of))
     with pytest.raises(CompileError, match=message):
         LinalgToLoops().apply(context, module)
 
@@ -169,15 +153,8 @@ def test_stretches_in_the_interpreter(attributes: str, width: int, layout: str) 
 
 
 def _check(text: str, arrays: list[Any], packed: bool = True) -> None:
-    context, module = _parse(text)
-    want = [a.copy() for a in arrays]
-    Interpreter(module).call("k", want)
-    LinalgToLoops().apply(context, module)
-    module.verify()
-    assert "linalg." not in str(module)
-    assert ("%packed" in str(module)) == packed or 0 in arrays[-1].shape
-    Interpreter(module).call("k", arrays)
-    np.testing.assert_array_equal(arrays[-1], want[-1])
+    lowered = same_in_loops(text, arrays)
+    assert ("%packed" in lowered) == packed or 0 in arrays[-1].shape
 
 
 PROGRAM = """

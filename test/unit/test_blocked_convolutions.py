@@ -6,29 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
-from xdsl.universe import Universe
+from reading import parsed, same_in_loops
 
 import stepwell as sw
 from stepwell.core.diagnostics import CompileError
-from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
-from stepwell.lowering.linalg_to_loops import LinalgToLoops
-
-assert upstream
 
 RANDOM = np.random.default_rng(12)
-
-
-def _parse(text: str) -> tuple[Context, ModuleOp]:
-    context = Context()
-    for name, load in Universe.get_multiverse().all_dialects.items():
-        context.register_dialect(name, load)
-    module = Parser(context, text).parse_module()
-    module.verify()
-    return context, module
 
 
 def _buffer(shape: tuple[int, ...], known: bool) -> str:
@@ -92,16 +76,9 @@ def test_blocks_in_the_interpreter(schedule: str, weights: str, known: bool) -> 
         ((0, 2, 5, 16, 4), (2, 1)),
     ]:
         text, arrays = _kernel(sizes, window, weights, schedule, known)
-        context, module = _parse(text)
-        want = [a.copy() for a in arrays]
-        Interpreter(module).call("k", want)
-        LinalgToLoops().apply(context, module)
-        module.verify()
-        assert "linalg." not in str(module)
+        lowered = same_in_loops(text, arrays)
         if weights == "Krscm" and ", 2], kernel.block" in schedule:
-            assert "%packed" not in str(module)
-        Interpreter(module).call("k", arrays)
-        np.testing.assert_array_equal(arrays[-1], want[-1])
+            assert "%packed" not in lowered
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -130,17 +107,11 @@ def test_depthwise_in_the_interpreter(known: bool) -> None:
         }}
         """
         arrays = [RANDOM.integers(-9, 9, shape).astype(np.float32) for shape in shapes]
-        context, module = _parse(text)
-        want = [a.copy() for a in arrays]
-        Interpreter(module).call("k", want)
         if not known:
             with pytest.raises(CompileError, match="a depth as large as the last loop"):
-                LinalgToLoops().apply(context, module)
+                same_in_loops(text, arrays)
             return
-        LinalgToLoops().apply(context, module)
-        module.verify()
-        Interpreter(module).call("k", arrays)
-        np.testing.assert_array_equal(arrays[-1], want[-1])
+        same_in_loops(text, arrays)
 
 
 PROGRAM = """
@@ -212,7 +183,7 @@ def _check(
     arrays = [numbers(image, dtype), numbers(weights, dtype)]
     arrays += [numbers((k,), wide), numbers((n, *out, k), wide)]
     program = sw.compile(text, machine=machine)
-    _, module = _parse(text)
+    _, module = parsed(text)
     (want,) = Interpreter(module).call("main", [a.copy() for a in arrays])
     got = program(*arrays)
     if wide[0] == "i":

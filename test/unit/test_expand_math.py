@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.context import Context
-from xdsl.parser import Parser
-from xdsl.universe import Universe
+from reading import parsed
 
 from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
@@ -30,9 +28,6 @@ ENDS = np.array([*POSITIVE, *(-x for x in POSITIVE)], np.float32)
 
 def run(name: str, *operands: Any) -> Any:
     """Evaluate math.NAME as expand-math writes it, all samples being lanes of one vector."""
-    context = Context()
-    for dialect, load in Universe.get_multiverse().all_dialects.items():
-        context.register_dialect(dialect, load)
     lanes = len(operands[0])
     type = f"vector<{lanes}xf32>" if lanes > 1 else "f32"
     names = [f"%x{i}" for i in range(len(operands))]
@@ -40,7 +35,7 @@ def run(name: str, *operands: Any) -> Any:
     text = f"""func.func @f({arguments}) -> {type} {{
       %y = math.{name} {", ".join(names)} : {type}
       func.return %y : {type} }}"""
-    module = Parser(context, text).parse_module()
+    context, module = parsed(text)
     ExpandMath().apply(context, module)
     module.verify()
     assert "func.call" in str(module)

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.context import Context
-from xdsl.parser import Parser
-from xdsl.universe import Universe
+from reading import parsed
 
 import stepwell as sw
 from stepwell.dialects import upstream
@@ -68,14 +66,11 @@ UNARY: dict[str, tuple[Callable[[Any], Any], float, float]] = {
 
 def run(name: str, x: Any) -> Any:
     """Evaluate math.NAME as expand-math writes it, all samples being lanes of one vector."""
-    context = Context()
-    for dialect, load in Universe.get_multiverse().all_dialects.items():
-        context.register_dialect(dialect, load)
     type = f"vector<{len(x)}xf64>" if len(x) > 1 else "f64"
     text = f"""func.func @f(%x: {type}) -> {type} {{
       %y = math.{name} %x : {type}
       func.return %y : {type} }}"""
-    module = Parser(context, text).parse_module()
+    context, module = parsed(text)
     ExpandMath().apply(context, module)
     module.verify()
     assert "func.call" in str(module)

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from xdsl.context import Context
-from xdsl.parser import Parser
-from xdsl.universe import Universe
+from reading import parsed
 
 from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
@@ -13,11 +11,7 @@ assert upstream
 
 
 def run(text: str, *arguments: object, entry: str = "f") -> tuple[object, ...]:
-    context = Context()
-    for name, load in Universe.get_multiverse().all_dialects.items():
-        context.register_dialect(name, load)
-    module = Parser(context, text).parse_module()
-    module.verify()
+    _, module = parsed(text)
     return Interpreter(module).call(entry, arguments)
 
 

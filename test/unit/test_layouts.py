@@ -7,33 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from reading import taken_down
 
 from stepwell.dialects.interpreter import Interpreter
-from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
-from stepwell.dialects.verification import verify
-from stepwell.pass_pipeline import parse
-from stepwell.registry import registry
 
 DOWN = "decompose,nd-to-linalg,canonicalize,cse"
 MOVE = "propagate-layouts{always=true}"
 KERNELS = "fuse-elementwise,outline-kernels,schedule,bufferize,plan-memory,linalg-to-loops"
-
-
-def run(text: str, *pipelines: str) -> list[ModuleOp]:
-    """Return the module after each of ``pipelines``, each going on from the one before."""
-    known = registry()
-    context = known.context()
-    found: list[ModuleOp] = []
-    for pipeline in pipelines:
-        module = parse_module(context, text, "test")
-        for step in parse(pipeline, known.passes):
-            step.run(context, module)
-        verify(module)
-        found.append(module)
-        text = text_of(module)
-    return found
 
 
 @dataclass
@@ -138,7 +119,7 @@ def random_program(seed: int) -> tuple[str, list[Any]]:
 @pytest.mark.parametrize("seed", range(40))
 def test_random_networks(seed: int) -> None:
     text, arrays = random_program(seed)
-    before, after = run(text, DOWN, MOVE)
+    before, after = taken_down(text, DOWN, MOVE)
     (want,) = Interpreter(before).call("main", arrays)
     (got,) = Interpreter(after).call("main", arrays)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
@@ -147,7 +128,7 @@ def test_random_networks(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40, 48))
 def test_random_networks_down_to_loops(seed: int) -> None:
     text, arrays = random_program(seed)
-    before, _, loops = run(text, DOWN, MOVE, KERNELS)
+    before, _, loops = taken_down(text, DOWN, MOVE, KERNELS)
     (want,) = Interpreter(before).call("main", arrays)
     got = np.full_like(want, np.nan)
     arena = np.zeros(1 << 20, np.int8)
@@ -193,7 +174,7 @@ func.func @main(%x: tensor<1x8x6x6xf32>, %w: tensor<8x8x3x3xf32>) -> (tensor<1x8
 def test_sizes_of_the_run_and_loops(text: str, shapes: list[tuple[int, ...]]) -> None:
     random = np.random.default_rng(5)
     arrays = [random.standard_normal(s).astype(np.float32) for s in shapes]
-    before, after = run(text, DOWN, MOVE)
+    before, after = taken_down(text, DOWN, MOVE)
     assert "kernel.apart" in text_of(after)
     for want, got in zip(
         Interpreter(before).call("main", arrays),
@@ -212,7 +193,7 @@ def test_copies_in_squares(rows: int, columns: int) -> None:
       func.return %y : tensor<2x{columns}x{rows}xf32>
     }}
     """
-    _, loops = run(text, DOWN, KERNELS)
+    _, loops = taken_down(text, DOWN, KERNELS)
     x = np.random.default_rng(1).standard_normal((2, rows, columns)).astype(np.float32)
     got = np.zeros((2, columns, rows), np.float32)
     Interpreter(loops).call("main", [x, got, np.zeros(1, np.int8)])

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.context import Context
+from reading import all_dialects
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 from xdsl.parser import Parser
-from xdsl.universe import Universe
 
 from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
@@ -24,16 +23,9 @@ AWKWARD = (0, 1, 3, 4, 5, 8, 11)
 RANDOM = np.random.default_rng(7)
 
 
-def _context() -> Context:
-    context = Context()
-    for name, load in Universe.get_multiverse().all_dialects.items():
-        context.register_dialect(name, load)
-    return context
-
-
 def both(text: str, arrays: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
     """Run kernel @k before and after the pass; yield each argument as it is left."""
-    context = _context()
+    context = all_dialects()
     module = Parser(context, text).parse_module()
     module.verify()
     before = [np.array(a) for a in arrays]
@@ -496,7 +488,7 @@ def test_loops_written_by_hand_keep_their_place() -> None:
 
 
 def test_every_op_has_a_location() -> None:
-    context = _context()
+    context = all_dialects()
     text = _softmax("kernel.shared = 1, kernel.parallel = 1", 11, loops(1, 4, 2), "")
     module = Parser(context, text).parse_module()
     for line, op in enumerate(module.walk(), 1):

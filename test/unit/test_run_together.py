@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reading import after
+from reading import taken_down
 from xdsl.dialects.builtin import ModuleOp
 
 from stepwell.dialects import kernel
@@ -73,11 +73,11 @@ def _branches(module: ModuleOp) -> list[kernel.ConcurrentOp]:
 def test_random_chains(seed: int, threads: int) -> None:
     text, arrays = _random_chains(seed)
     together = f"{TENSORS},run-together{{threads={threads}}}"
-    (alone,) = after(text, f"{TENSORS},run-together{{threads=1}}")
+    (alone,) = taken_down(text, f"{TENSORS},run-together{{threads=1}}")
     assert not _branches(alone)
     want = _results(alone, arrays)
     for pipeline in (together, f"{together},plan-memory"):
-        (module,) = after(text, pipeline)
+        (module,) = taken_down(text, pipeline)
         np.testing.assert_array_equal(_results(module, arrays), want)
         for op in _branches(module):
             regions = list(op.regions)
@@ -90,6 +90,6 @@ def test_random_chains(seed: int, threads: int) -> None:
 
 def test_some_of_them_have_branches() -> None:
     pipeline = f"{TENSORS},run-together{{threads=2}}"
-    found = [after(_random_chains(seed)[0], pipeline)[0] for seed in range(8)]
+    found = [taken_down(_random_chains(seed)[0], pipeline)[0] for seed in range(8)]
     assert sum(bool(_branches(module)) for module in found) >= 3
     assert any("kernel.concurrent" in text_of(module) for module in found)

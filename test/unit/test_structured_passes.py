@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.context import Context
+from reading import all_dialects
 from xdsl.parser import Parser
-from xdsl.universe import Universe
 
 from stepwell.dialects import kernel, upstream
 from stepwell.dialects.interpreter import Interpreter
@@ -308,13 +307,6 @@ def _program(seed: int) -> tuple[str, list[tuple[int, ...]]]:
     return text, [a.shape for a in arguments]
 
 
-def _context() -> Context:
-    context = Context()
-    for name, load in Universe.get_multiverse().all_dialects.items():
-        context.register_dialect(name, load)
-    return context
-
-
 def _compare(before: tuple[Any, ...], after: tuple[Any, ...], what: str) -> None:
     for x, y in zip(before, after, strict=True):
         assert np.shape(x) == np.shape(y), what
@@ -323,7 +315,7 @@ def _compare(before: tuple[Any, ...], after: tuple[Any, ...], what: str) -> None
 
 @pytest.mark.parametrize("block", range(8))
 def test_random_programs_keep_their_meaning(block: int) -> None:
-    context = _context()
+    context = all_dialects()
     for seed in range(block * 25, block * 25 + 25):
         text, shapes = _program(seed)
         module = Parser(context, text).parse_module()

@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reading import taken_down
 from xdsl.dialects.builtin import ModuleOp
 
 import stepwell as sw
 from stepwell.dialects.interpreter import Interpreter
-from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
-from stepwell.dialects.verification import verify
-from stepwell.pass_pipeline import parse
-from stepwell.registry import registry
 
 DOWN = "decompose,nd-to-linalg,canonicalize,cse,propagate-layouts{always=true},fuse-elementwise"
 ALWAYS = "winograd{always=true}"
@@ -106,20 +103,6 @@ def _random_case(seed: int) -> Case:
     return Case(n, rows, columns, features, out, int(random.integers(2)), after)
 
 
-def _run(text: str, *pipelines: str) -> list[ModuleOp]:
-    """Return the module after each of ``pipelines``, each going on from the one before."""
-    known, found = registry(), list[ModuleOp]()
-    context = known.context()
-    for pipeline in pipelines:
-        module = parse_module(context, text, "test")
-        for step in parse(pipeline, known.passes):
-            step.run(context, module)
-        verify(module)
-        found.append(module)
-        text = text_of(module)
-    return found
-
-
 def _is_taken(module: ModuleOp) -> bool:
     return WINDOWS not in text_of(module)
 
@@ -132,7 +115,7 @@ def _near(got: Any, right: Any) -> None:
 def test_random_convolutions(seed: int) -> None:
     case = _random_case(seed)
     arrays = case.arrays()
-    _, after = _run(case.text(), DOWN, ALWAYS)
+    _, after = taken_down(case.text(), DOWN, ALWAYS)
     (got,) = Interpreter(after).call("main", arrays)
     _near(got, case.right(arrays))
     assert _is_taken(after) or case.features < 8  # such images are read as they lie
@@ -148,7 +131,7 @@ def test_random_convolutions(seed: int) -> None:
 )
 def test_down_to_loops(case: Case) -> None:
     arrays = case.arrays()
-    after, loops = _run(case.text(), f"{DOWN},{ALWAYS}", LOOPS)
+    after, loops = taken_down(case.text(), f"{DOWN},{ALWAYS}", LOOPS)
     assert _is_taken(after)
     right = case.right(arrays)
     got = np.full(right.shape, np.nan, np.float32)
@@ -181,9 +164,9 @@ def test_compiled(case: Case) -> None:
     ],
 )
 def test_where_it_pays(case: Case, pays: bool) -> None:
-    _, after, off = _run(case.text(), DOWN, "winograd", "winograd{l2=0}")
+    _, after, off = taken_down(case.text(), DOWN, "winograd", "winograd{l2=0}")
     assert _is_taken(after) == pays
-    (off,) = _run(case.text(), f"{DOWN},winograd{{l2=0 always=true}}")
+    (off,) = taken_down(case.text(), f"{DOWN},winograd{{l2=0 always=true}}")
     assert not _is_taken(off)
 
 
@@ -198,5 +181,5 @@ def test_others_are_left() -> None:
     unknown = Case(1, 16, 16, 64, 64, 1, "none").text().replace("tensor<1x64x16", "tensor<?x64x16")
     double = Case(1, 16, 16, 64, 64, 1, "none").text().replace("f32", "f64")
     for text in (strided, unknown, double):
-        (after,) = _run(text, f"{DOWN},{ALWAYS}")
+        (after,) = taken_down(text, f"{DOWN},{ALWAYS}")
         assert not _is_taken(after)
