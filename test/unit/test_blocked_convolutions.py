@@ -293,7 +293,7 @@ def test_written_in_another_order_than_summed(features: int, window: int) -> Non
         for shape in [(1, 15, 21, 24), (features, 24, window, window), (features,)]
     ]
     program = sw.compile(text, machine="vector_bits=512")
-    _, module = _parse(text)
+    _, module = parsed(text)
     (want,) = Interpreter(module).call("main", [a.copy() for a in arrays])
     np.testing.assert_allclose(program(*arrays), want, rtol=0, atol=1e-5 * np.abs(want).max())
     assert "kernel.block" in program.text("kernels")
