@@ -268,6 +268,16 @@ def test_python_numbers_take_the_arrays_dtype() -> None:
     assert interpreted(lambda x: x * 0.5, np.ones(2, np.int32)).dtype == np.float32
 
 
+def test_integers_to_powers() -> None:
+    i, j = np.array([-1001, -1, 0, 3, 10007]), np.array([5, 7, 0, 2, 4])
+    for f in (lambda i, j: i**j, lambda i, _: i**5, lambda _, j: 3**j, lambda i, _: (i + 0) ** 2):
+        got = interpreted(f, i, j)
+        np.testing.assert_array_equal(got, f(i, j))
+        assert got.dtype == np.int64
+    assert interpreted(lambda i: i**2.0, i).dtype == np.float32
+    np.testing.assert_allclose(interpreted(lambda j: j**-1, j[:2]), [1 / 5, 1 / 7], rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     "name, arguments",
     [

@@ -152,12 +152,19 @@ def fmod(x1: Any, x2: Any, /) -> Tensor:
 
 
 def pow(x1: Any, x2: Any, /) -> Tensor:
-    """Return ``x1 ** x2`` element by element; a small integer exponent becomes products."""
+    """Return ``x1 ** x2`` element by element; a small integer exponent becomes products.
+
+    Integers to the power of integers are integers, which wrap, but to a negative number floats.
+    """
     if is_number(x2) and float(x2).is_integer() and 1 <= x2 <= 4:
-        return _product(lift(x1), int(x2))
+        base = lift(x1)
+        base = base if base.kind.kind == "float" else same_dtype(base, x2)[0]
+        return _product(base, int(x2))
     if is_number(x2) and x2 == 0.5:
         return sqrt(x1)
-    values = [_floating(v) for v in together(x1, x2)]
+    values = together(x1, x2)
+    if values[0].kind is BOOL or (is_number(x2) and x2 < 0):
+        values = [_floating(v) for v in values]
     return _emit("pow", values)
 
 
