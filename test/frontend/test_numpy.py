@@ -278,6 +278,14 @@ def test_integers_to_powers() -> None:
     np.testing.assert_allclose(interpreted(lambda j: j**-1, j[:2]), [1 / 5, 1 / 7], rtol=1e-6)
 
 
+def test_arithmetic_of_booleans() -> None:
+    b, c = np.array([True, True, False, False]), np.array([True, False, True, False])
+    for f in (lambda b, c: b + c, lambda b, c: b * c, lambda b, _: b + 1):
+        got = interpreted(f, b, c)
+        np.testing.assert_array_equal(got, f(b, c))
+        assert got.dtype == f(b, c).dtype
+
+
 @pytest.mark.parametrize(
     "name, arguments",
     [

@@ -97,7 +97,6 @@ negative = _unary("negative", "-x", "neg", floats=False)
 square = _unary("square", "x * x", floats=False)
 bitwise_count = _unary("bitwise_count", "how many bits of x are set", "popcount", floats=False)
 
-add = _binary("add", "x1 + x2")
 subtract = _binary("subtract", "x1 - x2", "sub")
 divide = _binary("divide", "x1 / x2 as floats", "div", floats=True)
 atan2 = _binary("atan2", "the angle of the point (x2, x1)", floats=True)
@@ -128,6 +127,12 @@ bitwise_or = _integers("bitwise_or", "x1 or x2", "or")
 bitwise_xor = _integers("bitwise_xor", "x1 xor x2", "xor")
 bitwise_left_shift = _integers("bitwise_left_shift", "x1 * 2**x2", "shift_left")
 bitwise_right_shift = _integers("bitwise_right_shift", "floor(x1 / 2**x2)", "shift_right")
+
+
+def add(x1: Any, x2: Any, /) -> Tensor:
+    """Return ``x1 + x2`` element by element, broadcast; of booleans, their disjunction."""
+    values = together(x1, x2)
+    return _emit("or" if values[0].kind is BOOL else "add", values)
 
 
 def multiply(x1: Any, x2: Any, /) -> Tensor:
