@@ -286,6 +286,13 @@ def test_arithmetic_of_booleans() -> None:
         assert got.dtype == f(b, c).dtype
 
 
+def test_numbers_too_large_for_a_dtype_are_infinite() -> None:
+    h = np.array([1, -1], np.float16)
+    got = interpreted(lambda h: (h + 1e5, snp.where(h > 0, h, -1e9), h + 65519.0), h)
+    same(got, ([np.inf, np.inf], [1, -np.inf], [65504, 65504]))
+    same(interpreted(lambda x: x + 1e39, np.ones(1, np.float32)), [np.inf])
+
+
 @pytest.mark.parametrize(
     "name, arguments",
     [

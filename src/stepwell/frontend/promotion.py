@@ -127,11 +127,13 @@ def _integer(value: int, dtype: DType) -> str:
 
 
 def _special(value: float, dtype: DType) -> str:
-    """Spell a float; infinities and NaN are spelled by their bits."""
-    if np.isfinite(value):
+    """Spell a float; infinities and NaN are spelled by their bits, and so is what is too large."""
+    with np.errstate(over="ignore"):
+        rounded = np.asarray(value).astype(dtype.numpy)
+    if np.isfinite(rounded):
         return f"{float_text(value)} : {dtype.name}"
     bits = {"f64": np.uint64, "f32": np.uint32, "f16": np.uint16, "bf16": np.uint32}[dtype.name]
-    number = int(np.asarray(value, dtype.numpy).view(bits))
+    number = int(rounded.view(bits))
     number >>= 16 if dtype.name == "bf16" else 0
     return f"0x{number:0{2 * dtype.bytes}X} : {dtype.name}"
 
