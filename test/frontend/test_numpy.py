@@ -293,6 +293,13 @@ def test_numbers_too_large_for_a_dtype_are_infinite() -> None:
     same(interpreted(lambda x: x + 1e39, np.ones(1, np.float32)), [np.inf])
 
 
+def test_a_variance_may_be_of_more_than_halves_count() -> None:
+    h = np.tile(np.array([-1000, 1000], np.float16), 40000)
+    assert interpreted(lambda h: h.std(), h) == 1000
+    got = interpreted(lambda h: snp.var(h, correction=1.0), h / np.float16(100))
+    assert got.dtype == np.float16 and got == 100
+
+
 @pytest.mark.parametrize(
     "name, arguments",
     [

@@ -97,15 +97,22 @@ def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the mean squared distance from the mean along ``axis``, over n - ``correction``."""
     value = _floating(x)
-    distance = e.subtract(value, mean(value, axis=axis, keepdims=True))
-    count = math.prod(value.shape[a] for a in _axes(axis, value.ndim))
+    return cast(_variance(value, axis, correction, keepdims), value.kind)
+
+
+def _variance(value: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
+    """Return the variance, in float32 at least: sums of squares and counts outgrow less."""
+    wide = cast(value, FLOAT) if value.kind.bytes < FLOAT.bytes else value
+    distance = e.subtract(wide, mean(wide, axis=axis, keepdims=True))
+    count = math.prod(wide.shape[a] for a in _axes(axis, wide.ndim))
     total = sum(e.square(distance), axis=axis, keepdims=keepdims)
     return e.divide(total, float(count - correction))
 
 
 def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the square root of `var`."""
-    return e.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+    value = _floating(x)
+    return cast(e.sqrt(_variance(value, axis, correction, keepdims)), value.kind)
 
 
 def _arg(op: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
