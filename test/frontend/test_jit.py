@@ -2,6 +2,8 @@
 
 import re
 import traceback
+from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,9 +74,26 @@ def test_values_do_not_leak_from_one_trace_to_another() -> None:
         sw.jit(lambda y: y + kept[0]).trace(X)
 
 
+@dataclass
+class Weights:
+    w: Any
+
+
+def norm(x: Any) -> Any:
+    return snp.sqrt(snp.sum(x * x))
+
+
 def test_arguments_that_are_no_data() -> None:
     with pytest.raises(TypeError, match=r"argument 'mode': expected an array .* static_argnames"):
         sw.jit(lambda x, mode: x).trace(X, "fast")
+    with pytest.raises(TypeError, match=r"argument 'p\['act'\]': .* got str; .* of its own"):
+        sw.jit(lambda p: p).trace({"act": "relu"})
+    with pytest.raises(TypeError, match=r"got OrderedDict; pass a plain dict of it: dict\(...\)"):
+        sw.jit(lambda p: p).trace(OrderedDict(x=X))
+    with pytest.raises(TypeError, match="got Weights; pass its fields in a dict"):
+        sw.jit(lambda p: p).trace(Weights(X))
+    with pytest.raises(TypeError, match="norm: got an unexpected keyword argument 'axes'"):
+        sw.jit(norm).trace(X, axes=1)
     with pytest.raises(TypeError, match="arrays of dtype complex128 are not supported"):
         sw.jit(lambda x: x).trace(np.ones(2, np.complex128))
     with pytest.raises(TypeError, match="static arguments must be hashable"):

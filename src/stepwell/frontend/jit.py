@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from importlib import import_module
 from itertools import accumulate
 from typing import Any, TypeAlias, overload
@@ -210,7 +210,10 @@ class Function:
         self._dispatch().add(program.program, spelled, tree)
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
-        bound = self._signature.bind(*args, **kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.__name__}: {error}") from None
         bound.apply_defaults()
         static: dict[str, Any] = {}
         trees: list[tuple[str, Tree]] = []
@@ -276,13 +279,24 @@ def _argument(path: str, leaf: Any) -> tuple[Any, Argument]:
     if not isinstance(leaf, np.ndarray | np.generic) and not hasattr(leaf, "__array__"):
         raise TypeError(
             f"argument '{path}': expected an array or a number, got {type(leaf).__name__}; "
-            f"if it is no data, jit with static_argnames=('{path}',)"
+            + _advice(path, leaf)
         )
     array: NDArray[Any] = np.asarray(leaf)
     kind = dtype_of(array.dtype.newbyteorder("="))
     if kind is None:
         raise TypeError(f"argument '{path}': arrays of dtype {array.dtype} are not supported")
     return array, Argument(path, kind, array.shape)
+
+
+def _advice(path: str, leaf: Any) -> str:
+    """Return what to pass instead of ``leaf``, which is no array."""
+    if isinstance(leaf, Mapping):
+        return "pass a plain dict of it: dict(...)"
+    if is_dataclass(leaf):
+        return "pass its fields in a dict, a tuple or a NamedTuple"
+    if path.isidentifier():
+        return f"if it is no data, jit with static_argnames=('{path}',)"
+    return "if it is no data, pass it in an argument of its own, named in static_argnames"
 
 
 def _spelling(
