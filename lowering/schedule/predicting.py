@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.dialects import kernel
-from stepwell.lowering.schedule.blocking import NARROW_TILES, TILES
+from stepwell.lowering.schedule.block_sizes import NARROW_TILES, TILES
 from stepwell.lowering.schedule.vectors import Loops, read
 from stepwell.transforms.structured import cost
 

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from stepwell.core.machine import Machine
-from stepwell.lowering.schedule.blocking import NARROW_TILES, SCRATCH, TILES
+from stepwell.lowering.schedule.block_sizes import NARROW_TILES, SCRATCH, TILES
 
 Schedule = Mapping[str, Any]
 INTERLEAVES = (1, 2, 4, 8)
