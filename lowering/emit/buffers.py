@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 _DIGITS = frozenset("-0123456789")
 
@@ -27,7 +28,20 @@ class Buffer:
     @property
     def contiguous(self) -> bool:
         """Whether this is known to be row-major without gaps."""
-        return self.strides == row_major(self.sizes)
+        return self.gapless == len(self.sizes)
+
+    @property
+    def gapless(self) -> int:
+        """How many of the last axes are known to be row-major without gaps."""
+        pairs = zip(reversed(self.strides), reversed(row_major(self.sizes)), strict=True)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    def inside(self, indices: Sequence[str]) -> Buffer:
+        """Return what the first axes' ``indices`` name, as a buffer with the axes that are left."""
+        n = len(indices)
+        start = offset(zip(indices, self.strides[:n], strict=True))
+        pointer = self.pointer if start == "0" else f"({self.pointer} + {start})"
+        return replace(self, pointer=pointer, sizes=self.sizes[n:], strides=self.strides[n:])
 
 
 def number(text: str) -> int | None:

@@ -232,18 +232,20 @@ def _reshaped(
 
 @emit(memref.CopyOp)
 def _copy(w: Writer, op: memref.CopyOp) -> None:
-    """At once where both lie without gaps, else element by element."""
+    """At once what lies without gaps in both, which is all of them, rows or single elements."""
     source, target = w.buffer(op.source), w.buffer(op.destination)
-    if source.contiguous and target.contiguous:
-        w.copy(source, target, product(target.sizes))
-        return
+    together = min(source.gapless, target.gapless)
     inside: list[str] = []
-    for size in target.sizes:
+    for size in target.sizes[: len(target.sizes) - together]:
         index = w.fresh("i", w.spelling.type(Kind("index")))
         w.line(f"for ({w.declared[index]} {index} = 0; {index} < {size}; {index}++)")
         w.depth += 1
         inside.append(index)
-    w.line(f"{target.at(inside)} = {source.at(inside)};")
+    if together or not target.sizes:
+        row = target.inside(inside)
+        w.copy(source.inside(inside), row, product(row.sizes))
+    else:
+        w.line(f"{target.at(inside)} = {source.at(inside)};")
     w.depth -= len(inside)
 
 

@@ -52,6 +52,35 @@ ADD = """\
 """
 
 
+ROWS = """\
+func.func @rows(%x: memref<6x5x8xi32> {kernel.role = "input"}, %y: memref<6x2x8xi32> {kernel.role = "output"}, %z: memref<6x5x4xi32> {kernel.role = "output"}) {
+  %s = memref.subview %x[0, 3, 0] [6, 2, 8] [1, 1, 1] : memref<6x5x8xi32> to memref<6x2x8xi32, strided<[40, 8, 1], offset: 24>>
+  memref.copy %s, %y : memref<6x2x8xi32, strided<[40, 8, 1], offset: 24>> to memref<6x2x8xi32>
+  %t = memref.subview %x[0, 0, 0] [6, 5, 4] [1, 1, 2] : memref<6x5x8xi32> to memref<6x5x4xi32, strided<[40, 8, 2]>>
+  memref.copy %t, %z : memref<6x5x4xi32, strided<[40, 8, 2]>> to memref<6x5x4xi32>
+  func.return
+}
+"""
+
+COPIED_ROWS = """\
+  for (int64_t i = 0; i < 6; i++)  // test.mlir:3
+    __builtin_memcpy((y + i * 16), (s + i * 40), 64);  // test.mlir:3
+"""
+
+COPIED_ELEMENTS = """\
+  for (int64_t i_1 = 0; i_1 < 6; i_1++)  // test.mlir:5
+    for (int64_t i_2 = 0; i_2 < 5; i_2++)  // test.mlir:5
+      for (int64_t i_3 = 0; i_3 < 4; i_3++)  // test.mlir:5
+        z[i_1 * 20 + i_2 * 4 + i_3] = x[i_1 * 40 + i_2 * 8 + i_3 * 2];  // test.mlir:5
+"""
+
+
+def test_what_lies_without_gaps_in_both_is_copied_at_once(parsed: Parse) -> None:
+    source = emit_c(parsed(ROWS), "rows").source
+    assert COPIED_ROWS in source
+    assert COPIED_ELEMENTS in source
+
+
 def test_a_small_program_word_by_word(parsed: Parse) -> None:
     text = emit_c(parsed(SMALL), "add")
     assert dedent(ADD) in text.source
