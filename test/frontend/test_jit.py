@@ -108,6 +108,13 @@ def test_static_arguments_choose_the_program() -> None:
     assert "nd.mul" not in str(f.trace(X, n=1))
 
 
+def test_a_jitted_function_has_the_plain_one_for_others_to_call() -> None:
+    twice = sw.jit(lambda x: x * 2)
+    with pytest.raises(sw.TraceError, match="which the jitted one has as __wrapped__"):
+        sw.jit(lambda x: twice(x)).trace(X)
+    assert "nd.mul" in str(sw.jit(lambda x: twice.__wrapped__(x)).trace(X))
+
+
 class Pair(NamedTuple):
     a: Any
     b: Any

@@ -272,7 +272,10 @@ def _result(value: Any) -> Tensor:
 def _argument(path: str, leaf: Any) -> tuple[Any, Argument]:
     """Return a leaf as an array of a dtype of ours, and what it is."""
     if isinstance(leaf, Tensor):
-        raise TraceError(f"argument '{path}' is a traced value: call the plain function instead")
+        raise TraceError(
+            f"argument '{path}' is a traced value: call the plain function instead, "
+            "which the jitted one has as __wrapped__"
+        )
     if is_number(leaf):
         kind = number_dtype(leaf)
         return np.asarray(leaf, kind.numpy), Argument(path, kind, ())
