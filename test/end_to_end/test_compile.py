@@ -93,8 +93,10 @@ def test_a_damaged_saved_program_is_refused(tmp_path: Path) -> None:
         (folder / name).write_bytes(damage)
         with pytest.raises(sw.CompileError, match=f"cannot load the program in {folder}"):
             sw.load(folder)
-    with pytest.raises(sw.CompileError, match=r"there is no program.json in it"):
-        sw.load(tmp_path / "nothing")
+    (tmp_path / "file.mlir").touch()
+    for missing in ("nothing", "file.mlir"):
+        with pytest.raises(sw.CompileError, match=r"there is no program.json in it"):
+            sw.load(tmp_path / missing)
 
 
 def test_weights_are_checked() -> None:

@@ -225,7 +225,7 @@ def _address(library: ctypes.CDLL, name: str) -> int:
 def _read_signature(folder: Path) -> Signature:
     try:
         return Signature.from_json((folder / DESCRIPTION).read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise _broken(folder, f"there is no {DESCRIPTION} in it") from None
     except ValueError as error:
         raise _broken(folder, f"its {DESCRIPTION} cannot be read ({error})") from None
