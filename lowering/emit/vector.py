@@ -38,6 +38,13 @@ def _load(w: Writer, op: vector.LoadOp) -> None:
         w.define(op.result, s.held(kind, x) if _is_held(op) else x)
 
 
+_HOLDING = (
+    *(arith.MulfOp, arith.MuliOp, math.FmaOp),
+    *(arith.MaxnumfOp, arith.MinnumfOp, arith.CmpfOp),
+)
+"""What of products, and of extremes with NaN watched for, gcc would read memory for again."""
+
+
 def _is_held(op: vector.LoadOp) -> bool:
     """Whether a loop that carries registers reads this for several of them, now or written out."""
     loop = op.parent_op()
@@ -49,9 +56,7 @@ def _is_held(op: vector.LoadOp) -> bool:
         return True
     if op.result.has_one_use():
         return False
-    return all(
-        isinstance(u.operation, arith.MulfOp | arith.MuliOp | math.FmaOp) for u in op.result.uses
-    )
+    return all(isinstance(u.operation, _HOLDING) for u in op.result.uses)
 
 
 def _bytes(w: Writer, value: SSAValue) -> tuple[str, Kind]:

@@ -3,6 +3,7 @@
 `maximumf` of vectors takes three instructions where zeros can be ordered by one, for NaN must win
 over what has been found so far. So a loop that runs several vectors side by side takes `maxnumf`,
 over which NaN loses, and marks the lanes that met a NaN; what is marked becomes NaN after the loop.
+Vectors, and then their lanes, are joined likewise: one comparison finds the NaN of two vectors.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, VectorType, i1
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.structured import Combiner, Structured
 from stepwell.lowering.linalg_to_loops.writer import Writer
 
 _WITHOUT_NAN: dict[type[Operation], type[Operation]] = {
@@ -45,16 +46,8 @@ class Watch:
     def start(self, state: Sequence[SSAValue]) -> list[SSAValue]:
         """Return the marks before the loop: nothing is marked; none where nothing is watched."""
         for i, k in enumerate(self.op.carried):
-            type, combiner = state[i].type, self.op.combiner(k)
-            if (
-                self.vectors > 1
-                and combiner is not None
-                and combiner.op in _WITHOUT_NAN
-                and isinstance(type, VectorType)
-                and isinstance(element := type.element_type, AnyFloat)
-                and element.bitwidth * type.get_shape()[0] == _REGISTER
-                and element.bitwidth >= 32
-            ):
+            combiner = self.op.combiner(k)
+            if self.vectors > 1 and combiner is not None and is_watched(combiner, state[i].type):
                 self.watched.append(i)
         return [
             self.writer.splat(IntegerAttr(0, i1), _lanes(state[i]))
@@ -84,8 +77,7 @@ class Watch:
         assert isinstance(old, arith.MaximumfOp | arith.MinimumfOp)
         new = old.rhs if old.lhs is running else old.lhs
         outer, self.writer.location = self.writer.location, old.location
-        quick = self.writer.binary(_WITHOUT_NAN[type(old)], running, new, value.name_hint)
-        quick.owner.properties["fastmath"] = arith.FastMathFlagsAttr("none")  # pyright: ignore
+        quick = _quick(self.writer, type(old), running, new, value.name_hint)
         met = self.writer.result(arith.CmpfOp(new, new, "une"), "met_nan")
         self.writer.location = outer
         old.detach()
@@ -101,14 +93,51 @@ class Watch:
                 at = p * self.vectors * self.count + i
                 type = after[at].type
                 assert isinstance(type, VectorType)
-                nan = FloatAttr(float("nan"), type.element_type)
-                new = arith.SelectOp(
-                    marks[p * len(self.watched) + m],
-                    self.writer.splat(nan, _lanes(after[at])),
-                    after[at],
-                )
+                nan = self.writer.splat(_nan(type.element_type), _lanes(after[at]))
+                new = arith.SelectOp(marks[p * len(self.watched) + m], nan, after[at])
                 after[at] = self.writer.result(new, after[at].name_hint)
         return after
+
+
+def is_watched(combiner: Combiner, type: Attribute) -> bool:
+    """Whether running values of ``type`` are joined faster with NaN watched for beside them."""
+    return (
+        combiner.op in _WITHOUT_NAN
+        and isinstance(type, VectorType)
+        and isinstance(element := type.element_type, AnyFloat)
+        and element.bitwidth * type.get_shape()[0] == _REGISTER
+        and element.bitwidth >= 32
+    )
+
+
+def joined(writer: Writer, combiner: Combiner, parts: Sequence[SSAValue]) -> SSAValue:
+    """Return the extreme of all lanes of ``parts``, which are watched; NaN if one is."""
+    hint, met = parts[0].name_hint, None
+    for i in range(0, len(parts), 2):
+        new = writer.result(arith.CmpfOp(parts[i], parts[min(i + 1, len(parts) - 1)], "uno"))
+        met = new if met is None else writer.binary(arith.OrIOp, met, new)
+    assert met is not None
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        some = [_quick(writer, combiner.op, a, b, hint) for a, b in pairs]
+        parts = [*some, *parts[len(some) * 2 :]]
+    found = writer.across(combiner.kind.replace("imum", "num"), parts[0], hint)
+    nan = writer.splat(_nan(found.type), 0)
+    return writer.result(arith.SelectOp(writer.across("or", met, "met_nan"), nan, found), hint)
+
+
+def _quick(
+    writer: Writer, op: type[Operation], a: SSAValue, b: SSAValue, hint: str | None
+) -> SSAValue:
+    """Return the extreme of ``a`` and ``b`` over which NaN loses."""
+    found = writer.binary(_WITHOUT_NAN[op], a, b, hint)
+    found.owner.properties["fastmath"] = arith.FastMathFlagsAttr("none")  # pyright: ignore
+    return found
+
+
+def _nan(type: Attribute) -> FloatAttr:
+    assert isinstance(type, AnyFloat)
+    return FloatAttr(float("nan"), type)
 
 
 def _lanes(value: SSAValue) -> int:

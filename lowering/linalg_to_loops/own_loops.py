@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xdsl.dialects import arith, scf, vector
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import UnitAttr, VectorType
-from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import SSAValue
 
 from stepwell.lowering.linalg_to_loops.accesses import Memory
 from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point
-from stepwell.lowering.linalg_to_loops.extremes import Watch
+from stepwell.lowering.linalg_to_loops.extremes import Watch, is_watched, joined
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.squares import read_squares
 from stepwell.lowering.linalg_to_loops.structured import Combiner, Structured
@@ -139,19 +138,16 @@ class OwnLoops:
 
     def _join(self, combiner: Combiner, total: SSAValue, parts: list[SSAValue]) -> SSAValue:
         """Combine partial vectors pairwise, then their lanes, then the scalar."""
+        if is_watched(combiner, parts[0].type):
+            value = joined(self.writer, combiner, parts)
+            return self.combine(combiner, total, value)
         while len(parts) > 1:
             pairs = zip(parts[::2], parts[1::2], strict=False)
-            joined = [self.combine(combiner, a, b) for a, b in pairs]
-            parts = [*joined, *parts[len(joined) * 2 :]]
+            some = [self.combine(combiner, a, b) for a, b in pairs]
+            parts = [*some, *parts[len(some) * 2 :]]
         value = parts[0]
         if isinstance(value.type, VectorType):
-            kind = CombiningKindAttr(CombiningKindFlag(combiner.kind))
-            new = vector.ReductionOp.create(
-                operands=[value],
-                result_types=[value.type.element_type],
-                properties={"kind": kind, "fastmath": arith.FastMathFlagsAttr("none")},
-            )
-            value = self.writer.result(new, total.name_hint)
+            value = self.writer.across(combiner.kind, value, total.name_hint)
         return self.combine(combiner, total, value)
 
     def combine(self, combiner: Combiner, a: SSAValue, b: SSAValue) -> SSAValue:

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
     VectorType,
 )
+from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -196,6 +197,19 @@ class Writer:
         overflow = op in (arith.AddiOp, arith.MuliOp, arith.SubiOp)
         properties: dict[str, Attribute] = {"overflowFlags": _NO_FLAGS} if overflow else {}
         new = op.create(operands=[lhs, rhs], result_types=[lhs.type], properties=properties)
+        return self.result(new, hint)
+
+    def across(self, kind: str, lanes: SSAValue, hint: str | None = None) -> SSAValue:
+        """Combine the lanes of a vector; ``kind`` is a name in vector.reduction."""
+        assert isinstance(lanes.type, VectorType)
+        new = vector.ReductionOp.create(
+            operands=[lanes],
+            result_types=[lanes.type.element_type],
+            properties={
+                "kind": CombiningKindAttr(CombiningKindFlag(kind)),
+                "fastmath": arith.FastMathFlagsAttr("none"),
+            },
+        )
         return self.result(new, hint)
 
     def divide(self, index: Index, by: int | SSAValue, op: type[Operation]) -> Index:

@@ -50,6 +50,15 @@ def test_extremes(dtype: str, axis: int) -> None:
             same(np.asarray(smallest), least(x, axis))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("length", [64, 83])
+def test_nan_anywhere_in_a_row(dtype: str, length: int) -> None:
+    x = RANDOM.standard_normal((length, length)).astype(dtype)
+    np.fill_diagonal(x, np.nan)
+    both = sw.jit(lambda x: (snp.max(x, axis=1), snp.min(x, axis=1)))
+    assert np.isnan(np.asarray(both(x))).all()
+
+
 def test_a_sum_beside_the_greatest() -> None:
     both = sw.jit(lambda x: (snp.max(x, axis=1), snp.sum(x, axis=1)))
     for shape in SHAPES:

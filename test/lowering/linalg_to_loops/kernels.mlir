@@ -177,7 +177,8 @@ kernel.func @sum_long(%x: memref<3x100000xf32>, %y: memref<f32>) attributes {ker
 
 
 // Of four vectors at once the greatest are found without regard to NaN, which is marked beside them;
-// a vector and an element that are left take three instructions.
+// a vector and an element that are left take three instructions. So are the vectors and then their
+// lanes joined.
 //
 // CHECK-LABEL: kernel.func @greatest
 //       CHECK: scf.for {{.*}} step %c64 iter_args({{.*}}, %{{[0-9]+}} = %{{.*}}) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xi1>)
@@ -188,7 +189,13 @@ kernel.func @sum_long(%x: memref<3x100000xf32>, %y: memref<f32>) attributes {ker
 //       CHECK: arith.select %{{.*}}, %{{.*}}, %{{.*}} : vector<16xi1>, vector<16xf32>
 //       CHECK: scf.for {{.*}} step %c16 iter_args({{.*}}) -> (vector<16xf32>)
 //       CHECK: arith.maximumf
-//       CHECK: vector.reduction <maximumf>
+//       CHECK: arith.cmpf uno
+//       CHECK: arith.cmpf uno
+//       CHECK: arith.ori
+//  CHECK-COUNT-3: arith.maxnumf
+//       CHECK: %[[FOUND:.*]] = vector.reduction <maxnumf>
+//       CHECK: %[[MET:.*]] = vector.reduction <or>, %{{.*}} : vector<16xi1> into i1
+//       CHECK: arith.select %[[MET]], %{{.*}}, %[[FOUND]] : f32
 
 kernel.func @greatest(%x: memref<?xf32>, %y: memref<f32>) {
   linalg.generic {indexing_maps = [#id, affine_map<(d0) -> ()>], iterator_types = ["reduction"]}

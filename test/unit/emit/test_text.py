@@ -172,6 +172,29 @@ func.func @f(%x: memref<64xf32> {kernel.role = "input"}, %y: memref<8xf32> {kern
     assert "w = *(const f32x4_u *)&x[i + 4];" in source
 
 
+def test_what_is_compared_and_looked_at_for_nan_is_read_once(parsed: Parse) -> None:
+    text = """
+func.func @f(%x: memref<64xf32> {kernel.role = "input"}, %y: memref<4xf32> {kernel.role = "output"}) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %z = arith.constant dense<0.0> : vector<4xf32>
+  %m = arith.constant dense<false> : vector<4xi1>
+  %r, %n = scf.for %i = %c0 to %c64 step %c4 iter_args(%a = %z, %b = %m)
+      -> (vector<4xf32>, vector<4xi1>) {
+    %v = vector.load %x[%i] : memref<64xf32>, vector<4xf32>
+    %s = arith.maxnumf %a, %v : vector<4xf32>
+    %p = arith.cmpf une, %v, %v : vector<4xf32>
+    %t = arith.ori %b, %p : vector<4xi1>
+    scf.yield %s, %t : vector<4xf32>, vector<4xi1>
+  }
+  %e = arith.select %n, %z, %r : vector<4xi1>, vector<4xf32>
+  vector.store %e, %y[%c0] : memref<4xf32>, vector<4xf32>
+  func.return
+}"""
+    assert "v = sw_held_f32x4(*(const f32x4_u *)&x[i]);" in emit_c(parsed(text), "f").source
+
+
 def test_elements_a_known_way_apart_are_written_so(parsed: Parse) -> None:
     text = """
     func.func @f(%x: memref<?x8xf32>, %y: memref<4xf32> {kernel.role = "output"}) {
