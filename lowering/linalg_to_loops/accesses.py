@@ -99,6 +99,15 @@ class Memory:
             value = cache[key] = self.writer.load(buffer, at, width, hint)
         return value
 
+    def sticks_out(self, accesses: Sequence[Access], points: Sequence[Point]) -> bool:
+        """Whether some vector at ``points`` may stick out of a row within a border."""
+        readers = [
+            (access, EdgeReader(self.writer, edges, self.dim, None))
+            for access in accesses
+            if (edges := self.plan.edges.get(access.buffer)) is not None
+        ]
+        return any(reader.sticks_out(access, p) for access, reader in readers for p in points)
+
     def key(self, access: Access, point: Point) -> object:
         """Return by what name an element, or lanes side by side, are known to a cache."""
         buffer, at, width = self._place(access, point)

@@ -138,6 +138,15 @@ class EdgeReader:
             return self.writer.assemble(lanes)
         return self._rows(at, point.width)
 
+    def sticks_out(self, access: Access, point: Point) -> bool:
+        """Whether a vector may stick out of its row, as far as is known."""
+        column = self.writer.affine(access.exprs[-1], point.indices) + -self.edges.offsets[-1]
+        columns = self.size(self.edges.image, len(self.edges.offsets) - 1).number
+        found = self.writer.interval(column)
+        if columns is None or found is None or not point.width:
+            return False
+        return found[0] < 0 or found[1] > columns - point.width
+
     def _narrow(self, width: int) -> bool:
         """Whether a row may be shorter than a vector."""
         columns = self.size(self.edges.image, len(self.edges.offsets) - 1).number

@@ -207,8 +207,45 @@ class Nest(OwnLoops):
             parts = [((bounds[0], middle), sizes[:1]), ((middle, bounds[1]), sizes[1:])]
         if self.plan.edges and k >= self.plan.schedule.shared - 2:
             parts = self._ends_apart(bounds, parts)
+            low = self._low_ends(k, bounds, sizes[0])
+            if low and _written(low) < _written(parts):
+                parts = low
         for some, steps_ in parts:
             self.writer.sweep(some, steps_, (), body, hint)
+
+    def _low_ends(
+        self, k: int, bounds: tuple[Index, Index], rows: int
+    ) -> list[tuple[tuple[Index, Index], list[int]]]:
+        """Cut off the rows that reach beyond edges, and what leaves whole tiles between them.
+
+        Low tiles are little code; the rows are no more than before. None where none is whole.
+        """
+        end = bounds[1].number
+        if k != self.plan.schedule.shared - 2 or bounds[0].number != 0 or not end:
+            return []
+        inside = [row for row in range(end) if self._reads_inside(k, row)]
+        whole = len(inside) // rows * rows
+        if not whole:
+            return []
+        low = inside[0] + (len(inside) - whole) // 2
+        parts = [(0, low, low), (low, low + whole, rows), (low + whole, end, end - low - whole)]
+        return [((Index.of(a), Index.of(b)), [size]) for a, b, size in parts if a < b]
+
+    def _reads_inside(self, k: int, row: int) -> bool:
+        """Whether the windows of ``row`` along loop ``k`` reach beyond no edge of an image."""
+        for op, extents in zip(self.plan.ops, self.extents, strict=True):
+            first: list[int] = [row if j == k else 0 for j in range(len(extents))]
+            last = [row if j == k else (e.number or 1) - 1 for j, e in enumerate(extents)]
+            for access in op.inputs:
+                if (edges := self.plan.edges.get(access.buffer)) is None:
+                    continue
+                for d, expr in enumerate(access.exprs):
+                    size = self.memory.dim(edges.image, d).number
+                    if k in expr.used_dims() and size is not None:
+                        ends = [expr.eval(at, ()) - edges.offsets[d] for at in (first, last)]
+                        if min(ends) < 0 or max(ends) >= size:
+                            return False
+        return True
 
     def _ends_apart(
         self, bounds: tuple[Index, Index], parts: list[tuple[tuple[Index, Index], list[int]]]
@@ -252,3 +289,8 @@ class Nest(OwnLoops):
 
 def _after(op: Structured, shared: int) -> range:
     return range(shared, len(op.reductions))
+
+
+def _written(parts: Sequence[tuple[tuple[Index, Index], list[int]]]) -> int:
+    """Return how many rows the tiles have that are written for these parts of a loop."""
+    return sum(sum(sizes) for _, sizes in parts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import UnitAttr, VectorType
@@ -169,11 +170,31 @@ class OwnLoops:
                 return self._reduction(op, loops[1:], here, args)
 
             names = self._names(op, len(state))
-            done = self.writer.sweep(self.bounds(op, k), [1], state, body, hint, names)
-            if self.plan.schedule.unroll:
-                _write_out(done)
-            return done
+            for part in self._cut(op, loops, points):
+                state = self.writer.sweep(part, [1], state, body, hint, names)
+                if self.plan.schedule.unroll:
+                    _write_out(state)
+            return state
         return self._lane_loops(op, loops, points, list(state))
+
+    def _cut(
+        self, op: Structured, loops: Sequence[int], points: Sequence[Point]
+    ) -> list[tuple[Index, Index]]:
+        """Return the range of a loop, each step apart in which a vector sticks out of its row.
+
+        So nothing is written, to be thrown away by the C compiler, for steps of which it is not.
+        """
+        lower, upper = self.bounds(op, loops[0])
+        low, high = lower.number, upper.number
+        written = self.plan.edges and self.plan.schedule.unroll and len(loops) == 1
+        if not written or low is None or high is None:
+            return [(lower, upper)]
+        out = [
+            self.memory.sticks_out(op.inputs, [p.bind(loops[0], Index.of(n)) for p in points])
+            for n in range(low, high)
+        ]
+        cuts = [n for n in range(low + 1, high) if out[n - low] or out[n - low - 1]]
+        return [(Index.of(a), Index.of(b)) for a, b in pairwise([low, *cuts, high])]
 
     def _lane_loops(
         self, op: Structured, loops: Sequence[int], points: list[Point], state: list[SSAValue]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from xdsl.context import Context
-from xdsl.dialects import scf
+from xdsl.dialects import scf, vector
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.universe import Universe
@@ -133,7 +133,30 @@ def test_inside_there_are_no_tests() -> None:
     LinalgToLoops().apply(context, module)
     rows = [op for op in module.walk() if isinstance(op, scf.ForOp) and not op.iter_args]
     assert len(rows) == 4  # columns in the first, the middle and the last tile of rows, and these
-    assert sum(any(isinstance(o, scf.IfOp) for o in op.walk()) for op in rows) == 3
+    assert sum(any(isinstance(o, scf.IfOp) for o in op.walk()) for op in rows) == 2
+
+
+@pytest.mark.parametrize("tile", [3, 4, 7])
+def test_low_tiles_at_the_edges(tile: int) -> None:
+    for size, window, border, steps in [
+        ((1, 28, 9), (3, 3), (1, 1, 1, 1), (1, 1, 1)),
+        ((2, 23, 10), (5, 5), (2, 2, 2, 2), (1, 1, 1)),
+        ((1, 31, 13), (4, 2), (3, 0, 1, 0), (1, 1, 1)),
+        ((1, 37, 11), (5, 3), (1, 3, 1, 1), (2, 1, 1)),
+        ((1, 17, 12), (1, 3), (0, 0, 2, 0), (1, 1, 1)),
+        ((1, 16, 12), (2, 5), (1, 5, 4, 4), (1, 1, 2)),
+        ((1, 12, 12), (14, 3), (6, 7, 1, 1), (1, 1, 1)),
+    ]:
+        schedule = f"kernel.tile = [{tile}, 1], kernel.unroll"
+        _check(*_kernel(size, window, border, steps, schedule))
+
+
+def test_low_tiles_are_less_code() -> None:
+    text, _ = _kernel((1, 28, 9), (3, 3), (1, 1, 1, 1), schedule="kernel.tile = [7, 1]")
+    context, module = _parse(text)
+    LinalgToLoops().apply(context, module)
+    stores = [op for op in module.walk() if isinstance(op, vector.StoreOp)]
+    assert len(stores) == 3 * (3 + 7 + 4)  # vectors of 3 columns, each in tiles of so many rows
 
 
 @pytest.mark.parametrize(
