@@ -17,6 +17,7 @@ from stepwell.lowering.expand_math.lanes import (
     Lanes,
     expansion_f64,
     fma,
+    minimum,
     nearest,
     polynomial,
     power_of_two,
@@ -143,7 +144,7 @@ def tanh(x: Lanes) -> Lanes:
     size = x.magnitude()
     squared = x * x
     small = fma(size * squared, polynomial(squared, TANH), size)
-    n, r = _reduced(clamped(size + size, 0.0, 80.0))
+    n, r = _reduced(minimum(size + size, 80.0))
     large = 1.0 - 2.0 / (_exp_of_reduced(r) * power_of_two(n) + 1.0)
     return (size < 0.625).choose(small, large).with_sign_of(x)
 
@@ -154,7 +155,7 @@ def erf(x: Lanes) -> Lanes:
     size = x.magnitude()
     squared = x * x
     small = fma(size, polynomial(squared, ERF), size)
-    within = clamped(size, 0.0, 6.0)
+    within = minimum(size, 6.0)
     n, r = _reduced(-(within * within))
     curve = polynomial((within - 2.0) / (within + 2.0), ERFC)
     large = 1.0 - curve * (_exp_of_reduced(r) * power_of_two(n)) / fma(within, 2.0, 1.0)

@@ -82,7 +82,7 @@ def expm1(x: Lanes) -> Lanes:
 
 def half_exp(x: Lanes) -> Lanes:
     """Return exp(x) / 2 for ``0 <= x``, infinity only where that half is."""
-    n, r = reduced(clamped(x, 0.0, 91.0))
+    n, r = reduced(minimum(x, 91.0))
     return scaled(exp_of_reduced(r), n - 1.0)
 
 
@@ -92,7 +92,7 @@ def tanh(x: Lanes) -> Lanes:
     size = x.magnitude()
     squared = x * x
     small = fma(size * squared, polynomial(squared, TANH), size)
-    n, r = reduced(clamped(size + size, 0.0, 40.0))
+    n, r = reduced(minimum(size + size, 40.0))
     large = 1.0 - 2.0 / (exp_of_reduced(r) * power_of_two(n) + 1.0)
     return (size < 0.625).choose(small, large).with_sign_of(x)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from xdsl.dialects import math
 
 from stepwell.dialects.upstream.missing import ErfcOp
-from stepwell.lowering.expand_math.exponential import EXP, clamped, exp_of_reduced, reduced
+from stepwell.lowering.expand_math.exponential import EXP, exp_of_reduced, reduced
 from stepwell.lowering.expand_math.lanes import (
     Lanes,
     expansion,
     fma,
+    minimum,
     polynomial,
     power_of_two,
     scaled,
@@ -35,7 +36,7 @@ def erf(x: Lanes) -> Lanes:
     size = x.magnitude()
     squared = x * x
     small = fma(size, polynomial(squared, ERF), size)
-    n, r = reduced(-polynomial(clamped(size, 0.0, 4.0), LOG_ERFC))
+    n, r = reduced(-polynomial(minimum(size, 4.0), LOG_ERFC))
     large = 1.0 - exp_of_reduced(r) * power_of_two(n)
     return (size < 0.9).choose(small, large).with_sign_of(x)
 
@@ -48,7 +49,7 @@ def erfc(x: Lanes) -> Lanes:
     """
     size = x.magnitude()
     small = fma(-x, polynomial(x * x, ERF), 1.0 - x)
-    within = clamped(size, 0.0, 10.2)
+    within = minimum(size, 10.2)
     squared = within * within
     n, r = reduced(-squared)
     r = r - fma(within, within, -squared)
