@@ -246,7 +246,8 @@ class ConvolutionOp(ContractionOp, SpelledOp):
     ``y[n, o, p..] = sum(c, k..) x'[n, g*I + c, p*stride + k*rhs_dilation ..] * w[o, c, k..]``
     where ``I`` is the number of features of ``w``, ``g`` the group of ``o``, and ``x'`` is ``x``
     with its elements ``lhs_dilation`` apart and ``low``, ``high`` zeros around. The window is not
-    flipped.
+    flipped. Products with zeros between the elements need not be made: what these meet in the
+    window is taken to be finite.
 
     ``x_layout`` names the axis of ``x`` that is the batch, then the one of the features, then the
     spatial ones; ``y_layout`` the same of ``y``; ``w_layout`` output features, input features,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType
@@ -23,6 +25,7 @@ from stepwell.lowering.nd_to_linalg.generic import (
     mapped,
     parallel,
 )
+from stepwell.lowering.nd_to_linalg.phases import Phase, phases, sliced
 from stepwell.lowering.nd_to_linalg.shape import inserted
 from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower
@@ -100,14 +103,62 @@ def _extended(b: Body, x: SSAValue, kind: DType) -> SSAValue:
 
 @lower(ConvolutionOp)
 def _convolution(lowering: Lowering, op: ConvolutionOp, operands: Operands) -> Operands:
+    """Slide the window over the padded input; by phases where zeros lie between its elements."""
+    x, w = operands
+    window, _, layout = op.how
+    places = [shape_of(op.y)[a] for a in layout.y[2:]]
+    along = phases(window, [shape_of(x)[a] for a in layout.x[2:]], places)
+    if along:
+        return (_by_phases(lowering, op, x, w, along),)
+    return (_slid(lowering, op, _spread(lowering, x, window, layout), w),)
+
+
+def _by_phases(
+    lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue, along: list[list[Phase]]
+) -> SSAValue:
+    """Write one convolution for each phase, and put its results where they belong."""
+    window, _, layout = op.how
+    extents = [shape_of(x)[a] for a in layout.x[2:]]
+    low = tuple(max(0, *(-p.begin for p in each)) for each in along)
+    high = tuple(
+        max(0, *(p.begin + p.reads - n for p in each))
+        for each, n in zip(along, extents, strict=True)
+    )
+    plain = replace(window, low=low, high=high, lhs_dilation=(1,) * len(low))
+    x = _spread(lowering, x, plain, layout)
+    sizes = Sizes(lowering)
+    shape: list[Size] = list(shape_of(op.y))
+    shape[layout.y[0]] = sizes.of(x, layout.x[0])
+    shape[layout.y[1]] = sizes.of(w, layout.w[0])
+    kind = dtype(op.element)
+    into = sizes.empty(shape, signless_element(kind))
+    if not all(p.taps for each in along for p in each):
+        into = filled(lowering, constant(lowering, 0, kind), into)
+    for phase in product(*along):
+        if not all(p.taps for p in phase):
+            continue
+        read = [(p.begin + n, p.reads, 1) for p, n in zip(phase, low, strict=True)]
+        taps = [(p.tap, p.taps, p.step) for p in phase]
+        part = _slid(
+            lowering,
+            op,
+            sliced(lowering, x, layout.x[2:], read, sizes.all_of(x)),
+            sliced(lowering, w, layout.w[2:], taps, sizes.all_of(w)),
+        )
+        firsts, steps = [0] * len(shape), [1] * len(shape)
+        for axis, p in zip(layout.y[2:], phase, strict=True):
+            firsts[axis], steps[axis] = p.first, p.step
+        into = inserted(lowering, part, into, firsts, steps)
+    return into
+
+
+def _slid(lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue) -> SSAValue:
     """Loop over the result's axes in their order, then over input features and the window.
 
     The group of an output feature is its number divided by the features of a group, so that
     grouped convolutions are one generic over one axis of features, like any other.
     """
-    x, w = operands
     window, groups, layout = op.how
-    x = _spread(lowering, x, window, layout)
     rank = len(layout.y)
     loops = [AffineExpr.dimension(i) for i in range(rank)]
     n, feature, *places = (loops[a] for a in layout.y)
@@ -129,7 +180,7 @@ def _convolution(lowering: Lowering, op: ConvolutionOp, operands: Operands) -> O
     shape[layout.y[1]] = sizes.of(w, layout.w[0])
     for i, axis in enumerate(layout.y[2:]):
         shape[axis] = _count(sizes, x, w, op, i)
-    return (_sum_of_products(lowering, op, [x, w], shape, maps),)
+    return _sum_of_products(lowering, op, [x, w], shape, maps)
 
 
 def _summed(loops: list[AffineExpr], sizes: Sequence[int]) -> list[AffineExpr]:

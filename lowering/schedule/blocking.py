@@ -47,8 +47,8 @@ MANY_ROWS = 64
 RAGGED = 1 << 16
 """An operand of more bytes is packed where its columns do not fill vectors."""
 LINES = 128
-"""Bytes of each row of a stretch that are added up in registers; half of that for more than two rows
-of the result."""
+"""Bytes of each row of a stretch that are added up in registers; half of that for more than two
+rows of the result."""
 
 
 @dataclass(frozen=True)

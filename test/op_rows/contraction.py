@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from op_rows.row import FLOATS, NUMBERS, Array, Row, Values
@@ -19,6 +21,15 @@ def terms(random: np.random.Generator, dtype: DType, shape: Shape) -> Array:
         return spread(random, dtype, shape)
     special = random.choice(np.array([np.inf, -np.inf, np.nan]), shape)
     return np.where(random.random(shape) < 0.01, special, random.normal(size=shape))
+
+
+def _finite(random: np.random.Generator, dtype: DType, shape: Shape) -> Array:
+    """Draw numbers whose sums do not overflow."""
+    return random.normal(size=shape) if dtype.kind == "float" else spread(random, dtype, shape)
+
+
+MEETING_ZEROS: Mapping[str, Values] = {"x": terms, "w": _finite}
+"""What zeros between the elements of x meet is taken to be finite."""
 
 
 def _dot(note: str, x: str, w: str, how: str, y: str, sizes: tuple[Shape, ...] = ((),)) -> Row:
@@ -59,7 +70,7 @@ def _convolution(
     how: str = "",
     sizes: tuple[Shape, ...] = ((),),
     dtypes: tuple[str, ...] = ("f32", "f16", "i32"),
-    values: Values = terms,
+    values: Values | Mapping[str, Values] = terms,
 ) -> Row:
     return Row(
         "nd.convolution",
@@ -131,6 +142,7 @@ ROWS: tuple[Row, ...] = (
         "3x2x3x3x",
         "1x3x8x9x",
         "{low = [1, 1], high = [2, 1], lhs_dilation = [2, 2]}",
+        values=MEETING_ZEROS,
     ),
     _convolution("groups", "2x4x7x", "6x2x3x", "2x6x5x", "{groups = 2}"),
     _convolution("depthwise", "2x4x7x", "4x1x3x", "2x4x5x", "{groups = 4}"),
@@ -165,6 +177,7 @@ ROWS: tuple[Row, ...] = (
         "2x3x?x",
         "{low = [1], high = [2], lhs_dilation = [3]}",
         ((0,), (1,), (5,)),
+        values=MEETING_ZEROS,
     ),
     _convolution("unknown-window", "2x2x9x", "5x2x?x", "2x5x?x", "", ((1,), (4,), (10,))),
     _convolution("three-axes", "1x2x3x4x5x", "2x2x2x2x2x", "1x2x2x3x2x", "{strides = [1, 1, 2]}"),

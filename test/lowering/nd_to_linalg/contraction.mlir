@@ -63,3 +63,17 @@ func.func @empty(%x: tensor<1x2x2xf32>, %w: tensor<3x2x5xf32>) -> tensor<1x3x0xf
 }
 // CHECK-LABEL: @empty
 // CHECK-NEXT:    %y = tensor.empty() : tensor<1x3x0xf32>
+
+// Elements two apart: the even places of the result meet the odd elements of the window, the odd
+// places the even ones. Each is a convolution without zeros.
+func.func @transposed(%x: tensor<1x2x5xf32>, %w: tensor<3x2x3xf32>) -> tensor<1x3x9xf32> {
+  %y = nd.convolution %x, %w {low = [1], high = [1], lhs_dilation = [2]} : (tensor<1x2x5xf32>, tensor<3x2x3xf32>) -> tensor<1x3x9xf32>
+  func.return %y : tensor<1x3x9xf32>
+}
+// CHECK-LABEL: @transposed
+// CHECK:         %[[ODD:.*]] = tensor.extract_slice %w[0, 0, 1] [3, 2, 1] [1, 1, 2]
+// CHECK:         %[[EVENS:.*]] = linalg.generic {{.*}} ins(%x, %[[ODD]]
+// CHECK:         %[[HALF:.*]] = tensor.insert_slice %[[EVENS]] into %{{.*}}[0, 0, 0] [1, 3, 5] [1, 1, 2]
+// CHECK:         %[[EVEN:.*]] = tensor.extract_slice %w[0, 0, 0] [3, 2, 2] [1, 1, 2]
+// CHECK:         %[[ODDS:.*]] = linalg.generic {{.*}} ins(%x, %[[EVEN]]
+// CHECK:         tensor.insert_slice %[[ODDS]] into %[[HALF]][0, 0, 1] [1, 3, 4] [1, 1, 2]
