@@ -39,6 +39,7 @@ FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -g"
         ("../unit/test_grouped_convolutions.py", ""),
         ("../unit/test_packed_operands.py", ""),
         ("../unit/test_ragged_loops.py", ""),
+        ("../unit/test_transposed_convolutions.py", ""),
         ("../unit/test_widened.py", ""),
         ("../unit/test_windows.py", ""),
         ("../unit/test_winograd.py", ""),
