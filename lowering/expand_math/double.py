@@ -1,4 +1,4 @@
-"""exp, log, tanh, erf, sin, cos and their kin on f64.
+"""Logarithms, erf, sin and cos on f64; exp and its kin are those of `exponential`.
 
 The formulas are those of f32 with longer polynomials, but for the logarithms: there ``log(1 + f)``
 is ``2 * atanh(s)`` with ``s = f / (2 + f)``, for the series in ``s`` is half as long.
@@ -6,49 +6,21 @@ is ``2 * atanh(s)`` with ``s = f / (2 + f)``, for the series in ``s`` is half as
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from xdsl.dialects import math
-from xdsl.ir import Operation
 
-from stepwell.lowering.expand_math.exponential import clamped
+from stepwell.lowering.expand_math.exponential import exp_of_reduced, reduced
 from stepwell.lowering.expand_math.lanes import (
     DOUBLE,
     Lanes,
     expansion_f64,
     fma,
     minimum,
-    nearest,
     polynomial,
     power_of_two,
     rounded,
-    scaled,
-    unless_any_above,
 )
 from stepwell.lowering.expand_math.logarithm import at_the_ends
-
-LOG2_E = 1.4426950408889634
-LN2, LN2_REST = 0.6931471805599453, 2.3190468138462996e-17
-EXP = (
-    *(0.5, 0.1666666666666667, 0.04166666666666667, 0.008333333333326136, 0.0013888888888883748),
-    *(0.00019841269874820627, 2.4801587325547743e-05, 2.7557255400206422e-06),
-    *(2.75572736431103e-07, 2.5105217004720745e-08, 2.0914686968086876e-09),
-)
-"""(exp(r) - 1 - r) / r**2, up to ln(2) / 2"""
-EXP2 = (
-    *(0.6931471805599453, 0.24022650695910072, 0.055504108664821625, 0.00961812910762848),
-    *(0.001333355814640647, 0.00015403530393370734, 1.5252733841556773e-05),
-    *(1.3215486808705563e-06, 1.0178057087733941e-07, 7.0548973041554995e-09),
-    *(4.4558179083360645e-10, 2.5729324177362305e-11),
-)
-"""(2**r - 1) / r, up to 1/2"""
-TANH = (
-    *(-0.3333333333333333, 0.13333333333333042, -0.05396825396789699, 0.021869488519008305),
-    *(-0.008863235103240878, 0.0035921217511549622, -0.0014557754120478055),
-    *(0.0005896606577757043, -0.0002375906496055562, 9.257116129556769e-05),
-    *(-3.12011014257974e-05, 6.485163482793113e-06),
-)
-"""(tanh(x) / x - 1) / x**2, in x**2, up to 0.625"""
+from stepwell.lowering.expand_math.trigonometric import where_reducible
 
 ERF = (
     *(0.1283791670955126, -0.3761263890318373, 0.11283791670953794, -0.02686617064482373),
@@ -101,54 +73,6 @@ COS = (
 """(cos(r) - 1 + r**2 / 2) / r**4, in r**2, up to pi / 4"""
 
 
-def _reduced(x: Lanes) -> tuple[Lanes, Lanes]:
-    """Return ``n`` and ``r`` with ``x = n * ln(2) + r``."""
-    n = nearest(x, LOG2_E)
-    r = fma(n, -LN2, x)
-    return n, fma(n, -LN2_REST, r).named("r")
-
-
-def _exp_of_reduced(r: Lanes) -> Lanes:
-    return polynomial(r, (1.0, 1.0, *EXP))
-
-
-@expansion_f64(math.ExpOp)
-def exp(x: Lanes) -> Lanes:
-    """0 below -745.14, infinity above 709.79, subnormal results between them rounded once."""
-    n, r = _reduced(clamped(x, -746.0, 710.0))
-    return scaled(_exp_of_reduced(r), n)
-
-
-@expansion_f64(math.Exp2Op)
-def exp2(x: Lanes) -> Lanes:
-    """Exact where ``x`` is an integer."""
-    x = clamped(x, -1076.0, 1025.0)
-    n, _ = rounded(x)
-    r = x - n
-    return scaled(fma(r, polynomial(r, EXP2), 1.0), n)
-
-
-@expansion_f64(math.ExpM1Op)
-def expm1(x: Lanes) -> Lanes:
-    """``2**n * (exp(r) - 1) + (2**n - 1)``, at half the scale so that 2**1024 is met."""
-    n, r = _reduced(clamped(x, -38.0, 710.0))
-    small = fma(r * r, polynomial(r, EXP), r)
-    half = power_of_two(n - 1.0)
-    result = fma(half, small, half - 0.5)
-    return x.equals(0.0).choose(x, result + result)
-
-
-@expansion_f64(math.TanhOp)
-def tanh(x: Lanes) -> Lanes:
-    """A polynomial up to 0.625, ``1 - 2 / (exp(2 * x) + 1)`` above."""
-    size = x.magnitude()
-    squared = x * x
-    small = fma(size * squared, polynomial(squared, TANH), size)
-    n, r = _reduced(minimum(size + size, 80.0))
-    large = 1.0 - 2.0 / (_exp_of_reduced(r) * power_of_two(n) + 1.0)
-    return (size < 0.625).choose(small, large).with_sign_of(x)
-
-
 @expansion_f64(math.ErfOp)
 def erf(x: Lanes) -> Lanes:
     """A polynomial up to 0.9, one less a quotient times ``exp(-x**2)`` above, 1 from 6 on."""
@@ -156,9 +80,9 @@ def erf(x: Lanes) -> Lanes:
     squared = x * x
     small = fma(size, polynomial(squared, ERF), size)
     within = minimum(size, 6.0)
-    n, r = _reduced(-(within * within))
+    n, r = reduced(-(within * within))
     curve = polynomial((within - 2.0) / (within + 2.0), ERFC)
-    large = 1.0 - curve * (_exp_of_reduced(r) * power_of_two(n)) / fma(within, 2.0, 1.0)
+    large = 1.0 - curve * (exp_of_reduced(r) * power_of_two(n)) / fma(within, 2.0, 1.0)
     return (size < 0.9).choose(small, large).with_sign_of(x)
 
 
@@ -263,10 +187,6 @@ def _quadrant(n: Lanes, r: Lanes, lost: Lanes) -> Lanes:
     return (value.bits() ^ ((n & 2) << 62)).number()
 
 
-def _where_reducible(x: Lanes, op: type[Operation], fast: Callable[[], Lanes]) -> Lanes:
-    return unless_any_above(x.bits() & ~DOUBLE.sign, LIMIT, x, op, fast)
-
-
 @expansion_f64(math.SinOp)
 def sin(x: Lanes) -> Lanes:
     """Odd, and -0 at -0."""
@@ -274,7 +194,7 @@ def sin(x: Lanes) -> Lanes:
     def fast() -> Lanes:
         return x.equals(0.0).choose(x, _quadrant(*_turned(x)))
 
-    return _where_reducible(x, math.SinOp, fast)
+    return where_reducible(x, LIMIT, math.SinOp, fast)
 
 
 @expansion_f64(math.CosOp)
@@ -285,4 +205,4 @@ def cos(x: Lanes) -> Lanes:
         n, r, lost = _turned(x)
         return _quadrant(n + 1, r, lost)
 
-    return _where_reducible(x, math.CosOp, fast)
+    return where_reducible(x, LIMIT, math.CosOp, fast)

@@ -26,8 +26,6 @@ from stepwell.dialects.types import UNKNOWN
 
 SIGN = -(1 << 31)
 """The sign bit of an f32, as an i32."""
-REST = (1 << 31) - 1
-"""All its other bits."""
 
 
 @dataclass(frozen=True)

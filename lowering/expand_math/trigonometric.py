@@ -12,7 +12,6 @@ from xdsl.dialects import math
 from xdsl.ir import Operation
 
 from stepwell.lowering.expand_math.lanes import (
-    REST,
     SIGN,
     Lanes,
     expansion,
@@ -77,8 +76,11 @@ def cos_of_reduced(r: Lanes) -> Lanes:
     return fma(squared * squared, polynomial(squared, COS), fma(squared, -0.5, 1.0))
 
 
-def _where_reducible(x: Lanes, op: type[Operation], fast: Callable[[], Lanes]) -> Lanes:
-    return unless_any_above(x.bits() & REST, LIMIT, x, op, fast)
+def where_reducible(
+    x: Lanes, limit: int, op: type[Operation], fast: Callable[[], Lanes]
+) -> Lanes:
+    """Return ``fast()``, or what ``op`` is where the bits of a magnitude exceed ``limit``."""
+    return unless_any_above(x.bits() & ~x.body.format.sign, limit, x, op, fast)
 
 
 def _quadrant(n: Lanes, r: Lanes) -> Lanes:
@@ -95,7 +97,7 @@ def sin(x: Lanes) -> Lanes:
         n, r = reduced(x)
         return x.equals(0.0).choose(x, _quadrant(n, r))
 
-    return _where_reducible(x, math.SinOp, fast)
+    return where_reducible(x, LIMIT, math.SinOp, fast)
 
 
 @expansion(math.CosOp)
@@ -106,7 +108,7 @@ def cos(x: Lanes) -> Lanes:
         n, r = reduced(x)
         return _quadrant(n + 1, r)
 
-    return _where_reducible(x, math.CosOp, fast)
+    return where_reducible(x, LIMIT, math.CosOp, fast)
 
 
 @expansion(math.TanOp)
@@ -124,7 +126,7 @@ def tan(x: Lanes) -> Lanes:
         value = (n & 1).equals(0).choose(value + rest, inverse)
         return x.equals(0.0).choose(x, value)
 
-    return _where_reducible(x, math.TanOp, fast)
+    return where_reducible(x, LIMIT, math.TanOp, fast)
 
 
 def _asin_parts(size: Lanes) -> tuple[Lanes, Lanes, Lanes]:
