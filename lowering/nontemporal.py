@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, ModuleOp, Tenso
 from xdsl.ir import SSAValue
 
 from stepwell.dialects import kernel
+from stepwell.lowering.relaunching import launches_of
 from stepwell.dialects.types import dtype
 from stepwell.lowering.schedule.reasons import because, spell_bytes
 from stepwell.transforms.costs import operations
@@ -61,12 +62,7 @@ class NontemporalStores(Pass):
         """Choose for each kernel, once all its launches are known."""
         if not self.l2:
             return
-        launches: dict[str, list[kernel.LaunchOp]] = {}
-        for function in op.ops:
-            if isinstance(function, func.FuncOp):
-                for each in function.walk():
-                    if isinstance(each, kernel.LaunchOp):
-                        launches.setdefault(each.callee.string_value(), []).append(each)
+        launches = launches_of(op)
         for function in op.ops:
             if isinstance(function, kernel.FuncOp) and CHOICE not in function.attributes:
                 self._choose(function, launches.get(function.sym_name.data, []))

@@ -20,19 +20,17 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects import arith, tensor
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     ArrayAttr,
     FunctionType,
-    IndexType,
     IntegerAttr,
     ModuleOp,
     TensorType,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -42,6 +40,14 @@ from xdsl.ir.affine import (
 )
 
 from stepwell.dialects import kernel
+from stepwell.lowering.relaunching import (
+    Axes,
+    collapsed,
+    expanded,
+    is_unscheduled,
+    launches_of,
+    put,
+)
 from stepwell.transforms.passes import Pass
 from stepwell.transforms.structured import (
     Index,
@@ -51,10 +57,8 @@ from stepwell.transforms.structured import (
     is_parallel,
     plain,
     shape,
-    stands_apart,
 )
 
-PLAIN = (linalg.GenericOp, linalg.FillOp, tensor.EmptyOp, arith.ConstantOp, kernel.ReturnOp)
 Splits: TypeAlias = dict[int, tuple[int, int]]
 """The axes of a tensor that become two, and how long these are."""
 
@@ -74,15 +78,11 @@ class SplitGroups(Pass):
                 found[function.sym_name.data] = rewriting
         if not found:
             return
-        launches = [
-            each
-            for each in op.walk()
-            if isinstance(each, kernel.LaunchOp) and each.callee.string_value() in found
-        ]
-        for rewriting in found.values():
+        launches = launches_of(op)
+        for name, rewriting in found.items():
             rewriting.run()
-        for launch in launches:
-            found[launch.callee.string_value()].relaunch(launch)
+            for launch in launches.get(name, []):
+                rewriting.relaunch(launch)
 
 
 @dataclass(frozen=True)
@@ -129,11 +129,7 @@ def _read(function: kernel.FuncOp) -> _Rewriting | None:
     ops = [op for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
     if not any(_divides(index) for op in ops for index in indices(op)):
         return None
-    chosen = [name for name in function.attributes if name.startswith("kernel.")]
-    if chosen != ["kernel.shared"] or not all(
-        isinstance(op, PLAIN) and not stands_apart(op) and "kernel.loops" not in op.attributes
-        for op in function.body.block.ops
-    ):
+    if not is_unscheduled(function):
         return None
     sums = [op for op in ops if not all(is_parallel(op))]
     shared = function.attributes["kernel.shared"]
@@ -297,20 +293,13 @@ class _Rewriting:
         count = len(launch.inputs)
         new = kernel.LaunchOp(launch.callee.string_value(), given[:count], given[count:])
         new.attributes.update(launch.attributes)
-        _put(launch, new)
+        put(launch, new)
         results = zip(launch.results_, new.results_, self.arguments[count:], strict=True)
         for old, now, splits in results:
             now.name_hint = old.name_hint
-            shown: SSAValue = now
-            if splits:
-                view = tensor.CollapseShapeOp.build(
-                    operands=[now],
-                    properties={"reassociation": _reassociation(len(shape(old)), splits)},
-                    result_types=[old.type],
-                )
-                _put(launch, view)
-                view.result.name_hint = old.name_hint
-                shown = view.result
+            assert isinstance(old.type, TensorType)
+            axes = _axes(len(shape(old)), splits)
+            shown = collapsed(launch, now, axes, old.type) if splits else now
             old.replace_all_uses_with(shown)
         launch.detach()
         launch.erase()
@@ -329,32 +318,15 @@ def _expand(launch: kernel.LaunchOp, value: SSAValue, splits: Splits) -> SSAValu
     kind = _split(value.type, splits)
     if isinstance(value.owner, tensor.EmptyOp):
         empty = tensor.EmptyOp(value.owner.dynamic_sizes, kind)
-        _put(launch, empty)
+        put(launch, empty)
         return empty.tensor
-    sizes: list[SSAValue] = []
-    for axis, size in enumerate(shape(value)):
-        if size == DYNAMIC_INDEX:
-            number = arith.ConstantOp(IntegerAttr(axis, IndexType()))
-            _put(launch, number)
-            dim = tensor.DimOp(value, number.result)
-            _put(launch, dim)
-            sizes.append(dim.result)
-    groups = _reassociation(len(shape(value)), splits)
-    view = tensor.ExpandShapeOp(value, sizes, groups, kind.get_shape(), kind)
-    _put(launch, view)
-    view.result.name_hint = value.name_hint
-    return view.result
+    return expanded(launch, value, _axes(len(shape(value)), splits), kind, value)
 
 
-def _put(launch: Operation, op: Operation) -> None:
-    op.location = launch.location
-    assert launch.parent is not None
-    launch.parent.insert_op_before(op, launch)
-
-
-def _reassociation(rank: int, splits: Splits) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    groups: list[list[int]] = []
+def _axes(rank: int, splits: Splits) -> Axes:
+    """Return which axes each axis becomes."""
+    axes: list[tuple[int, ...]] = []
     for axis in range(rank):
-        first = groups[-1][-1] + 1 if groups else 0
-        groups.append([first, first + 1] if axis in splits else [first])
-    return ArrayAttr(ArrayAttr(IntegerAttr(axis, i64) for axis in group) for group in groups)
+        first = axes[-1][-1] + 1 if axes else 0
+        axes.append((first, first + 1) if axis in splits else (first,))
+    return tuple(axes)

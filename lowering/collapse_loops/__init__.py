@@ -32,11 +32,12 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from stepwell.dialects import kernel
-from stepwell.lowering.collapse_loops.merging import Axes, Merging, find
+from stepwell.lowering.collapse_loops.merging import Merging, find
+from stepwell.lowering.relaunching import Axes, collapsed, expanded, launches_of, put
 from stepwell.transforms.passes import Pass
 from stepwell.transforms.structured import array_of_maps, at, indices, shape
 
@@ -50,18 +51,14 @@ class CollapseLoops(Pass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Collapse what can be in each kernel, the same at all its launches."""
-        launches: dict[str, list[kernel.LaunchOp]] = {}
-        hosts = (function for function in op.ops if not isinstance(function, kernel.FuncOp))
-        for each in (inner for host in hosts for inner in host.walk()):
-            if isinstance(each, kernel.LaunchOp):
-                launches.setdefault(each.callee.string_value(), []).append(each)
-        expanded: list[tensor.ExpandShapeOp] = []
+        launches = launches_of(op)
+        views: list[tensor.ExpandShapeOp] = []
         for function in list(op.ops):
             if isinstance(function, kernel.FuncOp):
                 found = launches.get(function.sym_name.data, [])
                 if found and (merging := find(function, found)):
-                    expanded += _Rewriting(function, merging).run(found)
-        for view in expanded:
+                    views += _Rewriting(function, merging).run(found)
+        for view in views:
             if view.result.first_use is None:
                 view.detach()
                 view.erase()
@@ -178,65 +175,21 @@ def _relaunch(
 ) -> list[tensor.ExpandShapeOp]:
     """Launch the kernel on the same tensors in the shape it has them now."""
     count = len(launch.inputs)
-    given = [_collapse(launch, v, groups) for v, groups in zip(launch.operands, axes, strict=True)]
+    given = [
+        collapsed(launch, v, groups, _merged_type(v.type, groups)) if groups else v
+        for v, groups in zip(launch.operands, axes, strict=True)
+    ]
     inputs = [given[k] for k in kept if k < count]
     new = kernel.LaunchOp(launch.callee.string_value(), inputs, given[count:])
     new.attributes.update(launch.attributes)
-    _put(launch, new)
+    put(launch, new)
     results = zip(launch.results_, new.results_, launch.outputs, axes[count:], strict=True)
     for old, now, like, groups in results:
         now.name_hint = old.name_hint
-        old.replace_all_uses_with(_expand(launch, now, like, groups))
+        assert isinstance(old.type, TensorType)
+        shown = expanded(launch, now, groups, old.type, like) if groups else now
+        old.replace_all_uses_with(shown)
     launch.detach()
     launch.erase()
     views = (use.operation for result in new.results_ for use in result.uses)
     return [view for view in views if isinstance(view, tensor.ExpandShapeOp)]
-
-
-def _collapse(launch: kernel.LaunchOp, value: SSAValue, groups: Axes) -> SSAValue:
-    if not groups:
-        return value
-    made_by, reassociation = value.owner, _reassociation(groups)
-    if isinstance(made_by, tensor.ExpandShapeOp) and made_by.reassociation == reassociation:
-        return made_by.src
-    view = tensor.CollapseShapeOp.build(
-        operands=[value],
-        properties={"reassociation": reassociation},
-        result_types=[_merged_type(value.type, groups)],
-    )
-    _put(launch, view)
-    view.result.name_hint = value.name_hint
-    return view.result
-
-
-def _expand(launch: kernel.LaunchOp, value: SSAValue, like: SSAValue, groups: Axes) -> SSAValue:
-    """Return a result in the shape of its destination."""
-    if not groups:
-        return value
-    assert isinstance(like.type, TensorType)
-    sizes: list[SSAValue] = []
-    if isinstance(like.owner, tensor.EmptyOp):
-        sizes += like.owner.dynamic_sizes
-    else:
-        for axis, size in enumerate(shape(like)):
-            if size == DYNAMIC_INDEX:
-                number = arith.ConstantOp(IntegerAttr(axis, IndexType()))
-                _put(launch, number)
-                dim = tensor.DimOp(like, number.result)
-                _put(launch, dim)
-                sizes.append(dim.result)
-    groups_attr = _reassociation(groups)
-    view = tensor.ExpandShapeOp(value, sizes, groups_attr, like.type.get_shape(), like.type)
-    _put(launch, view)
-    view.result.name_hint = value.name_hint
-    return view.result
-
-
-def _put(launch: Operation, op: Operation) -> None:
-    op.location = launch.location
-    assert launch.parent is not None
-    launch.parent.insert_op_before(op, launch)
-
-
-def _reassociation(groups: Axes) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    return ArrayAttr(ArrayAttr(IntegerAttr(axis, i64) for axis in group) for group in groups)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
 
-from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
@@ -15,6 +14,7 @@ from xdsl.ir.affine import AffineExpr
 
 from stepwell.dialects import kernel
 from stepwell.lowering.collapse_loops.in_order import follows
+from stepwell.lowering.relaunching import Axes, is_unscheduled
 from stepwell.transforms.structured import (
     Index,
     contracts,
@@ -23,16 +23,12 @@ from stepwell.transforms.structured import (
     is_parallel,
     plain,
     shape,
-    stands_apart,
 )
 
-Axes: TypeAlias = tuple[tuple[int, ...], ...]
-"""For each axis of a tensor with axes merged the axes that it was, () where none is merged."""
 Pair: TypeAlias = "tuple[linalg.GenericOp | None, int, int]"
 """A loop and the one that goes on inside it when both are one: of all ops, or of one op's own."""
 LONG = 64
 """So many rows of a known number are better than more of them that only the run knows."""
-PLAIN = (linalg.GenericOp, linalg.FillOp, tensor.EmptyOp, arith.ConstantOp, kernel.ReturnOp)
 
 
 @dataclass
@@ -110,7 +106,7 @@ class Merging:
 def find(function: kernel.FuncOp, launches: Sequence[kernel.LaunchOp]) -> Merging | None:
     """Return what is to be merged in a kernel, None where nothing is."""
     shared = function.attributes.get("kernel.shared")
-    if not isinstance(shared, IntegerAttr) or not _is_unscheduled(function):
+    if not isinstance(shared, IntegerAttr) or not is_unscheduled(function):
         return None
     ops = [op for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
     pairs = dict.fromkeys(_wanted(ops, shared.value.data))
@@ -119,15 +115,6 @@ def find(function: kernel.FuncOp, launches: Sequence[kernel.LaunchOp]) -> Mergin
     merging = Merging(function, shared.value.data, pairs)
     _Choice(merging, ops, launches).settle()
     return merging if merging.pairs else None
-
-
-def _is_unscheduled(function: kernel.FuncOp) -> bool:
-    """Whether nothing of the kernel's schedule is written yet, and all its ops are known."""
-    chosen = [name for name in function.attributes if name.startswith("kernel.")]
-    return chosen == ["kernel.shared"] and all(
-        isinstance(op, PLAIN) and not stands_apart(op) and "kernel.loops" not in op.attributes
-        for op in function.body.block.ops
-    )
 
 
 def _wanted(ops: Sequence[linalg.GenericOp], shared: int) -> Iterator[Pair]:

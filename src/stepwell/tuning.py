@@ -39,6 +39,7 @@ from stepwell.core.machine import Machine
 from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects import kernel
 from stepwell.lowering.emit import emit_c
+from stepwell.lowering.relaunching import launches_of
 from stepwell.lowering.schedule import Schedule as SchedulePass
 from stepwell.lowering.schedule.locked import (
     is_untouched,
@@ -154,10 +155,7 @@ def candidates_of(source: Source, size: int | None = None) -> list[Candidate]:
     """Return the kernels that nobody has scheduled, those with most to do first."""
     bare = Descent.of(source)
     bare.kernels_outlined()
-    launches: dict[str, list[kernel.LaunchOp]] = {}
-    for op in bare.module.walk():
-        if isinstance(op, kernel.LaunchOp):
-            launches.setdefault(op.callee.string_value(), []).append(op)
+    launches = launches_of(bare.module)
     constants = {v for f in entries(bare.module) for v in constants_of(f)}
     costs = kernel_costs(bare.module)
     placed = Launches(bare.module)

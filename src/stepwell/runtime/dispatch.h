@@ -206,12 +206,14 @@ static PyObject *dispatcher_vectorcall(PyObject *self, PyObject *const *args, si
   Dispatcher *d = (Dispatcher *)self;
   Py_ssize_t n = PyVectorcall_NARGS(nargsf), named = names ? PyTuple_GET_SIZE(names) : 0;
   if (d->takes_out && named > 0 && is_out(PyTuple_GET_ITEM(names, named - 1))) named--;
-  PyObject *room[d->most + 1], *result = NULL;
+  int most = d->most; /* a program added while this call runs may take more: it is not tried */
+  PyObject *room[most + 1], *result = NULL;
   memset(room, 0, sizeof room);
   Leaves leaves = {NULL, room, 0};
   int missed = 1;
   for (Py_ssize_t i = 0; missed && i < PyList_GET_SIZE(d->entries); i++) {
     PyObject *entry = PyList_GET_ITEM(d->entries, i);
+    if (((Program *)PyTuple_GET_ITEM(entry, 0))->inputs > most) continue;
     Py_INCREF(entry);
     result = try_entry(entry, args, n, names, named, &leaves, &missed);
     Py_DECREF(entry);
