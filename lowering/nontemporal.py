@@ -25,8 +25,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, ModuleOp, Tenso
 from xdsl.ir import SSAValue
 
 from stepwell.dialects import kernel
-from stepwell.lowering.relaunching import launches_of
 from stepwell.dialects.types import dtype
+from stepwell.lowering.relaunching import launches_of
 from stepwell.lowering.schedule.reasons import because, spell_bytes
 from stepwell.transforms.costs import operations
 from stepwell.transforms.passes import Pass, remark

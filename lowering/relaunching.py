@@ -1,4 +1,4 @@
-"""Launches of kernels whose tensors get more or fewer axes, for passes that rewrite such kernels."""
+"""Launches of kernels whose tensors get more or fewer axes."""
 
 from __future__ import annotations
 

@@ -76,9 +76,7 @@ def cos_of_reduced(r: Lanes) -> Lanes:
     return fma(squared * squared, polynomial(squared, COS), fma(squared, -0.5, 1.0))
 
 
-def where_reducible(
-    x: Lanes, limit: int, op: type[Operation], fast: Callable[[], Lanes]
-) -> Lanes:
+def where_reducible(x: Lanes, limit: int, op: type[Operation], fast: Callable[[], Lanes]) -> Lanes:
     """Return ``fast()``, or what ``op`` is where the bits of a magnitude exceed ``limit``."""
     return unless_any_above(x.bits() & ~x.body.format.sign, limit, x, op, fast)
 
