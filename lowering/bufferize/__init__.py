@@ -30,7 +30,7 @@ from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.early import fill_early
 from stepwell.lowering.bufferize.edges import keep_edges
 from stepwell.lowering.bufferize.facts import Facts, facts_of
-from stepwell.lowering.bufferize.host import HostWriter
+from stepwell.lowering.bufferize.host import on_buffers
 from stepwell.lowering.bufferize.kernels import buffered
 from stepwell.lowering.bufferize.views import buffer_of
 from stepwell.transforms.passes import Pass, fail
@@ -71,13 +71,9 @@ def _function(function: func.FuncOp, kernels: Kernels, constants: Constants) -> 
             op.detach()
             op.erase()
     fill_early(function.body.block)
-    writer = HostWriter(function, kernels.facts, kernels.variant, constants)
     block = function.parent_block()
     assert block is not None
-    new = [writer.write()]
-    if (shapes := writer.shapes()) is not None:
-        shapes.location = function.location
-        new.append(shapes)
+    new = on_buffers(function, kernels.facts, kernels.variant, constants)
     block.insert_ops_after(new, function)
     function.detach()
     function.erase()

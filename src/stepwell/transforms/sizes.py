@@ -405,7 +405,7 @@ class SizeWriter:
     sizes: Sizes
     dim: Callable[[int], SSAValue]
     """Gives the value of the n-th `?` of the arguments."""
-    append: Callable[[Operation], None]
+    append: Callable[[Operation], object]
     """Puts an op where it dominates whatever uses the sizes."""
     outer: SizeWriter | None = None
     """Writes, at a place that dominates this one, the sizes that the arguments tell."""

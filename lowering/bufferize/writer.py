@@ -1,0 +1,233 @@
+"""What a function on buffers is written with: its blocks, scalars and sizes, buffers and views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from stepwell.dialects.types import UNKNOWN
+from stepwell.lowering.bufferize.analysis import Analysis
+from stepwell.lowering.bufferize.blocks import blocks_around, maker
+from stepwell.lowering.bufferize.constants import Constants
+from stepwell.lowering.bufferize.places import Storage, is_view
+from stepwell.lowering.bufferize.views import Steps, contiguous
+from stepwell.transforms.passes import fail, remark
+from stepwell.transforms.sizes import Size, SizeWriter
+
+Rule: TypeAlias = "Callable[[HostWriter, Any], None]"
+"""Writes what stands for one op."""
+
+
+@dataclass(eq=False)
+class _Frame:
+    """A block being written in the place of ``old``; ops and views of it are its own."""
+
+    old: Block
+    new: Block
+    first: list[Operation] = field(default_factory=list[Operation])
+    """Buffers, and in the function's block sizes: what stands before everything else."""
+    ops: list[Operation] = field(default_factory=list[Operation])
+    views: dict[tuple[Storage, Steps], SSAValue] = field(
+        default_factory=dict[tuple[Storage, Steps], SSAValue]
+    )
+
+    def close(self) -> None:
+        """Put into the block what has been written."""
+        self.new.add_ops([*self.first, *self.ops])
+
+
+class HostWriter:
+    """Writes the body of one host function, each tensor in the place that ``analysis`` gave it."""
+
+    def __init__(
+        self,
+        function: func.FuncOp,
+        analysis: Analysis,
+        constants: Constants,
+        rules: Mapping[type[Operation], Rule],
+    ) -> None:
+        self.function, self.analysis, self.constants = function, analysis, constants
+        self.places, self.sizes, self._rules = analysis.places, analysis.sizes, rules
+        self.values: dict[SSAValue, SSAValue] = {}
+        """What stands for each old scalar."""
+        self.roots: dict[Storage, SSAValue] = {}
+        """What stands for each buffer; for those that a loop exchanges, where it is just now."""
+        self.source: Operation = function
+        """The op being written, whose location is that of what is written for it."""
+        self.block = Block()
+        self._frames = [_Frame(function.body.block, self.block)]
+        self._at_entry = SizeWriter(self.sizes, self._dim, self._put_at_entry)
+
+    def write(self) -> Block:
+        """Return the function's block; its arguments stand in ``roots`` already."""
+        self.body(self.function.body.block)
+        self._frames.pop().close()
+        return self.block
+
+    # -- ops and scalars
+
+    def body(self, block: Block) -> None:
+        """Write all ops of ``block``."""
+        for op in block.ops:
+            self.source = op
+            if (rule := self._rules.get(type(op))) is not None:
+                rule(self, op)
+            elif op in self.places.copied:
+                storage, _ = self.places.of(op.results[0])
+                self.copy(op.operands[0], storage, (), "its elements do not lie in order")
+            elif not is_view(op):
+                self.scalar(op)
+
+    def scalar(self, op: Operation) -> None:
+        """Copy an op on scalars."""
+        new = self.put(op.clone(self.values))
+        self.values.update(zip(op.results, new.results, strict=True))
+
+    def put(self, op: Operation) -> Operation:
+        """Append ``op``, which stands for the op being written."""
+        self._frames[-1].ops.append(self._located(op))
+        return op
+
+    def _located(self, op: Operation) -> Operation:
+        if op.location == UNKNOWN:
+            op.location = self.source.location
+        return op
+
+    def scalars(self, values: Sequence[SSAValue]) -> list[SSAValue]:
+        """Return what stands for those of ``values`` that are no tensors."""
+        return [self.values[v] for v in values if not isinstance(v.type, TensorType)]
+
+    @contextmanager
+    def nested(self, old: Block, carried: Sequence[SSAValue] = ()) -> Generator[Block]:
+        """Open the block that stands for ``old``; its scalars come first, then ``carried``."""
+        scalars = [a for a in old.args if not isinstance(a.type, TensorType)]
+        new = Block(arg_types=[v.type for v in (*scalars, *carried)])
+        for was, now in zip(scalars, new.args, strict=False):
+            now.name_hint = was.name_hint
+            self.values[was] = now
+        self._frames.append(_Frame(old, new))
+        yield new
+        self._frames.pop().close()
+
+    # -- sizes
+
+    def index(self, size: Size) -> SSAValue:
+        """Return ``size`` as a value, written at the function's entry where it is known there."""
+        local = SizeWriter(
+            self.sizes, self._dim, self.put, self._at_entry, lambda v: self.values[v]
+        )
+        return local(size)
+
+    def _dim(self, number: int) -> SSAValue:
+        argument, axis = self.sizes.dims[number]
+        op = memref.DimOp(self.block.args[argument], self._at_entry(Size.of(axis)))
+        self._put_at_entry(op)
+        return op.result
+
+    def _put_at_entry(self, op: Operation) -> None:
+        self._frames[0].first.append(self._located(op))
+
+    def check_told(self, size: Size) -> None:
+        """Fail where ``size`` is not told by those of the arguments."""
+        for value in self.sizes.unknowns(size):
+            owner = value.owner
+            at = owner if isinstance(owner, Operation) else owner.parent_op() or self.function
+            fail(at, "a size depends on what the program computes", "make it depend on shapes only")
+
+    # -- buffers
+
+    def place(self, value: SSAValue) -> SSAValue:
+        """Return the buffer, or view of one, that holds ``value``."""
+        return self.memory(*self.places.of(value))
+
+    def memory(self, storage: Storage, steps: Steps = ()) -> SSAValue:
+        """Return a buffer or a view of it as a value, made where it is wanted first."""
+        for frame in self._frames:
+            if (value := frame.views.get((storage, steps))) is not None:
+                return value
+        if not steps:
+            return self._root(storage)
+        source = self.memory(storage, steps[:-1])
+        assert isinstance(source.type, MemRefType)
+        type = steps[-1].result(source.type)
+        assert type is not None
+        value = self.put(steps[-1].write(source, type, self.index)).results[0]
+        value.name_hint = storage.name
+        self._frames[-1].views[storage, steps] = value
+        return value
+
+    def _root(self, storage: Storage) -> SSAValue:
+        if (value := self.roots.get(storage)) is None:
+            op = self._constant(storage) if storage.kind == "constant" else self._alloc(storage)
+            op.location = self.source.location
+            value = self.roots[storage] = op.results[0]
+            value.name_hint = storage.name
+        return value
+
+    def _constant(self, storage: Storage) -> Operation:
+        owner = storage.members[0][0].owner
+        assert isinstance(owner, arith.ConstantOp)
+        op = self.constants.read(owner)
+        self._put_at_entry(op)
+        return op
+
+    def _alloc(self, storage: Storage) -> Operation:
+        for size in storage.sizes:
+            self.check_told(size)
+        rows = zip(storage.sizes, storage.type.get_shape(), strict=True)
+        dynamic = [self._at_entry(n) for n, known in rows if known == DYNAMIC_INDEX]
+        op = memref.AllocOp(dynamic, [], storage.type)
+        home = self._home(storage)
+        next(f for f in self._frames if f.old is home).first.append(op)
+        return op
+
+    def _home(self, storage: Storage) -> Block:
+        """Return the innermost block that all tensors of ``storage`` are made in."""
+        blocks = [maker(v).parent_block() for v, _ in storage.members]
+        blocks += [storage.beside.parent_block()] if storage.beside is not None else []
+        common: list[Block] = []
+        for number, block in enumerate(blocks):
+            around = blocks_around(block)
+            common = around if not number else [b for b in common if b in around]
+        return common[0] if common else self.function.body.block
+
+    def fitted(self, value: SSAValue, type: TensorType[Attribute]) -> SSAValue:
+        """Return a buffer as a kernel takes it: contiguous, or strided at any offset."""
+        has = value.type
+        assert isinstance(has, MemRefType)
+        layout = NoneAttr()
+        if not contiguous(has):
+            layout = StridedLayoutAttr(has.get_strides() or [], None)
+        want = MemRefType(type.element_type, type.get_shape(), layout)
+        return value if want == has else self.put(memref.CastOp.get(value, want)).results[0]
+
+    # -- copies
+
+    def copy(self, value: SSAValue, storage: Storage, steps: Steps, why: str) -> None:
+        """Copy ``value`` to a place unless it is there, or holds nothing."""
+        if value in self.places.undefined or self.places.of(value) == (storage, steps):
+            return
+        name = f"%{value.name_hint}" if value.name_hint else "a tensor"
+        remark(self.source, f"{name} is copied because {why}")
+        self.put(memref.CopyOp(self.place(value), self.memory(storage, steps)))
+
+    def hand_on(self, at: Operation, value: SSAValue, into: SSAValue) -> None:
+        """Let ``value`` go on as ``into``: copied, where they are tensors that live apart."""
+        if isinstance(value.type, TensorType):
+            self.copy(value, *self.places.of(into), self.why(at, value, into))
+
+    def why(self, at: Operation, value: SSAValue, into: SSAValue) -> str:
+        """Return why ``value`` could not go on as ``into`` in place."""
+        return self.analysis.broken.get((at, value, into), "its place is taken")
