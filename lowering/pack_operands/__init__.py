@@ -14,7 +14,8 @@ Afterwards the operand that varies with the columns lies in slivers as wide as t
 each read from end to end, wherever it is the same in every call or several blocks would otherwise
 pack it anew: three; seven that pack while they compute; two of a convolution's, whose filters
 are turned over. Equal packing kernels are one, and an operand of several launches is packed once,
-right where it is made.
+right where it is made. Of what is not packed, an argument that a loop reads in each of many
+iterations is copied before the loop, for arguments seldom begin with a line of the caches.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from stepwell.dialects import kernel
 from stepwell.lowering.outline_kernels.sharing import Shared
 from stepwell.lowering.pack_operands.kernels import Operand, operand_of, packing_kernel, reading
+from stepwell.lowering.pack_operands.rereading import copy_what_is_reread
 from stepwell.lowering.schedule.reasons import because, because_as
 from stepwell.transforms.constness import constants_of, entries
 from stepwell.transforms.passes import Pass
@@ -46,12 +48,16 @@ TURNED = 2
 class PackOperands(Pass):
     """Pack operands of blocked contractions: weights, and what many blocks would pack anew.
 
+    Arguments that the iterations of a loop read again and again are copied to begin with a line.
+
+    l2 : bytes of each core's second cache; 0 where nothing is copied for the sake of caches
     l3 : bytes of the last cache, half of which a packed operand may take that is no weight
     """
 
     name = "pack-operands"
     expects_work = False
 
+    l2: int = 1 << 20
     l3: int = 8 << 20
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -63,6 +69,8 @@ class PackOperands(Pass):
                 wanted[function] = found
         if wanted:
             _Packing(op, wanted, self.l3 // 2).run()
+        if self.l2:
+            copy_what_is_reread(op, self.l3 // 2)
 
 
 @dataclass
