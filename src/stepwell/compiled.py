@@ -32,6 +32,7 @@ from stepwell.runtime.cache import cache_root, digest, disk_cache
 from stepwell.runtime.extension import prepare
 from stepwell.runtime.program import Program, load_program, write_program
 from stepwell.runtime.toolchain import find_compiler
+from stepwell.runtime.weights import Weights
 
 if TYPE_CHECKING:
     from stepwell.runtime.parts import Parts
@@ -206,7 +207,8 @@ def compile(
     _check_resources(read)
     place = _lock_file(module, read, entry, described, lock, tune)
     locked = _locked(place, read, entry, target, described, tune)
-    request = _Request(read, entry, target, described, str(place) if locked else "")
+    text = ModuleText(read.text, read.name)  # what asks for stages later need hold no weights
+    request = _Request(text, entry, target, described, str(place) if locked else "")
     native = target == "c"
     if native and prepare() and disk_cache().lacks("program"):
         with uncollected():
@@ -217,7 +219,10 @@ def compile(
         *(VERSION, _fingerprint(PACKAGE), _plugins(read.text), locked),
     )
 
+    built: list[Path] = []
+
     def build(folder: Path) -> None:
+        built.append(folder)
         if compiler is None:
             _write(folder, request, None)
             return
@@ -226,7 +231,8 @@ def compile(
             _write(folder, request, parts)
 
     folder = disk_cache().fetch("program", key, build)
-    return Compiled(load_program(folder, read.resources), request)
+    weights = Weights(folder.name, read.resources, read.trail, bool(built))
+    return Compiled(load_program(folder, read.resources, weights), request)
 
 
 def _check_tune(tune: Any) -> None:

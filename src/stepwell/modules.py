@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.runtime.weights import Trail
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,9 @@ class ModuleText:
     name: str = "<string>"
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     hashed: bool = False
-    """Whether the hashes in the text were computed from these very arrays."""
+    """Whether the text states no hashes but those of these very arrays."""
+    trail: Trail | None = None
+    """What a trace knows of its weights."""
 
 
 def read_module(path: str | Path, weights: str | Path | None = None) -> ModuleText:

@@ -26,6 +26,7 @@ from stepwell.frontend.tracing import Trace, tracing
 from stepwell.modules import ModuleText
 from stepwell.runtime.extension import Dispatcher, prepare
 from stepwell.runtime.program import make_dispatcher
+from stepwell.runtime.weights import Trail
 
 assert operators, "imported to fill the table of operators"
 
@@ -183,7 +184,7 @@ class Function:
         with self._lock:
             known = self._programs.get(call.key)
             if known is None:
-                traced = self._trace(call)
+                traced = self._trace(call, self._trail(call))
                 known = traced.compile(**self._options), traced.out_tree
                 self._programs[call.key] = known
             program, tree = known
@@ -237,8 +238,15 @@ class Function:
             raise TypeError(f"static arguments must be hashable: {error}") from None
         return _Call(key, static, tuple(trees), tuple(arguments), tuple(leaves))
 
-    def _trace(self, call: _Call) -> Traced:
-        trace = Trace()
+    def _trail(self, call: _Call) -> Trail:
+        """Return what is known of the weights that the function uses in such a call."""
+        code = getattr(inspect.unwrap(self.__wrapped__), "__code__", None)
+        if code is None:
+            return Trail()
+        return Trail.of(code.co_filename, str(code.co_firstlineno), repr(call.arguments))
+
+    def _trace(self, call: _Call, trail: Trail | None = None) -> Traced:
+        trace = Trace(trail=trail or Trail())
         inputs = [Tensor(trace, trace.name(a.path), a.kind, a.shape) for a in call.arguments]
         entry = "".join(c if c.isalnum() or c == "_" else "_" for c in self.__name__).strip("_")
         entry = entry or "function"
@@ -255,7 +263,8 @@ class Function:
             results = [_result(value) for value in returned]
         text = _function_text(entry, inputs, results, trace.lines, self.__wrapped__)
         file = inspect.getsourcefile(inspect.unwrap(self.__wrapped__)) or "<python>"
-        return Traced(ModuleText(text, file, trace.resources, hashed=True), entry, tree)
+        module = ModuleText(text, file, trace.resources, hashed=True, trail=trace.trail)
+        return Traced(module, entry, tree)
 
 
 def _result(value: Any) -> Tensor:

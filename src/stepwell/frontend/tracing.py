@@ -24,6 +24,7 @@ from stepwell.frontend.errors import TraceError
 from stepwell.frontend.spelling import Verbatim, location, properties_text, type_text
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.weights import kept
+from stepwell.runtime.weights import Trail, fingerprint
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -37,8 +38,12 @@ class Trace:
 
     lines: list[str] = field(default_factory=list[str])
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
+    trail: Trail = field(default_factory=Trail)
+    """What is known of the weights, and what they were the last time."""
     _names: dict[str, int] = field(default_factory=dict[str, int])
     _constants: dict[tuple[str, str], Tensor] = field(default_factory=dict[Any, Any])
+    _weights: dict[tuple[str, str], str] = field(default_factory=dict[Any, Any])
+    """The names of weights by fingerprint and type."""
     _depth: int = 1
 
     def name(self, stem: str) -> str:
@@ -83,9 +88,12 @@ class Trace:
         if kind is None:
             raise TraceError(f"arrays of dtype {array.dtype} cannot be used; see stepwell.numpy")
         shape = array.shape
+        given = array
         array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
-        digest, array = kept(array)
-        key = digest, type_text(kind, shape)
+        if not np.may_share_memory(array, given):
+            array.flags.writeable = False  # a copy already
+        print = fingerprint(array)
+        key = print, type_text(kind, shape)
         if key in self._constants and not self._inside:
             return self._constants[key]
         if array.size <= INLINE_ELEMENTS and array.size:
@@ -95,13 +103,21 @@ class Trace:
             value = f"dense<{data}>" if kind.name == "i1" else f'dense<"0x{data}">'
             value = f"{value} : {key[1]}"
         else:
-            name = f"weight_{digest[:12]}"
-            self.resources[name] = array.reshape(shape)
-            value = f'#nd.resource<"{name}", "{digest}">'
+            value = f'#nd.resource<"{self._weight(key, array, shape)}", "">'
         (result,) = self.emit("constant", (), [(kind, shape)], (), value=Verbatim(value))
         if not self._inside:
             self._constants[key] = result
         return result
+
+    def _weight(self, key: tuple[str, str], array: NDArray[Any], shape: Shape) -> str:
+        """Return the name of an array, kept so that nobody can change it unless it is known."""
+        if (name := self._weights.get(key)) is not None:
+            return name
+        name = self._weights[key] = f"weight_{len(self.resources)}"
+        if not self.trail.lends(name, array, key[0]):
+            array = kept(array)
+        self.resources[name] = array.reshape(shape)
+        return name
 
     @property
     def _inside(self) -> bool:

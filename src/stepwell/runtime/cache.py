@@ -4,6 +4,8 @@ An entry is built in a private folder and moved to its place in one step, so two
 build the same thing at once cannot disturb each other. It carries a digest of its files; what
 does not agree with its digest is built again. Where the cache cannot be written, entries go to a
 temporary folder of this process, with one warning.
+
+Of weights only the size is checked here: they are large, and `weights` has a quicker way.
 """
 
 from __future__ import annotations
@@ -20,11 +22,17 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from shutil import rmtree
+from shutil import disk_usage, rmtree
 
 LOG = logging.getLogger("stepwell")
 DIGEST = "digest"
+WEIGHTS = "weights"
+BULKY = "constants.bin"
+"""The file of weights."""
 LIMIT = 1 << 30
+WEIGHTS_LIMIT = 2 << 30
+ENTRY = 100
+"""Bytes that an entry counts for beside its files."""
 SWEEP_EVERY = 60.0
 ABANDONED_AFTER = 24 * 3600.0
 
@@ -40,10 +48,14 @@ def digest(*parts: str | bytes) -> str:
 
 @dataclass
 class Cache:
-    """Entries below ``root``, at most ``limit`` bytes of them (oldest use goes first)."""
+    """Entries below ``root``, at most ``limit`` bytes of them (oldest use goes first).
+
+    weights_limit : the same for weights, for which nothing else has to go
+    """
 
     root: Path
     limit: int = LIMIT
+    weights_limit: int = WEIGHTS_LIMIT
     _private: Path | None = field(default=None, init=False)
 
     def find(self, kind: str, key: str) -> Path | None:
@@ -54,6 +66,25 @@ class Cache:
                 _touch(place)
                 return place
         return None
+
+    def has(self, kind: str, key: str) -> bool:
+        """Whether there is an entry, which may be damaged."""
+        return any((root / kind / key).is_dir() for root in self._roots())
+
+    def offer(self, kind: str, key: str, build: Callable[[Path], None], room: int) -> bool:
+        """Have ``build`` fill an entry that may be missed; return whether it is there now.
+
+        room : bytes that must be free on the disk
+        """
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            if room and disk_usage(self.root).free < room:
+                return False
+            self._publish(self.root, kind, key, build)
+        except OSError as error:
+            LOG.info("nothing kept at %s: %s", self.root, error.strerror or error)
+            return False
+        return True
 
     def lacks(self, kind: str) -> bool:
         """Whether there has never been an entry of this kind."""
@@ -107,11 +138,16 @@ class Cache:
     def sweep(self) -> None:
         """Remove the entries not used for longest until the rest fits, and abandoned builds."""
         entries = [(_size(p), _used(p), p) for p in self.root.glob("*/*") if p.is_dir()]
+        weights = [e for e in entries if e[2].parent.name == WEIGHTS]
+        self._sweep_down(weights, self.weights_limit)
+        self._sweep_down([e for e in entries if e not in weights], self.limit)
+
+    def _sweep_down(self, entries: list[tuple[int, float, Path]], limit: int) -> None:
         now = time.time()
         total = sum(size for size, _, _ in entries)
         for size, used, place in sorted(entries, key=lambda e: e[1]):
             building = place.parent.name == "tmp"
-            if (building and now - used > ABANDONED_AFTER) or (not building and total > self.limit):
+            if (building and now - used > ABANDONED_AFTER) or (not building and total > limit):
                 rmtree(place, ignore_errors=True)
                 total -= size
 
@@ -135,9 +171,13 @@ def cache_root() -> Path:
 
 
 def _sums(folder: Path) -> str:
-    """Return one line per file: its digest and name."""
+    """Return one line per file: its digest, or size where it is of weights, and name."""
     names = sorted(p.name for p in folder.iterdir() if p.name != DIGEST)
-    return "".join(f"{digest((folder / name).read_bytes())} {name}\n" for name in names)
+    return "".join(f"{_sum(folder / name)} {name}\n" for name in names)
+
+
+def _sum(file: Path) -> str:
+    return str(file.stat().st_size) if file.name == BULKY else digest(file.read_bytes())
 
 
 def _whole(place: Path) -> bool:
@@ -173,7 +213,7 @@ def _touch(place: Path) -> None:
 
 def _size(place: Path) -> int:
     try:
-        return sum(f.stat().st_size for f in place.iterdir())
+        return ENTRY + sum(f.stat().st_size for f in place.iterdir())
     except OSError:
         return 0
 

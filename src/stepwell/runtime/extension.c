@@ -1,5 +1,6 @@
-/* The C extension of the runtime: Program (call.h) and Dispatcher (dispatch.h). */
+/* The C extension of the runtime: Program (call.h), Dispatcher (dispatch.h), fingerprint. */
 #include "dispatch.h"
+#include "fingerprint.h"
 
 /* ---- module -------------------------------------------------------------------------------- */
 
@@ -13,6 +14,7 @@ static PyObject *set_threads(PyObject *module, PyObject *count) {
 
 static PyMethodDef functions[] = {
     {"set_threads", set_threads, METH_O, "set_threads(n): how many threads programs may use."},
+    {"fingerprint", fingerprint, METH_O, "fingerprint(buffer): sums of its bytes, run by run."},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {

@@ -68,6 +68,10 @@ class Extension(Protocol):
         """Say how many threads programs may use."""
         ...
 
+    def fingerprint(self, buffer: Any, /) -> bytes:
+        """Return sums of a buffer's bytes, run by run."""
+        ...
+
 
 @cache
 def load_extension() -> Extension | None:
@@ -82,6 +86,15 @@ def prepare() -> bool:
         return False
     threading.Thread(target=_build_quietly, name="stepwell-extension", daemon=True).start()
     return True
+
+
+def extension_by_now() -> Extension | None:
+    """Return the extension if it need not be waited for."""
+    if _loaded:
+        return _loaded[0]
+    if not _has_headers() or disk_cache().find("extension", _key()) is None:
+        return None
+    return load_extension()
 
 
 def _build_quietly() -> None:
@@ -125,7 +138,14 @@ def _has_headers() -> bool:
 def _key() -> str:
     sources = [
         (HERE / name).read_bytes()
-        for name in ("extension.c", "dispatch.h", "call.h", "memory.h", "pool.h")
+        for name in (
+            "extension.c",
+            "dispatch.h",
+            "fingerprint.h",
+            "call.h",
+            "memory.h",
+            "pool.h",
+        )
     ]
     return digest(*sources, sys.version, sys.abiflags, np.__version__, platform.machine())
 

@@ -24,13 +24,14 @@ from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.files import replacing
 from stepwell.core.machine import this_machine
 from stepwell.core.signature import Constant, Signature
+from stepwell.runtime.cache import BULKY
 from stepwell.runtime.entry import Array, Entry, numpy_dtype, spell_array
 from stepwell.runtime.extension import Callee, Dispatcher, load_extension
 from stepwell.runtime.fallback import CtypesProgram, PythonDispatcher
 
 LOG = logging.getLogger("stepwell")
 SOURCE, HEADER, LIBRARY, DESCRIPTION = "program.c", "program.h", "program.so", "program.json"
-CONSTANTS = "constants.bin"
+CONSTANTS = BULKY
 SOURCES = {"c": SOURCE, "opencl": "program.cl"}
 LINE = 64
 _loaded: dict[Path, list[int]] = {}
@@ -68,7 +69,7 @@ class Program:
                 with replacing(path / name) as file:  # the one there may be loaded
                     copyfile(self.folder / name, file)
         if self.constants:
-            _write_constants(path / CONSTANTS, self.constants)
+            write_constants(path / CONSTANTS, self.constants)
 
 
 def write_program(
@@ -91,18 +92,27 @@ def write_program(
         (folder / HEADER).write_text(header)
         build(text, folder / LIBRARY)
     if resources and signature.constants:
-        _write_constants(folder / CONSTANTS, _constants(folder, signature, resources))
+        write_constants(folder / CONSTANTS, _constants(folder, signature, resources))
 
 
-def load_program(folder: Path, resources: Mapping[str, Any] | None = None) -> Program:
-    """Load the program in ``folder``; weights come from ``resources``, else from constants.bin."""
+def load_program(
+    folder: Path,
+    resources: Mapping[str, Any] | None = None,
+    kept: Callable[[Signature, Callable[[], tuple[Array, ...]]], tuple[Array, ...]] | None = None,
+) -> Program:
+    """Load the program in ``folder``; weights come from ``resources``, else from constants.bin.
+
+    kept : returns the constants of the program, or calls what makes them of ``resources``
+    """
     signature = _read_signature(folder)
     if signature.target == "c":
         _check_machine(signature, folder)
     if resources is None:
-        constants = _map_constants(folder / CONSTANTS, signature.constants)
-    else:
+        constants = map_constants(folder / CONSTANTS, signature.constants)
+    elif kept is None:
         constants = _constants(folder, signature, resources)
+    else:
+        constants = kept(signature, lambda: _constants(folder, signature, resources))
     return Program(folder, signature, constants, load_callee(folder, signature, constants))
 
 
@@ -303,14 +313,15 @@ def _offsets(specs: Sequence[Constant]) -> tuple[list[int], int]:
     return offsets, end
 
 
-def _write_constants(path: Path, constants: Sequence[Array]) -> None:
+def write_constants(path: Path, constants: Sequence[Array]) -> None:
+    """Write the weights of a program as `map_constants` reads them."""
     with replacing(path) as new, new.open("wb") as file:  # a loaded program may map the one there
         for array in constants:
             file.write(bytes(-file.tell() % LINE))
             file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-def _map_constants(path: Path, specs: Sequence[Constant]) -> tuple[Array, ...]:
+def map_constants(path: Path, specs: Sequence[Constant]) -> tuple[Array, ...]:
     """Return the weights of a saved program, mapped read-only."""
     if not specs:
         return ()

@@ -115,3 +115,22 @@ def test_a_read_only_cache_still_serves(tmp_path: Path) -> None:
 
 def test_keys_of_different_parts_differ() -> None:
     assert digest("ab", "c") != digest("a", "bc")
+
+
+def test_weights_push_nothing_else_out(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, limit=5000, weights_limit=2500)
+    for n in range(4):
+        for kind in ("kind", "weights"):
+            assert cache.offer(kind, f"key{n}", write, 1000)
+            os.utime(tmp_path / kind / f"key{n}", (1000 + n, 1000 + n))
+    cache.sweep()
+    assert len(list((tmp_path / "kind").iterdir())) == 4
+    assert sorted(p.name for p in (tmp_path / "weights").iterdir()) == ["key2", "key3"]
+
+
+def test_what_may_be_missed_is_not_written_where_there_is_no_room(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    assert not cache.offer("kind", "key", must_not_build, 1 << 62)
+    (tmp_path / "kind").write_text("in the way")
+    assert not cache.offer("kind", "key", write, 0)
+    assert not cache.has("kind", "key")

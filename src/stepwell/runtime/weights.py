@@ -1,0 +1,210 @@
+"""Weights as a program reads them, kept in the cache: packed once, mapped whenever it starts again.
+
+They are found by the program and by fingerprints of all bytes that were given. What is found is
+checked against a fingerprint of its own. Kept are the weights that a program is compiled with,
+and others as soon as they are seen a second time: what changes with every start is never written.
+
+A function that is traced again need not copy the arrays that it used the last time: where they
+are the same, what it will run with lies in the cache. `Trail` knows which these are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.files import write_whole
+from stepwell.core.signature import Signature
+from stepwell.runtime.cache import WEIGHTS, cache_root, digest, disk_cache
+from stepwell.runtime.entry import Array
+from stepwell.runtime.extension import extension_by_now
+from stepwell.runtime.program import CONSTANTS, map_constants, write_constants
+
+LEAST = 8 << 20
+"""Bytes below which weights are laid out as fast as they are found."""
+MOST = 1 << 30
+"""Bytes above which they are not written."""
+PRINT = "fingerprint"
+QUICK = "sums"
+"""What fingerprints by the extension begin with."""
+
+
+def fingerprint(array: Array) -> str:
+    """Return what tells the bytes of a contiguous array apart from all others.
+
+    >>> one, other = np.zeros(9, np.uint8), np.zeros(10, np.uint8)
+    >>> fingerprint(one) == fingerprint(one.copy()), fingerprint(one) == fingerprint(other)
+    (True, False)
+    """
+    data = array.reshape(-1).view(np.uint8).data
+    if (extension := extension_by_now()) is None:
+        return f"sha256 {sha256(data).hexdigest()}"
+    return f"{QUICK} {digest(extension.fingerprint(data), str(array.nbytes))}"
+
+
+@dataclass
+class Trail:
+    """What a traced function used: the fingerprints of its large arrays, and these themselves."""
+
+    place: str = ""
+    """A digest of where the function stands and what it is called with."""
+    before: list[str] = field(default_factory=list[str])
+    """The fingerprints in order, of a trace of it whose weights are in the cache."""
+    prints: dict[str, str] = field(default_factory=dict[str, str])
+    """The fingerprints in order, by name."""
+    sources: dict[str, Array] = field(default_factory=dict[str, Array])
+    """Arrays that are the user's still."""
+    lent: set[str] = field(default_factory=set[str])
+    """Names of those of which there is no copy."""
+    same: bool = True
+    """Whether all so far is as it was."""
+
+    @classmethod
+    def of(cls, *about: str) -> Trail:
+        """Find what is known of a function; ``about`` says where it stands."""
+        trail = cls(digest(*about))
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            noted = json.loads(trail._notes.read_text())
+            if disk_cache().has(WEIGHTS, str(noted["weights"])):
+                trail.before = [str(each) for each in noted["prints"]]
+        return trail
+
+    def lends(self, name: str, array: Array, print: str) -> bool:
+        """Note the next array; return whether a copy would never be used.
+
+        That is where it had this fingerprint the last time, as had all before it.
+        """
+        number = len(self.prints)
+        self.prints[name] = print
+        self.sources[name] = array
+        known = self.same and number < len(self.before) and self.before[number] == print
+        self.same = known
+        if known:
+            self.lent.add(name)
+        return known
+
+    def changed(self, name: str) -> bool:
+        """Whether the user's array is no longer what it was when the function used it."""
+        return fingerprint(self.sources[name]) != self.prints[name]
+
+    def note(self, weights: str) -> None:
+        """Write down that what this function uses is kept; not where it changes what it uses."""
+        prints = list(self.prints.values())
+        if self.place and prints != self.before and not any(map(self.changed, self.sources)):
+            with suppress(OSError):
+                self._notes.parent.mkdir(parents=True, exist_ok=True)
+                noted = {"weights": weights, "prints": prints}
+                write_whole(self._notes, json.dumps(noted))
+
+    def forget(self) -> None:
+        """Copy all arrays the next time."""
+        with suppress(OSError):
+            self._notes.unlink(missing_ok=True)
+
+    @property
+    def _notes(self) -> Path:
+        return cache_root() / "traces" / f"{self.place}.json"
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights given for a program of the cache, and what is known of them."""
+
+    key: str
+    """The program's."""
+    resources: Mapping[str, Any]
+    trail: Trail | None
+    compiled: bool
+    """Whether the program was compiled just now."""
+
+    def __call__(
+        self, signature: Signature, make: Callable[[], tuple[Array, ...]]
+    ) -> tuple[Array, ...]:
+        """Return the constants of the program: mapped, or else those that ``make`` returns."""
+        wanted = [*signature.constants, *(signature.maker.constants if signature.maker else ())]
+        names = list(dict.fromkeys(c.name for c in wanted if c.made is None))
+        given = [np.asarray(self.resources[n]) for n in names if n in self.resources]
+        if len(given) < len(names) or not LEAST <= sum(a.nbytes for a in given) <= MOST:
+            return self._made(make)
+        prints = [self._print(n, a) for n, a in zip(names, given, strict=True)]
+        kinds = [f"{name} {a.dtype} {a.shape}" for name, a in zip(names, given, strict=True)]
+        key = digest(self.key, *kinds, *prints)
+        damaged = disk_cache().has(WEIGHTS, key)
+        if (found := disk_cache().find(WEIGHTS, key)) is not None:
+            if (mapped := _mapped(found, signature)) is not None:
+                self._note(key)
+                return mapped
+            rmtree(found, ignore_errors=True)
+        constants = self._made(make)
+        if self.compiled or damaged or _seen(key):
+            size = sum(a.nbytes for a in constants)
+            if size <= MOST and disk_cache().offer(WEIGHTS, key, _writing(constants), 2 * size):
+                self._note(key)
+        return constants
+
+    def _note(self, key: str) -> None:
+        if self.trail is not None:
+            self.trail.note(key)
+
+    def _print(self, name: str, array: Array) -> str:
+        known = self.trail.prints.get(name, "") if self.trail else ""
+        if known.startswith(QUICK) or (known and extension_by_now() is None):
+            return known
+        found = fingerprint(np.ascontiguousarray(array))
+        if self.trail is not None and known:  # the extension was not there yet
+            self.trail.prints[name] = found
+        return found
+
+    def _made(self, make: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
+        """Return what ``make`` does, unless an array of which there is no copy has changed."""
+        for name in sorted(self.trail.lent) if self.trail else ():
+            assert self.trail is not None
+            if self.trail.changed(name):
+                self.trail.forget()
+                raise CompileError(
+                    Diagnostic(
+                        "error",
+                        f"the array of '{name}' was changed while a function that uses it was "
+                        "traced",
+                        help="give the function a copy of what it changes",
+                    )
+                )
+        return make()
+
+
+def _seen(key: str) -> bool:
+    """Whether weights were asked for before; they have been from now on."""
+    if disk_cache().find("seen", key) is not None:
+        return True
+    disk_cache().offer("seen", key, lambda folder: None, 0)
+    return False
+
+
+def _writing(constants: tuple[Array, ...]) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        write_constants(folder / CONSTANTS, constants)
+        mapped = np.memmap(folder / CONSTANTS, np.uint8, "r")
+        (folder / PRINT).write_text(fingerprint(mapped))
+
+    return write
+
+
+def _mapped(folder: Path, signature: Signature) -> tuple[Array, ...] | None:
+    """Return the weights in a folder; None where they are not what was written."""
+    try:
+        mapped = map_constants(folder / CONSTANTS, signature.constants)
+        whole = np.memmap(folder / CONSTANTS, np.uint8, "r")
+        if fingerprint(whole) == (folder / PRINT).read_text():
+            return mapped
+    except (OSError, ValueError, CompileError):
+        pass
+    return None
