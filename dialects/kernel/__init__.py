@@ -4,17 +4,21 @@ from xdsl.ir import Dialect
 
 from stepwell.dialects.kernel import interpretation
 from stepwell.dialects.kernel.concurrent import ConcurrentOp
+from stepwell.dialects.kernel.lookup import LookupOp
 from stepwell.dialects.kernel.ops import FuncOp, LaunchOp, ReturnOp
 from stepwell.dialects.kernel.prefetch import PrefetchOp
 from stepwell.dialects.kernel.schedule import LoopsAttr
 
-KERNEL = Dialect("kernel", [FuncOp, LaunchOp, ConcurrentOp, ReturnOp, PrefetchOp], [LoopsAttr])
+KERNEL = Dialect(
+    "kernel", [FuncOp, LaunchOp, ConcurrentOp, ReturnOp, PrefetchOp, LookupOp], [LoopsAttr]
+)
 
 __all__ = [
     "KERNEL",
     "ConcurrentOp",
     "FuncOp",
     "LaunchOp",
+    "LookupOp",
     "LoopsAttr",
     "PrefetchOp",
     "ReturnOp",

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from stepwell.dialects.interpreter import Interpreter, Value, evaluate
 from stepwell.dialects.kernel.concurrent import ConcurrentOp
+from stepwell.dialects.kernel.lookup import LookupOp
 from stepwell.dialects.kernel.ops import LaunchOp
 from stepwell.dialects.kernel.prefetch import PrefetchOp
+from stepwell.dialects.readings import Array, reference
 
 
 @evaluate(LaunchOp)
@@ -28,3 +32,9 @@ def _concurrent(
 @evaluate(PrefetchOp)
 def _prefetch(interpreter: Interpreter, op: PrefetchOp, operands: Sequence[Value]) -> tuple[()]:
     return ()
+
+
+@reference(LookupOp)
+def _lookup(op: LookupOp, operands: Sequence[Array]) -> Array:
+    table, indices = operands
+    return table[np.asarray(indices).astype(np.int64) % len(table)]

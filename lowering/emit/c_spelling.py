@@ -13,7 +13,13 @@ from typing import ClassVar
 from stepwell.lowering.emit.kinds import Kind
 from stepwell.lowering.emit.names import C_WORDS
 from stepwell.lowering.emit.spelling import Spelling
-from stepwell.lowering.emit.x86 import extreme, extreme_of_constant, instruction, streaming
+from stepwell.lowering.emit.x86 import (
+    extreme,
+    extreme_of_constant,
+    instruction,
+    shuffled,
+    streaming,
+)
 
 _SCALARS = {
     "f64": "double",
@@ -185,6 +191,13 @@ class CSpelling(Spelling):
         """Use the builtin that clang and gcc (since 12) share."""
         self.type(kind)
         return f"__builtin_shufflevector({x}, {y}, {', '.join(map(str, lanes))})"
+
+    def permuted(self, table: Kind, which: Kind, x: str, y: str) -> list[str]:
+        """Use gcc's builtin, which asks for as many numbers as there are lanes, just as wide."""
+        if (table.lanes, table.bits) != (which.lanes, which.bits):
+            return []
+        condition = "#if defined(__GNUC__) && !defined(__clang__)"
+        return [condition, f"return __builtin_shuffle({x}, {y});", *shuffled(table), "#else"]
 
     def each_lane(
         self, result: Kind, sources: Sequence[tuple[Kind, str]], each: Callable[..., str]

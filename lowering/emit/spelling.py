@@ -157,6 +157,14 @@ class Spelling(ABC):
     def shuffle(self, kind: Kind, x: str, y: str, source: Kind, lanes: Sequence[int]) -> str:
         """Return the lanes of ``x`` and ``y``, numbered through, that ``lanes`` names."""
 
+    def permuted(self, table: Kind, which: Kind, x: str, y: str) -> list[str]:
+        """Return rows, ending in `#else`, that return lanes ``y`` of ``x``, counted round.
+
+        There are none where the language has no shuffle by numbers that only the run knows.
+        """
+        del table, which, x, y
+        return []
+
     # functions
 
     def quick(self, what: str, kind: Kind) -> list[str]:

@@ -143,7 +143,7 @@ class Unit:
     ) -> list[str]:
         """Return the rows that replace a body where the machine has an instruction for it."""
         what = op.attributes.get("kernel.instruction")
-        if not isinstance(what, StringAttr) or [p.name for p in kept] != ["x", "y"]:
+        if not isinstance(what, StringAttr) or [p.name for p in kept] not in (["x"], ["x", "y"]):
             return []
         rows = self.spelling.quick(what.data, results[0])
         return [row if row[0] == "#" else f"  {row}" for row in rows]

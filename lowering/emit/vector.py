@@ -8,6 +8,7 @@ from xdsl.dialects import arith, math, scf, vector
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
 
+from stepwell.dialects import kernel
 from stepwell.lowering.emit.arith import wrapping
 from stepwell.lowering.emit.kinds import INDEX, NARROW, Kind
 from stepwell.lowering.emit.minmax import extreme
@@ -120,6 +121,21 @@ def _shuffle(w: Writer, op: vector.ShuffleOp) -> None:
     kind = kind.of(x.element)
     lanes = [max(n, 0) for n in op.mask.get_values()]
     w.define(op.result, w.spelling.shuffle(kind, w[op.v1], w[op.v2], x, lanes), kind)
+
+
+@emit(kernel.LookupOp)
+def _lookup(w: Writer, op: kernel.LookupOp) -> None:
+    """A shuffle by numbers that only the run knows; a lane at a time where there is none."""
+    kind, table, which, s = w.kind(op.result), w.kind(op.table), w.kind(op.indices), w.spelling
+    kind = kind.of(table.element)
+    last = table.lanes - 1
+    rows = [f"return {s.lane(table, 'x', f'(y & {last})')};"]
+    if which.lanes:
+        rows = s.each_lane(kind, [(which, "y")], lambda k: s.lane(table, "x", f"({k} & {last})"))
+    if quick := s.permuted(table, which, "x", "y"):
+        rows = [*quick, *rows, "#endif"]
+    name = s.helper(f"sw_lookup_{table}_{which}", kind, [(table, "x"), (which, "y")], rows)
+    w.define(op.result, f"{name}({w[op.table]}, {w[op.indices]})", kind)
 
 
 @emit(vector.BitcastOp)

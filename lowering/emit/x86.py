@@ -32,13 +32,40 @@ def extreme_of_constant(name: str, kind: Kind) -> list[str]:
     return [condition, f"return {builtin}({operands}, x, -1, 4);", "#else"]
 
 
+_INSTRUCTIONS = {
+    "ldexp": ("__AVX512F__", "__builtin_ia32_scalef{letters}512_mask(x, y, x, -1, 4)"),
+    "bounded": ("__AVX512DQ__", "x"),
+    "tamed": (
+        "__AVX512DQ__",
+        "__builtin_ia32_range{letters}512_mask(x, 1.0f + ({type}){{0}}, 2, x, -1, 4)",
+    ),
+}
+"""Functions of ``x``, or ``x`` and ``y``: where there is an instruction, and how it is called.
+
+`bounded` and `tamed` stand for each other, so they ask for the same.
+"""
+
+
 def instruction(name: str, kind: Kind) -> list[str]:
-    """Return how the function ``name`` of ``x`` and ``y`` is one instruction, if it is."""
+    """Return how the function ``name`` is one instruction, or none, where it is."""
     letters = _LETTERS.get(str(kind))
-    if name != "ldexp" or letters is None:
+    if name not in _INSTRUCTIONS or letters is None:
         return []
-    call = f"__builtin_ia32_scalef{letters}512_mask(x, y, x, -1, 4)"
-    return ["#if defined(__AVX512F__)", f"return {call};", "#else"]
+    machine, call = _INSTRUCTIONS[name]
+    return [
+        f"#if defined({machine})",
+        f"return {call.format(letters=letters, type=kind)};",
+        "#else",
+    ]
+
+
+def shuffled(kind: Kind) -> list[str]:
+    """Return how clang takes lanes ``y`` of ``x``."""
+    letters = _LETTERS.get(str(kind))
+    if letters != "ps":
+        return []
+    builtin = "__builtin_ia32_permvarsf512"
+    return [f"#elif defined(__AVX512F__) && SW_HAS({builtin})", f"return {builtin}(x, y);"]
 
 
 _STREAMING = {64: ("__AVX512F__", "512"), 32: ("__AVX__", "256"), 16: ("__SSE__", "")}

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -40,24 +41,31 @@ from stepwell.lowering.expand_math.lanes import (
     expansion,
     expansion_f64,
 )
-from stepwell.transforms.passes import Pass
+from stepwell.transforms.passes import Numerics, Pass
 
 RULES = (exponential, logarithm, hyperbolic, trigonometric, other, double)
 """The modules whose rules are in the tables."""
+TABLED = 512
+"""Vectors of so many bits hold a table of sixteen f32."""
 TABLES = ((SINGLE, expansion), (DOUBLE, expansion_f64))
 
 
 @dataclass(frozen=True)
 class ExpandMath(Pass):
-    """Write math functions on f32 and f64 as polynomials."""
+    """Write math functions on f32 and f64 as polynomials.
+
+    vector-bits : how wide the machine's vectors are: those of 16 f32 look up powers of two
+    """
 
     name = "expand-math"
     expects_work = False
-    numerics = "approximating"
+    numerics: ClassVar[Numerics] = "approximating"
+
+    vector_bits: int = 512
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Replace every function of the module that has a rule."""
-        library = _Library(op)
+        library = _Library(op, self.vector_bits >= TABLED)
         for each in list(_found(op)):
             library.replace(each)
         library.locate()
@@ -100,6 +108,8 @@ class _Library:
     """The functions written so far."""
 
     module: ModuleOp
+    tables: bool
+    """Whether the machine looks numbers up in a register."""
     written: dict[tuple[str, Attribute], func.FuncOp] = field(
         default_factory=dict[tuple[str, Attribute], func.FuncOp]
     )
@@ -163,7 +173,7 @@ class _Library:
             op = func.CallOp(callee.sym_name.data, [x.value for x in given], [type])
             return Lanes(body.insert(op), body)
 
-        body = Body(block, width, format, location, call)
+        body = Body(block, width, format, location, call, self.tables)
         result = formula(*(Lanes(arg, body) for arg in block.args))
         end = func.ReturnOp(result.value)
         end.location = location

@@ -1,12 +1,14 @@
 """exp, exp2, expm1 and what is made of them: tanh, sinh, cosh.
 
 ``exp(x) = 2**n * exp(r)`` with ``n`` the integer nearest to ``x / ln 2``, so that ``abs(r)`` is at
-most ``ln(2) / 2``, and ``exp(r)`` a polynomial. Coefficients are minimax fits, rounded to f32 one
-after the other; those of f64 are longer.
+most ``ln(2) / 2``, and ``exp(r)`` a polynomial. Where a vector of 16 f32 is a register ``n`` counts
+sixteenths, whose powers of two are looked up, and the polynomial is half as long. Coefficients are
+minimax fits, rounded to f32 one after the other; those of f64 are longer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import math
@@ -29,6 +31,11 @@ from stepwell.lowering.expand_math.lanes import (
 LN2 = 0.6931472
 EXP = (0.49999994, 0.16666521, 0.041668266, 0.008368673, 0.0013820718)
 EXP2 = (0.6931472, 0.2402265, 0.05550405, 0.009618087, 0.0013337963, 0.00015452117, 1.4324095e-05)
+SIXTEENTHS = tuple(2.0 ** (k / 16) for k in range(16))
+EXP_OF_LITTLE = (0.5000163, 0.16667008)
+"""(exp(r) - 1 - r) / r**2, up to ln(2) / 32"""
+EXP2_OF_LITTLE = (0.6931472, 0.24023433, 0.055505738)
+"""(2**r - 1) / r, up to 1/32"""
 SINH = (0.16666667, 0.0083333105, 0.00019842894, 2.7822302e-06)
 """(sinh(x) / x - 1) / x**2, in x**2, up to 1"""
 
@@ -128,16 +135,57 @@ def exp_of_reduced(r: Lanes) -> Lanes:
     return polynomial(r, (1.0, 1.0, *_fit(r).exp))
 
 
+def is_looked_up(x: Lanes) -> bool:
+    """Whether powers of two are looked up."""
+    return x.body.tables and x.body.format is not DOUBLE
+
+
+def reduced_to_little(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """Return ``n`` in whole sixteenths and ``r``, and an integer whose lowest bits count them.
+
+    ``x = n * ln(2) + r``.
+    """
+    fit, magic = _fit(x), x.body.format.magic / 16
+    shifted = fma(x, fit.log2_e, magic)
+    n = shifted - magic
+    r = fma(n, -fit.ln2[0], x)
+    return n, fma(n, -fit.ln2[1], r).named("r"), shifted.bits()
+
+
+def of_little(r: Lanes, power: Lanes, coefficients: Sequence[float]) -> Lanes:
+    """Return ``power`` times a polynomial in ``r`` that begins with 1."""
+    return fma(power * r, polynomial(r, coefficients), power)
+
+
+def usual_exp(x: Lanes) -> Lanes:
+    """Return exp(x) where that is neither infinite nor less than the normal numbers."""
+    if not is_looked_up(x):
+        n, r = reduced(x)
+        return exp_of_reduced(r) * power_of_two(n)
+    _, r, bits = reduced_to_little(x)
+    power = bits.looked_up(x.body.table(SIXTEENTHS))
+    power = (power.bits() + ((bits & -16) << 19)).number()
+    return of_little(r, power, (1.0, *EXP_OF_LITTLE))
+
+
 @expansion(math.ExpOp)
 @expansion_f64(math.ExpOp)
 def exp(x: Lanes) -> Lanes:
     """0 below -103.97, infinity above 88.72, subnormal results between them rounded once.
 
-    In f64 these are -745.14 and 709.79.
+    In f64 these are -745.14 and 709.79. Where scaling by more than that is one instruction which
+    gives 0 and infinity, ``x`` is left as it is and ``r`` is kept from deciding.
     """
-    fit = _fit(x)
-    n, r = reduced(clamped(x, fit.least, fit.most))
-    return scaled(exp_of_reduced(r), n)
+    fit, call = _fit(x), x.body.call
+    if not is_looked_up(x):
+        n, r = reduced(clamped(x, fit.least, fit.most))
+        return scaled(exp_of_reduced(r), n)
+    assert call is not None
+    x = call("bounded", lambda x: clamped(x, fit.least, fit.most), (x,))
+    n, r, bits = reduced_to_little(x)
+    r = call("tamed", lambda r: r, (r,))
+    power = bits.looked_up(x.body.table(SIXTEENTHS))
+    return scaled(of_little(r, power, (1.0, *EXP_OF_LITTLE)), n)
 
 
 @expansion(math.Exp2Op)
@@ -146,6 +194,11 @@ def exp2(x: Lanes) -> Lanes:
     """Exact where ``x`` is an integer."""
     fit = _fit(x)
     x = clamped(x, fit.least_power, fit.most_power)
+    if is_looked_up(x):
+        magic = x.body.format.magic / 16
+        shifted = x + magic
+        n, power = shifted - magic, shifted.bits().looked_up(x.body.table(SIXTEENTHS))
+        return scaled(of_little(x - n, power, EXP2_OF_LITTLE), n)
     n, _ = rounded(x)
     r = x - n
     return scaled(fma(r, polynomial(r, fit.exp2), 1.0), n)
@@ -177,8 +230,7 @@ def tanh(x: Lanes) -> Lanes:
     size = x.magnitude()
     squared = x * x
     small = fma(size * squared, polynomial(squared, fit.tanh), size)
-    n, r = reduced(minimum(size + size, fit.one))
-    large = 1.0 - 2.0 / (exp_of_reduced(r) * power_of_two(n) + 1.0)
+    large = 1.0 - 2.0 / (usual_exp(minimum(size + size, fit.one)) + 1.0)
     return (size < 0.625).choose(small, large).with_sign_of(x)
 
 

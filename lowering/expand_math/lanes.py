@@ -22,6 +22,7 @@ from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from stepwell.core.rules import RuleTable
+from stepwell.dialects import kernel
 from stepwell.dialects.types import UNKNOWN
 
 SIGN = -(1 << 31)
@@ -66,6 +67,8 @@ class Body:
     location: LocationAttr = UNKNOWN
     call: Callable[[str, Callable[..., Lanes], Sequence[Lanes]], Lanes] | None = None
     """Calls a function of its own that another language may have an instruction for."""
+    tables: bool = False
+    """Whether the machine looks numbers up in a register, sixteen at once."""
     _constants: dict[Attribute, SSAValue] = field(default_factory=dict[Attribute, SSAValue])
     _last_constant: Operation | None = None
 
@@ -87,6 +90,15 @@ class Body:
         value: Any = FloatAttr(number, kind) if float else IntegerAttr(int(number), kind)
         if self.width:
             value = DenseIntOrFPElementsAttr.from_list(type, [number] * self.width)
+        return self._once(value, type)
+
+    def table(self, numbers: Sequence[float]) -> Lanes:
+        """Return floats to be looked up, one in each lane of a vector."""
+        type: Any = VectorType(self.format.float, [len(numbers)])
+        return self._once(DenseIntOrFPElementsAttr.from_list(type, numbers), type)
+
+    def _once(self, value: Any, type: Attribute) -> Lanes:
+        """Return a constant."""
         if (found := self._constants.get(value)) is None:
             op = arith.ConstantOp.create(result_types=[type], properties={"value": value})
             op.location = self.location
@@ -216,6 +228,11 @@ class Lanes:
         type: Any = self.body.type(f32)
         return Lanes(self.body.insert(arith.SIToFPOp(self.value, type)), self.body)
 
+    def looked_up(self, table: Lanes) -> Lanes:
+        """Return the lanes of ``table`` that the lowest bits of these integers number."""
+        type = self.body.type(table.element)
+        return Lanes(self.body.insert(kernel.LookupOp(table.value, self.value, type)), self.body)
+
     def magnitude(self) -> Lanes:
         """Return the number without its sign."""
         return (self.bits() & ~self.body.format.sign).number()
@@ -288,7 +305,10 @@ def power_of_two(n: Lanes) -> Lanes:
 
 
 def scaled(x: Lanes, n: Lanes) -> Lanes:
-    """Return ``x * 2**n``, rounded once, for a whole number up to twice the greatest exponent."""
+    """Return ``x * 2**floor(n)``, rounded once.
+
+    ``n`` is a whole number of sixteenths, up to twice the greatest exponent.
+    """
     call = x.body.call
     assert call is not None
     return call("ldexp", _ldexp, (x, n))
@@ -297,7 +317,7 @@ def scaled(x: Lanes, n: Lanes) -> Lanes:
 def _ldexp(x: Lanes, n: Lanes) -> Lanes:
     """Scale in two steps, so that neither factor overflows or vanishes."""
     how = n.body.format
-    whole = (n + how.magic).bits() - how.rounded
+    whole = ((n - 0.46875) + how.magic).bits() - how.rounded
     half = whole >> 1
     return x * power_of_two(half) * power_of_two(whole - half)
 

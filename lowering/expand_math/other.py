@@ -5,14 +5,13 @@ from __future__ import annotations
 from xdsl.dialects import math
 
 from stepwell.dialects.upstream.missing import ErfcOp
-from stepwell.lowering.expand_math.exponential import EXP, exp_of_reduced, reduced
+from stepwell.lowering.expand_math.exponential import EXP, reduced, usual_exp
 from stepwell.lowering.expand_math.lanes import (
     Lanes,
     expansion,
     fma,
     minimum,
     polynomial,
-    power_of_two,
     scaled,
 )
 
@@ -36,8 +35,7 @@ def erf(x: Lanes) -> Lanes:
     size = x.magnitude()
     squared = x * x
     small = fma(size, polynomial(squared, ERF), size)
-    n, r = reduced(-polynomial(minimum(size, 4.0), LOG_ERFC))
-    large = 1.0 - exp_of_reduced(r) * power_of_two(n)
+    large = 1.0 - usual_exp(-polynomial(minimum(size, 4.0), LOG_ERFC))
     return (size < 0.9).choose(small, large).with_sign_of(x)
 
 

@@ -27,8 +27,11 @@ func.func @exp_f32(%x: f32) -> f32 {
 }
 
 // CHECK-LABEL: func.func private @exp_f32x16(%x: vector<16xf32>) -> vector<16xf32> {
-//       CHECK: arith.constant dense<-1.040000e+02> : vector<16xf32>
+//       CHECK: arith.constant dense<[1.000000e+00, 1.044{{.*}}]> : vector<16xf32>
+//       CHECK: func.call @bounded_f32x16(%x)
 //       CHECK: %[[R:.*]] = math.fma %{{.*}}, %{{.*}}, %{{.*}} : vector<16xf32>
+//       CHECK: func.call @tamed_f32x16(%r)
+//       CHECK: kernel.lookup %{{.*}}[%{{.*}}] : vector<16xf32>, vector<16xi32> -> vector<16xf32>
 //       CHECK: func.call @ldexp_f32x16(%{{.*}}, %{{.*}})
 //   CHECK-NOT: math.exp
 //       CHECK: func.return

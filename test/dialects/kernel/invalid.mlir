@@ -278,3 +278,29 @@ func.func @main(%x: memref<4x4xf32>, %i: index) {
   kernel.prefetch %x[%i] : memref<4x4xf32>
   func.return
 }
+
+// -----
+
+// kernel_lookup_c1
+func.func @main(%t: vector<12xf32>, %i: i32) {
+  // expected-error@+1 {{a table has a power of two of lanes, this is vector<12xf32>}}
+  %y = kernel.lookup %t[%i] : vector<12xf32>, i32 -> f32
+  func.return
+}
+
+// -----
+
+func.func @main(%t: vector<16xf32>, %i: f32) {
+  // expected-error@+1 {{what is looked up is integers, not f32}}
+  %y = kernel.lookup %t[%i] : vector<16xf32>, f32 -> f32
+  func.return
+}
+
+// -----
+
+// kernel_lookup_c2
+func.func @main(%t: vector<16xf32>, %i: vector<8xi32>) {
+  // expected-error@+1 {{gives vector<8xf32>, not vector<16xf32>}}
+  %y = kernel.lookup %t[%i] : vector<16xf32>, vector<8xi32> -> vector<16xf32>
+  func.return
+}

@@ -45,3 +45,14 @@ func.func @ask(%x: memref<4x4xf32>, %i: index) {
 
 // CHECK:      func.func @ask
 // CHECK-NEXT:   kernel.prefetch %x[%i, %i] : memref<4x4xf32>
+
+// And looking numbers up in a vector.
+func.func @find(%t: vector<16xf32>, %i: i32, %v: vector<8xi32>) {
+  %x = kernel.lookup %t[%i] : vector<16xf32>, i32 -> f32
+  %y = kernel.lookup %t[%v] : vector<16xf32>, vector<8xi32> -> vector<8xf32>
+  func.return
+}
+
+// CHECK:      func.func @find
+// CHECK-NEXT:   %x = kernel.lookup %t[%i] : vector<16xf32>, i32 -> f32
+// CHECK-NEXT:   %y = kernel.lookup %t[%v] : vector<16xf32>, vector<8xi32> -> vector<8xf32>
