@@ -93,12 +93,20 @@ def writes_of(op: Operation) -> list[Write]:
         )
         return [Write(d, r, m.data, bool(inside.uses)) for d, r, m, inside in rows]
     if isinstance(op, linalg.FillOp):
-        rank = tensor_type(op.outputs[0]).get_num_dims()
-        return [Write(op.outputs[0], op.res[0], AffineMap.identity(rank), False)]
+        return [Write(op.outputs[0], op.res[0], _filled(op), False)]
     if not isinstance(op, scf.ForOp):
         return []
     pairs = zip(op.iter_args, op.res, strict=True)
     return [Write(d, r, None, True) for d, r in pairs if isinstance(r.type, TensorType)]
+
+
+def _filled(op: linalg.FillOp) -> AffineMap:
+    """Return where ``op`` writes: it has the loops of what accumulates into it."""
+    for use in op.res[0].uses:
+        user = use.operation
+        if isinstance(user, linalg.GenericOp) and use.index >= len(user.inputs):
+            return user.indexing_maps.data[use.index].data
+    return AffineMap.identity(tensor_type(op.outputs[0]).get_num_dims())
 
 
 def _is_inside(value: SSAValue, op: Operation) -> bool:

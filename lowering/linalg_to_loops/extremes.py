@@ -60,7 +60,7 @@ class Watch:
 
         ``before`` are the present ones, ``values`` what the body made of them.
         """
-        count = self.points * self.vectors * self.count
+        count = len(before) - self.points * len(self.watched)
         after, left = list(values[:count]), list(before[count:])
         for p in range(self.points):
             for m, i in enumerate(self.watched):
@@ -86,7 +86,7 @@ class Watch:
 
     def finish(self, state: Sequence[SSAValue]) -> list[SSAValue]:
         """Return the running values after the loop, with NaN in the lanes that are marked."""
-        count = self.points * self.vectors * self.count
+        count = len(state) - self.points * len(self.watched)
         after, marks = list(state[:count]), state[count:]
         for p in range(self.points):
             for m, i in enumerate(self.watched):

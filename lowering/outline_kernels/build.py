@@ -144,11 +144,9 @@ class Kernel:
     def _capture(self, op: Operation) -> None:
         """Make a body read inside the kernel what it read from around it."""
         outer = _outer_values(op)
-        known = set(op.operands)
-        if all(value in known for value in outer):
-            return
         for inner in op.regions[0].walk():
-            inner.operands = [self._inside(v) if v in outer else v for v in inner.operands]
+            if any(v in outer for v in inner.operands):
+                inner.operands = [self._inside(v) if v in outer else v for v in inner.operands]
 
     def _inside(self, value: SSAValue) -> SSAValue:
         """Return what stands for a value of the host: itself passed in, or made again."""

@@ -25,6 +25,7 @@ FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -g"
         ("test_few_kernels.py", ""),
         ("test_matrix_vector.py", ""),
         ("test_column_sums.py", ""),
+        ("test_odd_programs.py", ""),
         ("test_stencils.py", ""),
         ("test_nontemporal.py", ""),
         ("../frontend/test_calls.py", ""),

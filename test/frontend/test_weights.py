@@ -173,3 +173,12 @@ def test_weights_of_a_module_are_packed_once(made: list[int]) -> None:
         large.w[:] = 0
         assert_array_equal(compiled(large.x), 1500)
     assert len(made) == 1
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (2, 3), (0,), (3, 0)])
+@pytest.mark.parametrize("kind", ["bool", "int8", "float16", "uint64"])
+def test_any_rank(shape: tuple[int, ...], kind: str) -> None:
+    held = np.ones(shape, kind)
+    got = sw.jit(lambda x: (snp.where(x, held, held), held))(np.ones(shape, "bool"))
+    for y in got:
+        assert y.shape == shape and y.dtype == held.dtype and (y == held).all()

@@ -99,7 +99,7 @@ class Trace:
         if array.size <= INLINE_ELEMENTS and array.size:
             data = array.reshape(-1).view(np.uint8).tobytes().hex()
             if kind.name == "i1":
-                data = str(array.tolist()).lower()
+                data = str(array.reshape(shape).tolist()).lower()
             value = f"dense<{data}>" if kind.name == "i1" else f'dense<"0x{data}">'
             value = f"{value} : {key[1]}"
         else:

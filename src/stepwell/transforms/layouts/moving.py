@@ -22,7 +22,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from stepwell.dialects.types import fuse_locations
+from stepwell.dialects.types import array, dense, fuse_locations
 from stepwell.transforms.fuse.draft import located
 from stepwell.transforms.layouts.plan import Plan, is_spread, is_turned, natural, number
 from stepwell.transforms.layouts.windows import Layout
@@ -138,10 +138,8 @@ class Moving:
             case linalg.GenericOp() if is_spread(owner):
                 return self._respread(owner, layout)
             case arith.ConstantOp(value=DenseIntOrFPElementsAttr() as data):
-                bytes = data.data
-                type = _permuted(owner.result, layout)
-                # a splat is the same in any order; others are never asked for
-                return arith.ConstantOp(DenseIntOrFPElementsAttr(type, bytes))
+                turned = array(data).transpose(layout)
+                return arith.ConstantOp(dense(turned, data.get_element_type()))
             case _:
                 return None
 
