@@ -56,6 +56,7 @@ from stepwell.transforms.structured import (
     indices,
     is_parallel,
     plain,
+    quotients,
     shape,
 )
 
@@ -113,15 +114,7 @@ class Groups:
                 return False
 
     def _is_group(self, expr: AffineExpr) -> bool:
-        match expr:
-            case AffineBinaryOpExpr(
-                kind=AffineBinaryOpKind.FloorDiv,
-                lhs=AffineDimExpr(position=loop),
-                rhs=AffineConstantExpr(value=by),
-            ):
-                return loop == self.loop and by == self.features
-            case _:
-                return False
+        return expr == AffineDimExpr(self.loop) // self.features
 
 
 def _read(function: kernel.FuncOp) -> _Rewriting | None:
@@ -144,30 +137,19 @@ def _read(function: kernel.FuncOp) -> _Rewriting | None:
 
 
 def _divides(index: Index) -> bool:
-    return any(
-        isinstance(each, AffineBinaryOpExpr) and each.kind == AffineBinaryOpKind.FloorDiv
-        for expr in index
-        for each in expr.dfs()
-    )
+    return any(True for expr in index for _ in quotients(expr))
 
 
 def _groups(index: Index, op: linalg.GenericOp, shared: int) -> Groups | None:
     """Return the groups that an image is read by."""
     sizes = extents(op)
     for expr in index:
-        for each in expr.dfs():
-            match each:
-                case AffineBinaryOpExpr(
-                    kind=AffineBinaryOpKind.FloorDiv,
-                    lhs=AffineDimExpr(position=loop),
-                    rhs=AffineConstantExpr(value=features),
-                ) if loop < shared and sizes[loop] % features == 0 < sizes[loop]:
-                    others = [d for d in expr.used_dims() if d != loop]
-                    read = sizes[others[0]] if others else 1
-                    groups = Groups(loop, sizes[loop] // features, features, read)
-                    return groups if read > 0 and groups.in_image(expr) is not None else None
-                case _:
-                    pass
+        for loop, features in quotients(expr):
+            if loop < shared and sizes[loop] % features == 0 < sizes[loop]:
+                others = [d for d in expr.used_dims() if d != loop]
+                read = sizes[others[0]] if others else 1
+                groups = Groups(loop, sizes[loop] // features, features, read)
+                return groups if read > 0 and groups.in_image(expr) is not None else None
     return None
 
 

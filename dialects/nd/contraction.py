@@ -26,6 +26,7 @@ from stepwell.dialects.nd.syntax import (
     axes_attr,
     element,
     int_attr,
+    lists,
     parse_fields,
     print_fields,
     shape_of,
@@ -150,12 +151,8 @@ class DotGeneralOp(ContractionOp):
 
 
 def _pairs(batch: Pairs, contract: Pairs) -> dict[str, Attribute]:
-    return {
-        "x_batch": axes_attr(batch[0]),
-        "w_batch": axes_attr(batch[1]),
-        "x_contract": axes_attr(contract[0]),
-        "w_contract": axes_attr(contract[1]),
-    }
+    (x_batch, w_batch), (x_contract, w_contract) = batch, contract
+    return lists(x_batch=x_batch, w_batch=w_batch, x_contract=x_contract, w_contract=w_contract)
 
 
 def _parse_pairs(parser: Parser, keyword: str) -> Pairs:
@@ -277,10 +274,9 @@ class ConvolutionOp(ContractionOp, SpelledOp):
         *,
         groups: int = 1,
         dtype: Attribute | None = None,
-        **lists: Sequence[int],
+        **given: Sequence[int],
     ) -> None:
-        fields: dict[str, Attribute] = {k: axes_attr(v) for k, v in lists.items()}
-        fields["groups"] = int_attr(groups)
+        fields = lists(**given) | {"groups": int_attr(groups)}
         properties = self.complete(fields, len(shape_of(x)))
         inferred = shapes.convolution(shape_of(x), shape_of(w), *_how(w, properties))
         super().__init__(

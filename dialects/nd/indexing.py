@@ -16,7 +16,7 @@ from stepwell.core.shapes import Shape, ShapeError
 from stepwell.core.shapes import indexing as rules
 from stepwell.dialects.nd.base import I1
 from stepwell.dialects.nd.groups import GroupedOp, like
-from stepwell.dialects.nd.syntax import AXES, axes, axes_attr, element, shape_of
+from stepwell.dialects.nd.syntax import AXES, axes, axes_attr, element, lists, shape_of
 from stepwell.dialects.readings import Array, reference, shape
 from stepwell.dialects.types import dtype
 
@@ -246,7 +246,7 @@ class DynamicSliceOp(GroupedOp):
         super().__init__(
             operands=[x, list(starts)],
             result_types=[like(x, result)],
-            properties={"axes": axes_attr(axes), "sizes": axes_attr(sizes)},
+            properties=lists(axes=axes, sizes=sizes),
         )
 
     def verify_(self) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Any
 
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import TensorType, UnitAttr
@@ -18,7 +19,7 @@ from stepwell.dialects.nd.base import FLOAT, NUMBER, check_elements, tensor_of
 from stepwell.dialects.nd.composing import Composer
 from stepwell.dialects.nd.composite import meaning
 from stepwell.dialects.nd.reduction import WindowMaxOp, WindowSumOp
-from stepwell.dialects.nd.syntax import AXES, SpelledOp, axes, axes_attr, element, shape_of
+from stepwell.dialects.nd.syntax import AXES, SpelledOp, axes, axes_or, element, lists, shape_of
 from stepwell.dialects.readings import decomposition, shape
 
 
@@ -47,20 +48,16 @@ class PoolOp(SpelledOp, ABC):
         high: Sequence[int] | None = None,
         **properties: Attribute,
     ) -> None:
-        given = {"window": window, "strides": strides, "low": low, "high": high}
-        lists = {k: axes_attr(v) for k, v in given.items() if v is not None}
-        moves = _window(*(None if v is None else tuple(v) for v in given.values()))
+        properties |= lists(window=window, strides=strides, low=low, high=high)
+        result = shapes.pool(shape_of(x), _moves(properties))
         super().__init__(
-            operands=[x],
-            result_types=[TensorType(element(x), shapes.pool(shape_of(x), moves))],
-            properties={**lists, **properties},
+            operands=[x], result_types=[TensorType(element(x), result)], properties=properties
         )
 
     @property
     def moves(self) -> Window:
         """How the window moves."""
-        lists = (self.window, self.strides, self.low, self.high)
-        return _window(*(None if v is None else axes(v) for v in lists))
+        return _moves(self.properties)
 
     def full(self) -> tuple[Shape, Shape, Shape, Shape]:
         """Return window, strides, low and high with an entry for every axis of x."""
@@ -75,19 +72,12 @@ class PoolOp(SpelledOp, ABC):
         )
 
 
-def _window(
-    size: Shape | None, strides: Shape | None, low: Shape | None, high: Shape | None
-) -> Window:
-    size = size or ()
+def _moves(properties: Mapping[str, Any]) -> Window:
+    size = axes(properties["window"])
     ones, zeros = (1,) * len(size), (0,) * len(size)
-    return Window(
-        size,
-        size if strides is None else strides,
-        zeros if low is None else low,
-        zeros if high is None else high,
-        ones,
-        ones,
-    )
+    strides = axes_or(properties.get("strides"), size)
+    low, high = (axes_or(properties.get(side), zeros) for side in ("low", "high"))
+    return Window(size, strides, low, high, ones, ones)
 
 
 @irdl_op_definition

@@ -24,8 +24,10 @@ from stepwell.dialects.nd.syntax import (
     SpelledOp,
     axes,
     axes_attr,
+    axes_or,
     element,
     int_attr,
+    lists,
     shape_of,
 )
 from stepwell.dialects.readings import Array, reference, shape
@@ -384,11 +386,11 @@ class WindowOp(SpelledOp, ABC):
         given = {"strides": (strides, 1), "low": (low, 0), "high": (high, 0)}
         given["dilation"] = (dilation, 1)
         full = {k: tuple(v or (usual,) * rank) for k, (v, usual) in given.items()}
-        written = {k: axes_attr(v) for k, v in full.items() if any(n != given[k][1] for n in v)}
+        written = {k: v for k, v in full.items() if any(n != given[k][1] for n in v)}
         super().__init__(
             operands=[x],
             result_types=[like(x, rules.window_reduce(shape_of(x), window, **full))],
-            properties={"window": axes_attr(window), **written},
+            properties=lists(window=window, **written),
         )
 
     @property
@@ -398,10 +400,10 @@ class WindowOp(SpelledOp, ABC):
         ones, zeros = (1,) * len(window), (0,) * len(window)
         return (
             window,
-            ones if self.strides is None else axes(self.strides),
-            zeros if self.low is None else axes(self.low),
-            zeros if self.high is None else axes(self.high),
-            ones if self.dilation is None else axes(self.dilation),
+            axes_or(self.strides, ones),
+            axes_or(self.low, zeros),
+            axes_or(self.high, zeros),
+            axes_or(self.dilation, ones),
         )
 
     def verify_(self) -> None:

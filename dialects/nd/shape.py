@@ -30,6 +30,7 @@ from stepwell.dialects.nd.syntax import (
     axes_attr,
     element,
     int_attr,
+    lists,
     parse_fields,
     parse_types,
     print_fields,
@@ -209,11 +210,7 @@ class SliceOp(SpelledOp):
         super().__init__(
             operands=[x],
             result_types=[like(x, rules.slice_(shape_of(x), starts, limits, strides))],
-            properties={
-                "starts": axes_attr(starts),
-                "limits": axes_attr(limits),
-                "strides": axes_attr(strides),
-            },
+            properties=lists(starts=starts, limits=limits, strides=strides),
         )
 
     @property
@@ -232,15 +229,10 @@ class SliceOp(SpelledOp):
         parser.parse_punctuation(":")
         (input_,), (output,) = parse_types(parser, 1)
         starts, limits, strides = zip(*ranges, strict=True) if ranges else ((), (), ())
-        properties = {
-            "starts": axes_attr(starts),
-            "limits": axes_attr(limits),
-            "strides": axes_attr(strides),
-        }
         return cls.create(
             operands=[parser.resolve_operand(x, input_)],
             result_types=[output],
-            properties=dict(properties),
+            properties=lists(starts=starts, limits=limits, strides=strides),
             attributes=fields,
         )
 
@@ -310,11 +302,7 @@ class PadOp(SpelledOp):
         super().__init__(
             operands=[x, value],
             result_types=[like(x, rules.pad(shape_of(x), low, high, interior))],
-            properties={
-                "low": axes_attr(low),
-                "high": axes_attr(high),
-                "interior": axes_attr(interior) if any(interior) else None,
-            },
+            properties=lists(low=low, high=high, interior=interior if any(interior) else None),
         )
 
     @property

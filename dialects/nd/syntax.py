@@ -41,9 +41,19 @@ def axes_attr(numbers: Sequence[int]) -> Axes:
     return DenseArrayBase.from_list(i64, list(numbers))
 
 
+def lists(**numbers: Sequence[int] | None) -> dict[str, Attribute]:
+    """Return those lists that are given as properties of an op."""
+    return {name: axes_attr(each) for name, each in numbers.items() if each is not None}
+
+
 def int_attr(number: int) -> IntegerAttr[IntegerType]:
     """Return ``number`` as the property of an op."""
     return IntegerAttr(number, i64)
+
+
+def axes_or(attribute: Axes | None, usual: Shape) -> Shape:
+    """Return the numbers of a property, or ``usual`` where it is not written."""
+    return usual if attribute is None else axes(attribute)
 
 
 def axes(attribute: Axes) -> Shape:

@@ -124,7 +124,7 @@ class CWriter(FunctionWriter):
 
     def _body(self, op: scf.ParallelOp, low: str, step: str) -> str:
         """Write what one iteration does; return the name that counts iterations."""
-        index, *inner = op.body.block.args
+        index = op.body.block.args[0]
         if (low, step) == ("0", "1"):
             self.declare(index)
             counter = self[index]
@@ -132,15 +132,7 @@ class CWriter(FunctionWriter):
             counter = self.fresh("iteration", "int64_t")
             scaled = counter if step == "1" else f"{counter} * {step}"
             self.line(f"const {self.declare(index)} = {plus(low, scaled)};")
-        for i, lower, upper, by in zip(
-            inner, op.lowerBound[1:], op.upperBound[1:], op.step[1:], strict=True
-        ):
-            self.line(f"{self.loop_head(i, self[lower], self[upper], self[by])} {{")
-            self.depth += 1
-        self.ops(op.body.block)
-        for _ in inner:
-            self.depth -= 1
-            self.end()
+        self.serial(op, first=1)
         return counter
 
     def _outlined(

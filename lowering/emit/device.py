@@ -102,16 +102,8 @@ class OpenCLUnit(Unit):
             w.ops_of([op])
             return
         w.note = self.notes.of(op.location) or w.note
-        index, *inner = op.body.block.args
-        work_item(w, index, w[op.lowerBound[0]], w[op.step[0]])
-        rest = zip(inner, op.lowerBound[1:], op.upperBound[1:], op.step[1:], strict=True)
-        for i, low, high, step in rest:
-            w.line(f"{w.loop_head(i, w[low], w[high], w[step])} {{")
-            w.depth += 1
-        w.ops(op.body.block)
-        for _ in inner:
-            w.depth -= 1
-            w.end()
+        work_item(w, op.body.block.args[0], w[op.lowerBound[0]], w[op.step[0]])
+        w.serial(op, first=1)
 
     def _finish(
         self,

@@ -290,14 +290,14 @@ class Writer(ABC):
             with self.block(""):
                 self.ops(branch.block)
 
-    def serial(self, op: scf.ParallelOp) -> None:
-        """Write a parallel loop as nested loops."""
-        heads = zip(op.body.block.args, op.lowerBound, op.upperBound, op.step, strict=True)
-        for i, low, high, step in heads:
+    def serial(self, op: scf.ParallelOp, first: int = 0) -> None:
+        """Write a parallel loop as nested loops, those before number ``first`` left out."""
+        heads = list(zip(op.body.block.args, op.lowerBound, op.upperBound, op.step, strict=True))
+        for i, low, high, step in heads[first:]:
             self.line(f"{self.loop_head(i, self[low], self[high], self[step])} {{")
             self.depth += 1
         self.ops(op.body.block)
-        for _ in op.lowerBound:
+        for _ in heads[first:]:
             self.depth -= 1
             self.end()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import arith, math, tensor
@@ -192,6 +192,20 @@ def normal(expr: AffineExpr) -> AffineExpr:
 def at(index: Index, loops: Sequence[AffineExpr]) -> Index:
     """Return ``index`` with each loop k replaced by ``loops[k]``."""
     return tuple(normal(expr.replace_dims_and_symbols(loops, ())) for expr in index)
+
+
+def quotients(expr: AffineExpr) -> Iterator[tuple[int, int]]:
+    """Yield loop and divisor of each `loop floordiv divisor` in ``expr``."""
+    for each in expr.dfs():
+        match each:
+            case AffineBinaryOpExpr(
+                kind=AffineBinaryOpKind.FloorDiv,
+                lhs=AffineDimExpr(position=loop),
+                rhs=AffineConstantExpr(value=divisor),
+            ):
+                yield loop, divisor
+            case _:
+                pass
 
 
 def in_slivers(index: Index, loop: int) -> tuple[int, int] | None:

@@ -10,9 +10,6 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir.affine import (
-    AffineBinaryOpExpr,
-    AffineBinaryOpKind,
-    AffineConstantExpr,
     AffineDimExpr,
     AffineExpr,
 )
@@ -25,6 +22,7 @@ from stepwell.transforms.structured import (
     is_parallel,
     linear,
     plain,
+    quotients,
 )
 
 Layout: TypeAlias = tuple[int, ...]
@@ -132,18 +130,8 @@ def _gain(op: linalg.GenericOp, image: Index, features: list[int], dense: bool) 
 
 def _group(image: Index, loop: int) -> int | None:
     """Return how many features, along ``loop``, read the same ones; None where each its own."""
-    for expr in image:
-        for each in expr.dfs():
-            match each:
-                case AffineBinaryOpExpr(
-                    kind=AffineBinaryOpKind.FloorDiv,
-                    lhs=AffineDimExpr(position=feature),
-                    rhs=AffineConstantExpr(value=size),
-                ) if feature == loop:
-                    return size
-                case _:
-                    pass
-    return None
+    found = (quotient for expr in image for quotient in quotients(expr))
+    return next((size for feature, size in found if feature == loop), None)
 
 
 def product_gain(op: linalg.GenericOp) -> float:
