@@ -226,8 +226,8 @@ def calls(machine: Any) -> Iterator[Figure]:
             yield Figure(what, (best[name] - best[""]) * 1e6, targets.get(name), "µs")
 
 
-def _per_call(call: Callable[[], Any], times: int = 20_000) -> float:
-    start = time.perf_counter()
+def _per_call(call: Callable[[], Any]) -> float:
+    times, start = 20_000, time.perf_counter()
     for _ in range(times):
         call()
     return (time.perf_counter() - start) / times

@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from stepwell.core.diagnostics import Place
-from stepwell.core.dtypes import DTYPES, DType, dtype_of
+from stepwell.core.dtypes import DTYPES, DType
 
 UNKNOWN = UnknownLoc()
 
@@ -68,12 +68,8 @@ def element_type(dtype: DType | str) -> Attribute:
     return _ELEMENTS[dtype if isinstance(dtype, str) else dtype.name]
 
 
-def dense(array: NDArray[Any], element: Attribute | None = None) -> DenseIntOrFPElementsAttr:
-    """Return ``array`` as a dense attribute; ``element`` defaults to the array's own dtype."""
-    if element is None:
-        found = dtype_of(array.dtype)
-        assert found is not None, array.dtype
-        element = element_type(found)
+def dense(array: NDArray[Any], element: Attribute) -> DenseIntOrFPElementsAttr:
+    """Return ``array`` as a dense attribute of ``element``s."""
     kind = dtype(element)
     packed = np.ascontiguousarray(kind.round(array))
     if kind.name == "bf16":

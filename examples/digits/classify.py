@@ -73,10 +73,10 @@ def show_time(label: str, compiled: sw.Compiled, images: NDArray[np.uint8]) -> N
     row(label, *each, f"{numpys / mine:.1f} x")
 
 
-def medians(functions: Sequence[Callable[[], object]], limit: float = 0.5) -> list[float]:
-    """Return the median seconds of a call of each, called in turns for ``limit`` seconds."""
+def medians(functions: Sequence[Callable[[], object]]) -> list[float]:
+    """Return the median seconds of a call of each, called in turns for half a second."""
     times: list[list[float]] = [[] for _ in functions]
-    end = time.perf_counter() + limit
+    end = time.perf_counter() + 0.5
     while time.perf_counter() < end or len(times[0]) < 5:
         for function, measured in zip(functions, times, strict=True):
             began = time.perf_counter()

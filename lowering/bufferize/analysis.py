@@ -73,7 +73,7 @@ class Analysis:
         self,
         function: func.FuncOp,
         facts: Callable[[kernel.LaunchOp], Facts],
-        refused: frozenset[Operation] = frozenset(),
+        refused: frozenset[Operation],
     ) -> None:
         block = function.body.block
         self.refused = refused

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects import arith, math
@@ -14,8 +14,6 @@ from stepwell.dialects.upstream.missing import ErfcOp, RemFOp
 from stepwell.lowering.nd_to_linalg.body import Body
 from stepwell.lowering.nd_to_linalg.generic import Scalars, elementwise, mapped
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower
-
-Integers = Callable[[Body, SSAValue, SSAValue], SSAValue]
 
 
 def register(bodies: Mapping[Any, Scalars]) -> None:

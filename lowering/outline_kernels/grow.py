@@ -32,7 +32,7 @@ class Cut:
     reached: dict[Operation, int] = field(default_factory=dict[Operation, int])
     """For an op of the host: the last position it depends on."""
 
-    def grow(self, least: int = 0) -> list[Cluster]:
+    def grow(self, least: int) -> list[Cluster]:
         """Visit every op of the block; return the clusters in the order in which they run.
 
         Results of contractions of ``least`` bytes and more are kept out of memory where a band of

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.pattern_rewriter import (
@@ -52,31 +51,13 @@ class _Located(RewritePattern):
                 value.op.location = fuse_locations((value.op.location, op.location))
 
 
-def rewrite(
-    root: Operation,
-    patterns: Sequence[RewritePattern],
-    *,
-    ctx: Context | None = None,
-    fold: bool = False,
-    dce: bool = False,
-    recursive: bool = True,
-) -> bool:
-    """Apply ``patterns`` inside ``root`` until none matches; return whether anything changed.
-
-    fold : also fold ops through their folders, which needs ``ctx``
-    dce : also erase ops that have become dead
-    recursive : visit new ops again; False makes one walk
-    """
-    applier = GreedyRewritePatternApplier(
-        list(patterns), ctx=ctx, folding_enabled=fold, dce_enabled=dce
-    )
-    located = _Located(applier)
+def rewrite(root: Operation, patterns: Sequence[RewritePattern]) -> None:
+    """Apply ``patterns`` inside ``root`` until none matches."""
+    located = _Located(GreedyRewritePatternApplier(list(patterns)))
     listener = PatternRewriterListener(
         operation_insertion_handler=[located.inserted],
         operation_replacement_handler=[located.replaced],
     )
-    walker = PatternRewriteWalker(located, apply_recursively=recursive, listener=listener)
-    changed = False
+    walker = PatternRewriteWalker(located, listener=listener)
     for region in root.regions:
-        changed |= walker.rewrite_region(region)
-    return changed
+        walker.rewrite_region(region)
