@@ -138,6 +138,9 @@ class CSpelling(Spelling):
         target = self.type(to)
         if target == self.type(source):
             return x
+        middle = _middle(to, source) if to.lanes else None
+        if middle is not None:
+            return self.convert(to, self.convert(middle, x, source), middle)
         if to.lanes and source.bits == 8 and to.bits >= 32:
             x = self.held(source, x)  # gcc else reads bytes from memory one by one
         return f"__builtin_convertvector({x}, {target})" if to.lanes else f"(({target}){x})"
@@ -309,8 +312,19 @@ _REGISTERS = {
     512: [_AVX512],
     256: [_AVX512, _AVX],
     128: [_AVX512, ("defined(__SSE2__)", "x"), ("defined(__aarch64__)", "w")],
+    64: [("defined(__SSE2__) && defined(__x86_64__)", "x"), ("defined(__aarch64__)", "w")],
 }
 """For vectors of so many bits, where they are registers and the letter of these in asm."""
+
+
+def _middle(to: Kind, source: Kind) -> Kind | None:
+    """Return by way of what gcc converts whole vectors, where it would take lane by lane.
+
+    Small integers become floats, and floats small integers, through i32, which has all of them.
+    """
+    whole, real = (source, to) if to.element[0] == "f" else (to, source)
+    small = whole.element[0] != "f" and whole.bits < 32
+    return to.of("i32") if small and real.element in ("f32", "f64") else None
 
 
 def _fast_paths(name: str, kind: Kind) -> list[str]:

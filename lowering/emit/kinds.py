@@ -115,7 +115,12 @@ def kind_of(type: Attribute) -> Kind | None:
     lanes = shape[0] if shape else 1
     if lanes & (lanes - 1) or lanes > 64:
         return None
-    return Kind("m32" if element == "i1" else element, lanes)
+    return Kind(f"m{_bits_of_truth(lanes)}" if element == "i1" else element, lanes)
+
+
+def _bits_of_truth(lanes: int) -> int:
+    """Return how wide truth values are where nothing that was compared tells: many are narrow."""
+    return min(32, max(8, 512 // max(lanes, 1)))
 
 
 def layout_of(type: MemRefType) -> tuple[tuple[int | None, ...], tuple[int | None, ...]] | None:

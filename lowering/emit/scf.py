@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.dialects import kernel
-from stepwell.lowering.emit.kinds import Kind
+from stepwell.lowering.emit.kinds import Kind, kind_of
 from stepwell.lowering.emit.names import WORD
 from stepwell.lowering.emit.writer import Writer, emit
 from stepwell.transforms.passes import fail
@@ -39,7 +39,7 @@ def expect(w: Writer, op: Operation, value: SSAValue, hint: str | None) -> None:
 def _carried(w: Writer, value: SSAValue) -> Kind:
     """Return the kind of the variable that carries ``value``: masks have one width there."""
     kind = w.kind(value)
-    return kind.of("m32") if kind.is_mask else kind
+    return (kind_of(value.type) or kind) if kind.is_mask else kind
 
 
 def _as(w: Writer, value: SSAValue, source: SSAValue) -> str:

@@ -1,4 +1,4 @@
-"""Replace math functions on f32 and f64 by calls of functions written in plain arithmetic.
+"""Write math functions on f32 and f64, and divisions of integers by constants, in plain arithmetic.
 
 Before:  %y = math.exp %x : vector<16xf32>
 After:   %y = func.call @exp_f32x16(%x) : (vector<16xf32>) -> vector<16xf32>
@@ -7,7 +7,8 @@ After:   %y = func.call @exp_f32x16(%x) : (vector<16xf32>) -> vector<16xf32>
 Afterwards every function that has an `expansion` rule is called, on f32 and vectors of it, or an
 `expansion_f64` rule, on f64; the others are left to the C library. The scalar function is written
 by the same formulas, so an element does not depend on whether it was computed in a vector or in
-the tail of a loop.
+the tail of a loop. An integer division or remainder of a vector by a positive constant is a call of
+such a function too, of products and shifts.
 Results are within 2 units in the last place of the exact ones.
 """
 
@@ -25,6 +26,7 @@ from xdsl.rewriter import Rewriter
 
 from stepwell.dialects.types import fuse_locations
 from stepwell.lowering.expand_math import (
+    division,
     double,
     exponential,
     hyperbolic,
@@ -52,7 +54,7 @@ TABLES = ((SINGLE, expansion), (DOUBLE, expansion_f64))
 
 @dataclass(frozen=True)
 class ExpandMath(Pass):
-    """Write math functions on f32 and f64 as polynomials.
+    """Write math functions on floats as polynomials, divisions by constants as products.
 
     vector-bits : how wide the machine's vectors are: those of 16 f32 look up powers of two
     """
@@ -73,7 +75,8 @@ class ExpandMath(Pass):
 
 def _found(module: ModuleOp) -> Iterator[Operation]:
     for op in module.walk():
-        if op.results and op.name.startswith("math.") and _formula(op) is not None:
+        function = op.results and op.name.startswith("math.") and _formula(op) is not None
+        if function or division.formula(op) is not None:
             yield op
 
 
@@ -82,7 +85,7 @@ def _formula(op: Operation) -> Callable[..., Lanes] | None:
     kind = op.results[0].type
     if _width(kind) < 0:
         return None
-    element = kind.element_type if isinstance(kind, VectorType) else kind
+    element = _element(kind)
     for format, table in TABLES:
         if element == format.float:
             return table.get(type(op))
@@ -97,10 +100,15 @@ def _width(type: Attribute) -> int:
     return 0
 
 
+def _element(type: Attribute) -> Attribute:
+    """Return the type of one lane."""
+    return type.element_type if isinstance(type, VectorType) else type
+
+
 def _format(type: Attribute) -> Format:
-    """Return the format of the floats of a type."""
-    element = type.element_type if isinstance(type, VectorType) else type
-    return next(format for format, _ in TABLES if element == format.float)
+    """Return the format of the floats of a type; integers have none, and take any."""
+    element = _element(type)
+    return next((format for format, _ in TABLES if element == format.float), SINGLE)
 
 
 @dataclass
@@ -125,10 +133,12 @@ class _Library:
 
     def replace(self, op: Operation) -> None:
         """Call the function that computes ``op``."""
-        name, formula = op.name.removeprefix("math."), _formula(op)
+        name, formula, operands = op.name.removeprefix("math."), _formula(op), op.operands
+        if (found := division.formula(op)) is not None:
+            (name, formula), operands = found, operands[:1]
         assert formula is not None
-        callee = self._function(name, formula, op.results[0].type, len(op.operands), op.location)
-        call = func.CallOp(callee.sym_name.data, op.operands, [op.results[0].type])
+        callee = self._function(name, formula, op.results[0].type, len(operands), op.location)
+        call = func.CallOp(callee.sym_name.data, operands, [op.results[0].type])
         call.location = op.location
         call.results[0].name_hint = op.results[0].name_hint
         Rewriter.replace_op(op, call)
@@ -178,7 +188,7 @@ class _Library:
         end = func.ReturnOp(result.value)
         end.location = location
         block.add_op(end)
-        name += f"_{format.name}" if width == 0 else f"_{format.name}x{width}"
+        name += f"_{_element(type)}" if width == 0 else f"_{_element(type)}x{width}"
         while name in self.taken:
             name += "_"
         self.taken.add(name)

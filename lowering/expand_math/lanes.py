@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from xdsl.dialects import arith, math, scf, vector
@@ -86,6 +86,8 @@ class Body:
         """Return a number in every lane; constants stand at the top and once."""
         type: Any = self.type(element)
         kind: Any = element
+        if kind != self.format.float:
+            number = _as_signed(int(number), kind.width.data)
         float = kind == self.format.float
         value: Any = FloatAttr(number, kind) if float else IntegerAttr(int(number), kind)
         if self.width:
@@ -115,6 +117,16 @@ class Body:
 
     def __post_init__(self) -> None:
         self.top = self.block
+
+    def with_lanes(self, lanes: int) -> Body:
+        """Return the same function, for values of so many lanes."""
+        return replace(self, width=lanes)
+
+
+def _as_signed(number: int, width: int) -> int:
+    """Return what the bits of an integer mean where the highest is the sign."""
+    number &= (1 << width) - 1
+    return number - (number >> (width - 1) << width)
 
 
 @dataclass(frozen=True, eq=False)

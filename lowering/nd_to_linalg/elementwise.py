@@ -64,12 +64,12 @@ def _reciprocal(b: Body, x: SSAValue) -> SSAValue:
     return b.div(b.number(1), x)
 
 
-def _div(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
+def _div(b: Body, x: SSAValue, y: SSAValue, floor: bool = False) -> SSAValue:
     if b.floats:
         return b.div(x, y)
-    zero = b.number(0)
+    zero, by = b.number(0), _safe(b, y)
     by_zero = b.compare("eq", y, zero)
-    quotient = b.div(x, _safe(b, y))
+    quotient = b.emit(arith.FloorDivSIOp(x, by)) if floor else b.div(x, by)
     if b.dtype.kind == "signed":
         by_minus_one = b.compare("eq", y, b.number(-1))
         quotient = b.select(by_minus_one, b.sub(zero, x), quotient)
@@ -93,13 +93,14 @@ def _rem(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
 
 
 def _mod(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
+    if b.dtype.kind == "signed":
+        by = _safe(b, y)
+        return b.sub(x, b.mul(b.emit(arith.FloorDivSIOp(x, by)), by))
     rest = _rem(b, x, y)
-    if b.dtype.kind == "unsigned":
+    if not b.floats:
         return rest
     zero = b.number(0)
     rest = b.select(_disagree(b, rest, y), b.add(rest, y), rest)
-    if not b.floats:
-        return rest
     signed_zero = b.emit(math.CopySignOp(zero, y))
     return b.select(b.compare("eq", rest, zero), signed_zero, rest)
 
@@ -113,11 +114,7 @@ def _disagree(b: Body, rest: SSAValue, y: SSAValue) -> SSAValue:
 def _floor_div(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
     if b.floats:
         return _float_floor_div(b, x, y)
-    quotient = _div(b, x, y)
-    if b.dtype.kind == "unsigned":
-        return quotient
-    below = b.sub(quotient, b.number(1))
-    return b.select(_disagree(b, _rem(b, x, y), y), below, quotient)
+    return _div(b, x, y, floor=b.dtype.kind == "signed")
 
 
 def _float_floor_div(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:

@@ -254,3 +254,50 @@ def test_memory_is_asked_for(parsed: Parse) -> None:
     source = emit_c(parsed(text), "f").source
     assert "__builtin_prefetch(&x[9], 0, 2);" in source
     assert "const float *x" in source
+
+
+def test_whole_vectors_of_small_integers_become_floats_and_come_from_them(parsed: Parse) -> None:
+    """By way of i32, for which there are instructions."""
+    text = """kernel.func @k(%x: memref<32xi8>, %y: memref<32xf32>) {
+      %c0 = arith.constant 0 : index
+      %c16 = arith.constant 16 : index
+      %v = vector.load %x[%c0] : memref<32xi8>, vector<16xi8>
+      %w = arith.sitofp %v : vector<16xi8> to vector<16xf32>
+      %a = arith.fptosi %w : vector<16xf32> to vector<16xi8>
+      %b = arith.sitofp %a : vector<16xi8> to vector<16xf32>
+      vector.store %b, %y[%c16] : memref<32xf32>, vector<16xf32>
+      kernel.return
+    }
+    func.func @f(%x: memref<32xi8> {kernel.role = "input"}, %y: memref<32xf32> {kernel.role = "output"}) {
+      kernel.launch @k ins(%x : memref<32xi8>) outs(%y : memref<32xf32>)
+      func.return
+    }"""
+    source = emit_c(parsed(text), "f").source
+    into = "__builtin_convertvector(__builtin_convertvector(sw_held_i8x16(v), i32x16), f32x16)"
+    assert f"w = {into};" in source
+    assert "__builtin_convertvector(__builtin_convertvector(safe, i32x16), i8x16)" in source
+
+
+@pytest.mark.parametrize(("lanes", "kind"), [(64, "i8x64"), (32, "i16x32"), (8, "i32x8")])
+def test_many_truth_values_that_a_loop_carries_are_narrow(
+    parsed: Parse, lanes: int, kind: str
+) -> None:
+    truth = f"vector<{lanes}xi1>"
+    text = f"""kernel.func @k(%x: memref<640xi1>, %y: memref<{lanes}xi1>) {{
+      %c0 = arith.constant 0 : index
+      %n = arith.constant 640 : index
+      %step = arith.constant {lanes} : index
+      %none = arith.constant dense<false> : {truth}
+      %any = scf.for %i = %c0 to %n step %step iter_args(%a = %none) -> ({truth}) {{
+        %v = vector.load %x[%i] : memref<640xi1>, {truth}
+        %b = arith.ori %a, %v : {truth}
+        scf.yield %b : {truth}
+      }}
+      vector.store %any, %y[%c0] : memref<{lanes}xi1>, {truth}
+      kernel.return
+    }}
+    func.func @f(%x: memref<640xi1> {{kernel.role = "input"}}, %y: memref<{lanes}xi1> {{kernel.role = "output"}}) {{
+      kernel.launch @k ins(%x : memref<640xi1>) outs(%y : memref<{lanes}xi1>)
+      func.return
+    }}"""
+    assert f"  {kind} any = " in emit_c(parsed(text), "f").source
