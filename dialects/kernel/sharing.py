@@ -34,11 +34,10 @@ _MARKS = {
     "kernel.pack_rows": "kernel.block",
     "kernel.in_floats": "kernel.block",
     "kernel.pack_first": "kernel.block",
-    "kernel.prefetch": "kernel.block",
     "kernel.unroll": "kernel.tile",
 }
 """What is written without a value, and what it is nothing without."""
-_KNOWN = (*_NUMBERS, *_LISTS, *_MARKS, "kernel.in_place", "kernel.nontemporal")
+_KNOWN = (*_NUMBERS, *_LISTS, *_MARKS, "kernel.prefetch", "kernel.in_place", "kernel.nontemporal")
 
 
 def is_border(op: Operation) -> bool:
@@ -59,6 +58,13 @@ def check_names(attributes: dict[str, Attribute]) -> None:
         if name in attributes and needed not in attributes:  # kernel_func_c7
             what = "blocks are packed" if needed == "kernel.block" else "tiles are written"
             raise VerifyException(f"{name} says how {what}, so it needs {needed}")
+    if "kernel.prefetch" in attributes and (  # kernel_func_c7
+        "kernel.stream" in attributes or not {"kernel.tile", "kernel.block"} & attributes.keys()
+    ):
+        raise VerifyException(
+            "kernel.prefetch asks for what a tile reads later or a block packs next, so it needs "
+            "kernel.tile or kernel.block, and no kernel.stream"
+        )
     if "kernel.stream" in attributes and "kernel.block" in attributes:  # kernel_func_c7
         raise VerifyException(
             "kernel.stream reads an operand in place and kernel.block packs it: write one of them"

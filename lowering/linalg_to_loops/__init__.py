@@ -28,6 +28,7 @@ from xdsl.traits import IsTerminator, is_side_effect_free
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.blocked import Blocked, is_blocked
 from stepwell.lowering.linalg_to_loops.columns import Columns
+from stepwell.lowering.linalg_to_loops.fetching import Ahead
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.plan import Schedule, make_plan, read_schedule
 from stepwell.lowering.linalg_to_loops.slivers import Slivers, lays_out
@@ -129,6 +130,8 @@ def _write_run(
         Streamed(writer, plan).write()
     elif is_blocked(plan):
         Blocked(writer, plan).write()
+    elif schedule.prefetch:
+        Ahead(writer, plan).write()
     else:
         Nest(writer, plan).write()
 

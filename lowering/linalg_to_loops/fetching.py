@@ -1,24 +1,34 @@
-"""Asking for what a block packs next while it computes with what it has packed.
+"""Asking for what is read next: by a block while it computes with what it has packed.
 
 What is packed comes from far away, in short runs that no processor expects: packing waits for
 memory, and computing does not need it. So each step of the innermost loop asks for one line. Tiles
 take turns: rows of columns that lie side by side have few lines, of which a tile asks for one of
 each row; where a column's elements lie side by side, a tile asks for the lines of as many columns
 as a line has elements.
+
+A tile that reads rows of an operand where they lie, far from each other, asks for what it reads
+some steps later; in the last steps that is what the tile beside it begins with.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import arith
+from xdsl.ir import SSAValue
 
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.packing import Packing, bytes_of
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
 
 LINE = 64
 """Bytes that come together."""
+AHEAD = 32
+"""So many steps ahead memory is asked early enough."""
 
 
 class Fetching:
@@ -62,6 +72,44 @@ class Fetching:
         place = packing.place(self.batch, self.j + turn + column, outer, start + k)
         at = [writer.value(writer.affine(e, place)) for e in packing.source.exprs]
         writer.insert(kernel.PrefetchOp(packing.source.buffer, at))
+
+
+class Ahead(Nest):
+    """Writes the loops of a plan whose kernel has `kernel.prefetch` and a tile but no blocks."""
+
+    def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
+        """Ask for what a step of the innermost loop reads ``AHEAD`` steps later."""
+        if op.reduced and self.plan.axis >= 0 and points[0].width > 1:
+            for k, access in enumerate(op.inputs):
+                used = op.body is not None and op.body.args[k].first_use is not None
+                if used and self._lies_in_rows(op, access):
+                    self._ask(op, access, points)
+        return super().known(op, points)
+
+    def _lies_in_rows(self, op: Structured, access: Access) -> bool:
+        """Whether an operand is read in vectors along the columns, a row at each step of a sum."""
+        column, depth = self.plan.axis, op.reduced[-1]
+        buffer = self.plan.buffers[access.buffer]
+        if access.buffer in self.plan.edges or buffer.alloc is not None or not access.exprs:
+            return False
+        steps, along = dims_of(access.exprs[:-1]), dims_of(access.exprs[-1:])
+        apart = depth in steps and depth not in along and column - 1 not in steps | along
+        return apart and lanes_at(access, column, op.width) == op.width
+
+    def _ask(self, op: Structured, access: Access, points: Sequence[Point]) -> None:
+        writer, column, depth = self.writer, self.plan.axis, op.reduced[-1]
+        indices = [index or Index() for index in points[0].indices]
+        j, k = indices[column], indices[depth] + AHEAD
+        extent = self.extents[self.plan.ops.index(op)][depth]
+        width = self.plan.schedule.tile[1] * op.width
+        j, k = _chosen(writer, k, extent, j, j + width), _chosen(writer, k, extent, k, k - extent)
+        offsets = [(p.indices[column] or Index()) - indices[column] for p in points]
+        count = max(offset.number or 0 for offset in offsets) + op.width
+        each = max(LINE // bytes_of(element_of(access.buffer)), 1)
+        for offset in (*range(0, count, each), count - 1):  # a row need not begin with a line
+            indices[column], indices[depth] = j + offset, k
+            at = [writer.value(writer.affine(e, indices)) for e in access.exprs]
+            writer.insert(kernel.PrefetchOp(access.buffer, at))
 
 
 def _chosen(writer: Writer, a: Index, b: Index, then: Index, other: Index) -> Index:

@@ -60,7 +60,7 @@ class Schedule:
     pack_first: bool = False
     """Whether the first tile of a block packs what it reads, where that is simple."""
     prefetch: bool = False
-    """Whether what a block packs next is asked for while it computes."""
+    """Whether what a block packs next, or a tile reads later, is asked for while it computes."""
     unroll: bool = False
     """Whether the loops of each op's sum are written out by the compiler of the text."""
     in_place: bool = False

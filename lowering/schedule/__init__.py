@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Operation
 
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.sharing import is_border
-from stepwell.lowering.schedule.blocking import Contraction, choose
+from stepwell.lowering.schedule.blocking import Contraction, asks_ahead, choose
 from stepwell.lowering.schedule.locked import write_all_tuned
 from stepwell.lowering.schedule.reasons import because, unheard
 from stepwell.lowering.schedule.rows import cut_rows
@@ -141,7 +141,7 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int
     elif sum(loops.contracts for loops in ops) > 1 and _have_own(ops, shared):
         _vectorise_band(function, ops, shared, machine)
     elif (axis := _shared_axis(ops, shared)) is not None:
-        _vectorise_shared(function, ops, axis, shared, machine)
+        _vectorise_shared(function, ops, axis, shared, machine, l2)
     else:
         for loops in ops:
             _vectorise_own(loops, shared, machine)
@@ -311,7 +311,12 @@ def _have_own(ops: Sequence[Loops], shared: int) -> bool:
 
 
 def _vectorise_shared(
-    function: kernel.FuncOp, ops: Sequence[Loops], axis: int, shared: int, machine: Vectors
+    function: kernel.FuncOp,
+    ops: Sequence[Loops],
+    axis: int,
+    shared: int,
+    machine: Vectors,
+    l2: int,
 ) -> None:
     contraction = next((loops for loops in ops if loops.contracts), None)
     window = next((loops for loops in ops if slides(loops, shared)), None)
@@ -334,6 +339,8 @@ def _vectorise_shared(
         loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
     if contraction and tiled:
         _tile(function, contraction, shared, width, machine)
+        if "kernel.tile" in function.attributes and asks_ahead(contraction, shared, l2):
+            _write(function, "kernel.prefetch", UnitAttr())
     elif window and tiled:
         tile = window_tile(window, shared, width, machine)
         _write(function, "kernel.tile", ArrayAttr(IntegerAttr(n, i64) for n in tile))

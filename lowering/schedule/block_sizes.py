@@ -53,6 +53,8 @@ LONE = 4
 STRETCH = 512, 16 << 10
 """Columns of one row of a large operand that are worth reading in one go, and bytes at most: the
 longer the runs the better memory answers, and the sums of one wait in the caches."""
+PAGE = 1 << 12
+"""Rows that lie apart by a multiple of so many bytes throw each other out of the first cache."""
 RUNS = 8
 """So many rows of it are read side by side: more runs than that are not fetched ahead."""
 UNIT = 64
@@ -131,8 +133,9 @@ def stretch(
 ) -> tuple[int, ...]:
     """Return columns and depth of a stretch of a large operand that few rows wait for.
 
-    It is worth it where memory is what they wait for, the more so the fewer they are. Stretches
-    are of equal length, as many as threads or a multiple of that.
+    It is worth it where memory is what they wait for, the more so the fewer they are, and where
+    they would throw each other out of a cache. Stretches are of equal length, as many as threads
+    or a multiple of that.
     """
     op = found.op
     assert isinstance(op, linalg.GenericOp)
@@ -140,10 +143,12 @@ def stretch(
     known = DYNAMIC_INDEX not in (high, wide) and len(found.parallel) == shared + 1
     if not known or stride(indices(op)[packed], shared - 1) != 1 or not 0 < high <= SKINNY:
         return ()
-    if bytes < (4 if high <= LONE else 32) * l2:
+    each = bits_of(element(op.operands[packed])) // 8
+    meeting = found.size(shared) * each % PAGE == 0
+    if bytes < (4 if high <= LONE else 8 if meeting else 32) * l2:
         return ()
     least, run = STRETCH
-    sum, each = bits_of(element(op.outputs[0])) // 8, bits_of(element(op.operands[packed])) // 8
+    sum = bits_of(element(op.outputs[0])) // 8
     most = min(run // max(each, 1), SUMS // (high * max(sum, 1)))
     count = -(-wide // (machine.threads * most)) * machine.threads
     columns = -(-max(-(-wide // max(count, 1)), least) // UNIT) * UNIT

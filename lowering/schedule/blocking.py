@@ -46,6 +46,8 @@ MANY_ROWS = 64
 """... unless so many rows read it."""
 RAGGED = 1 << 16
 """An operand of more bytes is packed where its columns do not fill vectors."""
+LONG = 128
+"""In so many steps or more of a tile it pays to ask for what later ones read."""
 LINES = 128
 """Bytes of each row of a stretch that are added up in registers; half of that for more than two
 rows of the result."""
@@ -124,6 +126,22 @@ def choose(
     return chosen
 
 
+def asks_ahead(found: Loops, shared: int, l2: int) -> bool:
+    """Whether tiles wait for rows, far from each other, of an operand beyond the second cache."""
+    op = found.op
+    if not isinstance(op, linalg.GenericOp) or len(found.parallel) != shared + 1 or not l2:
+        return False
+    for operand, index in zip(op.inputs, indices(op), strict=False):
+        loops = {d for expr in index for d in expr.used_dims()}
+        if shared - 2 in loops or not {shared - 1, shared} <= loops:
+            continue
+        size = found.size(shared - 1) * found.size(shared) * bits_of(element(operand)) // 8
+        if stride(index, shared - 1) == 1 and size >= l2 and found.size(shared) >= LONG:
+            because(op, lambda: ASKED)
+            return True
+    return False
+
+
 def _narrowed(width: int, wide: int) -> int:
     """Return how many lanes so few columns fill, all of them where they are many."""
     while wide < width and width > NARROWEST:
@@ -147,6 +165,7 @@ NO_SINGLE_SUM = (
     "the rows and one that varies with the columns"
 )
 FAR = "what is packed next is asked for while a block computes, for it exceeds L2"
+ASKED = "rows that a tile reads later are asked for while it computes, for they come from beyond L2"
 NOT_ALONG = "not in blocks: the results of neighbouring columns do not lie side by side"
 
 

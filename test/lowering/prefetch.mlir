@@ -76,3 +76,27 @@ kernel.func @first(%x: memref<24x16xf32>, %w: memref<16x64xf32>, %y: memref<24x6
   }
   kernel.return
 }
+
+// A tile without blocks asks for the lines of a row thirty-two steps later, one more than it has, and in the last steps for those of the tile beside it.
+// CHECK-LABEL: kernel.func @in_place
+// CHECK:         scf.for [[K:%k[_0-9]*]] =
+// CHECK:           [[L:%.*]] = arith.addi [[K]], {{.*}}32
+// CHECK:           arith.cmpi slt, [[L]]
+// CHECK-COUNT-2:   arith.select
+// CHECK-COUNT-3:   kernel.prefetch %w[{{%.*}}, {{%.*}}] : memref<160x64xf32>
+// CHECK-NOT:       kernel.prefetch
+// CHECK:           vector.load %w
+kernel.func @in_place(%x: memref<4x160xf32>, %w: memref<160x64xf32>, %y: memref<4x64xf32>)
+    attributes {kernel.shared = 2, kernel.tile = [4, 2], kernel.prefetch} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<4x64xf32>)
+  linalg.generic {indexing_maps = [#rows, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<4x160xf32>, memref<160x64xf32>) outs(%y : memref<4x64xf32>)
+      attrs = {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 1>} {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  kernel.return
+}

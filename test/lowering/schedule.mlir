@@ -154,6 +154,21 @@ kernel.func @by_hand(%x: tensor<1024x512xf32>, %d: tensor<512x1024xf32>) -> tens
   kernel.return %r : tensor<512x1024xf32>
 }
 
+// Few rows read an operand in place; one beyond the second cache is asked for before it is read.
+// CHECK-LABEL:  kernel.func @few_rows
+// CHECK-SAME:     attributes {kernel.shared = 2 : i64, kernel.tile = [8 : i64, 3 : i64], kernel.prefetch, kernel.parallel = 2 : i64
+kernel.func @few_rows(%x: tensor<8x768xf32>, %w: tensor<768x3072xf32>, %d: tensor<8x3072xf32>) -> tensor<8x3072xf32> attributes {kernel.shared = 2} {
+  %0 = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%0 : f32) outs(%d : tensor<8x3072xf32>) -> tensor<8x3072xf32>
+  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<8x768xf32>, tensor<768x3072xf32>) outs(%f : tensor<8x3072xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %z = arith.addf %o, %p : f32
+    linalg.yield %z : f32
+  } -> tensor<8x3072xf32>
+  kernel.return %r : tensor<8x3072xf32>
+}
+
 // A large contraction runs in blocks, whichever way the packed operand lies; equal depths cover the sum.
 // CHECK-LABEL:  kernel.func @blocked
 // CHECK-SAME:     kernel.tile = [6 : i64, 4 : i64], kernel.block = [336 : i64, 64 : i64, 304 : i64], kernel.prefetch, kernel.parallel = 2 : i64, kernel.grain = 1 : i64}

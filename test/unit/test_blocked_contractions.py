@@ -73,6 +73,7 @@ WIDENED = """^bb0(%a: i8, %c: i8, %acc: i32):
         ("kernel.tile = [3, 2], kernel.block = [3, 8, 4], kernel.pack_first", 4),
         ("kernel.tile = [2, 1], kernel.block = [6, 8, 3], kernel.pack_first, kernel.prefetch", 2),
         ("kernel.tile = [1, 2], kernel.block = [2, 2, 3], kernel.parallel = 1", 1),
+        ("kernel.tile = [3, 2], kernel.prefetch, kernel.parallel = 2", 4),
     ],
 )
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -87,7 +88,8 @@ def test_blocks_in_the_interpreter(attributes: str, width: int, layout: str, sta
             RANDOM.integers(-9, 9, s).astype(np.float32 if "f" in kind else f"int{kind[1:]}")
             for s, kind in zip(shapes, kinds, strict=True)
         ]
-        _check(_kernel(layout, attributes, width, dims, body, of), arrays)
+        packed = "kernel.block" in attributes
+        _check(_kernel(layout, attributes, width, dims, body, of), arrays, packed)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -60,6 +60,17 @@ def cases(count: int) -> list[Case]:
     return [one(i) for i in range(count)]
 
 
+FEW_ROWS = [
+    Case(7, 1031, 521, 0, "mk,kn", "f32", 512, True),
+    Case(5, 1030, 301, 0, "km,kn", "f64", 256, False),
+    Case(11, 2053, 300, 0, "mk,kn", "f16", 512, True),
+    Case(3, 1100, 257, 2, "mk,kn", "f32", 128, False),
+    Case(2, 1040, 300, 0, "mk,kn", "f32", 512, False),
+    Case(9, 1031, 2048, 0, "mk,kn", "f32", 512, True),
+]
+"""Few rows that read an operand beyond the second cache."""
+
+
 def program(case: Case) -> str:
     """Spell x . w + b on matrices, and relu where asked."""
     size = {"m": case.m, "n": case.n, "k": case.k}
@@ -123,7 +134,7 @@ def reference(case: Case, x: Any, w: Any, b: Any) -> Any:
     return np.maximum(y, 0) if case.relu else y, terms
 
 
-@pytest.mark.parametrize("case", cases(CASES), ids=lambda c: "-".join(map(str, c)))
+@pytest.mark.parametrize("case", [*cases(CASES), *FEW_ROWS], ids=lambda c: "-".join(map(str, c)))
 def test_any_shape(case: Case) -> None:
     inputs = operands(case, np.random.default_rng(case.m * 31 + case.n))
     want, terms = reference(case, *inputs)
