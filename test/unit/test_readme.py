@@ -15,6 +15,14 @@ from stepwell.universe import OVERRIDES, PASSES
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/architecture.md",
+    "docs/extending.md",
+    "examples/digits/README.md",
+    "bench/README.md",
+)
 
 
 def blocks(language: str) -> list[str]:
@@ -62,7 +70,7 @@ def test_the_picture_is_that_of_the_pipeline() -> None:
     assert set(passes) - set(shown) <= {"inline-calls", *OVERRIDES}
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "examples/digits/README.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_what_is_named_is_there(page: str) -> None:
     """Links, and files and folders in backticks; `name.mlir` and what begins with $ or ~ aside."""
     text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)

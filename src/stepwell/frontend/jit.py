@@ -49,7 +49,7 @@ class Traced:
     out_tree: Tree
 
     def lower(self, stage: str = "loops") -> Lowered:
-        """Return the module as it is after ``stage``: nd, structured, kernel, buffers, loops."""
+        """Return the module as it is after ``stage``: nd, structured, kernels, buffers, loops."""
         return Lowered(self, self.compile().text(stage))
 
     def compile(self, **options: Any) -> Compiled:

@@ -67,7 +67,9 @@ def arguments() -> argparse.ArgumentParser:
     build.add_argument("--tune", action="store_true", help="search for schedules by timing first")
     build.add_argument("--budget", type=float, metavar="SECONDS", help="for --tune (default 60)")
     build.add_argument("--size", type=_size, help="what `?` is while schedules are timed")
-    build.add_argument("--stage", help="print the module as it is after this stage instead")
+    build.add_argument(
+        "--stage", help="print the module after nd, structured, kernels, buffers or loops instead"
+    )
     profile = _command(commands, "profile", "say where the time of a program goes")
     _add_module(profile, PROGRAM)
     _add_inputs(profile)
@@ -133,7 +135,7 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--random", type=int, nargs="?", const=0, metavar="SEED", help="make up what is not given"
     )
-    parser.add_argument("--size", type=_size, help="what `?` is with --random (default 8)")
+    parser.add_argument("--size", type=_size, help="what `?` is in made-up arrays (default 8)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
