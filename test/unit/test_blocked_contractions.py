@@ -190,6 +190,22 @@ def _numbers(shape: tuple[int, ...], dtype: Any) -> Any:
     return RANDOM.integers(-100, 100, shape).astype(dtype)
 
 
+def _compare(
+    program: sw.Compiled, layout: str, m: int, n: int, k: int, batch: int, dtype: str, wide: str
+) -> None:
+    """Fail unless (x @ w + b) * c is right; exactly, where it is of integers."""
+    names = {"f64": "float64", "f32": "float32", "f16": "float16", "i8": "int8", "i32": "int32"}
+    head = (batch,) if batch else ()
+    x, w = (_numbers((*head, *s), names[dtype]) for s in _operands(layout, m, n, k))
+    b, c = _numbers((n,), names[wide]), _numbers((*head, m, n), names[wide])
+    sum = np.float64 if "f" in dtype else np.int64
+    left = (x if layout[0] == "m" else x.swapaxes(-1, -2)).astype(sum)
+    right = (w if layout[3] == "k" else w.swapaxes(-1, -2)).astype(sum)
+    want = ((left @ right + b) * c).astype(names[wide])
+    close = {"f64": 1e-13, "f32": 1e-5, "f16": 5e-3}.get(dtype, 0) * float(np.abs(want).max())
+    np.testing.assert_allclose(program(x, w, b, c), want, rtol=0, atol=close)
+
+
 @pytest.mark.parametrize(
     "m, n, k, batch, layout, dtype, wide",
     [
@@ -206,21 +222,9 @@ def _numbers(shape: tuple[int, ...], dtype: Any) -> Any:
 def test_blocks_chosen_by_the_compiler(
     m: int, n: int, k: int, batch: int, layout: str, dtype: str, wide: str
 ) -> None:
-    names = {"f64": "float64", "f32": "float32", "f16": "float16", "i8": "int8", "i32": "int32"}
     program = sw.compile(_program(layout, m, n, k, batch, dtype, wide))
     assert "kernel.block" in program.text("kernels")
-    head = (batch,) if batch else ()
-    x, w = (_numbers((*head, *s), names[dtype]) for s in _operands(layout, m, n, k))
-    b, c = _numbers((n,), names[wide]), _numbers((*head, m, n), names[wide])
-    sum = np.float64 if "f" in dtype else np.int64
-    left = (x if layout[0] == "m" else x.swapaxes(-1, -2)).astype(sum)
-    right = (w if layout[3] == "k" else w.swapaxes(-1, -2)).astype(sum)
-    want = ((left @ right + b) * c).astype(names[wide])
-    if "f" not in dtype:
-        np.testing.assert_array_equal(program(x, w, b, c), want)
-        return
-    close = {"f64": 1e-13, "f32": 1e-5, "f16": 5e-3}[dtype] * float(np.abs(want).max())
-    np.testing.assert_allclose(program(x, w, b, c), want, rtol=0, atol=close)
+    _compare(program, layout, m, n, k, batch, dtype, wide)
 
 
 @pytest.mark.parametrize(
@@ -237,17 +241,10 @@ def test_blocks_chosen_by_the_compiler(
 def test_few_rows_wait_for_memory_alone(
     m: int, n: int, k: int, batch: int, dtype: str, wide: str
 ) -> None:
-    names = {"f64": "float64", "f32": "float32", "f16": "float16", "i8": "int8", "i32": "int32"}
     text = _program("mk,kn", m, n, k, batch, dtype, wide)
     program = sw.compile(text, machine="l2=65536")
     assert "kernel.stream" in program.text("kernels")
-    head = (batch,) if batch else ()
-    x, w = _numbers((*head, m, k), names[dtype]), _numbers((*head, k, n), names[dtype])
-    b, c = _numbers((n,), names[wide]), _numbers((*head, m, n), names[wide])
-    sum = np.float64 if "f" in dtype else np.int64
-    want = ((x.astype(sum) @ w.astype(sum) + b) * c).astype(names[wide])
-    close = {"f64": 1e-13, "f32": 1e-5, "f16": 5e-3, "i8": 0}[dtype] * float(np.abs(want).max())
-    np.testing.assert_allclose(program(x, w, b, c), want, rtol=0, atol=close)
+    _compare(program, "mk,kn", m, n, k, batch, dtype, wide)
 
 
 @pytest.mark.parametrize(
@@ -264,16 +261,8 @@ def test_few_rows_wait_for_memory_alone(
 def test_rows_of_both_operands_lie_along_the_sum(
     m: int, n: int, k: int, batch: int, dtype: str, wide: str
 ) -> None:
-    names = {"f64": "float64", "f32": "float32", "f16": "float16", "i8": "int8", "i32": "int32"}
     program = sw.compile(_program("mk,nk", m, n, k, batch, dtype, wide))
-    head = (batch,) if batch else ()
-    x, w = _numbers((*head, m, k), names[dtype]), _numbers((*head, n, k), names[dtype])
-    b, c = _numbers((n,), names[wide]), _numbers((*head, m, n), names[wide])
-    sum = np.float64 if "f" in dtype else np.int64
-    product = x.astype(sum) @ w.swapaxes(-1, -2).astype(sum)
-    want = ((product + b) * c).astype(names[wide])
-    close = {"f64": 1e-13, "f32": 1e-5, "f16": 5e-3, "i8": 0}[dtype] * float(np.abs(want).max())
-    np.testing.assert_allclose(program(x, w, b, c), want, rtol=0, atol=close)
+    _compare(program, "mk,nk", m, n, k, batch, dtype, wide)
 
 
 def test_sizes_known_only_when_it_runs() -> None:
