@@ -43,6 +43,27 @@ TEXTS: dict[str, tuple[str, list[Any]]] = {
         """,
         [array(77, 3, 4)],
     ),
+    "siblings that one after the other would join": (
+        """
+        func.func @main(%a: tensor<35xf16>, %b: tensor<35xf16>, %k: tensor<35xf16>) -> (tensor<35xf16>, tensor<7x5xf16>, tensor<35xf16>) {
+          %p = nd.cast %a : tensor<35xf16> -> tensor<35xf32>
+          %q = nd.cast %b : tensor<35xf16> -> tensor<35xf32>
+          %m = nd.mul %p, %q : tensor<35xf32>
+          %r = nd.cast %m : tensor<35xf32> -> tensor<35xf16>
+          %y = nd.reshape %r : tensor<35xf16> -> tensor<7x5xf16>
+          %c = nd.cast %r : tensor<35xf16> -> tensor<35xf32>
+          %s = nd.reduce_max %c {axes = [0]} : tensor<35xf32> -> tensor<f32>
+          %t = nd.broadcast %s {dims = []} : tensor<f32> -> tensor<35xf32>
+          %u = nd.mul %c, %t : tensor<35xf32>
+          %v = nd.cast %k : tensor<35xf16> -> tensor<35xf32>
+          %w = nd.mul %u, %v : tensor<35xf32>
+          %z = nd.cast %w : tensor<35xf32> -> tensor<35xf16>
+          %d = nd.sub %r, %k : tensor<35xf16>
+          func.return %d, %y, %z : tensor<35xf16>, tensor<7x5xf16>, tensor<35xf16>
+        }
+        """,
+        [array(35, dtype="float16") for _ in range(3)],
+    ),
 }
 
 
@@ -50,8 +71,10 @@ TEXTS: dict[str, tuple[str, list[Any]]] = {
 @pytest.mark.parametrize("name", TEXTS)
 def test_text(name: str, machine: str) -> None:
     text, inputs = TEXTS[name]
-    (want,) = call(Interpreter(parsed(text)), "main", inputs)
-    np.testing.assert_array_equal(sw.compile(text, machine=machine)(*inputs), want)
+    wanted = call(Interpreter(parsed(text)), "main", inputs)
+    got = sw.compile(text, machine=machine)(*inputs)
+    for have, want in zip(got if isinstance(got, tuple) else (got,), wanted, strict=True):
+        np.testing.assert_array_equal(have, want)
 
 
 SCALE = array(16, 1, 1)

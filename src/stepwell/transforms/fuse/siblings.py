@@ -42,13 +42,15 @@ class Siblings:
                     continue
                 if len(other.reads) + len(kept.reads) > MANY:
                     continue
-                if self._can_sink(other, kept):
-                    self._merge(other, kept)
-                    away.add(id(other))
-                elif self._can_hoist(kept, other):
-                    self._merge(kept, other)
-                    away.add(id(kept))
-                    kept = other
+                first, second = sorted((other, kept), key=lambda d: self.positions[d.op])
+                if self._can_sink(first, second):
+                    self._merge(first, second)
+                    away.add(id(first))
+                    kept = second
+                elif self._can_hoist(second, first):
+                    self._merge(second, first)
+                    away.add(id(second))
+                    kept = first
             self.earlier.update((walk, kept) for walk in _walks(kept))
         return away
 
