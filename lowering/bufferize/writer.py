@@ -21,8 +21,8 @@ from stepwell.dialects.types import UNKNOWN
 from stepwell.lowering.bufferize.analysis import Analysis
 from stepwell.lowering.bufferize.blocks import blocks_around, maker
 from stepwell.lowering.bufferize.constants import Constants
-from stepwell.lowering.bufferize.places import Storage, is_view
-from stepwell.lowering.bufferize.views import Steps, contiguous
+from stepwell.lowering.bufferize.places import Storage, is_view, step_of
+from stepwell.lowering.bufferize.views import Steps, contiguous, inverse, join
 from stepwell.transforms.passes import fail, remark
 from stepwell.transforms.sizes import Size, SizeWriter
 
@@ -85,8 +85,11 @@ class HostWriter:
             if (rule := self._rules.get(type(op))) is not None:
                 rule(self, op)
             elif op in self.places.copied:
-                storage, _ = self.places.of(op.results[0])
-                self.copy(op.operands[0], storage, (), "its elements do not lie in order")
+                storage, steps = self.places.of(op.results[0])
+                back = inverse((step_of(self.sizes, op),))
+                assert back is not None, "a slice is always a view"
+                why = "its elements do not lie in order"
+                self.copy(op.operands[0], storage, join(steps, back), why)
             elif not is_view(op):
                 self.scalar(op)
 

@@ -91,6 +91,12 @@ def spread(x: Any) -> Any:
     return snp.sum((flat - snp.sum(flat)) * 2)
 
 
+def reshaped(x: Any, i: Any) -> Any:
+    """What does not lie in order is copied, wherever the result lies."""
+    taken = snp.reshape(sw.lax.dynamic_slice(x, (0, i), (5, 8)), 40)
+    return snp.concat([taken[:1], taken])
+
+
 TRACED: dict[str, tuple[Callable[..., Any], list[Any], Any]] = {}
 
 
@@ -107,6 +113,8 @@ IMAGE, FILTERS = array(1, 16, 15, 15), array(16, 1, 3, 3)
 _expect(scaled, [IMAGE, FILTERS], _depthwise(IMAGE, FILTERS) * SCALE)
 ROWS = array(63, 31)
 _expect(spread, [ROWS], ((ROWS - ROWS.sum()) * 2).sum())
+PART = ROWS[:5, 2:10].ravel()
+_expect(reshaped, [ROWS, np.int32(2)], np.concatenate([PART[:1], PART]))
 
 
 @pytest.mark.parametrize("machine", MACHINES)
