@@ -4,18 +4,22 @@ from xdsl.ir import Dialect
 
 from stepwell.dialects.kernel import interpretation
 from stepwell.dialects.kernel.concurrent import ConcurrentOp
+from stepwell.dialects.kernel.dots import Dot4Op
 from stepwell.dialects.kernel.lookup import LookupOp
 from stepwell.dialects.kernel.ops import FuncOp, LaunchOp, ReturnOp
 from stepwell.dialects.kernel.prefetch import PrefetchOp
 from stepwell.dialects.kernel.schedule import LoopsAttr
 
 KERNEL = Dialect(
-    "kernel", [FuncOp, LaunchOp, ConcurrentOp, ReturnOp, PrefetchOp, LookupOp], [LoopsAttr]
+    "kernel",
+    [FuncOp, LaunchOp, ConcurrentOp, ReturnOp, PrefetchOp, LookupOp, Dot4Op],
+    [LoopsAttr],
 )
 
 __all__ = [
     "KERNEL",
     "ConcurrentOp",
+    "Dot4Op",
     "FuncOp",
     "LaunchOp",
     "LookupOp",

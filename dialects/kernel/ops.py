@@ -72,9 +72,9 @@ class FuncOp(IRDLOperation):
     * (C6) A value passed from one linalg.generic to another is read at the very indices of the
       shared loops that it is written at.
     * (C7) An attribute of the name kernel.* is a known choice. kernel.pack_rows,
-      kernel.pack_first and kernel.in_floats need kernel.block, kernel.unroll kernel.tile, and
-      kernel.prefetch one of them. kernel.stream goes with neither kernel.block nor
-      kernel.prefetch.
+      kernel.pack_first, kernel.in_floats and kernel.dots need kernel.block, kernel.unsigned_rows
+      kernel.dots, kernel.unroll kernel.tile, and kernel.prefetch one of block and stream.
+      kernel.stream goes with neither kernel.block nor kernel.prefetch.
     * (C8) kernel.nontemporal is an array of numbers of arguments that are destinations.
     """
 

@@ -33,10 +33,17 @@ _LISTS = ("kernel.tile", "kernel.block", "kernel.stream")
 _MARKS = {
     "kernel.pack_rows": "kernel.block",
     "kernel.in_floats": "kernel.block",
+    "kernel.dots": "kernel.block",
+    "kernel.unsigned_rows": "kernel.dots",
     "kernel.pack_first": "kernel.block",
     "kernel.unroll": "kernel.tile",
 }
 """What is written without a value, and what it is nothing without."""
+_SAYS = {
+    "kernel.block": "blocks are packed",
+    "kernel.tile": "tiles are written",
+    "kernel.dots": "bytes are multiplied",
+}
 _KNOWN = (*_NUMBERS, *_LISTS, *_MARKS, "kernel.prefetch", "kernel.in_place", "kernel.nontemporal")
 
 
@@ -56,8 +63,7 @@ def check_names(attributes: dict[str, Attribute]) -> None:
             raise VerifyException(f"there is no choice {name} for a kernel; {near}")
     for name, needed in _MARKS.items():
         if name in attributes and needed not in attributes:  # kernel_func_c7
-            what = "blocks are packed" if needed == "kernel.block" else "tiles are written"
-            raise VerifyException(f"{name} says how {what}, so it needs {needed}")
+            raise VerifyException(f"{name} says how {_SAYS[needed]}, so it needs {needed}")
     if "kernel.prefetch" in attributes and (  # kernel_func_c7
         "kernel.stream" in attributes or not {"kernel.tile", "kernel.block"} & attributes.keys()
     ):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from stepwell.lowering.emit.dot_instructions import dots
 from stepwell.lowering.emit.kinds import Kind
 from stepwell.lowering.emit.names import C_WORDS
 from stepwell.lowering.emit.spelling import Spelling
@@ -295,6 +296,8 @@ class CSpelling(Spelling):
     def quick(self, what: str, kind: Kind) -> list[str]:
         """Use the builtins of gcc and clang for x86."""
         name, _, constant = what.partition("_")
+        if name.startswith("dot4"):
+            return dots(name[4:], kind, self.type)
         if constant:
             return extreme_of_constant(name, kind)
         if name.startswith(("max", "min")):

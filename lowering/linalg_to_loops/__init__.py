@@ -59,6 +59,8 @@ CHOICES = (
     "stream",
     "pack_rows",
     "in_floats",
+    "dots",
+    "unsigned_rows",
     "nontemporal",
     "pack_first",
     "prefetch",

@@ -14,13 +14,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
+from stepwell.lowering.linalg_to_loops.dots import Words, words
 from stepwell.lowering.linalg_to_loops.plan import NO_BLOCKS, Plan
 from stepwell.lowering.linalg_to_loops.tiles import Sliver, Tiles
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
 from stepwell.transforms.passes import fail
+from stepwell.transforms.products import byte_products
 
 
 class Blocked(Tiles):
@@ -76,6 +79,11 @@ class Blocked(Tiles):
             inputs = list(self.micro.inputs)
             inputs[packing.operand] = packing.access
             self.micro.inputs = tuple(inputs)
+        if self.plan.schedule.unsigned_rows:
+            op = memref.AllocaOp.get(i32, 64, [self.columns])
+            self.offsets = self.writer.result(op, "offsets")
+        if self.row_packing is not None and whole:
+            self.row_packing.write(batch, ranges[self.row][0], Index(), extent)
         if not (whole and self._is_whole(self.row) and self._is_whole(self.column)):
             self._make_room(self.rows if whole else prod(self.sizes[:-1]))
 
@@ -108,14 +116,25 @@ class Blocked(Tiles):
 
     def _part(self, at: Sliver, count: Index) -> None:
         """Write a sliver's part of ``count`` iterations: packed, unless it lies ready."""
-        self.part = Index(), count
+        steps = count if self.words is None else words(self.writer, count)
+        self.part, self.count = (Index(), steps), count
         if self.packing is not None and self.packs_first:
             self.packing.begin(at.batch, at.j, at.k, count)
         elif self.packing is not None:
             self.packing.write(at.batch, at.j, at.k, count)
-        if self.row_packing is not None:
+        if self.words is not None and self.offsets is not None:
+            self._write_offsets(self.words, self.offsets)
+        if self.row_packing is not None and at.extent is not None:
             self.row_packing.write(at.batch, at.ranges[self.row][0], at.k, count)
         self._down(at, [])
+
+    def _write_offsets(self, columns: Words, offsets: SSAValue) -> None:
+        """Write what a part has too much for each column, rows having 128 more in each byte."""
+        signs = byte_products(self.sum.body) if self.sum.body is not None else None
+        assert signs is not None
+        sums = columns.in_columns(self.sum.width, signs[columns.operand])
+        for n, value in enumerate(sums):
+            self.writer.store(value, offsets, [Index.of(n * self.sum.width)])
 
 
 def is_blocked(plan: Plan) -> bool:

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
+from stepwell.dialects import kernel
 from stepwell.dialects.types import UNKNOWN
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import INDEX, Index, Writer, vector_type
@@ -123,8 +124,9 @@ class BodyWriter:
         return self.writer.result(new, op.results[0].name_hint)
 
     def _lanes(self, op: Operation, operands: list[SSAValue], width: int) -> SSAValue:
-        """Write an arith or math op on vectors."""
-        if op.dialect_name() not in ("arith", "math") or len(op.results) != 1 or op.regions:
+        """Write an arith or math op, or a dot product of bytes, on vectors."""
+        known = op.dialect_name() in ("arith", "math") or isinstance(op, kernel.Dot4Op)
+        if not known or len(op.results) != 1 or op.regions:
             fail(op, f"{op.name} cannot be vectorised", "schedule this kernel without kernel.loops")
         keep = 1 if isinstance(op, arith.SelectOp) else 0
         wide = [*operands[:keep], *(self.writer.broadcast(v, width) for v in operands[keep:])]

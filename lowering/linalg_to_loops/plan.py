@@ -57,6 +57,10 @@ class Schedule:
     """Whether blocks pack the operand that varies with the rows too."""
     in_floats: bool = False
     """Whether products of bytes are added up in floats, which is exact."""
+    dots: bool = False
+    """Whether products of bytes are added up four at a time."""
+    unsigned_rows: bool = False
+    """Whether 128 is added to the bytes of rows for that, and what comes of it taken off again."""
     pack_first: bool = False
     """Whether the first tile of a block packs what it reads, where that is simple."""
     prefetch: bool = False
@@ -144,6 +148,8 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
     schedule.split = number("split", 0)
     schedule.pack_rows = "kernel.pack_rows" in function.attributes
     schedule.in_floats = "kernel.in_floats" in function.attributes
+    schedule.dots = "kernel.dots" in function.attributes
+    schedule.unsigned_rows = "kernel.unsigned_rows" in function.attributes
     schedule.pack_first = "kernel.pack_first" in function.attributes
     schedule.prefetch = "kernel.prefetch" in function.attributes
     schedule.unroll = "kernel.unroll" in function.attributes

@@ -19,6 +19,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from stepwell.lowering.linalg_to_loops.blocks import contraction_of, roles_of
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.dots import Words, in_dots, lowered
 from stepwell.lowering.linalg_to_loops.fetching import Fetching
 from stepwell.lowering.linalg_to_loops.floats import in_floats, joined
 from stepwell.lowering.linalg_to_loops.nest import Nest
@@ -59,7 +60,11 @@ class Tiles(Nest):
         tile_rows, vectors = plan.schedule.tile
         self.rows, self.columns = tile_rows, vectors * self.sum.width
         self.part: tuple[Index, Index] = (Index(), Index())
-        """The part of the sum at hand, from 0."""
+        """The part of the sum at hand, from 0, in steps of the innermost loop."""
+        self.count = Index()
+        """How much of the sum that is."""
+        self.offsets: SSAValue | None = None
+        """Where it lies what each column has too much in its sums, where 128 was added to rows."""
         streamed, packed = roles_of(self.sum, self.first, self.column)
         self.along = self.column in dims_of(self.sum.inputs[streamed].exprs)
         """Whether the operand read in place varies with the columns too, and ends where they do."""
@@ -67,13 +72,17 @@ class Tiles(Nest):
         """The contraction as it is in registers."""
         self.slivers = in_slivers(self.sum.inputs[packed].exprs, self.column)
         self.packing: Packing | None = None
-        if self.slivers is None or self.slivers[1] != self.columns:
+        self.row_packing: Packing | None = None
+        self.words: Words | None = None
+        """What packs the operand of the columns as words."""
+        if plan.schedule.dots:
+            self._pack_words(streamed, packed)
+        elif self.slivers is None or self.slivers[1] != self.columns:
             self.packing = Packing(
                 self, self.product, packed, self.column, self.sum.reduced, self.columns
             )
             self.product = replace(self.product, body=self.packing.rest())
-        self.row_packing: Packing | None = None
-        if plan.schedule.pack_rows:
+        if plan.schedule.pack_rows and self.row_packing is None:
             self.row_packing = self._pack_rows(streamed)
             self.product = replace(self.product, body=self.row_packing.rest())
         self.micro = self._micro(streamed, packed)
@@ -116,9 +125,34 @@ class Tiles(Nest):
         inputs[packed] = Access(inputs[packed].buffer, tuple(exprs))
         return replace(self.product, inputs=tuple(inputs))
 
+    def _pack_words(self, streamed: int, packed: int) -> None:
+        """Say that both operands are packed as words of four bytes."""
+        self.product = in_dots(self.sum, self.plan.schedule, streamed)
+        self._check_rows()
+        sums = self.sum.reduced
+        self.packing = self.words = Words(self, self.sum, packed, self.column, sums, self.columns)
+        self.row_packing = Words(
+            self,
+            self.sum,
+            streamed,
+            self.row,
+            sums,
+            self.sizes[-2],
+            rows=True,
+            lifted=self.plan.schedule.unsigned_rows,
+        )
+
     def _pack_rows(self, streamed: int) -> Packing:
         """Return what copies the rows of a block, for which rows stand where columns do."""
+        self._check_rows()
         width, rows = self.sum.width, self.sizes[-2]
+        columns = -(-rows // width) * width
+        packing = Packing(self, self.product, streamed, self.row, self.sum.reduced, columns)
+        packing.even = columns == rows
+        return packing
+
+    def _check_rows(self) -> None:
+        """Refuse to pack rows of what they cannot be packed of."""
         if self.first != self.row or len(self.sum.reduced) != 1 or self.along:
             fail(
                 self.sum.op,
@@ -126,10 +160,6 @@ class Tiles(Nest):
                 "and an operand that varies with the rows alone",
                 "leave kernel.pack_rows out",
             )
-        columns = -(-rows // width) * width
-        packing = Packing(self, self.product, streamed, self.row, self.sum.reduced, columns)
-        packing.even = columns == rows
-        return packing
 
     def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
         """Return the range of a loop: of the sum, the part at hand."""
@@ -243,7 +273,7 @@ class Tiles(Nest):
             self._hand_on(at, start, rows, done, waiting)
             return
         self._branch(
-            (at.k + self.part[1], at.extent),
+            (at.k + self.count, at.extent),
             lambda: self._hand_on(at, start, rows, done, waiting),
             lambda: self._keep(done, waiting),
         )
@@ -269,6 +299,8 @@ class Tiles(Nest):
 
     def _run(self, points: list[Point], state: list[SSAValue]) -> list[SSAValue]:
         """Run the innermost loop from ``state``; floats begin at zero and are added to it."""
+        if self.offsets is not None:
+            state = lowered(self.writer, self.offsets, points, self.column, state)
         if not self.plan.schedule.in_floats:
             return self.run(self.micro, points, state)
         zero = self.writer.splat(FloatAttr(0.0, f32), points[0].width)
@@ -432,6 +464,6 @@ def _check_sizes(nest: Tiles) -> None:
         scratch.append(nest.packing.size(nest.deep) * bytes_of(nest.packing.element))
     bytes = max(scratch) * nest.columns
     if (packing := nest.row_packing) is not None:
-        bytes = max(bytes, nest.deep * packing.columns * bytes_of(packing.element))
+        bytes = max(bytes, packing.size(nest.deep) * packing.columns * bytes_of(packing.element))
     if bytes > STACK:
         fail(nest.sum.op, f"kernel.block needs {bytes} bytes of scratch, more than {STACK}")

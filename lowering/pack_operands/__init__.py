@@ -65,6 +65,8 @@ class PackOperands(Pass):
         wanted: dict[kernel.FuncOp, Operand] = {}
         blocked = [f for f in op.ops if isinstance(f, kernel.FuncOp) and BLOCK in f.attributes]
         for function in blocked:
+            if "kernel.dots" in function.attributes:
+                continue  # blocks lay words out
             if (found := operand_of(function)) is not None:
                 wanted[function] = found
         if wanted:

@@ -91,6 +91,7 @@ class Schedule(Pass):
     vector-lanes : how many elements a vector may have at most
     vector-registers : how many vectors the machine holds; 0 for what is usual for their width
     vector-unit : how many bits of a vector it computes with at once; 0 for all of them
+    signed-dots : whether it has an instruction for sums of products of signed bytes
     l2 : bytes of each core's second cache; 0 for no blocks, where scratch is dear
     threads : how many threads may share a kernel; no result depends on it
     lock : a lock file; its schedules are written on the kernels it was made for
@@ -103,6 +104,7 @@ class Schedule(Pass):
     vector_lanes: int = 64
     vector_registers: int = 0
     vector_unit: int = 0
+    signed_dots: bool = False
     l2: int = 1 << 20
     threads: int = 2
     lock: str = ""
@@ -113,7 +115,12 @@ class Schedule(Pass):
             write_all_tuned(op, self.lock)
         registers = self.vector_registers or (32 if self.vector_bits >= 512 else 16)
         machine = Vectors(
-            self.vector_bits, self.vector_lanes, registers, self.vector_unit, max(self.threads, 1)
+            self.vector_bits,
+            self.vector_lanes,
+            registers,
+            self.vector_unit,
+            max(self.threads, 1),
+            self.signed_dots,
         )
         ready = constant_arguments(op)
         for function in op.ops:
@@ -215,7 +222,7 @@ def _write_blocks(
     for name in ("tile", "block", "stream"):
         if sizes := getattr(blocks, name):
             _write(function, f"kernel.{name}", ArrayAttr(IntegerAttr(n, i64) for n in sizes))
-    for name in ("pack_rows", "in_floats", "pack_first", "prefetch"):
+    for name in ("pack_rows", "in_floats", "dots", "unsigned_rows", "pack_first", "prefetch"):
         if getattr(blocks, name):
             _write(function, f"kernel.{name}", UnitAttr())
     _write(function, "kernel.parallel", IntegerAttr(shared, i64))

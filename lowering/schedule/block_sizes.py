@@ -67,6 +67,14 @@ MANY = 32
 """So many blocks keep every thread busy, and evenly so."""
 FEW = 8
 """So many do where each block of rows reads a packed operand anew that is too large for a cache."""
+DEEPEST = 2048
+"""A sliver of words of so much depth leaves the second cache room for rows beside it."""
+BESIDE = 64
+"""Bytes that packed rows lie apart."""
+DEARER = 2
+"""How much more laying columns out as words costs than copying rows."""
+PRODUCTS = 1 << 19
+"""So many products of bytes are worth a block of their own."""
 SPLIT = "and the machine computes with so many lanes at once"
 
 
@@ -188,6 +196,38 @@ def block_of(
         taken *= max(min(here, size), 1)
         held *= here
     return *lengths, columns, max(deep, 1)
+
+
+def block_of_words(
+    found: Loops, shared: int, tile: tuple[int, int], l2: int, machine: Vectors
+) -> tuple[int, int, int]:
+    """Return rows, columns and depth of blocks both of whose operands are packed as words.
+
+    Rows are packed once for each block of columns and columns, at a higher price, once for each
+    of rows: the fewest of them that keep all threads busy. No result depends on any of the three.
+    """
+    rows, columns = tile
+    high, wide, long = (found.size(k) for k in (shared - 2, shared - 1, shared))
+    deep = even(long, DEEPEST, BESIDE)
+    if found.extents[shared] == DYNAMIC_INDEX:
+        deep = DEEPEST // 2
+    whole = found.extents[shared] != DYNAMIC_INDEX and long <= deep
+    lanes = machine.bits // 32
+    most = min(l2 // 2 // deep, SCRATCH // (deep + BESIDE) // lanes * lanes)
+    most = max((most if whole else min(most, SCRATCH // (4 * columns))) // rows, 1) * rows
+    batch = max(prod(map(found.size, range(shared - 2))), 1)
+    wanted = 2 * machine.threads if machine.threads > 1 else 1
+    wanted = max(min(-(-wanted // batch), high * wide * long // PRODUCTS), 1)
+    fewest, slivers = -(-high // most), -(-wide // columns)
+    choices = [
+        (n, m)
+        for n in range(max(fewest, 1), max(fewest, 1) + wanted)
+        for m in range(1, min(slivers, wanted) + 1)
+    ]
+    busy = [(n, m) for n, m in choices if n * m >= wanted] or choices[-1:]
+    down, along = min(busy, key=lambda c: (c[1] * high + DEARER * c[0] * wide, c))
+    across = -(-slivers // along) * columns if whole else columns
+    return even(high, min(most, max(-(-high // down), 1)), rows), max(across, columns), deep
 
 
 def even(size: int, most: int, unit: int) -> int:

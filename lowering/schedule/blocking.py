@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, SSAValue
 
@@ -20,6 +20,7 @@ from stepwell.lowering.schedule.block_sizes import (
     SCRATCH,
     SKINNY,
     block_of,
+    block_of_words,
     even,
     fastest_tile,
     stretch,
@@ -40,6 +41,10 @@ from stepwell.transforms.structured import CASTS, combiner, element, indices
 
 FEW_ROWS = 12
 """Packing for fewer rows costs more than it saves."""
+FEW_ROWS_OF_WORDS = 2
+"""The same where words are packed, of which one instruction multiplies many."""
+SHORT = 8
+"""Sums of fewer products are not worth making words for."""
 SMALL = 1 << 13
 """An operand of so few bytes need not be packed, however it lies, ..."""
 MANY_ROWS = 64
@@ -64,6 +69,8 @@ class Contraction:
     """Columns and depth, where the operand is read in place once and there is no block."""
     pack_rows: bool = False
     in_floats: bool = False
+    dots: bool = False
+    unsigned_rows: bool = False
     pack_first: bool = False
     prefetch: bool = False
 
@@ -100,30 +107,63 @@ def choose(
         return _streamed(operand, high, width, machine, stream)
     size = machine.bits // width // 8
     width = width if along else _narrowed(width, wide)
-    least = 1 if free else FEW_ROWS
+    signs = None if along or free else _multiplies_bytes(found, first, shared)
+    least = 1 if free else FEW_ROWS if signs is None else FEW_ROWS_OF_WORDS
     if high < least or wide < width or bytes <= enough:
         because(found.op, lambda: _why_in_place(high, wide < width, bytes, enough))
         return None
+    if signs is not None:
+        return _in_words(found, shared, width, machine, l2, signs)
+    plain = _plain(found, first, shared, (width, size), machine, l2, along, free)
+    because(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
+    if not free and not along:
+        simple = _in_rows(found, packed, shared, plain.tile[1] * plain.width)
+        plain = replace(plain, pack_first=simple, prefetch=bytes >= l2)
+    chosen = _widened(found, plain, packed, first, shared)
+    because(found.op, lambda: _why_so_large(plain.tile, chosen.block, size))
+    if chosen.prefetch:
+        because(found.op, lambda: FAR)
+    return chosen
+
+
+def _plain(
+    found: Loops,
+    first: int,
+    shared: int,
+    lanes_and_bytes: tuple[int, int],
+    machine: Vectors,
+    l2: int,
+    along: bool,
+    free: bool,
+) -> Contraction:
+    """Return tile and block as they are chosen by sizes alone."""
+    width, size = lanes_and_bytes
+    high, wide = prod(map(found.size, range(first, shared - 1))), found.size(shared - 1)
     few = free and first == shared - 2 and high <= SKINNY
     tile, width = (
         (tile_of_few(high, wide, width, machine), width)
         if few
         else fastest_tile(found, shared, width, size, machine, along)
     )
-    unit = tile[0], tile[1] * width
-    block = block_of(found, first, shared, unit, l2, size)
+    block = block_of(found, first, shared, (tile[0], tile[1] * width), l2, size)
     if few and high <= tile[0] and found.extents[-1] != DYNAMIC_INDEX:
         block = *block[:-1], max(found.size(len(found.parallel) - 1), 1)
-    because(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
-    plain = Contraction(width, tile, block)
-    if not free and not along:
-        simple = _in_rows(found, packed, shared, unit[1])
-        plain = replace(plain, pack_first=simple, prefetch=bytes >= l2)
-    chosen = _widened(found, plain, packed, first, shared)
-    because(found.op, lambda: _why_so_large(tile, chosen.block, size))
-    if chosen.prefetch:
-        because(found.op, lambda: FAR)
-    return chosen
+    return Contraction(width, tile, block)
+
+
+def _in_words(
+    found: Loops, shared: int, width: int, machine: Vectors, l2: int, signs: tuple[bool, bool]
+) -> Contraction:
+    """Return the choice for products of bytes, which are added up four at a time."""
+    high, wide = found.size(shared - 2), found.size(shared - 1)
+    if high <= SKINNY and found.extents[shared - 2] != DYNAMIC_INDEX:
+        tile = tile_of_few(high, wide, width, machine)
+    else:
+        tile, width = fastest_tile(found, shared, width, 4, machine, False)
+    because(found.op, lambda: IN_DOTS)
+    sizes = block_of_words(found, shared, (tile[0], tile[1] * width), l2, machine)
+    lifted = all(signs) and not machine.signed_dots
+    return Contraction(width, tile, sizes, pack_rows=True, dots=True, unsigned_rows=lifted)
 
 
 def asks_ahead(found: Loops, shared: int, l2: int) -> bool:
@@ -223,6 +263,22 @@ def _is_along(found: Loops, packed: int, shared: int) -> bool:
 
 WIDENED = "rows are packed too: they are narrower than what is computed with, and widened once"
 IN_FLOATS = "; products of bytes are added up in floats, which is exact for a part so deep"
+
+
+IN_DOTS = (
+    "in blocks, both operands packed as words of four bytes, whose products are added up by one "
+    "instruction where there is such a one"
+)
+
+
+def _multiplies_bytes(found: Loops, first: int, shared: int) -> tuple[bool, bool] | None:
+    """Return which operands are signed where products of bytes are summed up in words."""
+    op = found.op
+    assert isinstance(op, linalg.GenericOp)
+    simple = first == shared - 2 and len(found.parallel) == shared + 1
+    if not simple or element(op.outputs[0]) != i32 or found.size(shared) < SHORT:
+        return None
+    return byte_products(op.body.block)
 
 
 def _widened(

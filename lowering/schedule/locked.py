@@ -20,7 +20,7 @@ from stepwell.lowering.schedule.reasons import because
 
 LISTS = ("tile", "block", "stream")
 NUMBERS = ("parallel", "grain", "split", "band")
-MARKS = ("pack_rows", "in_floats", "pack_first", "prefetch", "unroll")
+MARKS = ("pack_rows", "in_floats", "dots", "unsigned_rows", "pack_first", "prefetch", "unroll")
 LOOPS = "kernel.loops"
 
 

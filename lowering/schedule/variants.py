@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from stepwell.core.machine import Machine
-from stepwell.lowering.schedule.block_sizes import NARROW_TILES, SCRATCH, TILES
+from stepwell.lowering.schedule.block_sizes import BESIDE, NARROW_TILES, SCRATCH, TILES
 
 Schedule = Mapping[str, Any]
 INTERLEAVES = (1, 2, 4, 8)
@@ -58,7 +58,7 @@ def _tiles(schedule: Schedule, machine: Machine) -> list[Schedule]:
         if "block" in schedule:
             *high, _, deep = schedule["block"]
             columns = vectors * width
-            if not _fits(high, columns, deep):
+            if not _fits(schedule, [*high, columns, deep]):
                 continue
             changed["block"] = [*high[:-1], _whole(high[-1], rows), columns, deep]
         found.append(changed)
@@ -77,15 +77,18 @@ def _blocks(schedule: Schedule) -> list[list[Schedule]]:
         [
             {**schedule, "block": block}
             for block in blocks
-            if block != schedule["block"] and _fits(block[:-2], block[-2], block[-1])
+            if block != schedule["block"] and _fits(schedule, block)
         ]
         for blocks in (higher, deeper)
     ]
 
 
-def _fits(high: list[int], columns: int, deep: int) -> bool:
+def _fits(schedule: Schedule, block: list[int]) -> bool:
     """Whether what is packed and what is summed up in parts fit into their scratch."""
-    return max(columns * deep, prod(high) * columns) * BYTES <= SCRATCH
+    *high, columns, deep = block
+    each = 1 if "dots" in schedule else BYTES
+    rows = high[-1] * (each * deep + BESIDE) if "pack_rows" in schedule else 0
+    return max(columns * deep * BYTES, prod(high) * columns * BYTES, rows) <= SCRATCH
 
 
 def _whole(size: int, unit: int) -> int:

@@ -44,6 +44,8 @@ class Vectors(NamedTuple):
     """How many bits are computed with at once, where wider vectors take their time; 0 for all."""
     threads: int = 1
     """How many of the machine's threads may share one kernel: only what no result depends on."""
+    signed_dots: bool = False
+    """Whether an instruction adds up products of signed bytes, not only of unsigned by signed."""
 
 
 @dataclass

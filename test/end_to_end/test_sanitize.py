@@ -35,6 +35,7 @@ FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -g"
         ("../unit/test_blocked_convolutions.py", ""),
         ("../unit/test_collapsed_loops.py", ""),
         ("../unit/test_contraction_schedules.py", ""),
+        ("../unit/test_dots.py", ""),
         ("../unit/test_edges.py", ""),
         ("../unit/test_extremes.py", ""),
         ("../unit/test_grouped_convolutions.py", ""),

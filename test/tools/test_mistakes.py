@@ -116,5 +116,5 @@ def test_marks_are_explained_by_their_name(
     file.write_text(BYTES)
     assert main(["explain", str(file), "--machine", "vector_bits=512"]) == 0
     said = capsys.readouterr().out
-    assert "in_floats" in said
+    assert "unsigned_rows" in said
     assert "unit" not in said

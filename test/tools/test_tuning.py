@@ -239,7 +239,9 @@ def test_choices_of_every_kind_are_read_and_written() -> None:
     bytes = bytes.replace("%w :", "%w {dtype = i32} :").replace("<512x512xi8>", "<512x512xi32>")
     for text in (attention, SMALL, PRODUCT.format(m=2, k=900, n=8000), bytes):
         for candidate in tuning.candidates_of(Source(text, "<test>", "main", MACHINE)):
-            assert text != bytes or {"pack_rows", "in_floats"} <= set(candidate.schedule)
+            assert text != bytes or {"pack_rows", "dots", "unsigned_rows"} <= set(
+                candidate.schedule
+            )
             module = tuning.program_of(candidate, candidate.schedule)
             before = str(module)
             Schedule(vector_registers=32).apply(Context(), module)

@@ -23,6 +23,8 @@ class Machine:
     vector_unit: int = 0
     """How many bits of a vector are computed with at once, where that is less than all; else 0."""
     fma: bool = False
+    signed_dots: bool = False
+    """Whether an instruction adds up products of signed bytes, not only of unsigned by signed."""
     threads: int = 1
     l1: int = 32 << 10
     l2: int = 1 << 20
@@ -96,6 +98,7 @@ def this_machine() -> Machine:
         vector_registers=32 if arm or wide == 512 else 16,
         vector_unit=256 if wide == 512 and _halves_vectors(features) else 0,
         fma=arm or "fma" in names,
+        signed_dots=arm,
         threads=thread_count(),
         l1=sizes.get(1, Machine.l1),
         l2=sizes.get(2, Machine.l2),

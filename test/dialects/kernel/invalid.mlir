@@ -156,6 +156,14 @@ kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared
 // -----
 
 // kernel_func_c7
+// expected-error@+1 {{kernel.unsigned_rows says how bytes are multiplied, so it needs kernel.dots}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tile = [6, 4], kernel.block = [6, 64, 8], kernel.unsigned_rows} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_func_c7
 // expected-error@+1 {{kernel.unroll says how tiles are written, so it needs kernel.tile}}
 kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.unroll} {
   kernel.return %x : tensor<4x4xf32>

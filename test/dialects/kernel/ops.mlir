@@ -56,3 +56,18 @@ func.func @find(%t: vector<16xf32>, %i: i32, %v: vector<8xi32>) {
 // CHECK:      func.func @find
 // CHECK-NEXT:   %x = kernel.lookup %t[%i] : vector<16xf32>, i32 -> f32
 // CHECK-NEXT:   %y = kernel.lookup %t[%v] : vector<16xf32>, vector<8xi32> -> vector<8xf32>
+
+// Products of bytes round-trip, whatever their signs.
+func.func @dots(%s: i32, %x: i32, %w: i32, %t: vector<4xi32>, %v: vector<4xi32>) {
+  %a = kernel.dot4 %s, %x, %w : i32
+  %b = kernel.dot4 %s, unsigned %x, %w : i32
+  %c = kernel.dot4 %s, %x, unsigned %w : i32
+  %d = kernel.dot4 %t, unsigned %v, unsigned %v : vector<4xi32>
+  func.return
+}
+
+// CHECK-LABEL: func.func @dots
+// CHECK-NEXT:    %a = kernel.dot4 %s, %x, %w : i32
+// CHECK-NEXT:    %b = kernel.dot4 %s, unsigned %x, %w : i32
+// CHECK-NEXT:    %c = kernel.dot4 %s, %x, unsigned %w : i32
+// CHECK-NEXT:    %d = kernel.dot4 %t, unsigned %v, unsigned %v : vector<4xi32>

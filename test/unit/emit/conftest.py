@@ -82,7 +82,7 @@ def compile_c(text: str, folder: Path, extra: Sequence[str] = ()) -> ctypes.CDLL
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler")
-    stem = folder / hashlib.sha256(text.encode()).hexdigest()[:16]
+    stem = folder / hashlib.sha256(" ".join([text, *extra]).encode()).hexdigest()[:16]
     stem.with_suffix(".c").write_text(text)
     extra = [*extra, *os.environ.get("EMITTED_C_FLAGS", "").split()]
     command = [compiler, *FLAGS, *WARNINGS, *extra, str(stem.with_suffix(".c"))]
@@ -226,7 +226,7 @@ class OnDevice:
         self._run(step["then" if self._value(step["condition"]) else "else"])
 
 
-Program = Callable[[str], Compiled]
+Program = Callable[..., Compiled]
 
 
 @pytest.fixture(scope="session")
@@ -243,6 +243,6 @@ def parsed() -> Callable[[str], ModuleOp]:
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    """Compile the text of a module."""
+    """Compile the text of a module, with further flags for the C compiler if need be."""
     folder = tmp_path_factory.mktemp("emitted")
-    return lambda text: Compiled(parse(text), folder)
+    return lambda text, *flags: Compiled(parse(text), folder, flags)

@@ -1,0 +1,309 @@
+"""Sums of products of bytes, four at a time: both operands are packed as words of four bytes.
+
+The bytes of a word follow each other in the sum. What columns are made of lies word by word, the
+columns of a sliver side by side. Rows that lie along the sum are copied as they are, and else laid
+out as columns are. Beyond the end of the sum a word is filled up with zeros; what lies beyond the
+last row or column is never kept, and so is anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import IntegerAttr, VectorType, i32
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from stepwell.dialects import kernel
+from stepwell.lowering.linalg_to_loops.accesses import lanes_at
+from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.nest import Nest
+from stepwell.lowering.linalg_to_loops.packing import Packing
+from stepwell.lowering.linalg_to_loops.plan import Buffer, Schedule
+from stepwell.lowering.linalg_to_loops.runs import Run
+from stepwell.lowering.linalg_to_loops.squares import turn
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
+from stepwell.transforms.passes import fail
+from stepwell.transforms.products import byte_products
+
+EACH = 4
+"""Bytes of a word."""
+TOPS = IntegerAttr(0x80808080 - (1 << 32), i32)
+"""128 in each byte of a word: the sign of a signed byte, a number for an unsigned one."""
+APART = 16
+"""Words between rows, so that those of a tile do not meet in one place of a cache."""
+NARROW = 4
+"""Columns that are taken at once where they do not fill a vector."""
+
+
+def in_dots(op: Structured, schedule: Schedule, streamed: int) -> Structured:
+    """Return a sum of products of bytes with a body of words, rows being input ``streamed``."""
+    signs = byte_products(op.body) if op.body is not None else None
+    if signs is None or op.body is None or element_of(op.outputs[0].buffer) != i32:
+        fail(op.op, "kernel.dots needs a sum of products of bytes, in i32", "leave it out")
+    if not schedule.pack_rows or schedule.in_floats or schedule.pack_first or schedule.prefetch:
+        fail(
+            op.op,
+            "kernel.dots needs kernel.pack_rows, and goes with no other choice of how to pack",
+            "write kernel.pack_rows, and neither in_floats nor pack_first nor prefetch",
+        )
+    if schedule.unsigned_rows and not signs[streamed]:
+        fail(op.op, "kernel.unsigned_rows is for signed bytes", "leave it out")
+    here = [
+        signed and not (schedule.unsigned_rows and k == streamed) for k, signed in enumerate(signs)
+    ]
+    body = Block(arg_types=[i32, i32, i32])
+    for new, old in zip(body.args, op.body.args, strict=True):
+        new.name_hint = old.name_hint
+    x, w, total = body.args
+    dot = kernel.Dot4Op(total, x, w, (here[0], here[1]))
+    for new in (dot, linalg.YieldOp(dot.result)):
+        new.location = op.op.location
+        body.add_op(new)
+    return replace(op, body=body)
+
+
+def words(writer: Writer, count: Index) -> Index:
+    """Return how many words so many bytes fill."""
+    return writer.divide(count + (EACH - 1), EACH, arith.DivUIOp)
+
+
+class Words(Packing):
+    """Writes the copying of one operand as words."""
+
+    def __init__(
+        self,
+        nest: Nest,
+        op: Structured,
+        operand: int,
+        column: int,
+        sums: Sequence[int],
+        columns: int,
+        rows: bool = False,
+        lifted: bool = False,
+    ) -> None:
+        super().__init__(nest, op, operand, column, sums, columns)
+        self.element, self.widening = i32, []
+        self.lifted = lifted
+        """Whether 128 is added to each byte."""
+        wide = EACH * self.width
+        self.deep = self.width > 1 and lanes_at(self.source, self.depth, wide) == wide
+        """Whether bytes that follow each other in the sum lie side by side."""
+        self.kept = rows and self.deep
+        """Whether they stay so."""
+        if not self.kept:
+            self.columns = -(-columns // self.width) * self.width
+
+    def _run(self) -> Run | None:
+        """Return None: there is one loop of the sum."""
+
+    def size(self, depth: int) -> int:
+        """Return how many words of each column are packed at once."""
+        count = -(-depth // EACH)
+        return count + APART if self.kept else count
+
+    def allocate(self, depth: int) -> None:
+        """Make the scratch; afterwards ``access`` says where the innermost loop reads."""
+        shape, loops = [max(self.size(depth), 1), self.columns], [self.depth, self.column]
+        if self.kept:
+            shape, loops = shape[::-1], loops[::-1]
+        op = memref.AllocaOp.get(i32, 64, shape)
+        self.scratch = self.nest.writer.result(op, "packed")
+        self.nest.plan.buffers[self.scratch] = Buffer()
+        self.access = Access(self.scratch, tuple(map(AffineDimExpr, loops)))
+
+    def write(self, batch: list[Index], j: Index, k: Index, count: Index) -> None:
+        """Copy what the columns from ``j`` need of ``count`` iterations of the sum from ``k``."""
+        writer = self.nest.writer
+        self.begin(batch, j, k, count)
+        extent = self.nest.extents[0][self.column]
+        inside = writer.minimum(Index.of(self.columns), extent - j)
+        if self.deep:
+            self._along(inside)
+        elif self.width > 1 and lanes_at(self.source, self.column, self.width) == self.width:
+            if inside.number == self.columns:
+                self._across(inside)
+                return
+            whole = writer.compare("eq", inside, Index.of(self.columns))
+            across = Index.of(self.columns), inside
+            writer.branch(whole, lambda: self._across(across[0]), lambda: self._across(across[1]))
+        else:
+            self._alone(inside)
+
+    def in_columns(self, width: int, signed: bool) -> list[SSAValue]:
+        """Return, for each vector of columns, 128 times the sum of what was copied last."""
+        writer = self.nest.writer
+        starts = range(0, self.columns, width)
+        zero, tops = (writer.splat(n, width) for n in (IntegerAttr(0, i32), TOPS))
+
+        def word(n: Index, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return [
+                writer.result(
+                    kernel.Dot4Op(
+                        total,
+                        tops,
+                        writer.load(self.scratch, [n, Index.of(c)], width),
+                        (False, signed),
+                    )
+                )
+                for c, total in zip(starts, sums, strict=True)
+            ]
+
+        bounds = Index(), words(writer, self.count)
+        return list(writer.loop(bounds, 1, [zero for _ in starts], word, "k"))
+
+    # words
+
+    def _each(self, write: Callable[[Index, int], None], first: Index | None = None) -> None:
+        """Call ``write`` for each word from ``first`` on, with how many bytes it has."""
+        writer = self.nest.writer
+        whole = writer.divide(self.count, EACH, arith.DivUIOp)
+
+        def word(n: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            write(n, EACH)
+            return ()
+
+        writer.loop((first or Index(), whole), 1, (), word, "k")
+        left = self.count - whole * EACH
+        if left.number is not None:
+            if left.number:
+                write(whole, left.number)
+            return
+        for size in range(1, EACH):
+            some = writer.compare("eq", left, Index.of(size))
+            writer.branch(some, lambda size=size: write(whole, size), lambda: None)
+
+    def _put(self, word: SSAValue, n: Index, column: Index) -> None:
+        """Store a word, or lanes of them."""
+        writer = self.nest.writer
+        if self.lifted:
+            tops = writer.splat(TOPS, _lanes(word))
+            word = writer.binary(arith.XOrIOp, word, tops, word.name_hint)
+        at = [column, n] if self.kept else [n, column]
+        writer.store(word, self.scratch, at)
+
+    def _joined(self, column: Index, n: Index, size: int, lanes: int = 0) -> SSAValue:
+        """Return word ``n`` of ``size`` bytes, which are read apart; ``lanes`` of them, or one."""
+        writer, type = self.nest.writer, vector_type(i32, lanes) if lanes else i32
+        axis = self.column if lanes else -1
+        word: SSAValue | None = None
+        for q in range(size):
+            byte = self._element(self._point(column, n * EACH + q, axis, lanes))
+            new = arith.ExtUIOp.create(operands=[byte], result_types=[type])
+            wide: SSAValue = writer.result(new, byte.name_hint)
+            if q:
+                by = writer.splat(IntegerAttr(8 * q, i32), lanes)
+                wide = writer.binary(arith.ShLIOp, wide, by, byte.name_hint)
+            word = wide if word is None else writer.binary(arith.OrIOp, word, wide, byte.name_hint)
+        assert word is not None
+        return word
+
+    def _together(self, column: Index, n: Index, lanes: int) -> SSAValue:
+        """Return so many words from ``n`` on, whose bytes lie side by side."""
+        writer = self.nest.writer
+        bytes = self._element(self._point(column, n * EACH, self.depth, EACH * lanes))
+        type = vector_type(i32, lanes)
+        new = vector.BitcastOp.create(operands=[bytes], result_types=[type])
+        return writer.result(new, bytes.name_hint)
+
+    # operands
+
+    def _across(self, inside: Index) -> None:
+        """Copy columns that lie side by side, in vectors as far as these reach."""
+        writer = self.nest.writer
+
+        def line(n: Index, size: int) -> None:
+            def some(c: Index, lanes: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                wide = lanes if lanes > 1 else 0
+                self._put(self._joined(c, n, size, wide), n, c)
+                return ()
+
+            if inside.number == self.columns:
+                for c in range(0, self.columns, self.width):
+                    some(Index.of(c), self.width, ())
+                return
+            steps = list(dict.fromkeys([self.width, min(self.width, NARROW), 1]))
+            writer.sweep((Index(), inside), steps, (), some, "j")
+
+        self._each(line)
+
+    def _along(self, inside: Index) -> None:
+        """Copy columns of bytes that follow each other in the sum, or rows."""
+        writer, width = self.nest.writer, self.width
+        step = 1 if self.kept else width
+
+        def columns(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            here = [writer.minimum(c + n, inside + -1) for n in range(step)]
+
+            def vectors(n: Index) -> None:
+                read = [self._together(column, n, width) for column in here]
+                if self.kept:
+                    self._put(read[0], n, c)
+                    return
+                for q, lanes in enumerate(turn(writer, read)):
+                    self._put(lanes, n + q, c)
+
+            def single(n: Index, size: int) -> None:
+                for q, column in enumerate(here):
+                    whole = size == EACH
+                    word = (
+                        writer.lane(self._together(column, n, 1), 0)
+                        if whole
+                        else self._joined(column, n, size)
+                    )
+                    self._put(word, n, c + q)
+
+            self._each(single, self._vectors(vectors))
+            return ()
+
+        writer.loop((Index(), inside), step, (), columns, "j")
+
+    def _vectors(self, write: Callable[[Index], None]) -> Index:
+        """Call ``write`` for each vector of whole words; return from where single ones are left."""
+        writer = self.nest.writer
+        whole = writer.divide(self.count, EACH, arith.DivUIOp)
+        end = writer.last_whole(Index(), whole, self.width)
+
+        def vectors(n: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            write(n)
+            return ()
+
+        writer.loop((Index(), end), self.width, (), vectors, "k")
+        known = whole.number
+        if known is None or known < self.width or known == end.number:
+            return end
+        write(Index.of(known - self.width))
+        return whole
+
+    def _alone(self, inside: Index) -> None:
+        """Copy byte by byte."""
+
+        def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self._each(lambda n, size: self._put(self._joined(c, n, size), n, c))
+            return ()
+
+        self.nest.writer.loop((Index(), inside), 1, (), column, "j")
+
+
+def _lanes(value: SSAValue) -> int:
+    kind = value.type
+    return kind.get_shape()[0] if isinstance(kind, VectorType) else 0
+
+
+def lowered(
+    writer: Writer, offsets: SSAValue, points: Sequence[Point], column: int, state: list[SSAValue]
+) -> list[SSAValue]:
+    """Return sums without what comes of bytes of rows that 128 was added to."""
+    less: dict[object, SSAValue] = {}
+    found: list[SSAValue] = []
+    for point, total in zip(points, state, strict=True):
+        at = point.indices[column]
+        assert at is not None
+        if at.key not in less:
+            less[at.key] = writer.load(offsets, [at], point.width, "offset")
+        found.append(writer.binary(arith.SubiOp, total, less[at.key], total.name_hint))
+    return found

@@ -1,0 +1,64 @@
+// RUN: %stepwell-opt %s --check -p linalg-to-loops,canonicalize,cse | filecheck %s
+
+// Rows lie along the sum and are copied as they are, eight words and two bytes more, their sign turned over;
+// columns are joined of four bytes each. The sums begin with what their columns have too much.
+// CHECK-LABEL: kernel.func @product
+// CHECK:         %packed = memref.alloca() {alignment = 64 : i64} : memref<9x16xi32>
+// CHECK:         %packed_1 = memref.alloca() {alignment = 64 : i64} : memref<4x25xi32>
+// CHECK:         %offsets = memref.alloca() {alignment = 64 : i64} : memref<16xi32>
+// CHECK:         vector.load %x[{{.*}}] : memref<4x34xi8>, vector<32xi8>
+// CHECK:         vector.bitcast {{.*}} : vector<32xi8> to vector<8xi32>
+// CHECK:         arith.xori
+// CHECK:         arith.extui {{.*}} : vector<8xi8> to vector<8xi32>
+// CHECK:         arith.shli
+// CHECK:         arith.ori
+// CHECK:         kernel.dot4 {{.*}}, unsigned {{.*}}, {{.*}} : vector<8xi32>
+// CHECK:         vector.store {{.*}}, %offsets
+// CHECK:         arith.subi
+// CHECK:         scf.for
+// CHECK:           memref.load %packed_1
+// CHECK:           vector.load %packed[
+// CHECK:           kernel.dot4 %s{{.*}}, unsigned {{.*}}, {{.*}} : vector<8xi32>
+#rows = affine_map<(d0, d1, d2) -> (d0, d2)>
+#columns = affine_map<(d0, d1, d2) -> (d2, d1)>
+#turned = affine_map<(d0, d1, d2) -> (d1, d2)>
+#result = affine_map<(d0, d1, d2) -> (d0, d1)>
+kernel.func @product(%x: memref<4x34xi8>, %w: memref<34x16xi8>, %y: memref<4x16xi32>)
+    attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 16, 40], kernel.pack_rows, kernel.dots, kernel.unsigned_rows} {
+  %zero = arith.constant 0 : i32
+  linalg.fill ins(%zero : i32) outs(%y : memref<4x16xi32>)
+  linalg.generic {indexing_maps = [#rows, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<4x34xi8>, memref<34x16xi8>) outs(%y : memref<4x16xi32>)
+      attrs = {kernel.loops = #kernel.loops<axis = 1, width = 8, interleave = 1>} {
+  ^bb0(%a: i8, %b: i8, %s: i32):
+    %e = arith.extsi %a : i8 to i32
+    %f = arith.extsi %b : i8 to i32
+    %p = arith.muli %e, %f : i32
+    %t = arith.addi %s, %p : i32
+    linalg.yield %t : i32
+  }
+  kernel.return
+}
+
+// Columns that lie along the sum are turned over in squares of words. Unsigned rows need no offset.
+// CHECK-LABEL: kernel.func @turned
+// CHECK-NOT:     offsets
+// CHECK:         vector.load %w[{{.*}}] : memref<16x32xi8>, vector<32xi8>
+// CHECK:         vector.shuffle
+// CHECK:         kernel.dot4 %s{{.*}}, unsigned {{.*}}, {{.*}} : vector<8xi32>
+kernel.func @turned(%x: memref<4x32xi8>, %w: memref<16x32xi8>, %y: memref<4x16xi32>)
+    attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 16, 32], kernel.pack_rows, kernel.dots} {
+  %zero = arith.constant 0 : i32
+  linalg.fill ins(%zero : i32) outs(%y : memref<4x16xi32>)
+  linalg.generic {indexing_maps = [#rows, #turned, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<4x32xi8>, memref<16x32xi8>) outs(%y : memref<4x16xi32>)
+      attrs = {kernel.loops = #kernel.loops<axis = 1, width = 8, interleave = 1>} {
+  ^bb0(%a: i8, %b: i8, %s: i32):
+    %e = arith.extui %a : i8 to i32
+    %f = arith.extsi %b : i8 to i32
+    %p = arith.muli %e, %f : i32
+    %t = arith.addi %s, %p : i32
+    linalg.yield %t : i32
+  }
+  kernel.return
+}

@@ -1,0 +1,192 @@
+"""Products of bytes added up four at a time: any sizes, signs, layouts, blocks and machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from reading import parsed, same_in_loops
+
+import stepwell as sw
+from stepwell.core.diagnostics import CompileError
+from stepwell.lowering.linalg_to_loops import LinalgToLoops
+
+RANDOM = np.random.default_rng(29)
+SIZES = [(0, 4, 3), (2, 3, 0), (5, 7, 11), (7, 19, 37)]
+LAYOUTS = {"mk,kn": "(d0, d2);(d2, d1)", "km,kn": "(d2, d0);(d2, d1)", "mk,nk": "(d0, d2);(d1, d2)"}
+BODY = """^bb0(%a: i8, %c: i8, %acc: i32):
+        %e = arith.ext{x}i %a : i8 to i32
+        %f = arith.ext{w}i %c : i8 to i32
+        %p = arith.muli %e, %f : i32
+        %s = arith.addi %acc, %p : i32
+        linalg.yield %s : i32"""
+
+
+def _shapes(layout: str, m: int, n: int, k: int) -> list[tuple[int, ...]]:
+    size = {"m": m, "n": n, "k": k}
+    return [*((size[each[0]], size[each[1]]) for each in layout.split(",")), (m, n)]
+
+
+def _kernel(layout: str, attributes: str, width: int, types: list[str], signs: str) -> str:
+    """Spell x @ w as a kernel whose result is started with 7."""
+    x, w = LAYOUTS[layout].split(";")
+    maps = ", ".join(f"affine_map<(d0, d1, d2) -> {to}>" for to in (x, w, "(d0, d1)"))
+    tx, tw, ty = types
+    return f"""
+    kernel.func @k(%x: {tx}, %w: {tw}, %y: {ty})
+        attributes {{kernel.shared = 2, {attributes}}} {{
+      %seven = arith.constant 7 : i32
+      linalg.fill ins(%seven : i32) outs(%y : {ty})
+      linalg.generic {{indexing_maps = [{maps}],
+          iterator_types = ["parallel", "parallel", "reduction"]}}
+          ins(%x, %w : {tx}, {tw}) outs(%y : {ty})
+          attrs = {{kernel.loops = #kernel.loops<axis = 1, width = {width}, interleave = 1>}} {{
+        {BODY.format(x=signs[0], w=signs[1])}
+      }}
+      kernel.return
+    }}
+    """
+
+
+def _buffer(shape: tuple[int, ...], kind: str, static: bool) -> str:
+    return f"memref<{''.join(f'{size}x' if static else '?x' for size in shape)}{kind}>"
+
+
+DOTS = "kernel.pack_rows, kernel.dots"
+
+
+@pytest.mark.parametrize(
+    "block, width, signs",
+    [
+        ("kernel.tile = [3, 2], kernel.block = [6, 16, 8]", 4, "ss, kernel.unsigned_rows"),
+        ("kernel.tile = [2, 2], kernel.block = [4, 8, 40], kernel.parallel = 2", 4, "us"),
+        ("kernel.tile = [2, 3], kernel.block = [4, 3, 6]", 1, "ss, kernel.unsigned_rows"),
+        ("kernel.tile = [2, 1], kernel.block = [6, 8, 4], kernel.parallel = 1", 4, "su"),
+    ],
+)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("static", [False, True])
+def test_words_in_the_interpreter(
+    block: str, width: int, layout: str, static: bool, signs: str
+) -> None:
+    for m, n, k in SIZES if static else SIZES[2:]:
+        shapes = _shapes(layout, m, n, k)
+        types = [
+            _buffer(s, kind, static) for s, kind in zip(shapes, ("i8", "i8", "i32"), strict=True)
+        ]
+        arrays: list[Any] = [RANDOM.integers(-128, 128, s).astype(np.int8) for s in shapes[:2]]
+        arrays.append(np.zeros(shapes[2], np.int32))
+        same_in_loops(_kernel(layout, f"{block}, {DOTS}{signs[2:]}", width, types, signs), arrays)
+
+
+@pytest.mark.parametrize(
+    "attributes, signs, message",
+    [
+        ("kernel.dots", "ss", "kernel.dots needs kernel.pack_rows, and goes with no other"),
+        (f"{DOTS}, kernel.in_floats", "ss", "kernel.dots needs kernel.pack_rows, and goes with no"),
+        (f"{DOTS}, kernel.unsigned_rows", "us", "kernel.unsigned_rows is for signed bytes"),
+    ],
+)
+def test_what_cannot_be_in_words(attributes: str, signs: str, message: str) -> None:
+    types = [
+        _buffer(s, kind, True) for s, kind in (((4, 8), "i8"), ((8, 8), "i8"), ((4, 8), "i32"))
+    ]
+    block = "kernel.tile = [2, 2], kernel.block = [4, 8, 8]"
+    context, module = parsed(_kernel("mk,kn", f"{block}, {attributes}", 4, types, signs))
+    with pytest.raises(CompileError, match=message):
+        LinalgToLoops().apply(context, module)
+
+
+def test_words_are_made_of_bytes() -> None:
+    types = [
+        _buffer(s, kind, True) for s, kind in (((4, 8), "i8"), ((8, 8), "i8"), ((4, 8), "i64"))
+    ]
+    block = "kernel.tile = [2, 2], kernel.block = [4, 8, 8]"
+    text = _kernel("mk,kn", f"{block}, {DOTS}", 4, types, "ss").replace("i32", "i64")
+    context, module = parsed(text)
+    with pytest.raises(CompileError, match="needs a sum of products of bytes, in i32"):
+        LinalgToLoops().apply(context, module)
+
+
+def _program(layout: str, batch: int, m: int, n: int, k: int, kinds: tuple[str, str]) -> str:
+    before = f"{batch}x" if batch else ""
+    x, w, y = (before + "x".join(map(str, shape)) for shape in _shapes(layout, m, n, k))
+    shift = 1 if batch else 0
+    how = "batch [0] x [0] " if batch else ""
+    how += f"contract [{layout[:2].index('k') + shift}] x [{layout[3:].index('k') + shift}]"
+    tx, tw = f"tensor<{x}x{kinds[0]}>", f"tensor<{w}x{kinds[1]}>"
+    sum = "ui32" if kinds[0] == "ui8" else "i32"
+    return f"""
+    func.func @main(%x: {tx}, %w: {tw}, %c: tensor<{y}x{sum}>) -> tensor<{y}x{sum}> {{
+      %h = nd.dot_general %x, %w {how} {{dtype = {sum}}} : ({tx}, {tw}) -> tensor<{y}x{sum}>
+      %r = nd.add %h, %c : tensor<{y}x{sum}>
+      func.return %r : tensor<{y}x{sum}>
+    }}"""
+
+
+NAMES = {"i8": np.int8, "ui8": np.uint8}
+
+
+@pytest.mark.parametrize(
+    "m, n, k, batch, layout, kinds, machine",
+    [
+        (67, 131, 257, 0, "mk,kn", ("i8", "i8"), ""),
+        (97, 64, 300, 0, "mk,nk", ("i8", "i8"), ""),
+        (31, 53, 203, 3, "km,kn", ("i8", "i8"), ""),
+        (65, 101, 517, 2, "mk,nk", ("ui8", "ui8"), ""),
+        (3, 700, 4099, 0, "mk,kn", ("i8", "i8"), "threads=2"),
+        (300, 35, 2051, 0, "km,nk", ("i8", "i8"), "threads=2"),
+        (2, 64, 129, 0, "mk,kn", ("i8", "i8"), ""),
+        (500, 17, 9, 0, "mk,kn", ("i8", "i8"), ""),
+        (90, 61, 203, 0, "mk,nk", ("i8", "i8"), "vector_bits=256,vector_registers=16"),
+        (90, 61, 203, 0, "mk,kn", ("i8", "i8"), "vector_bits=128,vector_registers=16"),
+        (61, 90, 131, 0, "mk,kn", ("i8", "i8"), "signed_dots=1"),
+    ],
+)
+def test_words_chosen_by_the_compiler(
+    m: int, n: int, k: int, batch: int, layout: str, kinds: tuple[str, str], machine: str
+) -> None:
+    program = sw.compile(_program(layout, batch, m, n, k, kinds), machine=machine)
+    text = program.text("kernels")
+    assert "kernel.dots" in text
+    assert ("kernel.unsigned_rows" in text) == (kinds[0] == "i8" and "signed" not in machine)
+    head = (batch,) if batch else ()
+    first, second, _ = _shapes(layout, m, n, k)
+    x, w = (_bytes((*head, *s), kind) for s, kind in zip((first, second), kinds, strict=True))
+    sum = np.uint32 if kinds[0] == "ui8" else np.int32
+    c = RANDOM.integers(0, 2**32, (*head, m, n)).astype(sum)
+    left = (x if layout[0] == "m" else x.swapaxes(-1, -2)).astype(np.int64)
+    right = (w if layout[3] == "k" else w.swapaxes(-1, -2)).astype(np.int64)
+    want = (left @ right + c).astype(sum)
+    np.testing.assert_array_equal(program(x, w, c), want)
+
+
+def _bytes(shape: tuple[int, ...], kind: str) -> Any:
+    """Return bytes at random, many of them as large as they can be."""
+    limits = np.iinfo(NAMES[kind])
+    found = RANDOM.integers(limits.min, limits.max + 1, shape)
+    return np.where(RANDOM.random(shape) < 0.3, limits.min, found).astype(NAMES[kind])
+
+
+def test_sizes_known_only_when_it_runs() -> None:
+    program = sw.compile(
+        """
+    func.func @main(%x: tensor<?x?xi8>, %w: tensor<?x190xi8>) -> tensor<?x190xi32> {
+      %y = nd.matmul %x, %w {dtype = i32} : (tensor<?x?xi8>, tensor<?x190xi8>) -> tensor<?x190xi32>
+      func.return %y : tensor<?x190xi32>
+    }"""
+    )
+    assert "kernel.dots" in program.text("kernels")
+    for m, k in [(0, 3), (4, 0), (1, 1), (33, 1025), (130, 512), (64, 2050)]:
+        x, w = _bytes((m, k), "i8"), _bytes((k, 190), "i8")
+        want = (x.astype(np.int64) @ w.astype(np.int64)).astype(np.int32)
+        np.testing.assert_array_equal(program(x, w), want)
+
+
+def test_sums_wrap_around() -> None:
+    program = sw.compile(_program("mk,kn", 0, 16, 64, 140_000, ("i8", "i8")))
+    x, w = np.full((16, 140_000), -128, np.int8), np.full((140_000, 64), -128, np.int8)
+    want = np.int64(140_000 << 14).astype(np.int32)
+    assert want < 0
+    assert (program(x, w, np.zeros((16, 64), np.int32)) == want).all()
