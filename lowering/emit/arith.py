@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 from stepwell.lowering.emit.integers import divided, multiplied_high, shifted, to_integer
 from stepwell.lowering.emit.kinds import NARROW, Kind
 from stepwell.lowering.emit.minmax import INTEGER as INTEGER_CHOICE
-from stepwell.lowering.emit.minmax import extreme, extreme_of_constant
+from stepwell.lowering.emit.minmax import extreme, extreme_of_constant, integer_extreme
 from stepwell.lowering.emit.spelling import Spelling
 from stepwell.lowering.emit.writer import Writer, emit
 from stepwell.transforms.passes import fail
@@ -230,13 +230,11 @@ def _is_broadcast(op: Any) -> bool:
 @emit(*INTEGER_CHOICE)
 def _integer_choice(w: Writer, op: Any) -> None:
     kind = w.kind(op.result)
-    sign, signed = INTEGER_CHOICE[type(op)]
-    x, y = w[op.lhs], w[op.rhs]
+    name = INTEGER_CHOICE[type(op)]
     if kind.is_bool:  # read as signed, a set i1 is -1
-        _bitwise(w, op, "|" if (sign == ">") != signed else "&")
+        _bitwise(w, op, "|" if name in ("maxui", "minsi") else "&")
         return
-    test = _compared(w.spelling, kind, x, sign, y, signed)
-    w.define(op.result, w.spelling.choose(kind, test, x, y))
+    w.define(op.result, integer_extreme(w.spelling, name, kind, w[op.lhs], w[op.rhs]))
 
 
 _INTEGER_SIGNS = ("==", "!=", "<", "<=", ">", ">=")

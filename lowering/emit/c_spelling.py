@@ -18,6 +18,7 @@ from stepwell.lowering.emit.x86 import (
     extreme,
     extreme_of_constant,
     instruction,
+    integer_extreme,
     shuffled,
     streaming,
 )
@@ -300,6 +301,8 @@ class CSpelling(Spelling):
             return dots(name[4:], kind, self.type)
         if constant:
             return extreme_of_constant(name, kind)
+        if name.endswith(("si", "ui")):
+            return integer_extreme(name, kind)
         if name.startswith(("max", "min")):
             return extreme(name, kind)
         return instruction(name, kind)

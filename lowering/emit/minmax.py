@@ -9,11 +9,17 @@ from xdsl.dialects import arith
 from stepwell.lowering.emit.kinds import Kind
 from stepwell.lowering.emit.spelling import Spelling
 
-INTEGER: dict[type[Any], tuple[str, bool]] = {
-    arith.MaxSIOp: (">", True),
-    arith.MinSIOp: ("<", True),
-    arith.MaxUIOp: (">", False),
-    arith.MinUIOp: ("<", False),
+INTEGER: dict[type[Any], str] = {
+    arith.MaxSIOp: "maxsi",
+    arith.MinSIOp: "minsi",
+    arith.MaxUIOp: "maxui",
+    arith.MinUIOp: "minui",
+}
+INTEGER_SIGNS = {
+    "maxsi": (">", True),
+    "minsi": ("<", True),
+    "maxui": (">", False),
+    "minui": ("<", False),
 }
 """The comparison after which the left operand is taken, and whether it is signed."""
 
@@ -60,3 +66,17 @@ def extreme_of_constant(
         text = quickly(s, what, kind, text)
     helper = s.helper(f"sw_{what}_{kind}", kind, [(kind, "x"), (kind, "y")], text)
     return f"{helper}({x}, {y})"
+
+
+def integer_extreme(s: Spelling, name: str, kind: Kind, x: str, y: str) -> str:
+    """Return ``maxsi``, ``minsi``, ``maxui`` or ``minui``."""
+    sign, signed = INTEGER_SIGNS[name]
+    twin = kind.signed if signed or kind.element == "i1" else kind.unsigned
+    if not kind.lanes:
+        test = s.compared(twin, f"{s.bits(twin, x, kind)} {sign} {s.bits(twin, y, kind)}")
+        return s.choose(kind, test, x, y)
+    test = s.compared(twin, f"{s.bits(twin, 'x', kind)} {sign} {s.bits(twin, 'y', kind)}")
+    plain = [f"return {s.choose(kind, test, 'x', 'y')};"]
+    parameters: list[tuple[Kind | str, str]] = [(kind, "x"), (kind, "y")]
+    body = quickly(s, name, kind, plain)
+    return f"{s.helper(f'sw_{name}_{kind}', kind, parameters, body)}({x}, {y})"

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from stepwell.dialects import kernel
 from stepwell.lowering.emit.arith import wrapping
 from stepwell.lowering.emit.kinds import INDEX, NARROW, Kind
-from stepwell.lowering.emit.minmax import extreme
+from stepwell.lowering.emit.minmax import INTEGER_SIGNS, extreme, integer_extreme
 from stepwell.lowering.emit.narrow import narrow, widen
 from stepwell.lowering.emit.spelling import Spelling
 from stepwell.lowering.emit.writer import Writer, emit
@@ -183,7 +183,6 @@ def _masked_store(w: Writer, op: vector.MaskedStoreOp) -> None:
 # reductions: halves are combined with halves, as a tree
 
 _INFIX = {"add": "+", "mul": "*", "and": "&", "or": "|", "xor": "^"}
-_CHOICE = {"maxsi": (">", True), "minsi": ("<", True), "maxui": (">", False), "minui": ("<", False)}
 _OF_TRUTHS = {
     **{"add": "xor", "mul": "and", "maxui": "or", "minui": "and"},
     **{"maxsi": "and", "minsi": "or"},  # true is -1
@@ -223,11 +222,8 @@ def _combined(s: Spelling, name: str, kind: Kind, x: str, y: str) -> str:
     if kind.element in NARROW:
         wide = kind.of("f32")
         return narrow(s, kind, _combined(s, name, wide, widen(s, kind, x), widen(s, kind, y)))
-    if name in _CHOICE:
-        sign, signed = _CHOICE[name]
-        twin = kind if signed else kind.unsigned
-        test = s.compared(twin, f"{s.bits(twin, x, kind)} {sign} {s.bits(twin, y, kind)}")
-        return s.choose(kind, test, x, y)
+    if name in INTEGER_SIGNS:
+        return integer_extreme(s, name, kind, x, y)
     if name in _INFIX:
         whole = kind.element[0] in "iu" and not kind.is_bool and name in ("add", "mul")
         return wrapping(s, kind, x, _INFIX[name], y) if whole else f"({x} {_INFIX[name]} {y})"

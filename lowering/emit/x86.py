@@ -46,6 +46,24 @@ _INSTRUCTIONS = {
 """
 
 
+def integer_extreme(name: str, kind: Kind) -> list[str]:
+    """Return the greater or lesser of integers by one instruction, for which gcc takes three."""
+    size, letter = kind.bits * kind.lanes, "bwdq"[(kind.bits // 8).bit_length() - 1]
+    if size not in (256, 512) or (size == 256 and letter == "q"):
+        return []
+    condition = ("AVX512BW" if letter in "bw" else "AVX512F") if size == 512 else "AVX2"
+    whole = {"b": "char", "w": "short", "d": "int", "q": "long long"}[letter]
+    vector = f"{whole} __attribute__((vector_size({size // 8})))"
+    builtin = f"__builtin_ia32_p{name[:4]}{letter}{size}"
+    operands = f"({vector})x, ({vector})y"
+    if size == 512:
+        builtin, operands = f"{builtin}_mask", f"{operands}, ({vector})x, -1"
+    signed = kind.signed
+    element = f"__INT{signed.bits}_TYPE__ __attribute__((vector_size({size // 8})))"
+    condition = f"#if defined(__{condition}__) && SW_HAS({builtin})"
+    return [condition, f"return ({element}){builtin}({operands});", "#else"]
+
+
 def instruction(name: str, kind: Kind) -> list[str]:
     """Return how the function ``name`` is one instruction, or none, where it is."""
     letters = _LETTERS.get(str(kind))

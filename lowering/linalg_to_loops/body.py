@@ -9,15 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, NoneAttr, VectorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from stepwell.dialects import kernel
 from stepwell.dialects.types import UNKNOWN
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import INDEX, Index, Writer, vector_type
 from stepwell.transforms.passes import fail
+
+NEAR = 64
+"""Numbers of lanes up to this and a vector more are constants that every type has."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +92,13 @@ class BodyWriter:
             values[op.results[0]] = done
             return
         if isinstance(op, linalg.IndexOp):
-            new = self._index(op, point)
+            if op.result.uses and is_only_cast(op):
+                return
+            new = self._index(op, point, INDEX)
+        elif isinstance(op, arith.IndexCastOp) and isinstance(op.input.owner, linalg.IndexOp):
+            new = self._index(op.input.owner, point, op.result.type)
         elif isinstance(op, memref.LoadOp) and _widths(operands):
-            new = self._gather(op, operands, _widths(operands))
+            new = self._row(op, point, operands) or self._gather(op, operands, _widths(operands))
         elif _widths(operands):
             new = self._lanes(op, operands, _widths(operands))
         else:
@@ -100,9 +107,10 @@ class BodyWriter:
 
     def _key(self, op: Operation, point: Point, operands: Sequence[SSAValue]) -> object:
         """Return what makes the result of ``op`` differ from one point to the next."""
-        if not isinstance(op, linalg.IndexOp):
+        place = op.input.owner if isinstance(op, arith.IndexCastOp) else op
+        if not isinstance(place, linalg.IndexOp):
             return id(op), *operands
-        at, width = self._place(op, point)
+        at, width = self._place(place, point)
         return id(op), at.key, width
 
     def _place(self, op: linalg.IndexOp, point: Point) -> tuple[Index, int]:
@@ -139,16 +147,34 @@ class BodyWriter:
         )
         return self.writer.result(new, op.results[0].name_hint)
 
-    def _index(self, op: linalg.IndexOp, point: Point) -> SSAValue:
+    def _index(self, op: linalg.IndexOp, point: Point, kind: Attribute) -> SSAValue:
+        """Write the number of an iteration, in the type it is wanted in: lanes may be narrow."""
         at, width = self._place(op, point)
-        start = self.writer.value(at)
+        near = bool(width and at.terms) and 0 <= at.offset < NEAR
+        first = at.offset if near else 0  # vectors side by side have one start in common
+        start = self.writer.value(at + -first)
+        if kind != INDEX:
+            start = self.writer.result(arith.IndexCastOp(start, kind), start.name_hint)
         if not width:
             return start
-        type = vector_type(INDEX, point.width)
-        numbers = DenseIntOrFPElementsAttr.from_list(type, list(range(point.width)))
+        type = vector_type(kind, point.width)
+        numbers = DenseIntOrFPElementsAttr.from_list(type, [first + k for k in range(width)])
         steps = self.writer.constant(numbers, type, "lanes")
-        first = self.writer.broadcast(start, point.width)
-        return self.writer.binary(arith.AddiOp, first, steps)
+        return self.writer.binary(arith.AddiOp, self.writer.broadcast(start, width), steps)
+
+    def _row(
+        self, op: memref.LoadOp, point: Point, operands: Sequence[SSAValue]
+    ) -> SSAValue | None:
+        """Load a vector along a row, where only the place in it varies from lane to lane."""
+        buffer, *indices = operands
+        along, type = op.indices[-1].owner, buffer.type
+        assert isinstance(type, MemRefType)
+        together = isinstance(type.layout, NoneAttr) or (type.get_strides() or [0])[-1] == 1
+        if not isinstance(along, linalg.IndexOp) or not together or _widths(indices[:-1]):
+            return None
+        at, _ = self._place(along, point)
+        where = [*(Index.of(i) for i in indices[:-1]), at]
+        return self.writer.load(buffer, where, point.width, op.results[0].name_hint)
 
     def _gather(self, op: memref.LoadOp, operands: Sequence[SSAValue], width: int) -> SSAValue:
         """Load lane by lane from where each lane says."""
@@ -161,6 +187,11 @@ class BodyWriter:
             ]
             lanes.append(self.writer.load(buffer, at))
         return self.writer.assemble(lanes)
+
+
+def is_only_cast(op: linalg.IndexOp) -> bool:
+    """Whether the number of an iteration is wanted as integers of other types only."""
+    return all(isinstance(use.operation, arith.IndexCastOp) for use in op.result.uses)
 
 
 def _widths(values: Sequence[SSAValue]) -> int:

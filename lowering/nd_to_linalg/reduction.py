@@ -6,11 +6,14 @@ f16 and bf16 accumulate in f32; a second generic then rounds the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from stepwell.core.dtypes import DType
 from stepwell.core.shapes.reduction import windows
 from stepwell.dialects.nd.reduction import (
     AND,
@@ -147,11 +150,12 @@ def _first_place(lowering: Lowering, op: ArgReduceOp, x: SSAValue) -> SSAValue:
     (best,) = generic(lowering, [x], [best], maps, loops, better, kind)
 
     last = sizes.sub(sizes.max(sizes.of(x, axis), 1), 1)
+    counted = _counting(place, kind, last)
     if isinstance(last, int):
-        start = constant(lowering, last, dtype(place))
+        start = constant(lowering, last, dtype(counted))
     else:
-        start = lowering.insert(arith.IndexCastOp(last, signless_element(dtype(place)))).result
-    places = filled(lowering, start, sizes.empty(extents, place))
+        start = lowering.insert(arith.IndexCastOp(last, signless_element(dtype(counted)))).result
+    places = filled(lowering, start, sizes.empty(extents, counted))
 
     def first(b: Body, x: SSAValue, best: SSAValue, at: SSAValue) -> SSAValue:
         x = b.widen(x)
@@ -159,12 +163,31 @@ def _first_place(lowering: Lowering, op: ArgReduceOp, x: SSAValue) -> SSAValue:
         if b.floats:
             found = b.either(found, b.is_nan(x))
         here = b.emit(arith.IndexCastOp(b.index(axis), at.type))
-        none = b.constant((1 << (8 * dtype(place).bytes - 1)) - 1, at.type)
-        return b.of(dtype(place)).min(at, b.select(found, here, none))
+        none = b.constant((1 << (8 * dtype(counted).bytes - 1)) - 1, at.type)
+        return b.of(dtype(counted)).min(at, b.select(found, here, none))
 
     maps = [AffineMap.identity(rank), _onto(rank, range(axis)), _onto(rank, range(axis))]
     (y,) = generic(lowering, [x, best], [places], maps, loops, first, kind)
-    return y
+    if counted == place:
+        return y
+
+    wide: Any = place
+
+    def widened(b: Body, at: SSAValue, _: SSAValue) -> SSAValue:
+        return b.emit(arith.ExtSIOp(at, wide))
+
+    return mapped(lowering, [y], place, widened, dtype(counted))[0]
+
+
+def _counting(place: Any, kind: DType, last: Size) -> Any:
+    """Return the type in which places are told apart: as wide as the elements, if that suffices.
+
+    So as many lanes of places as of elements fill a vector.
+    """
+    bits = max(8 * kind.bytes, 16)
+    if not isinstance(last, int) or bits >= 8 * dtype(place).bytes:
+        return place
+    return next((IntegerType(n) for n in (16, 32) if n >= bits and last < (1 << n - 1) - 1), place)
 
 
 @lower(*CUMULATIVES)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -145,7 +146,30 @@ def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
     after = _parallelism(a, [i for i, _ in pairs])
     if after < min(before, ENOUGH) and not tiny:
         return f"only {after} iterations would be left to run in parallel"
+    if not tiny and any(_gathers_across(op, c, k) for c, k in _kept(a, b, pairs) for op in c.loops):
+        return "what is gathered would be written across rows"
     return ""
+
+
+def _kept(
+    a: Cluster, b: Cluster, pairs: list[tuple[int, int]]
+) -> Sequence[tuple[Cluster, list[int]]]:
+    return (a, [i for i, _ in pairs]), (b, [j for _, j in pairs])
+
+
+def _gathers_across(op: Operation, cluster: Cluster, kept: list[int]) -> bool:
+    """Whether the loop along which ``op`` writes what it gathers is kept, and one before is not.
+
+    It would run outside of that one, and no vectors along it make up for that.
+    """
+    if not isinstance(op, linalg.GenericOp) or not all(is_parallel(op)):
+        return False
+    if not any(isinstance(inner, tensor.ExtractOp) for inner in op.body.block.ops):
+        return False
+    written = indices(op)[-1]
+    shared = {cluster.loops[op][j] for j in kept}
+    last = plain(written[-1]) if written else None
+    return last in shared and len(shared) < len(op.iterator_types)
 
 
 def _splits(op: Operation) -> bool:

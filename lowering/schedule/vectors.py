@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from xdsl.dialects import tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, IndexType, IntegerType, ShapedType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Block
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.transforms.structured import (
     Index,
@@ -63,7 +64,7 @@ class Loops:
     free: bool
     """Whether reductions may be taken in any order."""
     gathers: bool
-    """Whether the body reads memory at indices it computes."""
+    """Whether the body reads memory at indices it computes, and not along a row."""
 
     def size(self, loop: int) -> int:
         """Return how long ``loop`` is, or is thought to be."""
@@ -110,8 +111,40 @@ def read(op: linalg.GenericOp | linalg.FillOp) -> Loops:
     parallel = is_parallel(op)
     work = max(cost(block), 1) + len(touched) + len(op.outputs)
     touched += [index for index in where[inputs:] if not _is_running(index, parallel)]
-    gathers = any(isinstance(inner, tensor.ExtractOp) for inner in block.walk())
+    rows = [_row_read(op, inner) for inner in block.walk() if isinstance(inner, tensor.ExtractOp)]
+    touched += [row for row in rows if row]
+    gathers = not all(rows)
     return Loops(op, parallel, extents(op), touched, work, _is_free(op, parallel), gathers)
+
+
+def _row_read(op: linalg.GenericOp, read: tensor.ExtractOp) -> Index:
+    """Return the index of what a body reads along a row that it chooses; empty where it does not.
+
+    The last loop in it walks along the row; the row may vary with any other.
+    """
+    if not read.indices or not isinstance(read.indices[-1].owner, linalg.IndexOp):
+        return ()
+    *rows, last = read.indices
+    assert isinstance(last.owner, linalg.IndexOp)
+    along = last.owner.dim.value.data
+    if any(along in _loops_behind(op, row) for row in rows):
+        return ()
+    others = [k for k in range(len(op.iterator_types)) if k != along]
+    return tuple(AffineDimExpr(k) for k in (*others, along))
+
+
+def _loops_behind(op: linalg.GenericOp, value: SSAValue) -> set[int]:
+    """Return the loops of ``op`` with which a value of its body may vary."""
+    block, found, seen = op.body.block, set[int](), [value]
+    for each in seen:
+        if each.owner is block:
+            assert isinstance(each, BlockArgument)
+            found |= {d for expr in indices(op)[each.index] for d in expr.used_dims()}
+        elif isinstance(each.owner, linalg.IndexOp):
+            found.add(each.owner.dim.value.data)
+        elif isinstance(each.owner, Operation) and each.owner.parent is block:
+            seen += [v for v in each.owner.operands if v not in seen]
+    return found
 
 
 def _is_running(index: Index, parallel: list[bool]) -> bool:
@@ -208,8 +241,14 @@ def _widest(loops: Loops) -> int:
 
 def _widest_of(block: Block) -> int:
     found = [bits_of(arg.type) for arg in block.args if arg.first_use is not None]
-    found += [bits_of(result.type) for op in block.ops for result in op.results]
+    found += [bits_of(r.type) for op in block.ops if not _is_only_cast(op) for r in op.results]
     return max(found, default=8)
+
+
+def _is_only_cast(op: Operation) -> bool:
+    """Whether ``op`` is the number of an iteration, wanted as narrower integers only."""
+    uses = op.result.uses if isinstance(op, linalg.IndexOp) else ()
+    return bool(uses) and all(isinstance(use.operation, arith.IndexCastOp) for use in uses)
 
 
 def bits_of(kind: Attribute) -> int:

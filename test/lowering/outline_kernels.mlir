@@ -323,3 +323,26 @@ func.func @attention(%q: tensor<4x512x64xf32>, %k: tensor<4x128x64xf32>, %v: ten
   } -> tensor<4x512x16xf32>
   func.return %y : tensor<4x512x16xf32>
 }
+
+// What is gathered along the loop that a cheap op before has would be written across rows: two kernels.
+//
+// CHECK-LABEL: func.func @gathered
+//       CHECK: kernel.launch
+//       CHECK: kernel.launch
+func.func @gathered(%x: tensor<512x512xf32>, %i: tensor<512xindex>) -> tensor<512x512xf32> {
+  %e = tensor.empty() : tensor<512xindex>
+  %o = tensor.empty() : tensor<512x512xf32>
+  %one = arith.constant 1 : index
+  %n = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]} ins(%i : tensor<512xindex>) outs(%e : tensor<512xindex>) {
+  ^bb0(%a: index, %c: index):
+    %s = arith.addi %a, %one : index
+    linalg.yield %s : index
+  } -> tensor<512xindex>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1)>, #id2], iterator_types = ["parallel", "parallel"]} ins(%n : tensor<512xindex>) outs(%o : tensor<512x512xf32>) {
+  ^bb0(%at: index, %c: f32):
+    %r = linalg.index 0 : index
+    %v = tensor.extract %x[%r, %at] : tensor<512x512xf32>
+    linalg.yield %v : f32
+  } -> tensor<512x512xf32>
+  func.return %y : tensor<512x512xf32>
+}

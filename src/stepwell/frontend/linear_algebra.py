@@ -77,9 +77,13 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
 def trace(x: Any, /, offset: int = 0) -> Tensor:
     """Return the sum along diagonal ``offset`` of the last two axes."""
     value = lift(x)
-    rows, columns = (Tensor.operators["arange"](n) for n in value.shape[-2:])
-    on = e.equal(e.add(reshape(rows, (-1, 1)), offset), columns)
-    return summed(e.where(on, value, 0), axis=(-2, -1))
+    *batch, rows, columns = value.shape
+    long = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    start = offset if offset >= 0 else -offset * columns
+    stop = start + max(long - 1, 0) * (columns + 1) + min(long, 1)
+    flat = reshape(value, (*batch, rows * columns))
+    start = min(start, stop, rows * columns)
+    return summed(flat[..., start : min(stop, rows * columns) : columns + 1], axis=-1)
 
 
 def einsum(subscripts: str, /, *operands: Any) -> Tensor:
