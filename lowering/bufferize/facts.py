@@ -158,7 +158,8 @@ def _reuse(
     """
     chains = list(dict.fromkeys(homes.values()))
     for chain in reversed(chains) if kind else chains:
-        if chain.argument is not None or not chain.touched or chain.unmade:
+        unwritten = len(chain.values) == 1
+        if chain.argument is not None or not chain.touched or chain.unmade or unwritten:
             continue
         if kind and not kind(chain):
             continue
@@ -278,6 +279,8 @@ def _in_place(
             continue
         first = min(c.first for c in chains)
         written = [w for w in writes_of(steps[first]) if homes[w.result] in chains]
+        if not written:
+            continue
         for i in range(inputs):
             same = arguments[i].type == arguments[inputs + d].type
             if same and _dies_before(function, steps, arguments[i], first, written[0]):

@@ -44,16 +44,22 @@ class Watch:
         self.watched: list[int] = []
 
     def start(self, state: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return the marks before the loop: nothing is marked; none where nothing is watched."""
+        """Return the marks before the loop, none where nothing is watched.
+
+        What a loop around this one carries is NaN already where an earlier round has met one.
+        """
         for i, k in enumerate(self.op.carried):
             combiner = self.op.combiner(k)
             if self.vectors > 1 and combiner is not None and is_watched(combiner, state[i].type):
                 self.watched.append(i)
-        return [
-            self.writer.splat(IntegerAttr(0, i1), _lanes(state[i]))
-            for _ in range(self.points)
-            for i in self.watched
-        ]
+        each = self.vectors * self.count
+        return [self._begun(state[p * each + i]) for p in range(self.points) for i in self.watched]
+
+    def _begun(self, running: SSAValue) -> SSAValue:
+        """Return which lanes of a running value are NaN before the loop."""
+        if isinstance(running.owner, arith.ConstantOp):
+            return self.writer.splat(IntegerAttr(0, i1), _lanes(running))
+        return self.writer.result(arith.CmpfOp(running, running, "une"), "met_nan")
 
     def step(self, before: Sequence[SSAValue], values: Sequence[SSAValue]) -> list[SSAValue]:
         """Return the next running values and marks.

@@ -97,6 +97,11 @@ def reshaped(x: Any, i: Any) -> Any:
     return snp.concat([taken[:1], taken])
 
 
+def nothing(x: Any, w: Any) -> Any:
+    """An image without columns, of which a kernel reads what nobody has written."""
+    return snp.triu(sw.nn.conv(x, w, padding=((1, 0), (1, 0)), dilation=2) * 3, k=2)
+
+
 TRACED: dict[str, tuple[Callable[..., Any], list[Any], Any]] = {}
 
 
@@ -111,6 +116,7 @@ def _depthwise(x: Any, w: Any) -> Any:
 
 IMAGE, FILTERS = array(1, 16, 15, 15), array(16, 1, 3, 3)
 _expect(scaled, [IMAGE, FILTERS], _depthwise(IMAGE, FILTERS) * SCALE)
+_expect(nothing, [array(7, 3, 7, 1), array(2, 3, 2, 3)], np.zeros((7, 2, 6, 0), np.float32))
 ROWS = array(63, 31)
 _expect(spread, [ROWS], ((ROWS - ROWS.sum()) * 2).sum())
 PART = ROWS[:5, 2:10].ravel()

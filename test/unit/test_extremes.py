@@ -77,3 +77,21 @@ def test_softmax_of_rows_with_nan() -> None:
             e = np.exp(x - x.max(1, keepdims=True))
             expected = e / e.sum(1, keepdims=True)
         np.testing.assert_allclose(np.asarray(softmax(x)), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [((4, 33), (0, 1)), ((2, 3, 83), (1, 2)), ((3, 2, 40), (0, 2)), ((70,), (0,))],
+)
+def test_nan_anywhere_in_several_axes(
+    dtype: str, shape: tuple[int, ...], axes: tuple[int, ...]
+) -> None:
+    both = sw.jit(lambda x: (snp.max(x, axis=axes), snp.min(x, axis=axes)))
+    x = RANDOM.standard_normal(shape).astype(dtype)
+    for place in range(x.size):
+        holed = x.copy()
+        holed.flat[place] = np.nan
+        greatest, smallest = both(holed)
+        np.testing.assert_array_equal(greatest, holed.max(axes))
+        np.testing.assert_array_equal(smallest, holed.min(axes))
