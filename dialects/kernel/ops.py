@@ -73,8 +73,8 @@ class FuncOp(IRDLOperation):
       shared loops that it is written at.
     * (C7) An attribute of the name kernel.* is a known choice. kernel.pack_rows,
       kernel.pack_first, kernel.in_floats and kernel.dots need kernel.block, kernel.unsigned_rows
-      kernel.dots, kernel.unroll kernel.tile, and kernel.prefetch one of block and stream.
-      kernel.stream goes with neither kernel.block nor kernel.prefetch.
+      kernel.dots, kernel.unroll kernel.tile, and kernel.prefetch one of tile, block and stream.
+      kernel.stream does not go with kernel.block.
     * (C8) kernel.nontemporal is an array of numbers of arguments that are destinations.
     """
 

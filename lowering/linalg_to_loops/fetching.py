@@ -48,9 +48,9 @@ class Fetching:
         zero, end = Index(), self.packing.nest.extents[0][self.packing.column]
         j_next, k_next = j + self.packing.columns, k + self.deep
         self.batch, self.turn = batch, turn
-        turned = _chosen(writer, j_next, end, j_next, zero)
-        self.j = _chosen(writer, k_next, extent, j, turned)
-        self.k = _chosen(writer, k_next, extent, k_next, zero)
+        turned = chosen(writer, j_next, end, j_next, zero)
+        self.j = chosen(writer, k_next, extent, j, turned)
+        self.k = chosen(writer, k_next, extent, k_next, zero)
 
     def step(self, point: Point) -> None:
         """Ask for one line, at one step of the innermost loop, that at ``point``."""
@@ -102,17 +102,25 @@ class Ahead(Nest):
         j, k = indices[column], indices[depth] + AHEAD
         extent = self.extents[self.plan.ops.index(op)][depth]
         width = self.plan.schedule.tile[1] * op.width
-        j, k = _chosen(writer, k, extent, j, j + width), _chosen(writer, k, extent, k, k - extent)
+        j, k = chosen(writer, k, extent, j, j + width), chosen(writer, k, extent, k, k - extent)
         offsets = [(p.indices[column] or Index()) - indices[column] for p in points]
         count = max(offset.number or 0 for offset in offsets) + op.width
-        each = max(LINE // bytes_of(element_of(access.buffer)), 1)
-        for offset in (*range(0, count, each), count - 1):  # a row need not begin with a line
-            indices[column], indices[depth] = j + offset, k
-            at = [writer.value(writer.affine(e, indices)) for e in access.exprs]
-            writer.insert(kernel.PrefetchOp(access.buffer, at))
+        indices[column], indices[depth] = j, k
+        ask(writer, access, indices, column, count)
+        indices[column] = j + (count - 1)  # a row need not begin with a line
+        ask(writer, access, indices, column, 1)
 
 
-def _chosen(writer: Writer, a: Index, b: Index, then: Index, other: Index) -> Index:
+def ask(writer: Writer, access: Access, indices: Sequence[Index], column: int, count: int) -> None:
+    """Ask for the lines of ``count`` elements of a row, beginning with the one at ``indices``."""
+    each = max(LINE // bytes_of(element_of(access.buffer)), 1)
+    for offset in range(0, count, each):
+        place = [*indices[:column], indices[column] + offset, *indices[column + 1 :]]
+        at = [writer.value(writer.affine(e, place)) for e in access.exprs]
+        writer.insert(kernel.PrefetchOp(access.buffer, at))
+
+
+def chosen(writer: Writer, a: Index, b: Index, then: Index, other: Index) -> Index:
     """Return ``then`` where ``a`` is below ``b``, else ``other``."""
     if (number := (b - a).number) is not None:
         return then if number > 0 else other

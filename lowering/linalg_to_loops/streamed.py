@@ -5,7 +5,7 @@ columns, so that memory is asked for few long runs, not for many short ones; the
 stretch wait in scratch meanwhile. What several rows of the other operand have to do with these is
 copied beside each other before, and widened, for it is read once for each tile of the stretch.
 Each stretch is one parallel iteration. The ops after the contraction see the sums once they are
-whole.
+whole. With `kernel.prefetch` each step asks for what the next part reads at the same place.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from stepwell.lowering.linalg_to_loops.blocks import contraction_of, roles_of
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.fetching import ask, chosen
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.packing import STACK, Packing, bytes_of
 from stepwell.lowering.linalg_to_loops.plan import Plan
@@ -41,6 +42,8 @@ class Streamed(Nest):
         """The part of the sum at hand, from 0."""
         self.since = Index()
         """Where in the sum it begins."""
+        self.following = Index(), Index()
+        """Where the next part begins: in the sum, and by how many columns further on."""
         self.batch: list[Index] = []
         self.packing: Packing | None = None
         self.micro = self.sum
@@ -83,6 +86,18 @@ class Streamed(Nest):
     def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
         """Return the range of a loop: of the sum, the part at hand."""
         return self.part if op is self.micro and k == self.depth else super().bounds(op, k)
+
+    def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
+        """Ask for the lines that the next part reads where this one is."""
+        if op is self.micro and self.plan.schedule.prefetch and points[0].width > 1:
+            _, by_columns = roles_of(self.sum, self.row, self.column)
+            indices = [index or Index() for index in points[0].indices]
+            since, further = self.following
+            first, last = (points[n].indices[self.column] or Index() for n in (0, -1))
+            indices[-1], indices[self.column] = since, first + further
+            count = ((last - first).number or 0) + points[0].width
+            ask(self.writer, self.micro.inputs[by_columns], indices, self.column, count)
+        return super().known(op, points)
 
     def _block(self, k: int) -> int:
         return {self.row: max(self.rows, 1), self.column: self.columns}.get(k, 1)
@@ -134,6 +149,12 @@ class Streamed(Nest):
     def _part(self, columns: tuple[Index, Index], start: Index, count: Index) -> None:
         """Write what adds ``count`` terms from ``start`` on to the sums of the stretch."""
         self.since, self.part = start, (Index(), count)
+        if self.plan.schedule.prefetch:
+            extent = self.extents[self.plan.ops.index(self.sum)][self.depth]
+            after, zero = start + self.deep, Index()
+            since = chosen(self.writer, after, extent, after, zero)
+            further = chosen(self.writer, after, extent, zero, Index.of(self.columns))
+            self.following = since, further
         if self.packing is not None:
             self.packing.write_few(self.batch, start, count)
         self._across(columns)

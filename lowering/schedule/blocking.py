@@ -14,7 +14,7 @@ from math import prod
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from stepwell.lowering.schedule.block_sizes import (
     SCRATCH,
@@ -53,6 +53,8 @@ RAGGED = 1 << 16
 """An operand of more bytes is packed where its columns do not fill vectors."""
 LONG = 128
 """In so many steps or more of a tile it pays to ask for what later ones read."""
+BEYOND = 24
+"""An operand of so many times the second cache does not stay in the last one."""
 LINES = 128
 """Bytes of each row of a stretch that are added up in registers; half of that for more than two
 rows of the result."""
@@ -104,7 +106,10 @@ def choose(
     enough = min(enough, SMALL) if free else enough
     if not free and not along and (stream := stretch(found, packed, shared, bytes, machine, l2)):
         because(found.op, lambda: _why_streamed(operand, high, stream))
-        return _streamed(operand, high, width, machine, stream)
+        return replace(
+            _streamed(operand, high, width, machine, stream),
+            prefetch=_is_beyond(found.op, bytes, l2),
+        )
     size = machine.bits // width // 8
     width = width if along else _narrowed(width, wide)
     signs = None if along or free else _multiplies_bytes(found, first, shared)
@@ -199,12 +204,21 @@ def _streamed(
     return Contraction(width, (rows, vectors), stream=stream)
 
 
+def _is_beyond(op: Operation, bytes: int, l2: int) -> bool:
+    """Whether so many bytes come from memory, not from the last cache, in every call."""
+    if bytes < BEYOND * l2:
+        return False
+    because(op, lambda: NEXT)
+    return True
+
+
 NO_SCRATCH = "not in blocks: the target has no scratch to pack an operand into"
 NO_SINGLE_SUM = (
     "not in blocks: they are for one sum, started by a fill, of an operand that varies with "
     "the rows and one that varies with the columns"
 )
 FAR = "what is packed next is asked for while a block computes, for it exceeds L2"
+NEXT = "what is read next is asked for before, for it comes from memory"
 ASKED = "rows that a tile reads later are asked for while it computes, for they come from beyond L2"
 NOT_ALONG = "not in blocks: the results of neighbouring columns do not lie side by side"
 

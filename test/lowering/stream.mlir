@@ -1,5 +1,7 @@
 // RUN: %stepwell-opt %s -p "schedule{l2=65536}" | filecheck %s
 // RUN: %stepwell-opt %s -p "schedule{l2=65536 threads=1}" | filecheck %s --check-prefix=ALONE
+// RUN: %stepwell-opt %s -p "schedule{l2=32768}" | filecheck %s --check-prefix=FAR
+// RUN: %stepwell-opt %s -p "schedule{l2=32768},bufferize,plan-memory,linalg-to-loops" | filecheck %s --check-prefix=ASKED
 // RUN: %stepwell-opt %s -p "schedule{l2=65536},bufferize,plan-memory,linalg-to-loops" | filecheck %s --check-prefix=LOOPS
 
 #mk = affine_map<(d0, d1, d2) -> (d0, d2)>
@@ -7,10 +9,19 @@
 #mn = affine_map<(d0, d1, d2) -> (d0, d1)>
 
 // One row waits for memory alone: eight rows of %w at a time, along a stretch for each thread, two vectors in a tile.
+// What comes from memory in every call is asked for eight rows before.
 // CHECK-LABEL: kernel.func @row
 // CHECK-SAME:    kernel.tile = [1 : i64, 2 : i64], kernel.stream = [1088 : i64, 8 : i64], kernel.parallel = 2 : i64, kernel.grain = 1 : i64
 // ALONE-LABEL: kernel.func @row
 // ALONE-SAME:    kernel.stream = [2112 : i64, 8 : i64]
+// FAR-LABEL:   kernel.func @row
+// FAR-SAME:      kernel.stream = [1088 : i64, 8 : i64], kernel.prefetch
+// ASKED-LABEL: kernel.func @row
+// ASKED:         arith.cmpi slt
+// ASKED-COUNT-2: arith.select
+// ASKED-COUNT-2: kernel.prefetch %w[
+// ASKED-NOT:     kernel.prefetch
+// ASKED:         vector.load %w[
 // LOOPS-LABEL: kernel.func @row
 // LOOPS:         scf.parallel
 // LOOPS:           memref.alloca() {{.*}} : memref<1088xf32>

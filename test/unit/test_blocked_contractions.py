@@ -137,6 +137,7 @@ def _buffer(shape: tuple[int, ...], kind: str, static: bool) -> str:
     [
         ("kernel.tile = [2, 2], kernel.stream = [8, 4]", 4),
         ("kernel.tile = [3, 1], kernel.stream = [16, 2], kernel.parallel = 2", 4),
+        ("kernel.tile = [3, 2], kernel.stream = [16, 3], kernel.prefetch", 4),
         ("kernel.tile = [1, 2], kernel.stream = [3, 100], kernel.parallel = 1", 1),
     ],
 )

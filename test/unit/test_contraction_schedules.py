@@ -67,6 +67,8 @@ FEW_ROWS = [
     Case(3, 1100, 257, 2, "mk,kn", "f32", 128, False),
     Case(2, 1040, 300, 0, "mk,kn", "f32", 512, False),
     Case(9, 1031, 2048, 0, "mk,kn", "f32", 512, True),
+    Case(1, 5003, 1300, 0, "mk,kn", "f32", 512, True),
+    Case(6, 2500, 1307, 0, "mk,kn", "f64", 256, False),
 ]
 """Few rows that read an operand beyond the second cache."""
 

@@ -273,16 +273,8 @@ func.func @main(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>) {
 // -----
 
 // kernel_func_c7
-// expected-error@+1 {{kernel.prefetch asks for what a tile reads later or a block packs next, so it needs kernel.tile or kernel.block, and no kernel.stream}}
+// expected-error@+1 {{kernel.prefetch asks for what a tile or a stretch reads later or a block packs next, so it needs kernel.tile, kernel.block or kernel.stream}}
 kernel.func @k() attributes {kernel.prefetch} {
-  kernel.return
-}
-
-// -----
-
-// kernel_func_c7
-// expected-error@+1 {{so it needs kernel.tile or kernel.block, and no kernel.stream}}
-kernel.func @k() attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.stream = [64, 8], kernel.prefetch} {
   kernel.return
 }
 
