@@ -40,6 +40,7 @@ from xdsl.ir.affine import (
 )
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.lowering.relaunching import (
     Axes,
     collapsed,
@@ -125,13 +126,13 @@ def _read(function: kernel.FuncOp) -> _Rewriting | None:
     if not is_unscheduled(function):
         return None
     sums = [op for op in ops if not all(is_parallel(op))]
-    shared = function.attributes["kernel.shared"]
-    if len(sums) != 1 or not isinstance(shared, IntegerAttr):
+    if len(sums) != 1:
         return None
+    shared = choices.number(function, "kernel.shared")
     for number, index in enumerate(indices(sums[0])[: len(sums[0].inputs)]):
-        groups = _groups(index, sums[0], shared.value.data)
+        groups = _groups(index, sums[0], shared)
         if groups is not None:
-            rewriting = _Rewriting(function, sums[0], number, groups, shared.value.data)
+            rewriting = _Rewriting(function, sums[0], number, groups, shared)
             return rewriting if rewriting.find(ops) else None
     return None
 
@@ -221,7 +222,7 @@ class _Rewriting:
         results = [v.type for v in returned.operands]
         kind = FunctionType.from_lists([a.type for a in block.args], results)
         self.function.properties["function_type"] = kind
-        self.function.attributes["kernel.shared"] = IntegerAttr(self.shared + 1, i64)
+        self.function.attributes["kernel.shared"] = choices.spelled(self.shared + 1)
 
     def _order(self) -> list[int | None]:
         """Return the shared loops as they are to run, None for the new one, over the groups.

@@ -17,9 +17,7 @@ from xdsl.context import Context
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    ArrayAttr,
     IndexType,
-    IntegerAttr,
     MemRefType,
     ModuleOp,
 )
@@ -27,6 +25,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, OpResult, SSAValue
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.ops import kernel_of
 from stepwell.dialects.types import dtype
 from stepwell.transforms.passes import Pass, fail, remark
@@ -176,13 +175,8 @@ class _Kernel:
         self.function, self.cache = function, cache
         self.arguments: list[SSAValue] = list(function.body.block.args)
         self.shapes = dict(zip(self.arguments, shapes, strict=True))
-        self.shared = self._numbers("kernel.shared")[0] if self._numbers("kernel.shared") else 0
+        self.shared = choices.number(function, "kernel.shared")
         self.nests = [self._nest(op) for op in function.body.block.ops if isinstance(op, _LOOPS)]
-
-    def _numbers(self, name: str) -> list[int]:
-        value = self.function.attributes.get(name)
-        each = value.data if isinstance(value, ArrayAttr) else (value,)
-        return [n.value.data for n in each if isinstance(n, IntegerAttr)]
 
     def _shape(self, value: SSAValue) -> Shape:
         known = self.shapes.get(value)
@@ -215,7 +209,7 @@ class _Kernel:
 
     def _order(self, extents: list[int]) -> list[tuple[int, int]]:
         """Return the loops as the schedule has them: blocks, then tiles, then all in order."""
-        sizes = self._numbers("kernel.block")
+        sizes = choices.numbers(self.function, "kernel.block")
         own = len(extents) - self.shared
         if not sizes or own != 1 or len(sizes) > len(extents):
             return list(enumerate(extents))

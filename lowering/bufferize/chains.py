@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.dialects.types import tensor_type
 from stepwell.transforms.passes import fail
@@ -243,7 +244,7 @@ def _copy(
 
 def _aligned(function: kernel.FuncOp, value: SSAValue, rank: int) -> AffineMap:
     """Return the map of a copy of ``value`` whose first loops are the kernel's shared ones."""
-    shared = shared_loops(function)
+    shared = choices.number(function, "kernel.shared")
     axis_of = list(range(shared))
     for op in operations(function):
         maps = [r.map for r in reads_of(op) if r.value is value]
@@ -256,12 +257,6 @@ def _aligned(function: kernel.FuncOp, value: SSAValue, rank: int) -> AffineMap:
         AffineDimExpr(axis_of.index(a) if a in axis_of else next(others)) for a in range(rank)
     ]
     return AffineMap(rank, 0, tuple(exprs))
-
-
-def shared_loops(function: kernel.FuncOp) -> int:
-    """Return how many first loops the ops of a kernel share."""
-    attribute = function.attributes.get("kernel.shared")
-    return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
 
 
 def shared_axes(map: AffineMap, shared: int) -> list[int | None]:

@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.dialects.types import dtype, tensor_type
 from stepwell.lowering.bufferize.chains import (
@@ -22,7 +23,6 @@ from stepwell.lowering.bufferize.chains import (
     reads_of,
     returned,
     shared_axes,
-    shared_loops,
     writes_of,
 )
 from stepwell.transforms.sizes import Shape, Sizes
@@ -228,7 +228,7 @@ def _same_iteration(
     function: kernel.FuncOp, map: AffineMap | None, other: AffineMap | None
 ) -> bool:
     """Whether one iteration of the shared loops sees the same part through both maps."""
-    shared = shared_loops(function)
+    shared = choices.number(function, "kernel.shared")
     if not shared:
         return True
     if map is None or other is None:
@@ -241,7 +241,7 @@ def _is_row(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain) -
     """Whether a temporary is scratch with several elements for each shared iteration."""
     if not _is_small(function, steps, chain):
         return False
-    shared = shared_loops(function)
+    shared = choices.number(function, "kernel.shared")
     maps = [use.map for use in _uses(steps, chain, False)]
     return all(
         map is not None and len(set(shared_axes(map, shared)) - {None}) < chain.type.get_num_dims()
@@ -254,7 +254,7 @@ def _is_small(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain)
     shape = list(chain.type.get_shape())
     for use in _uses(steps, chain, False):
         if isinstance(use, Write) and use.map is not None:
-            axes = shared_axes(use.map, shared_loops(function))
+            axes = shared_axes(use.map, choices.number(function, "kernel.shared"))
             part = [n for a, n in enumerate(shape) if a not in axes]
             bytes = prod(part) * dtype(chain.type.element_type).bytes
             return DYNAMIC_INDEX not in part and bytes <= SCRATCH_BYTES

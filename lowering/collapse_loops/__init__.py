@@ -36,6 +36,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.lowering.collapse_loops.merging import Merging, find
 from stepwell.lowering.relaunching import Axes, collapsed, expanded, launches_of, put
 from stepwell.transforms.passes import Pass
@@ -92,7 +93,7 @@ class _Rewriting:
         results = [v.type for v in returned.operands]
         kind = FunctionType.from_lists([a.type for a in block.args], results)
         self.function.properties["function_type"] = kind
-        self.function.attributes["kernel.shared"] = IntegerAttr(self.merging.left, i64)
+        self.function.attributes["kernel.shared"] = choices.spelled(self.merging.left)
         return [view for launch in launches for view in _relaunch(launch, axes, kept)]
 
     def _retype(self, block: Block) -> None:

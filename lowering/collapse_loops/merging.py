@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.lowering.collapse_loops.in_order import follows
 from stepwell.lowering.relaunching import Axes, is_unscheduled
 from stepwell.transforms.structured import (
@@ -105,14 +106,14 @@ class Merging:
 
 def find(function: kernel.FuncOp, launches: Sequence[kernel.LaunchOp]) -> Merging | None:
     """Return what is to be merged in a kernel, None where nothing is."""
-    shared = function.attributes.get("kernel.shared")
-    if not isinstance(shared, IntegerAttr) or not is_unscheduled(function):
+    if not is_unscheduled(function):
         return None
+    shared = choices.number(function, "kernel.shared")
     ops = [op for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
-    pairs = dict.fromkeys(_wanted(ops, shared.value.data))
+    pairs = dict.fromkeys(_wanted(ops, shared))
     if not pairs:
         return None
-    merging = Merging(function, shared.value.data, pairs)
+    merging = Merging(function, shared, pairs)
     _Choice(merging, ops, launches).settle()
     return merging if merging.pairs else None
 

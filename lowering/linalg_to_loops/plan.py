@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.lowering.linalg_to_loops.edges import Edges, take_edges
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.transforms.passes import fail
@@ -141,8 +142,7 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
     """Read the attributes of a kernel, which its verifier has checked."""
 
     def number(name: str, default: int) -> int:
-        value = function.attributes.get(f"kernel.{name}")
-        return value.value.data if isinstance(value, IntegerAttr) else default
+        return choices.number(function, f"kernel.{name}", default)
 
     schedule = Schedule(number("shared", 0), number("parallel", 0), number("grain", 1))
     schedule.split = number("split", 0)
@@ -161,14 +161,13 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
     if isinstance(past := function.attributes.get("kernel.nontemporal"), DenseArrayBase):
         numbers: Sequence[Any] = past.get_values()
         schedule.nontemporal = frozenset(function.body.block.args[n] for n in numbers)
-    if isinstance(tile := function.attributes.get("kernel.tile"), ArrayAttr):
-        rows, vectors = (n.value.data for n in tile if isinstance(n, IntegerAttr))
+    if tile := choices.numbers(function, "kernel.tile"):
+        rows, vectors = tile
         schedule.tile = (rows, vectors)
-    if isinstance(stream := function.attributes.get("kernel.stream"), ArrayAttr):
-        columns, deep = (n.value.data for n in stream if isinstance(n, IntegerAttr))
+    if stream := choices.numbers(function, "kernel.stream"):
+        columns, deep = stream
         schedule.stream = (columns, deep)
-    if isinstance(block := function.attributes.get("kernel.block"), ArrayAttr):
-        schedule.blocks = tuple(n.value.data for n in block if isinstance(n, IntegerAttr))
+    schedule.blocks = choices.numbers(function, "kernel.block")
     return schedule
 
 

@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.dialects.types import UNKNOWN, fuse_locations
 from stepwell.lowering.outline_kernels.clusters import Cluster
 from stepwell.lowering.outline_kernels.order import loop_order
@@ -77,7 +78,7 @@ class Kernel:
         function = kernel.FuncOp("kernel", kind, Region(block))
         function.location = location
         first = self.cluster.members[0]
-        function.attributes["kernel.shared"] = IntegerAttr(len(self.cluster.loops[first]), i64)
+        function.attributes["kernel.shared"] = choices.spelled(len(self.cluster.loops[first]))
         return function
 
     def _member(self, op: Operation) -> None:

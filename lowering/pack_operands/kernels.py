@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -15,7 +16,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     TensorType,
-    i64,
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.dialects.types import dtype, locate
 from stepwell.transforms.structured import (
     Index,
@@ -121,13 +122,13 @@ class Operand:
 
 def operand_of(function: kernel.FuncOp) -> Operand | None:
     """Return the operand of ``function``, whose contraction is blocked, that could be packed."""
-    shared = _numbers(function.attributes.get("kernel.shared"))[0]
+    shared = choices.number(function, "kernel.shared")
     sums = [
         op
         for op in function.body.block.ops
         if isinstance(op, linalg.GenericOp) and not all(is_parallel(op))
     ]
-    tile = _numbers(function.attributes.get("kernel.tile"))
+    tile = choices.numbers(function, "kernel.tile")
     choice = sums[0].attributes.get("kernel.loops") if len(sums) == 1 else None
     if len(tile) != 2 or not isinstance(choice, kernel.LoopsAttr):
         return None
@@ -142,12 +143,12 @@ def operand_of(function: kernel.FuncOp) -> Operand | None:
     value = op.inputs[number]
     if number < 0 or not isinstance(value, BlockArgument):
         return None
-    block = _numbers(function.attributes["kernel.block"])
+    block = choices.numbers(function, "kernel.block")
     found = _operand(op, number, value, where[number], shared, tile[1] * lanes, lanes)
     return found and replace(found, repeated=_repeated(op, shared, block))
 
 
-def _repeated(op: linalg.GenericOp, shared: int, block: list[int]) -> int:
+def _repeated(op: linalg.GenericOp, shared: int, block: Sequence[int]) -> int:
     """Return how many blocks of rows there are; none where only the run knows."""
     first = shared - (len(block) - 1)
     sizes = extents(op)[first : shared - 1]
@@ -190,11 +191,6 @@ def _operand(
     found = tuple(sizes[k] for k in loops)
     column = loops.index(shared - 1)
     return Operand(op, number, value, index, tuple(loops), found, column, width, lanes, 0)
-
-
-def _numbers(attribute: Attribute | None) -> list[int]:
-    values = attribute.data if isinstance(attribute, ArrayAttr) else [attribute]
-    return [v.value.data for v in values if isinstance(v, IntegerAttr)] or [0]
 
 
 def _slivers(loops: int, column: int, width: int) -> Index:
@@ -250,12 +246,12 @@ def packing_kernel(operand: Operand) -> kernel.FuncOp:
     copy.attributes["kernel.loops"] = kernel.LoopsAttr.of(operand.column, operand.lanes, 1)
     block.add_ops([copy, kernel.ReturnOp([copy.results[0]])])
     shared = operand.column + 1
-    numbers = {"shared": shared}
+    chosen = {"shared": shared}
     if (work := prod(operand.sizes)) >= 2 * WORTH:
         each = work // max(prod(operand.extents[: operand.column]) * operand.sizes[shared - 1], 1)
-        numbers |= {"parallel": shared, "grain": -(-WORTH // max(each, 1)) * operand.width}
+        chosen |= {"parallel": shared, "grain": -(-WORTH // max(each, 1)) * operand.width}
     attributes: dict[str, Attribute] = {
-        f"kernel.{name}": IntegerAttr(n, i64) for name, n in numbers.items()
+        f"kernel.{name}": choices.spelled(n) for name, n in chosen.items()
     }
     function = kernel.FuncOp(
         "pack", FunctionType.from_lists([source, target], [target]), Region(block), attributes

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects import arith, func, scf, tensor
+from xdsl.dialects import func, scf, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     FunctionType,
-    IntegerAttr,
     ModuleOp,
     TensorType,
-    i64,
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
@@ -28,11 +26,12 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.dialects.types import dtype, locate
 from stepwell.lowering.outline_kernels.sharing import Shared
 from stepwell.lowering.schedule.reasons import because, spell_bytes
 from stepwell.transforms.constness import RESOURCE, attributes_of
-from stepwell.transforms.structured import array_of_maps, element, identity, indices
+from stepwell.transforms.structured import array_of_maps, constant_of, element, identity, indices
 
 OFTEN = 16
 """So many iterations repay a copy."""
@@ -124,17 +123,10 @@ def _iterations(loop: scf.ForOp | scf.WhileOp) -> int:
     """Return how often a loop runs; often enough, where only the run knows."""
     if isinstance(loop, scf.WhileOp):
         return OFTEN
-    low, high, step = (_number(v) for v in (loop.lb, loop.ub, loop.step))
+    low, high, step = (constant_of(v) for v in (loop.lb, loop.ub, loop.step))
     if low is None or high is None or not step or step < 0:
         return OFTEN
     return max(-(-(high - low) // step), 0)
-
-
-def _number(value: SSAValue) -> int | None:
-    made_by = value.owner
-    if isinstance(made_by, arith.ConstantOp) and isinstance(made_by.value, IntegerAttr):
-        return made_by.value.value.data
-    return None
 
 
 def _copied(
@@ -183,7 +175,7 @@ def _copying(
         each = sizes[-1] if rank > 1 else 1
         numbers |= {"parallel": outer, "grain": -(-WORTH // max(each, 1))}
     attributes: dict[str, Attribute] = {
-        f"kernel.{name}": IntegerAttr(n, i64) for name, n in numbers.items()
+        f"kernel.{name}": choices.spelled(n) for name, n in numbers.items()
     }
     function = kernel.FuncOp(
         "copy", FunctionType.from_lists([kind, kind], [kind]), Region(block), attributes

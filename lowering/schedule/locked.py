@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
 from stepwell.core.locks import Tuned, read_lock
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.dialects.printing import text_of
 from stepwell.lowering.schedule.reasons import because
 
@@ -44,12 +45,12 @@ def kernel_key(function: kernel.FuncOp) -> str:
 def schedule_of(function: kernel.FuncOp) -> dict[str, Any]:
     """Return the choices written on a kernel."""
     found: dict[str, Any] = {}
-    for name in (*LISTS, *NUMBERS):
-        value = function.attributes.get(f"kernel.{name}")
-        if isinstance(value, ArrayAttr):
-            found[name] = [n.value.data for n in value if isinstance(n, IntegerAttr)]
-        elif isinstance(value, IntegerAttr):
-            found[name] = value.value.data
+    for name in LISTS:
+        if sizes := choices.numbers(function, f"kernel.{name}"):
+            found[name] = list(sizes)
+    for name in NUMBERS:
+        if (key := f"kernel.{name}") in function.attributes:
+            found[name] = choices.number(function, key)
     found |= {name: True for name in MARKS if f"kernel.{name}" in function.attributes}
     loops = [op.attributes.get(LOOPS) for op in _generics(function)]
     found["loops"] = [
@@ -63,13 +64,9 @@ def schedule_of(function: kernel.FuncOp) -> dict[str, Any]:
 
 def write_schedule(function: kernel.FuncOp, schedule: Mapping[str, Any]) -> None:
     """Write choices on a kernel that has none."""
-    for name in LISTS:
+    for name in (*LISTS, *NUMBERS):
         if name in schedule:
-            sizes = ArrayAttr(IntegerAttr(n, i64) for n in schedule[name])
-            function.attributes[f"kernel.{name}"] = sizes
-    for name in NUMBERS:
-        if name in schedule:
-            function.attributes[f"kernel.{name}"] = IntegerAttr(schedule[name], i64)
+            function.attributes[f"kernel.{name}"] = choices.spelled(schedule[name])
     for name in MARKS:
         if schedule.get(name):
             function.attributes[f"kernel.{name}"] = UnitAttr()

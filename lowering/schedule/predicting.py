@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.lowering.schedule.block_sizes import NARROW_TILES, TILES
 from stepwell.lowering.schedule.vectors import Loops, read
 from stepwell.transforms.structured import cost
@@ -75,12 +75,11 @@ def _instructions(function: kernel.FuncOp, loops: Loops, iterations: int) -> flo
 
 
 def _part_of_peak(function: kernel.FuncOp) -> float:
-    tile = function.attributes.get("kernel.tile")
     if "kernel.band" in function.attributes:
         return IN_BANDS
-    if not isinstance(tile, ArrayAttr):
+    if not (tile := choices.numbers(function, "kernel.tile")):
         return WITHOUT_TILE
-    rows, vectors = (n.value.data for n in tile if isinstance(n, IntegerAttr))
+    rows, vectors = tile
     known = TILES.get((rows, vectors)) or NARROW_TILES.get((rows, vectors))
     reached = known or min(1.0, rows * vectors / 20)
     return reached * PACKED if "kernel.block" in function.attributes else reached

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.lowering.schedule.reasons import because
 from stepwell.lowering.schedule.vectors import Loops, bits_of, sums_rows
 from stepwell.transforms.structured import element, indices
@@ -32,7 +33,7 @@ def cut_rows(function: kernel.FuncOp, ops: Sequence[Loops], shared: int) -> bool
     """Cut a sum over rows in runs, if that is worth it."""
     if not (runs := _runs(ops, shared)):
         return False
-    function.attributes["kernel.split"] = IntegerAttr(runs, i64)
+    function.attributes["kernel.split"] = choices.spelled(runs)
     for loops in ops:
         axis = loops.op.attributes["kernel.loops"]
         assert isinstance(axis, kernel.LoopsAttr)

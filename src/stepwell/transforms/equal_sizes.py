@@ -20,6 +20,7 @@ from xdsl.ir.affine import AffineDimExpr
 from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.ops import kernel_of
+from stepwell.transforms.structured import constant_of
 
 Size: TypeAlias = "tuple[SSAValue, int] | SSAValue | int"
 """The size of an axis of a tensor, an `index` value, or a number."""
@@ -100,9 +101,8 @@ def _note_results(classes: _Classes, op: linalg.GenericOp | linalg.FillOp) -> No
 
 
 def _note_dim(classes: _Classes, op: tensor.DimOp) -> None:
-    index = op.index.owner
-    if isinstance(index, arith.ConstantOp) and isinstance(index.value, IntegerAttr):
-        classes.unite(op.result, classes.axis(op.source, index.value.value.data))
+    if (axis := constant_of(op.index)) is not None:
+        classes.unite(op.result, classes.axis(op.source, axis))
 
 
 def _note_empty(classes: _Classes, op: tensor.EmptyOp) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import arith, math, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, ArrayAttr, ShapedType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, ArrayAttr, IntegerAttr, ShapedType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -236,6 +236,14 @@ def inverse(index: Index, loops: int) -> tuple[int, ...] | None:
             return None
         axes[expr.position] = axis
     return tuple(axes) if -1 not in axes else None
+
+
+def constant_of(value: SSAValue) -> int | None:
+    """Return the integer that an arith.constant says ``value`` is, None where none does."""
+    made_by = value.owner
+    if isinstance(made_by, arith.ConstantOp) and isinstance(made_by.value, IntegerAttr):
+        return made_by.value.value.data
+    return None
 
 
 def yielded(block: Block) -> Sequence[SSAValue]:

@@ -10,7 +10,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from stepwell.transforms.fuse.draft import located
-from stepwell.transforms.structured import shape
+from stepwell.transforms.structured import constant_of, shape
 
 
 def resolve_sizes(block: Block) -> None:
@@ -24,7 +24,7 @@ def resolve_sizes(block: Block) -> None:
 
 
 def _resolve(op: tensor.DimOp) -> None:
-    axis = _number(op.index)
+    axis = constant_of(op.index)
     if axis is None:
         return
     made = _Maker(op)
@@ -34,13 +34,6 @@ def _resolve(op: tensor.DimOp) -> None:
     op.result.replace_all_uses_with(size)
     op.detach()
     op.erase()
-
-
-def _number(value: SSAValue) -> int | None:
-    made_by = value.owner
-    if isinstance(made_by, arith.ConstantOp) and isinstance(made_by.value, IntegerAttr):
-        return made_by.value.value.data
-    return None
 
 
 class _Maker:

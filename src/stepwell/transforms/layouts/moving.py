@@ -24,12 +24,13 @@ from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.dialects.types import array, dense, fuse_locations
 from stepwell.transforms.fuse.draft import located
-from stepwell.transforms.layouts.plan import Plan, is_spread, is_turned, natural, number
+from stepwell.transforms.layouts.plan import Plan, is_spread, is_turned, natural
 from stepwell.transforms.layouts.windows import Layout
 from stepwell.transforms.structured import (
     PARALLEL,
     array_of_maps,
     at,
+    constant_of,
     element,
     identity,
     indices,
@@ -99,7 +100,7 @@ class Moving:
         op.properties["indexing_maps"] = array_of_maps(loops, where)
 
     def _dim(self, op: tensor.DimOp, layout: Layout) -> None:
-        axis = number(op.index)
+        axis = constant_of(op.index)
         assert axis is not None and op.parent is not None
         place = IntegerAttr(layout.index(axis), IndexType())
         constant = located(arith.ConstantOp(place), op.location)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -28,6 +28,7 @@ from stepwell.transforms.layouts.windows import (
 )
 from stepwell.transforms.structured import (
     Index,
+    constant_of,
     indices,
     is_contraction,
     is_elementwise,
@@ -133,7 +134,7 @@ class Plan:
                     self._give(op.result, layout)
             case tensor.ExtractSliceOp() if len(shape(op.source)) == len(shape(op.result)):
                 self._give(op.result, self.layout(op.source))
-            case tensor.DimOp() if number(op.index) is not None:
+            case tensor.DimOp() if constant_of(op.index) is not None:
                 pass
             case _:
                 self._leave(op)
@@ -293,14 +294,6 @@ def is_turned(value: SSAValue, have: Layout, layout: Layout) -> bool:
     """Whether the elements of ``value`` lie in another order in ``layout``, not only its axes."""
     sizes = shape(value)
     return [a for a in have if sizes[a] != 1] != [a for a in layout if sizes[a] != 1]
-
-
-def number(value: SSAValue) -> int | None:
-    """Return the constant index that ``value`` is, None where it is not known."""
-    made_by = value.owner
-    if isinstance(made_by, arith.ConstantOp) and isinstance(made_by.value, IntegerAttr):
-        return made_by.value.value.data
-    return None
 
 
 def _is_small(op: linalg.GenericOp, operand: int) -> bool:
