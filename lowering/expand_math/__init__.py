@@ -28,6 +28,8 @@ from stepwell.dialects.types import fuse_locations
 from stepwell.lowering.expand_math import (
     division,
     double,
+    double_curves,
+    double_powers,
     exponential,
     hyperbolic,
     logarithm,
@@ -45,7 +47,8 @@ from stepwell.lowering.expand_math.lanes import (
 )
 from stepwell.transforms.passes import Numerics, Pass
 
-RULES = (exponential, logarithm, hyperbolic, trigonometric, other, double)
+SINGLES = (exponential, logarithm, hyperbolic, trigonometric, other)
+RULES = (*SINGLES, double, double_curves, double_powers)
 """The modules whose rules are in the tables."""
 TABLED = 512
 """Vectors of so many bits hold a table of sixteen f32."""

@@ -94,7 +94,7 @@ def _split(x: Lanes) -> tuple[Lanes, Lanes]:
     return (e + DOUBLE.rounded).number() - DOUBLE.magic, m
 
 
-def _normal(x: Lanes) -> tuple[Lanes, Lanes]:
+def normal(x: Lanes) -> tuple[Lanes, Lanes]:
     """Return ``e`` and ``m`` of any positive ``x``."""
     small = x < SMALLEST_NORMAL
     e, m = _split(small.choose(x * 2.0**54, x))
@@ -118,7 +118,7 @@ def _log_from(e: Lanes, f: Lanes) -> Lanes:
 @expansion_f64(math.LogOp)
 def log(x: Lanes) -> Lanes:
     """The natural logarithm."""
-    e, m = _normal(x)
+    e, m = normal(x)
     return at_the_ends(x, _log_from(e, m - 1.0))
 
 
@@ -137,7 +137,7 @@ def log1p(x: Lanes) -> Lanes:
 def _log_to(x: Lanes, base: tuple[tuple[float, float], tuple[float, float]]) -> Lanes:
     """Return the logarithm to a base, log(1 + f) being taken in two parts."""
     (factor, factor_rest), (two, two_rest) = base
-    e, m = _normal(x)
+    e, m = normal(x)
     f = m - 1.0
     half, rest = _curved(f)
     high = ((f - half).bits() & HIGH).number()
@@ -162,7 +162,7 @@ def log10(x: Lanes) -> Lanes:
     return _log_to(x, BASE_TEN)
 
 
-def _turned(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+def turned(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     """Return the quadrant, what is left of ``x`` in it, and what that lost to rounding.
 
     The first difference is exact; the product and the difference after it are taken in two parts.
@@ -192,7 +192,7 @@ def sin(x: Lanes) -> Lanes:
     """Odd, and -0 at -0."""
 
     def fast() -> Lanes:
-        return x.equals(0.0).choose(x, _quadrant(*_turned(x)))
+        return x.equals(0.0).choose(x, _quadrant(*turned(x)))
 
     return where_reducible(x, LIMIT, math.SinOp, fast)
 
@@ -202,7 +202,7 @@ def cos(x: Lanes) -> Lanes:
     """The sine a quarter turn on."""
 
     def fast() -> Lanes:
-        n, r, lost = _turned(x)
+        n, r, lost = turned(x)
         return _quadrant(n + 1, r, lost)
 
     return where_reducible(x, LIMIT, math.CosOp, fast)

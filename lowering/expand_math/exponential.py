@@ -200,8 +200,12 @@ def exp2(x: Lanes) -> Lanes:
         n, power = shifted - magic, shifted.bits().looked_up(x.body.table(SIXTEENTHS))
         return scaled(of_little(x - n, power, EXP2_OF_LITTLE), n)
     n, _ = rounded(x)
-    r = x - n
-    return scaled(fma(r, polynomial(r, fit.exp2), 1.0), n)
+    return scaled(exp2_of_fraction(x - n), n)
+
+
+def exp2_of_fraction(r: Lanes) -> Lanes:
+    """Return 2**r for ``abs(r) <= 1/2``."""
+    return fma(r, polynomial(r, _fit(r).exp2), 1.0)
 
 
 @expansion(math.ExpM1Op)

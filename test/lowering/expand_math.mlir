@@ -9,15 +9,17 @@
 //       CHECK: %{{.*}} = func.call @exp_f32_(%s) : (f32) -> f32
 //       CHECK: %{{.*}} = func.call @powf_f32(%s, %s) : (f32, f32) -> f32
 //       CHECK: %{{.*}} = func.call @exp_f64(%d) : (f64) -> f64
-//       CHECK: math.cbrt %d : f64
+//       CHECK: %{{.*}} = func.call @cbrt_f64(%d) : (f64) -> f64
+//       CHECK: math.erf %h : f16
 //       CHECK: math.sqrt %v : vector<16xf32>
-func.func @calls(%v: vector<16xf32>, %s: f32, %d: f64) {
+func.func @calls(%v: vector<16xf32>, %s: f32, %d: f64, %h: f16) {
   %a = math.exp %v : vector<16xf32>
   %b = math.exp %a : vector<16xf32>
   %c = math.exp %s : f32
   %p = math.powf %s, %s : f32
   %e = math.exp %d : f64
   %g = math.cbrt %d : f64
+  %k = math.erf %h : f16
   %f = math.sqrt %v : vector<16xf32>
   func.return
 }

@@ -61,7 +61,23 @@ UNARY: dict[str, tuple[Callable[[Any], Any], float, float]] = {
     "erf": (_erf, -6.5, 6.5),
     "sin": (np.sin, -1000, 1000),
     "cos": (np.cos, -1000, 1000),
+    "tan": (np.tan, -1000, 1000),
+    "asin": (np.arcsin, -1, 1),
+    "acos": (np.arccos, -1, 1),
+    "atan": (np.arctan, -50, 50),
+    "sinh": (np.sinh, -711, 711),
+    "cosh": (np.cosh, -711, 711),
+    "asinh": (np.arcsinh, -1e3, 1e3),
+    "acosh": (np.arccosh, 1, 1e3),
+    "atanh": (np.arctanh, -1, 1),
+    "cbrt": (np.cbrt, -1e3, 1e3),
 }
+PERIODIC = ("sin", "cos", "tan")
+BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "pow": ("powf", np.power),
+    "atan2": ("atan2", np.arctan2),
+}
+"""By its name in `nd`: that in the math dialect, and the exact function."""
 
 
 def run(name: str, x: Any) -> Any:
@@ -75,6 +91,14 @@ def run(name: str, x: Any) -> Any:
     module.verify()
     assert "func.call" in str(module)
     return np.atleast_1d(Interpreter(module).call("f", [x if len(x) > 1 else x[0]])[0])
+
+
+def compiled_of_two(name: str, x: Any, y: Any) -> Any:
+    """Evaluate nd.NAME of two arrays as a compiled program does."""
+    text = f"""func.func @main(%x: tensor<?xf64>, %y: tensor<?xf64>) -> tensor<?xf64> {{
+      %z = nd.{name} %x, %y : tensor<?xf64>
+      func.return %z : tensor<?xf64> }}"""
+    return sw.compile(text)(x, y)
 
 
 def compiled(name: str, x: Any) -> Any:
@@ -91,8 +115,8 @@ def error(got: Any, want: Any) -> Any:
         nearest = want.astype(np.float64)
         same = (got == nearest) | (np.isnan(got) & np.isnan(nearest))
         steps = np.abs(got.astype(np.longdouble) - want) / np.spacing(np.abs(nearest))
-    plain = np.isfinite(got) & np.isfinite(nearest)
-    return np.where(plain, steps.astype(np.float64), np.where(same, 0.0, np.inf))
+        plain = np.isfinite(got) & np.isfinite(nearest)
+        return np.where(plain, steps.astype(np.float64), np.where(same, 0.0, np.inf))
 
 
 def samples(low: float, high: float) -> Any:
@@ -106,11 +130,12 @@ def samples(low: float, high: float) -> Any:
 
 def ends(name: str) -> Any:
     """Return special values; beyond 2**30 the C library stands in for what has periods."""
-    return ENDS[np.abs(ENDS) < 2.0**30] if name in ("sin", "cos") else ENDS
+    return ENDS[np.abs(ENDS) < 2.0**30] if name in PERIODIC else ENDS
 
 
 def test_every_expansion_is_measured() -> None:
-    assert {op.name for op in expansion_f64} == {f"math.{n}" for n in UNARY}
+    names = [*UNARY, *(name for name, _ in BINARY.values())]
+    assert {op.name for op in expansion_f64} == {f"math.{n}" for n in names}
 
 
 @pytest.mark.skipif(not EXACT, reason="long double is no longer than double here")
@@ -122,7 +147,11 @@ def test_within_two_units(name: str) -> None:
         x = np.concatenate(
             [x, np.exp(RANDOM.uniform(-740, 709, 4000)), RANDOM.uniform(0.5, 2, 4000)]
         )
-    if name in ("sin", "cos"):
+    if name == "acosh":
+        x = np.concatenate([x[x >= 1], 1 + np.exp(RANDOM.uniform(-36, 1, 4000))])
+    if name in ("asinh", "cbrt", "atan"):
+        x = np.concatenate([x, np.exp(RANDOM.uniform(-740, 709, 4000))])
+    if name in PERIODIC:
         turns = np.arange(1, 4000) * (math.pi / 2)
         x = np.concatenate([x, turns, RANDOM.uniform(-1e9, 1e9, 4000)])
     for values in (x, ends(name)):
@@ -141,11 +170,46 @@ def test_the_interpreter_scalars_and_lanes_agree(name: str) -> None:
     x = np.concatenate([RANDOM.uniform(0.1, 5, 29), ends(name)])
     want = compiled(name, x)
     np.testing.assert_array_equal(run(name, x), want)
-    assert [run(name, x[i : i + 1])[0] for i in range(4)] == list(want[:4])
+    alone = [run(name, x[i : i + 1])[0] for i in range(4)]
+    np.testing.assert_array_equal(alone, want[:4])
+
+
+def pairs(name: str) -> list[tuple[Any, Any]]:
+    """Return samples of both operands: even, over all magnitudes, near 1, special ones."""
+    n = 6000
+    x, y = RANDOM.uniform(0, 30, n), RANDOM.uniform(-30, 30, n)
+    low, high = np.exp(RANDOM.uniform(-740, 709, n)), np.exp(RANDOM.uniform(-700, 700, n))
+    found = [(x, y), (low, high * RANDOM.choice([-1.0, 1.0], n)), (y, x), (y, -x)]
+    if name == "pow":
+        near = 1 + RANDOM.uniform(-1e-3, 1e-3, n)
+        with np.errstate(all="ignore"):
+            reach = RANDOM.uniform(-1075, 1025, n)
+            found += [(near, reach / np.log2(near)), (low, reach / np.log2(low))]
+            found += [(x, reach / np.log2(x)), (-x, np.round(y)), (-low, np.round(y))]
+            root = np.exp2(RANDOM.uniform(-0.6, 0.6, n))
+            found += [(root, reach / np.log2(root))]
+    whole = np.array([1.0, 2.0, 3.0, 2.0**51 + 1.5, 2.0**52 + 1, 2.0**53 - 1, 2.0**53, 2.0**60])
+    some = np.concatenate([ENDS, whole, -whole])
+    return [*found, (np.repeat(some, len(some)), np.tile(some, len(some)))]
+
+
+@pytest.mark.skipif(not EXACT, reason="long double is no longer than double here")
+@pytest.mark.parametrize("name", BINARY)
+def test_of_two_within_two_units(name: str) -> None:
+    _, exact = BINARY[name]
+    for x, y in pairs(name):
+        with np.errstate(all="ignore"):
+            want = exact(x.astype(np.longdouble), y.astype(np.longdouble))
+        got = compiled_of_two(name, x, y)
+        steps = error(got, want)
+        worst = int(np.argmax(steps))
+        assert steps[worst] <= 2.0, (x[worst], y[worst], got[worst], want[worst], steps[worst])
+        zeros = (got == 0) & (want == 0)
+        np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(want[zeros]))
 
 
 def test_periods_of_what_is_huge_or_no_number() -> None:
     x = np.array([1e300, 2.0**31, math.inf, -math.inf, math.nan, 0.5])
     with np.errstate(all="ignore"):
-        for name, exact in (("sin", np.sin), ("cos", np.cos)):
+        for name, exact in (("sin", np.sin), ("cos", np.cos), ("tan", np.tan)):
             assert np.all(error(compiled(name, x), exact(x.astype(np.longdouble))) <= 2)
