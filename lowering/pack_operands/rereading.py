@@ -1,7 +1,7 @@
 """Copies of what the iterations of a loop read again and again.
 
 Before:  scf.for ... { %y = kernel.launch @k ins(%c, %w) outs(%e) ... }       %w, an argument
-After:   %d = kernel.launch @main_copy ins(%w) outs(%z)
+After:   %d = kernel.launch @main_reread ins(%w) outs(%z)
          scf.for ... { %y = kernel.launch @k ins(%c, %d) outs(%e) ... }
 
 Arguments of a program begin anywhere, as a rule not where a line of the caches does, and then each
@@ -47,7 +47,7 @@ VIEWS = (tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.ExtractSliceOp)
 def copy_what_is_reread(module: ModuleOp, most: int) -> None:
     """Let loops read copies of arguments, of at most so many bytes, that begin with a line."""
     kernels = {f.sym_name.data: f for f in module.ops if isinstance(f, kernel.FuncOp)}
-    shared = Shared()
+    shared = Shared(names=dict.fromkeys(kernels, 1))
     for function in list(module.ops):
         if not isinstance(function, func.FuncOp) or not function.body.blocks:
             continue
@@ -135,7 +135,7 @@ def _copied(
     """Return a copy of ``value`` made right before ``loop``."""
     kind = value.type
     assert isinstance(kind, TensorType)
-    name = f"{function.sym_name.data.replace('.', '_')}_copy"
+    name = f"{function.sym_name.data.replace('.', '_')}_reread"
     copying, new = shared.add(_copying(value, kind, lanes, loop), name)
     if new:
         block = function.parent_block()
@@ -178,7 +178,7 @@ def _copying(
         f"kernel.{name}": choices.spelled(n) for name, n in numbers.items()
     }
     function = kernel.FuncOp(
-        "copy", FunctionType.from_lists([kind, kind], [kind]), Region(block), attributes
+        "reread", FunctionType.from_lists([kind, kind], [kind]), Region(block), attributes
     )
     locate(function, loop.location)
     return function

@@ -7,12 +7,12 @@
 #kn = affine_map<(d0, d1) -> (d1, d0)>
 #n = affine_map<(d0, d1) -> (d0)>
 
-// OFF-NOT: @copied_copy
+// OFF-NOT: @copied_reread
 
-// CHECK-LABEL: kernel.func @copied_copy(
+// CHECK-LABEL: kernel.func @copied_reread(
 // CHECK-SAME:    %w: tensor<100x100xf32>, %copy: tensor<100x100xf32>) -> tensor<100x100xf32> attributes {kernel.shared = 1 : i64}
 // CHECK:         kernel.loops<axis = 1, width = 16, interleave = 4>
-// LOOPS-LABEL: kernel.func @copied_copy(
+// LOOPS-LABEL: kernel.func @copied_reread(
 // LOOPS:         vector.load %w
 // LOOPS:         vector.store
 kernel.func @step(%x: tensor<100xf32>, %w: tensor<100x100xf32>, %y: tensor<100xf32>) -> tensor<100xf32> attributes {kernel.shared = 1} {
@@ -29,13 +29,13 @@ kernel.func @step(%x: tensor<100xf32>, %w: tensor<100x100xf32>, %y: tensor<100xf
 
 // One copy serves all that the loops read, in whose iterations nothing is copied.
 // CHECK-LABEL: func.func @copied
-// CHECK:         %[[C:.*]] = kernel.launch @copied_copy ins(%w
-// CHECK-NOT:     @copied_copy
+// CHECK:         %[[C:.*]] = kernel.launch @copied_reread ins(%w
+// CHECK-NOT:     @copied_reread
 // CHECK:         scf.for
 // CHECK:           scf.for
 // CHECK:             kernel.launch @step ins(%{{.*}}, %[[C]]
 // CHECK:             kernel.launch @step ins(%{{.*}}, %[[C]]
-// CHECK-NOT:     @copied_copy
+// CHECK-NOT:     @copied_reread
 func.func @copied(%x: tensor<100xf32>, %w: tensor<100x100xf32>) -> tensor<100xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -55,7 +55,7 @@ func.func @copied(%x: tensor<100xf32>, %w: tensor<100x100xf32>) -> tensor<100xf3
 
 // Weights begin with a line; few iterations do not repay a copy.
 // CHECK-LABEL: func.func @weight
-// CHECK-NOT:     _copy
+// CHECK-NOT:     @weight_reread
 func.func @weight(%x: tensor<100xf32>, %w: tensor<100x100xf32> {nd.resource = "w"}) -> tensor<100xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -68,7 +68,7 @@ func.func @weight(%x: tensor<100xf32>, %w: tensor<100x100xf32> {nd.resource = "w
   func.return %y : tensor<100xf32>
 }
 // CHECK-LABEL: func.func @seldom
-// CHECK-NOT:     _copy
+// CHECK-NOT:     @seldom_reread
 func.func @seldom(%x: tensor<100xf32>, %w: tensor<100x100xf32>) -> tensor<100xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -76,6 +76,33 @@ func.func @seldom(%x: tensor<100xf32>, %w: tensor<100x100xf32>) -> tensor<100xf3
   %y = scf.for %i = %c0 to %c8 step %c1 iter_args(%a = %x) -> (tensor<100xf32>) {
     %e = tensor.empty() : tensor<100xf32>
     %s = kernel.launch @step ins(%a, %w : tensor<100xf32>, tensor<100x100xf32>) outs(%e : tensor<100xf32>) -> tensor<100xf32>
+    scf.yield %s : tensor<100xf32>
+  }
+  func.return %y : tensor<100xf32>
+}
+
+// A kernel that has the name already keeps it.
+// CHECK:       kernel.func @named_reread(%x
+// CHECK:       kernel.func @named_reread_1(%w
+// CHECK-LABEL: func.func @named(
+// CHECK:         kernel.launch @named_reread_1 ins(%w
+// CHECK:           kernel.launch @named_reread ins(
+kernel.func @named_reread(%x: tensor<100xf32>, %w: tensor<101x100xf32>, %y: tensor<100xf32>) -> tensor<100xf32> attributes {kernel.shared = 1} {
+  %zero = arith.constant 0.0 : f32
+  %s = linalg.fill ins(%zero : f32) outs(%y : tensor<100xf32>) -> tensor<100xf32>
+  %r = linalg.generic {indexing_maps = [#kn, #n], iterator_types = ["parallel", "reduction"]} ins(%w : tensor<101x100xf32>) outs(%s : tensor<100xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 16, interleave = 4>} {
+  ^bb0(%a: f32, %c: f32):
+    %q = arith.addf %c, %a : f32
+    linalg.yield %q : f32
+  } -> tensor<100xf32>
+  kernel.return %r : tensor<100xf32>
+}
+func.func @named(%x: tensor<100xf32>, %w: tensor<101x100xf32>, %n: index) -> tensor<100xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (tensor<100xf32>) {
+    %e = tensor.empty() : tensor<100xf32>
+    %s = kernel.launch @named_reread ins(%a, %w : tensor<100xf32>, tensor<101x100xf32>) outs(%e : tensor<100xf32>) -> tensor<100xf32>
     scf.yield %s : tensor<100xf32>
   }
   func.return %y : tensor<100xf32>

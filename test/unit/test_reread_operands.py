@@ -56,7 +56,7 @@ def loop(n: int, turned: bool, dtype: str, times: str) -> str:
 )
 def test_steps(n: int, turned: bool, dtype: str, times: int, known: bool) -> None:
     made = sw.compile(loop(n, turned, dtype, str(times) if known else "?"))
-    assert "_copy" in made.text("kernels")
+    assert "_reread" in made.text("kernels")
     xs, w, h = numbers((times, n), dtype), numbers((n, n), dtype), numbers((n,), dtype)
     if dtype == "i32":
         w //= 2
@@ -86,7 +86,7 @@ def test_weights_of_layers() -> None:
         for _ in range(16):
             want = np.tanh(want @ w)
     np.testing.assert_allclose(made(x, ws), want, rtol=0, atol=1e-5)
-    assert "_copy" in made.trace(x, ws).compile().text("kernels")
+    assert "_reread" in made.trace(x, ws).compile().text("kernels")
 
 
 def test_arguments_that_are_carried() -> None:
