@@ -62,9 +62,10 @@ class FuncOp(IRDLOperation):
     * (C1) The entry block's arguments have the function type's input types.
     * (C2) The body ends in kernel.return, whose operands have the function type's result types.
     * (C3) The results are as many as, and have the types of, the last arguments.
-    * (C4) kernel.shared, kernel.parallel, kernel.grain, kernel.split and kernel.band are numbers
-      of 0 or more; parallel <= shared, split only with one shared loop or none and without
-      parallel, and band only with some and with neither kernel.tile nor kernel.block. kernel.tile
+    * (C4) kernel.shared, kernel.parallel, kernel.grain, kernel.split, kernel.band and kernel.ahead
+      are numbers of 0 or more; parallel <= shared, split only with one shared loop or none and
+      without parallel, band only with some and with neither kernel.tile nor kernel.block, and
+      ahead only with parallel and with none of kernel.tile, kernel.block, kernel.band. kernel.tile
       is two positive numbers, for the last two of at least two shared loops; kernel.block one for
       each of the last two or more shared loops, then one for the sum; kernel.stream two, columns
       and depth. Neither tile nor band is of more than 256 iterations, which stand side by side.

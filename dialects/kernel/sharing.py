@@ -28,6 +28,7 @@ _NUMBERS = {
     "kernel.grain": 1,
     "kernel.split": 0,
     "kernel.band": 0,
+    "kernel.ahead": 0,
 }
 _LISTS = ("kernel.tile", "kernel.block", "kernel.stream")
 _MARKS = {
@@ -101,6 +102,7 @@ def check_choices(attributes: dict[str, Attribute]) -> int:
         raise VerifyException(
             "kernel.band needs a shared loop, and neither kernel.tile nor kernel.block"
         )
+    _check_ahead(attributes, numbers["kernel.ahead"], parallel)
     tile, block = attributes.get("kernel.tile"), attributes.get("kernel.block")
     if tile is not None and not (_is_sizes(tile, 2, 2) and shared >= 2):  # kernel_func_c4
         raise VerifyException(
@@ -139,6 +141,15 @@ def check_destinations(
         raise VerifyException(
             "kernel.nontemporal must be an array of numbers of arguments that are destinations, "
             f"from {first} to {len(arguments) - 1}, got {value}"
+        )
+
+
+def _check_ahead(attributes: dict[str, Attribute], rows: int, parallel: int) -> None:
+    others = ("kernel.tile", "kernel.block", "kernel.band")
+    if rows and (not parallel or any(name in attributes for name in others)):  # kernel_func_c4
+        raise VerifyException(
+            "kernel.ahead needs kernel.parallel, and none of kernel.tile, kernel.block and "
+            "kernel.band"
         )
 
 

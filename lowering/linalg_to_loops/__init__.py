@@ -26,6 +26,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator, is_side_effect_free
 
 from stepwell.dialects import kernel
+from stepwell.lowering.linalg_to_loops.ahead import run_ahead
 from stepwell.lowering.linalg_to_loops.blocked import Blocked, is_blocked
 from stepwell.lowering.linalg_to_loops.columns import Columns
 from stepwell.lowering.linalg_to_loops.fetching import Ahead
@@ -56,6 +57,7 @@ CHOICES = (
     "tile",
     "block",
     "band",
+    "ahead",
     "stream",
     "pack_rows",
     "in_floats",
@@ -85,7 +87,10 @@ class LinalgToLoops(Pass):
 def _lower_kernel(function: kernel.FuncOp) -> None:
     schedule = read_schedule(function)
     entry = function.body.block
-    _lower_block(Writer(entry, entry), entry, schedule)
+    writer = Writer(entry, entry)
+    _lower_block(writer, entry, schedule)
+    if schedule.ahead > 1:
+        run_ahead(writer, schedule.ahead)
     for name in CHOICES:
         function.attributes.pop(f"kernel.{name}", None)
 

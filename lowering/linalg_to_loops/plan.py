@@ -50,6 +50,8 @@ class Schedule:
     tile: tuple[int, int] = (1, 1)
     band: int = 1
     """How many iterations of the last shared loop each op runs over at a time."""
+    ahead: int = 0
+    """In runs of so many rows the first loop of the next runs along with the second of each."""
     blocks: tuple[int, ...] = NO_BLOCKS
     """How much of the last shared loops, rows and columns being the last, then the depth."""
     stream: tuple[int, int] = (0, 0)
@@ -158,6 +160,7 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
         inputs = [pair.get_values()[0] for pair in pairs if isinstance(pair, DenseArrayBase)]
         schedule.overwritten = frozenset(function.body.block.args[int(n)] for n in inputs)
     schedule.band = max(number("band", 1), 1)
+    schedule.ahead = number("ahead", 0)
     if isinstance(past := function.attributes.get("kernel.nontemporal"), DenseArrayBase):
         numbers: Sequence[Any] = past.get_values()
         schedule.nontemporal = frozenset(function.body.block.args[n] for n in numbers)

@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Operation
 
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.sharing import is_border
+from stepwell.lowering.schedule.ahead import rows_ahead
 from stepwell.lowering.schedule.blocking import Contraction, asks_ahead, choose
 from stepwell.lowering.schedule.locked import write_all_tuned
 from stepwell.lowering.schedule.reasons import because, unheard
@@ -453,7 +454,8 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int,
         return
     sizes = ops[0].extents[:shared]
     count, trips = 0, 1
-    while count < shared and trips < ENOUGH:
+    run = 0 if written or not l2 else rows_ahead(function, ops, shared, ENOUGH)
+    while count < shared and (trips < ENOUGH or run):
         trips *= 1 if sizes[count] == DYNAMIC_INDEX else sizes[count]
         count += 1
     _write(function, "kernel.parallel", IntegerAttr(count, i64))
@@ -474,6 +476,12 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int,
         ),
     )
     _write(function, "kernel.grain", IntegerAttr(grain, i64))
+    if run:
+        _write(function, "kernel.ahead", IntegerAttr(run, i64))
+        because(
+            function,
+            lambda: f"in runs of {run} rows the first loop of the next runs along with the second",
+        )
 
 
 def _is_full_reduction(ops: Sequence[Loops]) -> bool:

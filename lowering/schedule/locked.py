@@ -20,7 +20,7 @@ from stepwell.dialects.printing import text_of
 from stepwell.lowering.schedule.reasons import because
 
 LISTS = ("tile", "block", "stream")
-NUMBERS = ("parallel", "grain", "split", "band")
+NUMBERS = ("parallel", "grain", "split", "band", "ahead")
 MARKS = ("pack_rows", "in_floats", "dots", "unsigned_rows", "pack_first", "prefetch", "unroll")
 LOOPS = "kernel.loops"
 

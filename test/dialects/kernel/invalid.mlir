@@ -68,6 +68,22 @@ kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared
 // -----
 
 // kernel_func_c4
+// expected-error@+1 {{kernel.ahead needs kernel.parallel, and none of kernel.tile, kernel.block and kernel.band}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 1, kernel.ahead = 4} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_func_c4
+// expected-error@+1 {{kernel.ahead needs kernel.parallel, and none of kernel.tile, kernel.block and kernel.band}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 1, kernel.parallel = 1, kernel.ahead = 4, kernel.band = 2} {
+  kernel.return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// kernel_func_c4
 // expected-error@+1 {{kernel.tile must be two positive numbers, for the last two of two or more shared loops, got [6 : i64, 0 : i64] for 2}}
 kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tile = [6, 0]} {
   kernel.return %x : tensor<4x4xf32>

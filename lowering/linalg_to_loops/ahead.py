@@ -1,0 +1,253 @@
+"""Rows one after the other, the first loop of the next running along with the second of this.
+
+Before:  scf.parallel (%p) = 0 to N { %m = scf.for ... row %p; scf.for ... %m; ... }
+After:   scf.parallel (%q) = 0 to N / R {
+           %m = scf.for ... row R * %q
+           scf.for %p = R * %q to R * %q + R iter_args(%now = %m) {
+             %next = scf.for { a step of row %p + 1, steps of row %p, %now } ... yield %next } }
+
+So memory is read while there is much to compute, and what a row ends with does not keep the next
+one waiting. Every row is computed by the same operations in the same order as before; the first
+loop of each R rows stands alone, and runs once too often at their end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref, scf, vector
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import IsTerminator, is_side_effect_free
+
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
+
+LOADS = (memref.LoadOp, vector.LoadOp)
+
+
+def run_ahead(writer: Writer, rows: int) -> None:
+    """Rewrite the parallel loops of a kernel that allow it, ``rows`` iterations being one."""
+    entry = writer.entry
+    for op in list(entry.ops):
+        if isinstance(op, scf.ParallelOp) and (row := _read(op)) is not None:
+            following = list(entry.ops)[list(entry.ops).index(op) :]
+            for each in following:
+                each.detach()
+            writer.block, writer.location = entry, op.location
+            _Rows(writer, op, row, rows).write()
+            for each in following[1:]:
+                entry.add_op(each)
+            op.erase()
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """A loop without loops in it, whose bounds are known."""
+
+    op: scf.ForOp
+    lower: int
+    upper: int
+    step: int
+
+    @property
+    def body(self) -> Block:
+        """What runs."""
+        return self.op.body.block
+
+
+@dataclass(frozen=True)
+class _Row:
+    """What is written for one iteration."""
+
+    before: list[Operation]
+    first: _Loop
+    between: list[Operation]
+    second: _Loop
+    after: list[Operation]
+    end: int
+    """Up to where both loops run together."""
+
+
+def _read(parallel: scf.ParallelOp) -> _Row | None:
+    """Take an iteration apart; None where its first loop cannot run ahead."""
+    ops = [op for op in parallel.body.block.ops if not op.has_trait(IsTerminator)]
+    loops = [(k, loop) for k, op in enumerate(ops) if (loop := _loop(op)) is not None]
+    if not loops or any(isinstance(op, scf.ForOp) for op in ops[: loops[0][0]]):
+        return None
+    at, first = loops[0]
+    for k, second in loops[1:]:
+        if second.lower != first.lower:
+            continue
+        step = max(first.step, second.step)
+        least = min(first.upper, second.upper)
+        end = first.lower + (least - first.lower) // step * step
+        head = ops[:k]
+        if step % first.step or step % second.step or end == first.lower:
+            return None
+        if not all(_only_reads(each) for op in head for each in op.walk()):
+            return None
+        return _Row(ops[:at], first, ops[at + 1 : k], second, ops[k + 1 :], end)
+    return None
+
+
+def _loop(op: Operation) -> _Loop | None:
+    if not isinstance(op, scf.ForOp) or "kernel.unroll" in op.attributes:
+        return None
+    numbers = [_number(value) for value in (op.lb, op.ub, op.step)]
+    if any(each.regions for each in op.body.block.ops) or None in numbers:
+        return None
+    lower, upper, step = (n or 0 for n in numbers)
+    return None if (upper - lower) % step else _Loop(op, lower, upper, step)
+
+
+def _number(value: SSAValue) -> int | None:
+    made = value.owner
+    if isinstance(made, arith.ConstantOp) and isinstance(made.value, IntegerAttr):
+        return made.value.value.data
+    return None
+
+
+def _only_reads(op: Operation) -> bool:
+    loop = isinstance(op, scf.ForOp | scf.IfOp)
+    return loop or isinstance(op, (*LOADS, scf.YieldOp)) or is_side_effect_free(op)
+
+
+@dataclass
+class _Rows:
+    """Writes the loop over rows."""
+
+    writer: Writer
+    parallel: scf.ParallelOp
+    row: _Row
+    rows: int
+
+    def __post_init__(self) -> None:
+        row = self.row
+        head = [*row.before, row.first.op, *row.between]
+        self.p = self.parallel.body.block.args[0]
+        self.places = self._places(head)
+        rest = {row.second.op, *row.after}
+        self.carried = [
+            value
+            for op in head
+            if op not in self.places
+            for value in op.results
+            if any(self._stands(use.operation) in rest for use in value.uses)
+        ]
+        """What the rest of a row takes from its beginning."""
+
+    def _places(self, head: Sequence[Operation]) -> list[Operation]:
+        """Return what only depends on where the row is: that is computed once more."""
+        found: list[Operation] = []
+        inside = {value for op in head for value in op.results}
+        known: set[SSAValue] = set()
+        for op in head:
+            plain = not op.regions and not isinstance(op, LOADS)
+            if plain and all(v in known or v not in inside for v in op.operands):
+                found.append(op)
+                known.update(op.results)
+        return found
+
+    def _stands(self, op: Operation) -> Operation | None:
+        """Return what of the iteration ``op`` is or is part of."""
+        block = self.parallel.body.block
+        while op.parent_block() is not block:
+            parent = op.parent_op()
+            if parent is None:
+                return None
+            op = parent
+        return op
+
+    def write(self) -> None:
+        """Write a parallel loop over several rows at a time."""
+        writer, rows = self.writer, self.rows
+        upper = self.parallel.upperBound[0]
+        number = _number(upper)
+        total = Index.of(upper if number is None else number)
+        grain = self.parallel.attributes["kernel.grain"]
+        assert isinstance(grain, IntegerAttr)
+        count = writer.divide(total + (rows - 1), rows, arith.DivUIOp)
+
+        def body(q: Index) -> None:
+            low = q * rows
+            high = low + rows
+            if number is None or number % rows:
+                high = writer.minimum(high, total)
+            values: dict[SSAValue, SSAValue] = {self.p: writer.value(low)}
+            row = self.row
+            self._copy([*row.before, row.first.op, *row.between], values)
+            start = [values[v] for v in self.carried]
+
+            def one(at: Index, state: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                return self._row(at, writer.minimum(at + 1, high - Index.of(1)), state)
+
+            names = [v.name_hint for v in self.carried]
+            writer.loop((low, high), 1, start, one, "p", names)
+
+        writer.parallel(count, max(1, grain.value.data // rows), body)
+
+    def _row(self, at: Index, next: Index, state: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """Write the rest of one row and the beginning of the next."""
+        row, writer = self.row, self.writer
+        here: dict[SSAValue, SSAValue] = dict(zip(self.carried, state, strict=True))
+        here[self.p] = writer.value(at)
+        self._copy(self.places, here)
+        ahead: dict[SSAValue, SSAValue] = {self.p: writer.value(next)}
+        self._copy(row.before, ahead)
+        self._together(ahead, here)
+        self._copy(row.between, ahead)
+        self._copy(row.after, here)
+        return [ahead[v] for v in self.carried]
+
+    def _together(self, ahead: dict[SSAValue, SSAValue], here: dict[SSAValue, SSAValue]) -> None:
+        """Write both loops as one; what one of them has more runs after it."""
+        row = self.row
+        both = ((row.first, ahead), (row.second, here))
+        starts = [[known.get(v, v) for v in loop.op.iter_args] for loop, known in both]
+        cut = len(starts[0])
+        step = max(loop.step for loop, _ in both)
+
+        def steps(at: Index, state: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            parts = [state[:cut], state[cut:]]
+            for k, (loop, known) in enumerate(both):
+                for offset in range(0, step, loop.step):
+                    parts[k] = self._step(loop, at + offset, parts[k], known)
+            return [*parts[0], *parts[1]]
+
+        names = [arg.name_hint for loop, _ in both for arg in loop.body.args[1:]]
+        limits = (Index.of(row.first.lower), Index.of(row.end))
+        hint = row.first.body.args[0].name_hint or "j"
+        state = self.writer.loop(limits, step, [*starts[0], *starts[1]], steps, hint, names)
+        for part, (loop, known) in zip((state[:cut], state[cut:]), both, strict=True):
+            limits = (Index.of(row.end), Index.of(loop.upper))
+            names = [arg.name_hint for arg in loop.body.args[1:]]
+
+            def rest(
+                at: Index,
+                part: Sequence[SSAValue],
+                loop: _Loop = loop,
+                known: Mapping[SSAValue, SSAValue] = known,
+            ) -> Sequence[SSAValue]:
+                return self._step(loop, at, part, known)
+
+            last = self.writer.loop(limits, loop.step, part, rest, hint, names)
+            known.update(zip(loop.op.results, last, strict=True))
+
+    def _step(
+        self,
+        loop: _Loop,
+        at: Index,
+        state: Sequence[SSAValue],
+        known: Mapping[SSAValue, SSAValue],
+    ) -> Sequence[SSAValue]:
+        """Write the body of a loop; return what it carries on."""
+        values = dict(known)
+        values.update(zip(loop.body.args, [self.writer.value(at), *state], strict=True))
+        *ops, end = loop.body.ops
+        self._copy(ops, values)
+        return [values.get(v, v) for v in end.operands]
+
+    def _copy(self, ops: Sequence[Operation], values: dict[SSAValue, SSAValue]) -> None:
+        for op in ops:
+            self.writer.insert(op.clone(values))
