@@ -97,10 +97,11 @@ kernel.func @named_reread(%x: tensor<100xf32>, %w: tensor<101x100xf32>, %y: tens
   } -> tensor<100xf32>
   kernel.return %r : tensor<100xf32>
 }
-func.func @named(%x: tensor<100xf32>, %w: tensor<101x100xf32>, %n: index) -> tensor<100xf32> {
+func.func @named(%x: tensor<100xf32>, %w: tensor<101x100xf32>) -> tensor<100xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %y = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (tensor<100xf32>) {
+  %c16 = arith.constant 16 : index
+  %y = scf.for %i = %c0 to %c16 step %c1 iter_args(%a = %x) -> (tensor<100xf32>) {
     %e = tensor.empty() : tensor<100xf32>
     %s = kernel.launch @named_reread ins(%a, %w : tensor<100xf32>, tensor<101x100xf32>) outs(%e : tensor<100xf32>) -> tensor<100xf32>
     scf.yield %s : tensor<100xf32>
