@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import memref, scf, vector
+from xdsl.dialects import memref, vector
 from xdsl.dialects.builtin import DenseArrayBase, i64
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -25,7 +25,7 @@ from xdsl.ir.affine import (
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coefficient
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.transforms.passes import fail
 
 COPIES = "kernel.border marks a copy of an image to some place in what is larger"
@@ -172,7 +172,7 @@ class EdgeReader:
         (index, size), *others = tests
         within = self.writer.compare("ult", index, size)
         return self._choose(
-            within, lambda: self._tested(others, at, width), lambda: self._filling(width), width
+            within, lambda: self._tested(others, at, width), lambda: self._filling(width)
         )
 
     def _columns(self, at: list[Index], width: int) -> SSAValue:
@@ -199,7 +199,6 @@ class EdgeReader:
                 here,
                 lambda: self._moved(rows, cases[0], end, width),
                 lambda: rest(cases[1:]),
-                width,
             )
 
         return rest(cases)
@@ -231,20 +230,8 @@ class EdgeReader:
         condition: SSAValue,
         then: Callable[[], SSAValue],
         otherwise: Callable[[], SSAValue],
-        width: int,
     ) -> SSAValue:
         """Write an scf.if with a result."""
-        element = element_of(self.edges.image)
-        kind = vector_type(element, width) if width else element
-        blocks = Block(), Block()
-        op = scf.IfOp(condition, [kind], Region(blocks[0]), Region(blocks[1]))
-        result = self.writer.result(op, self.hint)
-        for block, write in zip(blocks, (then, otherwise), strict=True):
-
-            def part(write: Callable[[], SSAValue] = write) -> Sequence[SSAValue]:
-                return (write(),)
-
-            end = scf.YieldOp(*self.writer.inside(block, part))
-            end.location = self.writer.location
-            block.add_op(end)
+        (result,) = self.writer.either(condition, lambda: (then(),), lambda: (otherwise(),))
+        result.name_hint = self.hint
         return result

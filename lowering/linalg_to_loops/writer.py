@@ -309,10 +309,7 @@ class Writer:
         if lower.number is not None and upper.number is not None:
             last = lower.number + (upper.number - 1 - lower.number) // step * step
             self._ranges[block.args[0]] = lower.number, last
-        with_in = self.inside(block, lambda: body(Index.of(block.args[0]), block.args[1:]))
-        end = scf.YieldOp(*with_in)
-        end.location = self.location
-        block.add_op(end)
+        self.fill(block, lambda: body(Index.of(block.args[0]), block.args[1:]), scf.YieldOp)
         return op.results
 
     def inside(self, block: Block, write: Callable[[], Sequence[SSAValue]]) -> Sequence[SSAValue]:
@@ -325,24 +322,26 @@ class Writer:
             self.block = outer
             self._scopes.pop()
 
+    def fill(
+        self,
+        block: Block,
+        write: Callable[[], Sequence[SSAValue]],
+        end: Callable[..., Operation],
+    ) -> Sequence[SSAValue]:
+        """Run ``write`` with ``block`` open, which the op that ``end`` makes of its values ends."""
+        values = self.inside(block, write)
+        last = end(*values)
+        last.location = self.location
+        block.add_op(last)
+        return values
+
     def compare(self, how: str, a: Index, b: Index) -> SSAValue:
         """Return whether two indices compare so: `sle`, `sge`, ..."""
         return self.result(arith.CmpiOp(self.value(a), self.value(b), how))
 
     def branch(self, condition: SSAValue, then: Callable[[], None], no: Callable[[], None]) -> None:
         """Write an scf.if of two parts."""
-        blocks = Block(), Block()
-        self.insert(scf.IfOp(condition, (), Region(blocks[0]), Region(blocks[1])))
-        for block, write in zip(blocks, (then, no), strict=True):
-
-            def part(write: Callable[[], None] = write) -> Sequence[SSAValue]:
-                write()
-                return ()
-
-            self.inside(block, part)
-            end = scf.YieldOp()
-            end.location = self.location
-            block.add_op(end)
+        self.either(condition, lambda: then() or (), lambda: no() or ())
 
     def either(
         self,
@@ -354,10 +353,7 @@ class Writer:
         blocks = Block(), Block()
         values: Sequence[SSAValue] = ()
         for block, write in zip(blocks, (then, no), strict=True):
-            values = self.inside(block, write)
-            end = scf.YieldOp(*values)
-            end.location = self.location
-            block.add_op(end)
+            values = self.fill(block, write, scf.YieldOp)
         types = [value.type for value in values]
         op = self.insert(scf.IfOp(condition, types, Region(blocks[0]), Region(blocks[1])))
         for result, value in zip(op.results, values, strict=True):
@@ -372,15 +368,7 @@ class Writer:
         op = scf.ParallelOp([lower], [upper], [step], Region(block))
         op.attributes["kernel.grain"] = IntegerAttr(grain, 64)
         self.insert(op)
-
-        def write() -> Sequence[SSAValue]:
-            body(Index.of(block.args[0]))
-            return ()
-
-        self.inside(block, write)
-        end = scf.ReduceOp()
-        end.location = self.location
-        block.add_op(end)
+        self.fill(block, lambda: body(Index.of(block.args[0])) or (), scf.ReduceOp)
 
     def sweep(
         self,

@@ -34,12 +34,12 @@ SOURCE, HEADER, LIBRARY, DESCRIPTION = "program.c", "program.h", "program.so", "
 CONSTANTS = BULKY
 SOURCES = {"c": SOURCE, "opencl": "program.cl"}
 LINE = 64
-_loaded: dict[Path, list[int]] = {}
-"""Which files, by their numbers, were libraries at a path."""
 """Bytes of a cache line, with which each weight begins."""
 TWICE = 1 << 24
 """A weight of more bytes, given as an array that cannot change, is used where it lies."""
 
+_loaded: dict[Path, list[int]] = {}
+"""Which files, by their numbers, were libraries at a path."""
 _INSTRUCTIONS = re.compile(r"avx|fma|sse|bmi|f16c|amx|sve|asimd|popcnt|abm|adx|vaes|gfni")
 
 
