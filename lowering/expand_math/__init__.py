@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.rewriter import Rewriter
 
 from stepwell.dialects.types import fuse_locations
+from stepwell.dialects.upstream.missing import RemFOp
 from stepwell.lowering.expand_math import (
     division,
     double,
@@ -34,6 +35,7 @@ from stepwell.lowering.expand_math import (
     hyperbolic,
     logarithm,
     other,
+    remainder,
     trigonometric,
 )
 from stepwell.lowering.expand_math.lanes import (
@@ -47,7 +49,7 @@ from stepwell.lowering.expand_math.lanes import (
 )
 from stepwell.transforms.passes import Numerics, Pass
 
-SINGLES = (exponential, logarithm, hyperbolic, trigonometric, other)
+SINGLES = (exponential, logarithm, hyperbolic, trigonometric, other, remainder)
 RULES = (*SINGLES, double, double_curves, double_powers)
 """The modules whose rules are in the tables."""
 TABLED = 512
@@ -78,8 +80,10 @@ class ExpandMath(Pass):
 
 def _found(module: ModuleOp) -> Iterator[Operation]:
     for op in module.walk():
-        function = op.results and op.name.startswith("math.") and _formula(op) is not None
-        if function or division.formula(op) is not None:
+        function = op.name.startswith("math.") or isinstance(op, RemFOp)
+        if (function and op.results and _formula(op) is not None) or division.formula(
+            op
+        ) is not None:
             yield op
 
 
@@ -136,7 +140,7 @@ class _Library:
 
     def replace(self, op: Operation) -> None:
         """Call the function that computes ``op``."""
-        name, formula, operands = op.name.removeprefix("math."), _formula(op), op.operands
+        name, formula, operands = op.name.partition(".")[2], _formula(op), op.operands
         if (found := division.formula(op)) is not None:
             (name, formula), operands = found, operands[:1]
         assert formula is not None

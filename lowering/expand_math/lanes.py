@@ -335,13 +335,17 @@ def _ldexp(x: Lanes, n: Lanes) -> Lanes:
 
 
 def unless_any_above(
-    bits: Lanes, limit: int, x: Lanes, slow: type[Operation], fast: Callable[[], Lanes]
+    bits: Lanes,
+    limit: int,
+    given: Sequence[Lanes],
+    slow: type[Operation],
+    fast: Callable[[], Lanes],
 ) -> Lanes:
-    """Return ``fast()``, but ``slow`` of all of ``x`` where a lane of ``bits`` exceeds ``limit``.
+    """Return ``fast()``, or ``slow`` of all ``given`` where a lane of ``bits`` exceeds ``limit``.
 
-    ``slow`` is an op of the math dialect, left to the C library.
+    ``slow`` is an op that is left to the C library.
     """
-    body = x.body
+    body, kind_of_result = bits.body, given[0].value.type
     worst = bits.value
     if body.width:
         kind = CombiningKindAttr(CombiningKindFlag.MAXSI)
@@ -359,7 +363,7 @@ def unless_any_above(
     make: Any = slow
     blocks: list[Block] = []
     outer = body.block
-    for write in (lambda: Lanes(body.insert(make(x.value)), body), fast):
+    for write in (lambda: Lanes(body.insert(make(*(x.value for x in given))), body), fast):
         body.block = Block()
         result = write()
         end = scf.YieldOp(result.value)
@@ -368,4 +372,4 @@ def unless_any_above(
         blocks.append(body.block)
     body.block = outer
     regions = [Region(block) for block in blocks]
-    return Lanes(body.insert(scf.IfOp(beyond, [x.value.type], regions[0], regions[1])), body)
+    return Lanes(body.insert(scf.IfOp(beyond, [kind_of_result], regions[0], regions[1])), body)

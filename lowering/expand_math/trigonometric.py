@@ -78,7 +78,7 @@ def cos_of_reduced(r: Lanes) -> Lanes:
 
 def where_reducible(x: Lanes, limit: int, op: type[Operation], fast: Callable[[], Lanes]) -> Lanes:
     """Return ``fast()``, or what ``op`` is where the bits of a magnitude exceed ``limit``."""
-    return unless_any_above(x.bits() & ~x.body.format.sign, limit, x, op, fast)
+    return unless_any_above(x.bits() & ~x.body.format.sign, limit, [x], op, fast)
 
 
 def _quadrant(n: Lanes, r: Lanes) -> Lanes:

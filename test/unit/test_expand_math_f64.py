@@ -135,7 +135,7 @@ def ends(name: str) -> Any:
 
 def test_every_expansion_is_measured() -> None:
     names = [*UNARY, *(name for name, _ in BINARY.values())]
-    assert {op.name for op in expansion_f64} == {f"math.{n}" for n in names}
+    assert {op.name for op in expansion_f64} == {*(f"math.{n}" for n in names), "arith.remf"}
 
 
 @pytest.mark.skipif(not EXACT, reason="long double is no longer than double here")
