@@ -101,7 +101,9 @@ def choose(
     deep = prod(map(found.size, range(shared, len(found.parallel))))
     bytes = wide * deep * bits_of(element(found.op.operands[packed])) // 8
     operand = found.op.operands[packed]
+    signs = None if along else _multiplies_bytes(found, first, shared)
     free = isinstance(operand, BlockArgument) and operand.index in ready and not along
+    free = free and signs is None  # blocks lay words out
     enough = _enough(found, packed, shared, width, l2, high)
     enough = min(enough, SMALL) if free else enough
     if not free and not along and (stream := stretch(found, packed, shared, bytes, machine, l2)):
@@ -112,7 +114,6 @@ def choose(
         )
     size = machine.bits // width // 8
     width = width if along else _narrowed(width, wide)
-    signs = None if along or free else _multiplies_bytes(found, first, shared)
     least = 1 if free else FEW_ROWS if signs is None else FEW_ROWS_OF_WORDS
     if high < least or wide < width or bytes <= enough:
         because(found.op, lambda: _why_in_place(high, wide < width, bytes, enough))
