@@ -116,7 +116,7 @@ def choose(
     width = width if along else _narrowed(width, wide)
     least = 1 if free else FEW_ROWS if signs is None else FEW_ROWS_OF_WORDS
     if high < least or wide < width or bytes <= enough:
-        because(found.op, lambda: _why_in_place(high, wide < width, bytes, enough))
+        because(found.op, lambda: _why_in_place((high, least), wide < width, bytes, enough))
         return None
     if signs is not None:
         return _in_words(found, shared, width, machine, l2, signs)
@@ -224,10 +224,10 @@ ASKED = "rows that a tile reads later are asked for while it computes, for they 
 NOT_ALONG = "not in blocks: the results of neighbouring columns do not lie side by side"
 
 
-def _why_in_place(high: int, narrow: bool, bytes: int, enough: int) -> str:
-    """Say why no operand is packed."""
-    if high < FEW_ROWS:
-        return f"not in blocks: {high} rows read what would be packed, {FEW_ROWS} repay it"
+def _why_in_place(rows: tuple[int, int], narrow: bool, bytes: int, enough: int) -> str:
+    """Say why no operand is packed; ``rows`` is how many there are, and how many there must be."""
+    if rows[0] < rows[1]:
+        return f"not in blocks: {rows[0]} rows read what would be packed, {rows[1]} repay it"
     if narrow:
         return "not in blocks: the columns do not fill a vector"
     size, most = spell_bytes(bytes), spell_bytes(enough)
@@ -287,11 +287,20 @@ IN_DOTS = (
 
 
 def _multiplies_bytes(found: Loops, first: int, shared: int) -> tuple[bool, bool] | None:
-    """Return which operands are signed where products of bytes are summed up in words."""
+    """Return which operands are signed where products of bytes are summed up in words.
+
+    Columns are laid out anew for each iteration of loops before the rows.
+    """
     op = found.op
     assert isinstance(op, linalg.GenericOp)
-    simple = first == shared - 2 and len(found.parallel) == shared + 1
-    if not simple or element(op.outputs[0]) != i32 or found.size(shared) < SHORT:
+    again = prod(map(found.size, range(first, shared - 2)))
+    repaid = again <= 1 or found.size(shared - 2) >= MANY_ROWS
+    if (
+        not repaid
+        or len(found.parallel) != shared + 1
+        or element(op.outputs[0]) != i32
+        or found.size(shared) < SHORT
+    ):
         return None
     return byte_products(op.body.block)
 

@@ -169,6 +169,48 @@ def _bytes(shape: tuple[int, ...], kind: str) -> Any:
     return np.where(RANDOM.random(shape) < 0.3, limits.min, found).astype(NAMES[kind])
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("m", [1, 2, 16, 70])
+def test_weights(m: int, turned: bool) -> None:
+    w = _bytes((190, 333) if turned else (333, 190), "i8")
+    kind = f"tensor<{w.shape[0]}x{w.shape[1]}xi8>"
+    program = sw.compile(
+        f"""
+    func.func @main(%x: tensor<{m}x333xi8>) -> tensor<{m}x190xi32> {{
+      %w = nd.constant #nd.resource<"w", ""> : {kind}
+      %y = nd.dot_general %x, %w contract [1] x [{int(turned)}] {{dtype = i32}}
+        : (tensor<{m}x333xi8>, {kind}) -> tensor<{m}x190xi32>
+      func.return %y : tensor<{m}x190xi32>
+    }}""",
+        resources={"w": w},
+    )
+    assert ("kernel.dots" in program.text("kernels")) == (m > 1)
+    x = _bytes((m, 333), "i8")
+    want = x.astype(np.int64) @ (w.T if turned else w).astype(np.int64)
+    np.testing.assert_array_equal(program(x), want)
+
+
+@pytest.mark.parametrize("batch, size, strides", [(1, 9, 1), (3, 9, 1), (1, 70, 2), (2, 140, 2)])
+@pytest.mark.parametrize("sign", ["", "u"])
+def test_convolutions_over_one_place(batch: int, size: int, strides: int, sign: str) -> None:
+    """They are products whose rows are places: in blocks of words where a line has enough."""
+    after = -(-size // strides)
+    x, w, y = f"{batch}x{size}x{size}x20", "20x70", f"{batch}x{after}x{after}x70"
+    program = sw.compile(
+        f"""
+    func.func @main(%x: tensor<{x}x{sign}i8>, %w: tensor<1x1x{w}x{sign}i8>) -> tensor<{y}x{sign}i32> {{
+      %y = nd.convolution %x, %w {{dtype = {sign}i32, x_layout = [0, 3, 1, 2],
+        w_layout = [3, 2, 0, 1], y_layout = [0, 3, 1, 2], strides = [{strides}, {strides}]}}
+        : (tensor<{x}x{sign}i8>, tensor<1x1x{w}x{sign}i8>) -> tensor<{y}x{sign}i32>
+      func.return %y : tensor<{y}x{sign}i32>
+    }}"""
+    )
+    assert ("kernel.dots" in program.text("kernels")) == (strides == 1 or after >= 64)
+    a, b = _bytes((batch, size, size, 20), f"{sign}i8"), _bytes((1, 1, 20, 70), f"{sign}i8")
+    want = a[:, ::strides, ::strides].astype(np.int64) @ b[0, 0].astype(np.int64)
+    np.testing.assert_array_equal(program(a, b), want)
+
+
 def test_sizes_known_only_when_it_runs() -> None:
     program = sw.compile(
         """
