@@ -7,7 +7,7 @@ its `reference` rule, else by its `decomposition`. Tensors, vectors and memrefs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -16,7 +16,7 @@ from xdsl.builder import Builder
 from xdsl.dialects.builtin import BFloat16Type, ModuleOp, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
-from xdsl.traits import IsTerminator, SymbolTable
+from xdsl.traits import ConstantLike, IsTerminator, SymbolTable
 
 from stepwell.core.dtypes import round_to_bf16
 from stepwell.core.rules import MissingRule, RuleTable
@@ -35,6 +35,22 @@ class Exhausted(Exception):
     """The program ran longer than it was allowed to."""
 
 
+class _Values(dict[SSAValue, Value]):
+    def __missing__(self, value: SSAValue) -> Value:
+        raise KeyError(f"{value} has no value yet")
+
+
+@dataclass
+class _Plan:
+    """A block, read once: its ops with what they take and give, and what it hands on."""
+
+    constants: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
+    steps: list[tuple[Operation, tuple[SSAValue, ...], tuple[SSAValue, ...]]] = field(
+        default_factory=list[Any]
+    )
+    handed: tuple[SSAValue, ...] = ()
+
+
 @dataclass
 class Interpreter:
     """Evaluates ops of one module; ``resources`` are the named weights beside it."""
@@ -45,21 +61,27 @@ class Interpreter:
     """How many more ops may be evaluated before `Exhausted` is raised; None is no limit."""
     loop_indices: list[Sequence[Value]] = field(default_factory=list[Sequence[Value]], init=False)
     """The loop indices of each linalg.generic being run, innermost last."""
-    _scopes: list[dict[SSAValue, Value]] = field(
-        default_factory=list[dict[SSAValue, Value]], init=False
-    )
+    _values: _Values = field(default_factory=lambda: _Values(), init=False)
+    """What the values of the function being run are at present."""
+    _plans: dict[Block, _Plan] = field(default_factory=dict[Block, "_Plan"], init=False)
+    """The blocks run in this call and all within it."""
+    _depth: int = field(default=0, init=False)
 
     def call(self, name: str, arguments: Sequence[Value]) -> tuple[Value, ...]:
         """Call the function or kernel ``name``; arguments and results are arrays."""
         callee = SymbolTable.lookup_symbol(self.module, name)
         if callee is None:
             raise LookupError(f"no function @{name} in the module")
-        outer, self._scopes = self._scopes, []
+        outer, self._values = self._values, _Values()
+        if not self._depth:
+            self._plans = {}  # a pass may have changed what was run before
+        self._depth += 1
         try:
             with np.errstate(all="ignore"):
                 return self.run(callee.regions[0], arguments)
         finally:
-            self._scopes = outer
+            self._values = outer
+            self._depth -= 1
 
     def run(self, region: Region, arguments: Sequence[Value]) -> tuple[Value, ...]:
         """Run a region of one block; return what its terminator hands on."""
@@ -67,23 +89,50 @@ class Interpreter:
 
     def run_block(self, block: Block, arguments: Sequence[Value]) -> tuple[Value, ...]:
         """Run ``block``; return its terminator's operands."""
-        self._scopes.append(dict(zip(block.args, arguments, strict=True)))
-        try:
-            for op in block.ops:
-                if op.has_trait(IsTerminator):
-                    return tuple(self[v] for v in op.operands)
-                results = self.evaluate(op, [self[v] for v in op.operands])
-                self._scopes[-1].update(zip(op.results, results, strict=True))
-            return ()
-        finally:
-            self._scopes.pop()
+        values = self._values
+        values.update(zip(block.args, arguments, strict=True))
+        if (plan := self._plans.get(block)) is None:
+            plan = self._plans[block] = self._planned(block)
+        values.update(plan.constants)
+        for op, operands, results in plan.steps:
+            found = self.evaluate(op, [values[v] for v in operands])
+            if len(results) == 1 == len(found):
+                values[results[0]] = found[0]
+            else:
+                values.update(zip(results, found, strict=True))
+        return tuple([values[v] for v in plan.handed])
 
-    def __getitem__(self, value: SSAValue) -> Value:
-        """Return the present value of ``value``, from the innermost scope outwards."""
-        for scope in reversed(self._scopes):
-            if value in scope:
-                return scope[value]
-        raise KeyError(f"{value} has no value yet")
+    def values_of(
+        self,
+        block: Block,
+        arguments: Mapping[SSAValue, Value],
+        wanted: Sequence[SSAValue],
+        but: Container[Operation],
+    ) -> list[Value]:
+        """Run ``block`` without some of its ops; return values in it that do not need these."""
+        values = self._values
+        values.update(arguments)
+        for op in block.ops:
+            if op not in but and not op.has_trait(IsTerminator):
+                values.update(zip(op.results, self._results(op), strict=True))
+        return [values[v] for v in wanted]
+
+    def _results(self, op: Operation) -> tuple[Value, ...]:
+        return self.evaluate(op, [self._values[v] for v in op.operands])
+
+    def _planned(self, block: Block) -> _Plan:
+        plan = _Plan()
+        for op in block.ops:
+            if op.has_trait(IsTerminator):
+                plan.handed = tuple(op.operands)
+                break
+            if not op.operands and len(op.results) == 1 and op.has_trait(ConstantLike):
+                (value,) = self._results(op)
+                if isinstance(value, np.generic):
+                    plan.constants[op.results[0]] = value
+                    continue
+            plan.steps.append((op, tuple(op.operands), tuple(op.results)))
+        return plan
 
     def evaluate(self, op: Operation, operands: Sequence[Value]) -> tuple[Value, ...]:
         """Return the results of one op."""
@@ -108,15 +157,12 @@ class Interpreter:
         stand_in = op.clone(dict(zip(op.operands, block.args, strict=True)))
         block.add_op(stand_in)
         results = parts(Builder(InsertPoint.before(stand_in)), stand_in)
-        self._scopes.append(dict(zip(block.args, operands, strict=True)))
-        try:
-            for each in block.ops:
-                if each is not stand_in:
-                    values = self.evaluate(each, [self[v] for v in each.operands])
-                    self._scopes[-1].update(zip(each.results, values, strict=True))
-            return tuple(self[v] for v in results)
-        finally:
-            self._scopes.pop()
+        given: dict[SSAValue, Value] = dict(zip(block.args, operands, strict=True))
+        found = tuple(self.values_of(block, given, results, {stand_in}))
+        for each in block.ops:  # nobody else knows these: the next time they are others
+            for value in each.results:
+                self._values.pop(value, None)
+        return found
 
 
 def _as_declared(result: Value, value: SSAValue) -> Value:

@@ -1,11 +1,13 @@
 """Evaluation of linalg.generic and linalg.fill on tensors and on buffers.
 
 The body runs once for each point of the *reduction* axes, in order, over arrays that span all
-parallel axes at once; the definition itself, only wider.
+parallel axes at once; the definition itself, only wider. Simple reductions run over many points at
+once, with the same results (`accumulating`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -27,6 +29,7 @@ from xdsl.ir.affine import (
 from stepwell.core.dtypes import round_to_bf16
 from stepwell.dialects.interpreter import Interpreter, Value, evaluate
 from stepwell.dialects.readings import Array
+from stepwell.dialects.upstream.accumulating import Accumulation, accumulation_of, runs
 from stepwell.dialects.upstream.memory import from_memory, to_memory
 
 _ARITHMETIC: dict[AffineBinaryOpKind, Any] = {
@@ -96,10 +99,19 @@ def _generic(
         dims[d] = np.arange(sizes[d]).reshape(
             [-1 if a == axis else 1 for a in range(len(parallel))]
         )
-    for point in product(*(range(sizes[d]) for d in others)):
-        for d, i in zip(others, point, strict=True):
-            dims[d] = np.int64(i)
-        _step(interpreter, op, arrays, dims)
+    how = accumulation_of(op, arrays) if others else None
+    if how is None:
+        for point in product(*(range(sizes[d]) for d in others)):
+            for d, i in zip(others, point, strict=True):
+                dims[d] = np.int64(i)
+            _step(interpreter, op, arrays, dims)
+    else:
+        shape = tuple(sizes[d] for d in parallel)
+        for run in runs(sizes, others, math.prod(shape)):
+            within = [np.asarray(d)[None] for d in dims]
+            for d, points in zip(others, run, strict=True):
+                within[d] = points.reshape([-1] + [1] * len(parallel))
+            _accumulate(interpreter, op, arrays, within, how, (run[0].size, *shape))
     return tuple(
         a
         for a, out in zip(arrays[len(op.inputs) :], op.outputs, strict=True)
@@ -124,6 +136,32 @@ def _step(
     for k, (result, out) in enumerate(zip(results, op.outputs, strict=True)):
         into, at = arrays[first + k], places[first + k]
         _write(into, at, result, out)
+
+
+def _accumulate(
+    interpreter: Interpreter,
+    op: linalg.GenericOp,
+    arrays: Sequence[Array],
+    dims: Sequence[Array],
+    how: Accumulation,
+    shape: tuple[int, ...],
+) -> None:
+    """Run the body for points of the reduction axes that lie along the first axis of ``dims``."""
+    given: dict[SSAValue, Array] = {}
+    first = len(op.inputs)
+    for k, value in enumerate(op.inputs):
+        at = _place(op.indexing_maps.data[k].data, dims)
+        given[how.block.args[k]] = _read(arrays[k][at], value)
+    interpreter.loop_indices.append(dims)
+    try:
+        terms = interpreter.values_of(how.block, given, how.values, how.combining)
+    finally:
+        interpreter.loop_indices.pop()
+    for k, (term, out) in enumerate(zip(terms, op.outputs, strict=True)):
+        into = arrays[first + k]
+        at = _place(op.indexing_maps.data[first + k].data, [d[0] for d in dims])
+        state = np.asarray(_read(into[at], out))
+        _write(into, at, how.over(k, state, np.broadcast_to(term, shape)), out)
 
 
 def _place(map: AffineMap, dims: Sequence[Any]) -> tuple[Any, ...]:

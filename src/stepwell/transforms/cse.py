@@ -66,7 +66,7 @@ class _Merging:
 
     def block(self, block: Block, known: dict[Hashable, list[Operation]]) -> None:
         """Merge the ops of one block."""
-        added: list[Hashable] = []
+        added: list[list[Operation]] = []
         for op in list(block.ops):
             if op.regions:
                 self.inside(op, known)
@@ -74,14 +74,14 @@ class _Merging:
                 continue
             key = _key(op)
             alike = known.setdefault(key, [])
-            twin = next((a for a in alike if _same_regions(a, op)), None) if alike else None
+            twin = next((a for a in alike if _same(a, op)), None) if alike else None
             if twin is None:
                 alike.append(op)
-                added.append(key)
+                added.append(alike)
             else:
                 _merge(twin, op, self.places)
-        for key in reversed(added):
-            known[key].pop()
+        for alike in reversed(added):
+            alike.pop()
 
 
 @cache
@@ -96,8 +96,12 @@ def _commutes(kind: type[Operation]) -> bool:
 
 
 def _key(op: Operation) -> Hashable:
-    """Return what two ops must have in common, but for their regions."""
+    """Return what two ops must have in common, but for their regions.
+
+    Types of results are slowly hashed, and left out where operands nearly always tell them.
+    """
     operands: Hashable = tuple(map(_identity, op.operands))
+    types = tuple(r.type for r in op.results) if not operands else len(op.results)
     if _commutes(type(op)) and len(op.operands) == 2:
         operands = (len({*op.operands}), frozenset(op.operands))
     return (
@@ -105,7 +109,7 @@ def _key(op: Operation) -> Hashable:
         operands,
         tuple(op.properties.items()),
         tuple(op.attributes.items()),
-        tuple(r.type for r in op.results),
+        types,
     )
 
 
@@ -120,7 +124,10 @@ def _identity(value: SSAValue) -> Hashable:
             return value
 
 
-def _same_regions(a: Operation, b: Operation) -> bool:
+def _same(a: Operation, b: Operation) -> bool:
+    """Whether two ops of one key do the same."""
+    if any(one.type != other.type for one, other in zip(a.results, b.results, strict=True)):
+        return False
     context: dict[IRNode | SSAValue, IRNode | SSAValue] = {}
     return all(
         one.is_structurally_equivalent(other, context)

@@ -62,3 +62,20 @@ def test_no_pass_changes_the_results(
     printed = capsys.readouterr()
     assert "not checked" not in printed.err
     assert "nd." not in printed.out.replace("nd.dtype", "").replace("nd.resource", "")
+
+
+def test_what_runs_too_long_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("stepwell.tools.opt.check.FUEL", 100)
+    file = tmp_path / "long.mlir"
+    file.write_text(
+        "func.func @main(%x: tensor<999xf32>) -> tensor<999xf32> {\n"
+        "  %y = nd.exp %x : tensor<999xf32>\n"
+        "  func.return %y : tensor<999xf32>\n"
+        "}\n"
+    )
+    assert main([str(file), "-p", through("loops"), "--check"]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "too long" in line]
+    assert len(said) == 2
+    assert all("after 'linalg-to-loops' and later" in line for line in said)
