@@ -17,6 +17,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from stepwell.lowering.schedule.block_sizes import (
+    LONE,
     SCRATCH,
     SKINNY,
     block_of,
@@ -176,6 +177,8 @@ def asks_ahead(found: Loops, shared: int, l2: int) -> bool:
     """Whether tiles wait for rows, far from each other, of an operand beyond the second cache."""
     op = found.op
     if not isinstance(op, linalg.GenericOp) or len(found.parallel) != shared + 1 or not l2:
+        return False
+    if found.size(shared - 2) <= LONE:  # they ask for the next row before long anyway
         return False
     for operand, index in zip(op.inputs, indices(op), strict=False):
         loops = {d for expr in index for d in expr.used_dims()}

@@ -64,7 +64,7 @@ FEW_ROWS = [
     Case(7, 1031, 521, 0, "mk,kn", "f32", 512, True),
     Case(5, 1030, 301, 0, "km,kn", "f64", 256, False),
     Case(11, 2053, 300, 0, "mk,kn", "f16", 512, True),
-    Case(3, 1100, 257, 2, "mk,kn", "f32", 128, False),
+    Case(6, 1100, 257, 2, "mk,kn", "f32", 128, False),
     Case(2, 1040, 300, 0, "mk,kn", "f32", 512, False),
     Case(9, 1031, 2048, 0, "mk,kn", "f32", 512, True),
     Case(1, 5003, 1300, 0, "mk,kn", "f32", 512, True),
