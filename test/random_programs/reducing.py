@@ -131,6 +131,70 @@ def convolution(p: Program, x: Value) -> Value:
     return p.op(text, shape, x.dtype, bound, types=types)
 
 
+def _image(p: Program, x: Value, channels: tuple[int, ...]) -> Value:
+    """Return an image (batch, channels, rows, columns), whose batch alone may be unknown."""
+
+    def fits(v: Value) -> bool:
+        known = len(v.shape) == 4 and all(isinstance(n, int) and n for n in v.shape[1:])
+        return known and v.dtype == x.dtype and v.shape[1] in channels
+
+    found = p.some(fits)
+    if found is not None:
+        return found
+    batch = p.pick([2, *(n for n in p.known if p.plain([n]))])
+    shape = (batch, p.pick(channels), p.pick((5, 1, 8)), p.pick((4, 7, 1)))
+    return p.argument(shape, x.dtype)
+
+
+def filtered(p: Program, x: Value) -> Value:
+    """Filters moved over an image: any groups, steps, padding and distance."""
+    if x.dtype == "i1":
+        return reduce(p, x)
+    x = _image(p, x, (4, 1, 6))
+    channels = x.shape[1]
+    assert isinstance(channels, int)
+    groups = p.pick([1, channels, *([2] if channels % 2 == 0 else [])])
+    made = groups * p.pick((1, 2, 3))
+    sizes = [p.pick((3, 1, 2)) for _ in range(2)]
+    numbers = {"strides": (1, 2), "low": (0, 1, 3), "high": (0, 1)}
+    numbers |= {"rhs_dilation": (1, 2), "lhs_dilation": (1, 2)}
+    how = {name: [p.pick(some) for _ in range(2)] for name, some in numbers.items()}
+    places: list[int] = []
+    for axis, size in enumerate(sizes):
+        old = x.shape[2 + axis]
+        assert isinstance(old, int)
+        long = (old - 1) * how["lhs_dilation"][axis] + 1 + how["low"][axis] + how["high"][axis]
+        left = long - ((size - 1) * how["rhs_dilation"][axis] + 1)
+        places.append(max(left // how["strides"][axis] + 1, 0))
+    w = p.argument((made, channels // groups, *sizes), x.dtype)
+    shape = (x.shape[0], made, *places)
+    bound = None if x.bound is None else x.bound * 27.0 * channels // groups
+    spelled = ", ".join(f"{name} = {each}" for name, each in how.items())
+    types = f"({x.type}, {w.type}) -> {Value('', shape, x.dtype).type}"
+    text = f"nd.convolution %{x.name}, %{w.name} {{groups = {groups}, {spelled}}}"
+    return p.op(text, shape, x.dtype, bound, types=types)
+
+
+def pool(p: Program, x: Value) -> Value:
+    """The largest, or the mean, of windows of an image."""
+    if x.dtype == "i1":
+        return reduce(p, x)
+    x = _image(p, x, (3, 1, 4, 6))
+    numbers = {"window": (2, 3, 1), "strides": (2, 1), "low": (0, 1), "high": (0, 1)}
+    how = {name: [p.pick(some) for _ in range(2)] for name, some in numbers.items()}
+    shape = list(x.shape)
+    for axis in range(2):
+        old, size = x.shape[2 + axis], how["window"][axis]
+        assert isinstance(old, int)
+        how["low"][axis], how["high"][axis] = (min(how[n][axis], size - 1) for n in ("low", "high"))
+        left = old + how["low"][axis] + how["high"][axis] - size
+        shape[2 + axis] = max(left // how["strides"][axis] + 1, 0)
+    mean = x.floats and x.exact and p.chance()
+    spelled = ", ".join(f"{name} = {each}" for name, each in how.items())
+    text = f"nd.{'avg' if mean else 'max'}_pool %{x.name} {{{spelled}}}"
+    return p.op(text, shape, x.dtype, None if mean else x.bound, types=_arrow(x, tuple(shape)))
+
+
 def composite(p: Program, x: Value) -> Value:
     """Softmax and its like."""
     if not x.floats or not x.shape or x.bound is None or x.bound > GENTLE:
@@ -146,4 +210,7 @@ def composite(p: Program, x: Value) -> Value:
     return p.op(f"nd.{name} %{x.name} {{axis = {axis}{eps}}}", x.shape, x.dtype)
 
 
-OPS = (reduce, reduce, argmax, running, window, matmul, matmul, batched, convolution, composite)
+OPS = (
+    *(reduce, reduce, argmax, running, window, matmul, matmul, batched, convolution, composite),
+    *(filtered, pool),
+)
