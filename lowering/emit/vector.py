@@ -201,18 +201,30 @@ def _reduction(w: Writer, op: vector.ReductionOp) -> None:
     w.define(op.dest, x)
 
 
+SHORT = 128
+"""Vectors of so many bits are moved about at once, longer ones in some time."""
+
+
 def _tree(s: Spelling, name: str, kind: Kind) -> str:
-    """Declare a function that combines all lanes."""
-    type = s.type(kind)
+    """Declare a function that combines all lanes, halves of longer vectors in shorter ones."""
     rows: list[str] = []
-    x, width = "x", kind.lanes
+    x, width, now = "x", kind.lanes, kind
     while width > 1:
         width //= 2
-        other = [(k + width) % (2 * width) if k < 2 * width else k for k in range(kind.lanes)]
-        rows.append(f"const {type} y{width} = {s.shuffle(kind, x, x, kind, other)};")
-        rows.append(f"const {type} x{width} = {_combined(s, name, kind, x, f'y{width}')};")
+        half = Kind(kind.element, width)
+        if half.bits * width >= SHORT:
+            low = s.shuffle(half, x, x, now, range(width))
+            high = s.shuffle(half, x, x, now, range(width, 2 * width))
+            rows.append(f"const {s.type(half)} z{width} = {low};")
+            x, now = f"z{width}", half
+        else:
+            other = [(k + width) % (2 * width) if k < 2 * width else k for k in range(now.lanes)]
+            high = s.shuffle(now, x, x, now, other)
+        type = s.type(now)
+        rows.append(f"const {type} y{width} = {high};")
+        rows.append(f"const {type} x{width} = {_combined(s, name, now, x, f'y{width}')};")
         x = f"x{width}"
-    first = s.lane(kind, x, "0")
+    first = s.lane(now, x, "0")
     rows.append(f"return {f'{first} != 0' if kind.is_mask else first};")
     return s.helper(f"sw_reduce_{name}_{kind}", kind.scalar, [(kind, "x")], rows)
 

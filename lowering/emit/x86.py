@@ -10,15 +10,17 @@ _LETTERS = {"f32x16": "ps", "f64x8": "pd"}
 
 def extreme(name: str, kind: Kind) -> list[str]:
     """Return the greater or lesser of ``x`` and ``y`` by VRANGE, which orders zeros but not NaN."""
-    letters = _LETTERS.get(str(kind))
-    if letters is None:
+    size = kind.bits * kind.lanes
+    if kind.element not in ("f32", "f64") or size not in (128, 256, 512):
         return []
+    letters, rounding = ("ps" if kind.element == "f32" else "pd"), ", 4" if size == 512 else ""
     mode = 5 if name.startswith("max") else 4
     other, lanes = "x", "-1"
     if name.endswith("imum"):  # where one of them is NaN their sum is
-        other, lanes = "x + y", f"__builtin_ia32_cmp{letters}512_mask(x, y, 7, -1, 4)"
-    call = f"__builtin_ia32_range{letters}512_mask(x, y, {mode}, {other}, {lanes}, 4)"
-    return ["#if defined(__AVX512DQ__)", f"return {call};", "#else"]
+        other, lanes = "x + y", f"__builtin_ia32_cmp{letters}{size}_mask(x, y, 7, -1{rounding})"
+    call = f"__builtin_ia32_range{letters}{size}_mask(x, y, {mode}, {other}, {lanes}{rounding})"
+    shorter = "" if size == 512 else " && defined(__AVX512VL__)"
+    return [f"#if defined(__AVX512DQ__){shorter}", f"return {call};", "#else"]
 
 
 def extreme_of_constant(name: str, kind: Kind) -> list[str]:
