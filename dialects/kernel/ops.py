@@ -74,7 +74,8 @@ class FuncOp(IRDLOperation):
       shared loops that it is written at.
     * (C7) An attribute of the name kernel.* is a known choice. kernel.pack_rows,
       kernel.pack_first, kernel.in_floats and kernel.dots need kernel.block, kernel.unsigned_rows
-      kernel.dots, kernel.unroll kernel.tile, and kernel.prefetch one of tile, block and stream.
+      kernel.dots, kernel.unroll kernel.tile, and kernel.prefetch one of tile, block,
+      stream and split.
       kernel.stream does not go with kernel.block.
     * (C8) kernel.nontemporal is an array of numbers of arguments that are destinations.
     """

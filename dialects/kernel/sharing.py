@@ -65,11 +65,11 @@ def check_names(attributes: dict[str, Attribute]) -> None:
     for name, needed in _MARKS.items():
         if name in attributes and needed not in attributes:  # kernel_func_c7
             raise VerifyException(f"{name} says how {_SAYS[needed]}, so it needs {needed}")
-    later = {"kernel.tile", "kernel.block", "kernel.stream"}
+    later = {"kernel.tile", "kernel.block", "kernel.stream", "kernel.split"}
     if "kernel.prefetch" in attributes and not later & attributes.keys():  # kernel_func_c7
         raise VerifyException(
-            "kernel.prefetch asks for what a tile or a stretch reads later or a block packs next, "
-            "so it needs kernel.tile, kernel.block or kernel.stream"
+            "kernel.prefetch asks for what a tile, a stretch or a run of rows reads later or a "
+            "block packs next, so it needs kernel.tile, kernel.block, kernel.stream or kernel.split"
         )
     if "kernel.stream" in attributes and "kernel.block" in attributes:  # kernel_func_c7
         raise VerifyException(

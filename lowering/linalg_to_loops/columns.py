@@ -2,7 +2,8 @@
 
 Each run reads its rows from end to end, a few at a time along all columns, its sums waiting in
 scratch. The runs' results are combined in order, and the ops after the sum see them whole. The
-number of runs is written in the kernel: no result depends on the number of threads.
+number of runs is written in the kernel: no result depends on the number of threads. With
+`kernel.prefetch` each step asks for what the next few rows have at the same place.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from dataclasses import replace
 from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
 
+from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.fetching import ask
 from stepwell.lowering.linalg_to_loops.nest import NAMES, Nest
 from stepwell.lowering.linalg_to_loops.packing import STACK, bytes_of
 from stepwell.lowering.linalg_to_loops.plan import Plan
-from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.transforms.passes import fail
 
@@ -50,6 +53,27 @@ class Columns(Nest):
     def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
         """Return the range of a loop: of the sum, the part at hand."""
         return self.here[k] if op is self.sum and k in self.here else super().bounds(op, k)
+
+    def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
+        """Ask for the lines that the next rows have where these are; behind a run is the next."""
+        if op is self.sum and self.plan.schedule.prefetch and points[0].width > 1:
+            for access in op.inputs:
+                if self._lies_in_rows(access):
+                    self._ask(access, points)
+        return super().known(op, points)
+
+    def _lies_in_rows(self, access: Access) -> bool:
+        """Whether the loop that is cut walks down rows, along which the vectors lie."""
+        across, along = dims_of(access.exprs[:-1]), dims_of(access.exprs[-1:])
+        apart = self.cut in across and self.cut == self.sum.reduced[-1] and along == {0}
+        return apart and lanes_at(access, 0, self.sum.width) == self.sum.width
+
+    def _ask(self, access: Access, points: Sequence[Point]) -> None:
+        indices = [index or Index() for index in points[0].indices]
+        indices[self.cut] = indices[self.cut] + ROWS
+        last = points[-1].indices[0] or Index()
+        count = ((last - indices[0]).number or 0) + points[0].width
+        ask(self.writer, access, indices, 0, count)
 
     def write(self) -> None:
         """Write the runs side by side, then what joins them and the ops after the sum."""

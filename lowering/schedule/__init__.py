@@ -446,7 +446,7 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int,
             tell(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
             _write(function, "kernel.split", IntegerAttr(ENOUGH, i64))
         return
-    if l2 and not any(map(function.attributes.get, CUT)) and cut_rows(function, ops, shared):
+    if l2 and not any(map(function.attributes.get, CUT)) and cut_rows(function, ops, shared, l2):
         return
     scattered = isinstance(ops[0].op, linalg.FillOp) and stands_apart(ops[0].op)
     if not dynamic and total < 2 * CHUNK and not scattered:

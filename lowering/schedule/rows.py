@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.builtin import DYNAMIC_INDEX, UnitAttr
 from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
+from stepwell.lowering.schedule.blocking import BEYOND, NEXT
 from stepwell.lowering.schedule.reasons import because
 from stepwell.lowering.schedule.vectors import Loops, bits_of, sums_rows
 from stepwell.transforms.structured import element, indices
@@ -25,11 +27,13 @@ ENOUGH = 1 << 19
 """... nor are fewer elements."""
 
 
+ROW = 1 << 8
+"""Rows of fewer bytes are fetched ahead as one run."""
 VECTORS = 2
 """So many vectors of each row are added up in registers at a time."""
 
 
-def cut_rows(function: kernel.FuncOp, ops: Sequence[Loops], shared: int) -> bool:
+def cut_rows(function: kernel.FuncOp, ops: Sequence[Loops], shared: int, l2: int) -> bool:
     """Cut a sum over rows in runs, if that is worth it."""
     if not (runs := _runs(ops, shared)):
         return False
@@ -41,7 +45,18 @@ def cut_rows(function: kernel.FuncOp, ops: Sequence[Loops], shared: int) -> bool
         loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(0, axis.width.data, many)
     why = f"summed in {runs} runs of rows, read from end to end, for threads to share"
     because(function, lambda: why)
+    if _reads_from_memory(ops, l2):
+        function.attributes["kernel.prefetch"] = UnitAttr()
+        because(function, lambda: NEXT)
     return True
+
+
+def _reads_from_memory(ops: Sequence[Loops], l2: int) -> bool:
+    """Whether the rows stay in no cache, and are long enough to be worth asking for."""
+    (loops,) = [loops for loops in ops if not all(loops.parallel)]
+    each = max((bits_of(element(v)) // 8 for v in loops.op.inputs), default=0)
+    elements = prod(loops.size(k) for k in range(len(loops.extents)))
+    return loops.size(0) * each >= ROW and elements * each >= BEYOND * l2
 
 
 def _runs(ops: Sequence[Loops], shared: int) -> int:

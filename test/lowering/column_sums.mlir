@@ -1,5 +1,7 @@
 // RUN: %stepwell-opt %s -p schedule | filecheck %s
 // RUN: %stepwell-opt %s -p "schedule{l2=0}" | filecheck %s --check-prefix=WHOLE
+// RUN: %stepwell-opt %s -p "schedule{l2=65536}" | filecheck %s --check-prefix=FAR
+// RUN: %stepwell-opt %s -p "schedule{l2=65536},bufferize,plan-memory,linalg-to-loops" | filecheck %s --check-prefix=ASKED
 // RUN: %stepwell-opt %s -p "schedule,bufferize,plan-memory,linalg-to-loops" | filecheck %s --check-prefix=LOOPS
 
 // Each of 64 runs reads its rows from end to end, eight at a time; then the runs are joined in order.
@@ -8,24 +10,30 @@
 // CHECK:         #kernel.loops<axis = 0, width = 8, interleave = 2>
 // WHOLE-LABEL: kernel.func @many
 // WHOLE-NOT:     kernel.split
+// What comes from memory in every call is asked for eight rows before.
+// FAR-LABEL:   kernel.func @many
+// FAR-SAME:      kernel.split = 64 : i64, kernel.prefetch
+// ASKED-LABEL: kernel.func @many
+// ASKED:         kernel.prefetch %x[%{{.*}}] : memref<20000x72xf32>
+// ASKED:         vector.load %x[
 // LOOPS-LABEL: kernel.func @many
-// LOOPS:         memref.alloca() {{.*}} : memref<64x40xf32>
+// LOOPS:         memref.alloca() {{.*}} : memref<64x72xf32>
 // LOOPS:         scf.parallel
 // LOOPS:           scf.for %j{{[_0-9]*}} = %{{.*}} step %c8 {
-// LOOPS:               scf.for %j{{[_0-9]*}} = %c0 to %c32 step %c16
+// LOOPS:               scf.for %j{{[_0-9]*}} = %c0 to %c64 step %c16
 // LOOPS:                 vector.load %partial
-// LOOPS:             vector.load %x[%{{.*}}] : memref<20000x40xf32>, vector<8xf32>
+// LOOPS:             vector.load %x[%{{.*}}] : memref<20000x72xf32>, vector<8xf32>
 // LOOPS:         scf.reduce
 // LOOPS:         vector.store %{{.*}}, %y
-kernel.func @many(%x: tensor<20000x40xf32>, %y: tensor<40xf32>) -> tensor<40xf32> attributes {kernel.shared = 1} {
+kernel.func @many(%x: tensor<20000x72xf32>, %y: tensor<72xf32>) -> tensor<72xf32> attributes {kernel.shared = 1} {
   %zero = arith.constant 0.0 : f32
-  %s = linalg.fill ins(%zero : f32) outs(%y : tensor<40xf32>) -> tensor<40xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<20000x40xf32>) outs(%s : tensor<40xf32>) {
+  %s = linalg.fill ins(%zero : f32) outs(%y : tensor<72xf32>) -> tensor<72xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<20000x72xf32>) outs(%s : tensor<72xf32>) {
   ^bb0(%a: f32, %b: f32):
     %q = arith.addf %b, %a : f32
     linalg.yield %q : f32
-  } -> tensor<40xf32>
-  kernel.return %r : tensor<40xf32>
+  } -> tensor<72xf32>
+  kernel.return %r : tensor<72xf32>
 }
 
 // Few rows of many columns: threads share the columns. What is written by hand stays.
@@ -43,13 +51,13 @@ kernel.func @wide(%x: tensor<40x200000xf32>, %y: tensor<200000xf32>) -> tensor<2
   } -> tensor<200000xf32>
   kernel.return %r : tensor<200000xf32>
 }
-kernel.func @by_hand(%x: tensor<20000x40xf32>, %y: tensor<40xf32>) -> tensor<40xf32> attributes {kernel.shared = 1} {
+kernel.func @by_hand(%x: tensor<20000x72xf32>, %y: tensor<72xf32>) -> tensor<72xf32> attributes {kernel.shared = 1} {
   %zero = arith.constant 0.0 : f32
-  %s = linalg.fill ins(%zero : f32) outs(%y : tensor<40xf32>) -> tensor<40xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<20000x40xf32>) outs(%s : tensor<40xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 8, interleave = 4>} {
+  %s = linalg.fill ins(%zero : f32) outs(%y : tensor<72xf32>) -> tensor<72xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<20000x72xf32>) outs(%s : tensor<72xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 8, interleave = 4>} {
   ^bb0(%a: f32, %b: f32):
     %q = arith.addf %b, %a : f32
     linalg.yield %q : f32
-  } -> tensor<40xf32>
-  kernel.return %r : tensor<40xf32>
+  } -> tensor<72xf32>
+  kernel.return %r : tensor<72xf32>
 }

@@ -152,3 +152,24 @@ def test_any_shape(case: Case) -> None:
     close = {"f64": 1e-14, "f32": 1e-6, "f16": 1e-3, "bf16": 8e-3}[case.dtype]
     assert got.shape == want.shape
     assert (abs(got - want) <= close * terms + close * abs(want)).all()
+
+
+@pytest.mark.parametrize("k, n, dtype", [(2053, 301, "f32"), (4099, 130, "f64"), (7001, 77, "f32")])
+def test_vector_by_matrix_from_memory(k: int, n: int, dtype: str) -> None:
+    """Runs of rows that are asked for give the same for any number of threads."""
+    random = np.random.default_rng(k)
+    x, w = numbers((k,), dtype, random), numbers((k, n), dtype, random)
+    text = f"""
+    func.func @main(%x: tensor<{k}x{dtype}>, %w: tensor<{k}x{n}x{dtype}>) -> tensor<{n}x{dtype}> {{
+      %y = nd.dot_general %x, %w contract [0] x [0]
+          : (tensor<{k}x{dtype}>, tensor<{k}x{n}x{dtype}>) -> tensor<{n}x{dtype}>
+      func.return %y : tensor<{n}x{dtype}>
+    }}"""
+    made = [sw.compile(text, machine=f"l2=16384,threads={threads}") for threads in (1, 2)]
+    assert "kernel.prefetch" in made[0].text("kernels")
+    results = [program(x, w) for program in made]
+    assert results[0].tobytes() == results[1].tobytes()
+    close = 1e-6 if dtype == "f32" else 1e-14
+    np.testing.assert_allclose(
+        results[0], x.astype(np.float64) @ w.astype(np.float64), atol=close * k**0.5 * 10
+    )

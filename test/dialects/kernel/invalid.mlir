@@ -289,7 +289,7 @@ func.func @main(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>) {
 // -----
 
 // kernel_func_c7
-// expected-error@+1 {{kernel.prefetch asks for what a tile or a stretch reads later or a block packs next, so it needs kernel.tile, kernel.block or kernel.stream}}
+// expected-error@+1 {{so it needs kernel.tile, kernel.block, kernel.stream or kernel.split}}
 kernel.func @k() attributes {kernel.prefetch} {
   kernel.return
 }
