@@ -17,9 +17,9 @@ RUN = 16
 LEAST = 4
 """Fewer are not worth that."""
 SHORTEST = 64
-"""Shorter rows are over at once, ..."""
-LONGEST = 1 << 12
-"""... and of longer ones, in bytes, this one, the next and a result leave the first cache."""
+"""Shorter rows are over at once."""
+ROOM = 1 << 14
+"""More bytes of this row, the next and a result leave the first cache."""
 OTHERS = ("tile", "block", "stream", "band", "split")
 
 
@@ -43,7 +43,8 @@ def rows_ahead(function: kernel.FuncOp, ops: Sequence[Loops], shared: int, enoug
     columns, rows = sizes[shared], prod(sizes[:shared])
     assert isinstance(first.op, linalg.GenericOp)
     bits = sum(bits_of(element(operand)) for operand in first.op.inputs[:1])
-    if columns < SHORTEST or columns * bits > LONGEST * 8:
+    writes = any(all(loops.parallel) or loops.writes_along for loops in long)
+    if columns < SHORTEST or columns * bits * (3 if writes else 2) > ROOM * 8:
         return 0
     run = min(RUN, rows // enough)
     return run if run >= LEAST else 0

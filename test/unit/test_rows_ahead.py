@@ -111,6 +111,7 @@ def test_any_number_of_threads_gives_the_same() -> None:
 
 
 def test_where_it_does_not_pay() -> None:
-    for shape in [(64, 512), (512, 32), (512, 4096)]:
-        compiled = sw.jit(PROGRAMS["softmax"]).trace(np.zeros(shape, np.float32)).compile()
+    long = [("softmax", (512, 2048)), ("logsumexp", (512, 4096))]
+    for name, shape in [("softmax", (64, 512)), ("softmax", (512, 32)), *long]:
+        compiled = sw.jit(PROGRAMS[name]).trace(np.zeros(shape, np.float32)).compile()
         assert "kernel.ahead" not in compiled.texts()["kernels"]
