@@ -348,7 +348,25 @@ def _from_float(w: Writer, op: Any) -> None:
         test = w.spelling.compared(wide, f"{w.widened(op.input)} != 0")
         w.define(op.result, test, wide.mask)
         return
-    w.define(op.result, to_integer(w.spelling, wide, target, signed, w.widened(op.input)))
+    x = w.widened(op.input)
+    if _is_within(op.input, target, signed):
+        whole = target.signed if signed else target.unsigned
+        made = w.spelling.convert(whole, x, wide)
+        w.define(op.result, w.spelling.bits(target, made, whole))
+        return
+    w.define(op.result, to_integer(w.spelling, wide, target, signed, x))
+
+
+def _is_within(value: SSAValue, target: Kind, signed: bool) -> bool:
+    """Whether a float was moved into the range of an integer, and out of NaN, just before."""
+    least = -(1 << target.bits - 1) if signed else 0
+    most = (1 << target.bits - signed) - 1
+    upper = value.owner
+    lower = upper.lhs.owner if isinstance(upper, arith.MinnumfOp) else None
+    if not isinstance(upper, arith.MinnumfOp) or not isinstance(lower, arith.MaxnumfOp):
+        return False
+    low, high = constant(lower.rhs), constant(upper.rhs)
+    return low is not None and high is not None and least <= low <= high <= most
 
 
 @emit(arith.ExtFOp, arith.TruncFOp)

@@ -17,6 +17,9 @@ from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coe
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
 from stepwell.transforms.structured import in_slivers
 
+STEPS = (-1, 2, 3, 4)
+"""Lanes so far apart are picked from whole vectors."""
+
 
 @dataclass
 class Memory:
@@ -120,9 +123,52 @@ class Memory:
 
     def _gather(self, access: Access, point: Point, cache: dict[object, SSAValue]) -> SSAValue:
         key = self.gathered(access, point)
-        if (value := cache.get(key)) is None:
+        if (value := cache.get(key)) is None and (step := self._step(access, point)):
+            value = cache[key] = self._strided(access, point, step, cache)
+        if value is None:
             lanes = [self.read(access, point.lane(k), cache) for k in range(point.width)]
             value = cache[key] = self.writer.assemble(lanes)
+        return value
+
+    def _step(self, access: Access, point: Point) -> int:
+        """Return how far apart the lanes lie, where that is little, else 0."""
+        if access.buffer in self.scratch or not _unit_stride(access.buffer):
+            return 0
+        *others, step = [coefficient(e, point.axis) for e in access.exprs]
+        return step if step in STEPS and not any(s is None or s for s in others) else 0
+
+    def _strided(
+        self, access: Access, point: Point, step: int, cache: dict[object, SSAValue]
+    ) -> SSAValue:
+        """Load all from the first lane to the last, as so many vectors, and pick the lanes.
+
+        The last vector ends with the last lane: nothing beyond is touched.
+        """
+        buffer, (*rows, first), _ = self._place(access, point)
+        width, hint = point.width, buffer.name_hint
+        reach = step * (width - 1)
+        starts = [k * width for k in range(step - 1)] if step > 0 else []
+        starts.append(reach - width + 1 if step > 0 else reach)
+        parts: list[SSAValue] = []
+        for start in starts:
+            at = [*rows, first + start]
+            key = buffer, tuple(i.key for i in at), width
+            if key not in cache:
+                cache[key] = self.writer.load(buffer, at, width, hint)
+            parts.append(cache[key])
+        last = len(parts) - 1
+        of = [max(min(k * step // width, last), 0) for k in range(width)]
+        place = [k * step - starts[part] for k, part in enumerate(of)]
+        if not last:
+            return self.writer.shuffle(parts[0], parts[0], place, hint)
+        value = parts[0]
+        for part in range(1, len(parts)):
+            lanes = [
+                width + place[k] if of[k] == part else place[k] if part == 1 else k
+                for k in range(width)
+            ]
+            lanes = [lane if of[k] <= part else 0 for k, lane in enumerate(lanes)]
+            value = self.writer.shuffle(value, parts[part], lanes, hint)
         return value
 
     def write(self, access: Access, point: Point, value: SSAValue, last: bool) -> None:

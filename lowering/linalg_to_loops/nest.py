@@ -18,8 +18,8 @@ from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
 from stepwell.transforms.passes import fail
 
 BLOCK = 1024
-"""Elements of a vectorised parallel loop that one parallel iteration takes, where nothing runs
-inside."""
+"""Elements of a vectorised parallel loop, or of the last of several, that one parallel iteration
+takes, where nothing runs inside."""
 REPEATED = 32
 """The last tile of rows begins early where that computes no more than such a part of them twice."""
 
@@ -128,11 +128,13 @@ class Nest(OwnLoops):
 
     def _block(self, k: int) -> int:
         """Return how many iterations of shared loop ``k`` one parallel iteration takes."""
-        size = self._sizes(k)[0]
-        shared = self.plan.schedule.shared
-        if k == self.plan.axis and all(len(o.reductions) == shared for o in self.plan.ops):
-            return -(-BLOCK // size) * size
-        return size
+        size, schedule = self._sizes(k)[0], self.plan.schedule
+        shared = schedule.shared
+        alone = self.plan.axis < 0 and k == shared - 1 > 0 and size == 1
+        if k != self.plan.axis and not alone:
+            return size
+        inside = any(len(o.reductions) > shared for o in self.plan.ops)
+        return size if inside else -(-BLOCK // size) * size
 
     def _parallel(self) -> None:
         """Write the collapsed parallel loops; blocked where a loop is tiled or vectorised."""

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import vector
-from xdsl.dialects.builtin import DenseArrayBase, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from stepwell.lowering.linalg_to_loops.accesses import Memory, lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
@@ -55,18 +53,10 @@ def turn(writer: Writer, rows: list[SSAValue]) -> list[SSAValue]:
         first = [n if n & step == 0 else n - step + width for n in range(width)]
         second = [n + step if n & step == 0 else n + width for n in range(width)]
         rows = [
-            writer.result(_shuffle(rows[n], rows[n + step], first), rows[n].name_hint)
+            writer.shuffle(rows[n], rows[n + step], first, rows[n].name_hint)
             if n & step == 0
-            else writer.result(_shuffle(rows[n - step], rows[n], second), rows[n].name_hint)
+            else writer.shuffle(rows[n - step], rows[n], second, rows[n].name_hint)
             for n in range(width)
         ]
         step //= 2
     return rows
-
-
-def _shuffle(a: SSAValue, b: SSAValue, lanes: list[int]) -> Operation:
-    return vector.ShuffleOp.create(
-        operands=[a, b],
-        result_types=[a.type],
-        properties={"mask": DenseArrayBase.from_list(i64, lanes)},
-    )

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import (
     BoolAttr,
+    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
@@ -22,6 +23,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     UnknownLoc,
     VectorType,
+    i64,
 )
 from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
@@ -401,6 +403,16 @@ class Writer:
         return lower + self.divide(upper - lower, size, arith.DivUIOp) * size
 
     # memory
+
+    def shuffle(
+        self, a: SSAValue, b: SSAValue, lanes: Sequence[int], hint: str | None = None
+    ) -> SSAValue:
+        """Return the lanes of two vectors, counted through, that ``lanes`` names."""
+        mask = DenseArrayBase.from_list(i64, lanes)
+        op = vector.ShuffleOp.create(
+            operands=[a, b], result_types=[a.type], properties={"mask": mask}
+        )
+        return self.result(op, hint)
 
     def load(
         self, buffer: SSAValue, indices: Sequence[Index], width: int = 0, hint: str | None = None

@@ -80,17 +80,26 @@ def _to_integer(b: Body, x: SSAValue, after: DType) -> SSAValue:
 
 
 def _saturated(b: Body, x: SSAValue, after: DType) -> SSAValue:
-    """Truncate where that is defined; elsewhere take the nearest integer there is, 0 for NaN."""
+    """Truncate where that is defined; elsewhere take the nearest integer there is, 0 for NaN.
+
+    The number is moved into the range first, as far as floats can tell its end.
+    """
     limits, to = np.iinfo(after.numpy), signless_element(after)
-    low, high = b.number(float(limits.min)), b.number(float(limits.max + 1))
-    above, below = b.compare("ge", x, high), b.compare("lt", x, low)
-    inside = b.both(b.compare("ge", x, low), b.compare("lt", x, high))
+    most = _below(float(limits.max) + 1, b.dtype)
+    within = b.emit(arith.MaxnumfOp(x, b.number(float(limits.min))))
+    within = b.emit(arith.MinnumfOp(within, b.number(min(most, float(limits.max)))))
     convert: Any = arith.FPToSIOp if after.kind == "signed" else arith.FPToUIOp
-    whole = b.emit(convert(b.select(inside, x, b.number(0)), to))
-    whole = b.select(above, b.constant(int(limits.max), to), whole)
-    if after.kind == "unsigned":
-        return whole
-    return b.select(below, b.constant(int(limits.min), to), whole)
+    whole = b.emit(convert(within, to))
+    if most < limits.max:
+        above = b.compare("ge", x, b.number(float(limits.max) + 1))
+        whole = b.select(above, b.constant(int(limits.max), to), whole)
+    return b.select(b.is_nan(x), b.constant(0, to), whole)
+
+
+def _below(limit: float, kind: DType) -> float:
+    """Return the greatest float of a kind that is less than ``limit``."""
+    numpy = np.float64 if computed_in(kind).bytes == 8 else np.float32
+    return float(np.nextafter(numpy(limit), numpy(0)))
 
 
 def from_index(b: Body, x: SSAValue, after: DType) -> SSAValue:

@@ -31,6 +31,8 @@ from stepwell.transforms.structured import (
 
 GUESS = 256
 """How long a loop is thought to be where only the run knows."""
+STEPS = (-1, 2, 3, 4)
+"""Elements so far apart are picked from whole vectors, read but never written."""
 NARROWEST = 4
 """Fewer lanes than this are not worth the shuffling."""
 
@@ -65,6 +67,8 @@ class Loops:
     """Whether reductions may be taken in any order."""
     gathers: bool
     """Whether the body reads memory at indices it computes, and not along a row."""
+    reads: int = 0
+    """How many of the accesses, the first ones, are operands that are read."""
 
     def size(self, loop: int) -> int:
         """Return how long ``loop`` is, or is thought to be."""
@@ -78,6 +82,8 @@ class Loops:
     def score(self, axis: int) -> float:
         """Return the part of the accesses that are whole vectors, or one element, along a loop."""
         good = sum(stride(index, axis) in (0, 1) for index in self.accesses)
+        if all(self.parallel):  # a copy: where lanes are near, they are picked from whole vectors
+            good += sum(stride(index, axis) in STEPS for index in self.accesses[: self.reads])
         return good / len(self.accesses) if self.accesses else 1.0
 
     def allows(self, axis: int) -> bool:
@@ -109,12 +115,13 @@ def read(op: linalg.GenericOp | linalg.FillOp) -> Loops:
     read = zip(where[:inputs], block.args[:inputs], strict=True)
     touched = [index for index, argument in read if argument.first_use is not None]
     parallel = is_parallel(op)
-    work = max(cost(block), 1) + len(touched) + len(op.outputs)
+    work, reads = max(cost(block), 1) + len(touched) + len(op.outputs), len(touched)
     touched += [index for index in where[inputs:] if not _is_running(index, parallel)]
     rows = [_row_read(op, inner) for inner in block.walk() if isinstance(inner, tensor.ExtractOp)]
     touched += [row for row in rows if row]
     gathers = not all(rows)
-    return Loops(op, parallel, extents(op), touched, work, _is_free(op, parallel), gathers)
+    free = _is_free(op, parallel)
+    return Loops(op, parallel, extents(op), touched, work, free, gathers, reads)
 
 
 def _row_read(op: linalg.GenericOp, read: tensor.ExtractOp) -> Index:
