@@ -30,8 +30,11 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("STEPWELL_CACHE", str(tmp_path / "cache"))
+def folder(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    cache = tmp_path_factory.getbasetemp() / "cache"  # the runtime is built there once
+    monkeypatch.setenv("STEPWELL_CACHE", str(cache))
     (tmp_path / "cosine.mlir").write_text(blocks("mlir")[0])
     return tmp_path
 
