@@ -98,12 +98,17 @@ def at_the_ends(x: Lanes, result: Lanes) -> Lanes:
     return x.equals(0.0).choose(-INFINITY, result)
 
 
-def _log(base: Base, x: Lanes) -> Lanes:
+def normal(x: Lanes) -> tuple[Lanes, Lanes]:
+    """Return ``e`` (f32) and ``m`` of any positive ``x``."""
     small = x < SMALLEST_NORMAL
     e, m = split(small.choose(x * 8388608.0, x))
     exponent = e.converted()
-    exponent = small.choose(exponent - 23.0, exponent)
-    return at_the_ends(x, log_from(base, exponent, m - 1.0))
+    return small.choose(exponent - 23.0, exponent), m
+
+
+def _log(base: Base, x: Lanes) -> Lanes:
+    e, m = normal(x)
+    return at_the_ends(x, log_from(base, e, m - 1.0))
 
 
 @expansion(math.LogOp)
@@ -150,10 +155,7 @@ ATANH_CURVED = (0.9617967, 0.5770789, 0.41192186, 0.33660838)
 
 def log2_in_two(x: Lanes) -> tuple[Lanes, Lanes]:
     """Return log2(x) for positive ``x`` as a sum of two, good to about 32 bits."""
-    small = x < SMALLEST_NORMAL
-    e, m = split(small.choose(x * 8388608.0, x))
-    exponent = e.converted()
-    exponent = small.choose(exponent - 23.0, exponent)
+    exponent, m = normal(x)
     a, b = m - 1.0, m + 1.0
     b_rest = m - (b - 1.0)
     s = a / b
