@@ -53,6 +53,7 @@ class OutlineKernels(Pass):
             if isinstance(function, func.FuncOp):
                 for block in function.body.blocks:
                     _outline(block, function, shared, outside, self.l2 // 2)
+        shared.unite()
 
 
 def _outline(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.dialects import kernel
@@ -13,10 +14,14 @@ from stepwell.dialects.types import fuse_locations
 
 @dataclass
 class Shared:
-    """The kernels of a module so far, by what they do."""
+    """The kernels of a module so far, by what they do; `unite` when there are no more."""
 
     kernels: dict[Hashable, kernel.FuncOp] = field(default_factory=dict[Hashable, kernel.FuncOp])
     names: dict[str, int] = field(default_factory=dict[str, int])
+    more: dict[Operation, list[LocationAttr]] = field(
+        default_factory=dict[Operation, list[LocationAttr]]
+    )
+    """Where else ops of kernels came from."""
 
     def add(self, function: kernel.FuncOp, name: str) -> tuple[kernel.FuncOp, bool]:
         """Return the kernel that does what ``function`` does, and whether it is new.
@@ -27,12 +32,18 @@ class Shared:
         if known is not function:
             for old, new in zip(known.walk(), function.walk(), strict=True):
                 if old.location != new.location:
-                    old.location = fuse_locations((old.location, new.location))
+                    self.more.setdefault(old, []).append(new.location)
             return known, False
         number = self.names.get(name, 0)
         self.names[name] = number + 1
         function.set_name(f"{name}_{number}" if number else name)
         return function, True
+
+    def unite(self) -> None:
+        """Give the kernels the locations of all that they stand for."""
+        for op, more in self.more.items():
+            op.location = fuse_locations((op.location, *more))
+        self.more.clear()
 
 
 def structure(function: kernel.FuncOp) -> Hashable:

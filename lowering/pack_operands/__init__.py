@@ -107,6 +107,7 @@ class _Packing:
             ]
             if packed:
                 self._pack(function, operand, packed, keep=len(packed) < len(found))
+        self.shared.unite()
 
     def _pack(
         self,

@@ -68,6 +68,7 @@ def copy_what_is_reread(module: ModuleOp, most: int) -> None:
                 if (value, loop) not in done:
                     done[value, loop] = _copied(value, loop, function, shared, lanes)
                 launch.operands[n] = done[value, loop]
+    shared.unite()
 
 
 def _bytes(value: SSAValue) -> int:
