@@ -18,9 +18,9 @@ from stepwell.lowering.expand_math.lanes import (
     minimum,
     nearest,
     polynomial,
-    power_of_two,
     scaled,
 )
+from stepwell.lowering.expand_math.other import cbrt_of_parts
 
 INFINITY, NAN = float("inf"), float("nan")
 SINH = (
@@ -28,11 +28,6 @@ SINH = (
     *(2.5052126856094766e-08, 1.605700052085293e-10, 7.765897596002476e-13),
 )
 """(sinh(x) / x - 1) / x**2, in x**2, up to 1"""
-THIRD = (
-    *(2.098715019826746, -2.9001234304479913, 3.466388320987577, -2.4862228318245294),
-    *(1.0243745740022239, -0.22332641007945772, 0.01992927608951257),
-)
-"""x**(-1/3) to eight bits, from 0.35 to 2.83"""
 FIRST = (2.8853900817779268, 4.0710547481862066e-17)
 """2 / ln(2), and what it lost to rounding"""
 SECOND = (0.9617966939259756, 5.0577616648125907e-17)
@@ -69,21 +64,9 @@ def cosh(x: Lanes) -> Lanes:
 
 @expansion_f64(math.CbrtOp)
 def cbrt(x: Lanes) -> Lanes:
-    """One over the root of the mantissa by a polynomial, made exact by two steps of a series."""
-    size = x.magnitude()
-    e, m = normal(size)
-    third = nearest(e, 1 / 3)
-    v = m * power_of_two(e - third * 3.0)
-    z = polynomial(v, THIRD)
-    for _ in range(2):
-        error = fma(-(v * z), z * z, 1.0)
-        z = fma(z * error, fma(error, fma(error, 14 / 81, 2 / 9), 1 / 3), z)
-    y = v * z * z
-    squared = y * y
-    error = fma(-fma(y, y, -squared), y, fma(-squared, y, v))
-    y = fma(error, z * z * (1 / 3), y) * power_of_two(third)
-    kept = x.equals(0.0) | size.compare("ueq", INFINITY)
-    return kept.choose(x, y.with_sign_of(x))
+    """Of the mantissa times a power that makes the exponent a multiple of three."""
+    e, m = normal(x.magnitude())
+    return cbrt_of_parts(x, e, m, steps=2)
 
 
 def _sum(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:

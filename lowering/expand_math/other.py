@@ -11,9 +11,12 @@ from stepwell.lowering.expand_math.lanes import (
     expansion,
     fma,
     minimum,
+    nearest,
     polynomial,
+    power_of_two,
     scaled,
 )
+from stepwell.lowering.expand_math.logarithm import SMALLEST_NORMAL, split
 
 ERF = (0.12837917, -0.3761263, 0.11283624, -0.02685556, 0.0051917536, -0.0008039768, 7.94322e-05)
 """erf(x) / x - 1, in x**2, up to 0.9"""
@@ -27,6 +30,12 @@ ERFC = (
     *(-0.008014838, 0.008661533, 0.0011766868, -0.0012630796, -0.00026114215),
 )
 """erfc(x) * exp(x**2) * (1 + 2 * x), in (x - 2) / (x + 2), from 0.45 to 10.2"""
+
+THIRD = (
+    *(2.098715019826746, -2.9001234304479913, 3.466388320987577, -2.4862228318245294),
+    *(1.0243745740022239, -0.22332641007945772, 0.01992927608951257),
+)
+"""x**(-1/3) to eight bits, from 0.35 to 2.83"""
 
 
 @expansion(math.ErfOp)
@@ -73,19 +82,31 @@ def rsqrt(x: Lanes) -> Lanes:
     return 1.0 / x.root()
 
 
+def cbrt_of_parts(x: Lanes, e: Lanes, m: Lanes, steps: int) -> Lanes:
+    """Return the cube root of ``x``, whose magnitude is ``2**e * m``, ``e`` a float.
+
+    One over the root of the mantissa is a polynomial, which each step of a series makes exact to
+    four times as many digits; then the root is corrected by what its cube lacks.
+    """
+    third = nearest(e, 1 / 3)
+    v = m * power_of_two(fma(third, -3.0, e))
+    z = polynomial(v, THIRD)
+    for _ in range(steps):
+        error = fma(-(v * z), z * z, 1.0)
+        z = fma(z * error, fma(error, fma(error, 14 / 81, 2 / 9), 1 / 3), z)
+    y = v * z * z
+    squared = y * y
+    error = fma(-fma(y, y, -squared), y, fma(-squared, y, v))
+    y = fma(error, z * z * (1 / 3), y) * power_of_two(third)
+    kept = x.equals(0.0) | x.magnitude().compare("ueq", float("inf"))
+    return kept.choose(x, y.with_sign_of(x))
+
+
 @expansion(math.CbrtOp)
 def cbrt(x: Lanes) -> Lanes:
-    """A third of the exponent as a first guess, two steps of Halley's rule, one of Newton's."""
+    """Of the mantissa times a power that makes the exponent a multiple of three."""
     size = x.magnitude()
-    tiny, vast = size < 1.1754944e-38, size > 1e30
-    value = vast.choose(size * 5.9604645e-08, tiny.choose(size * 16777216.0, size))
-    third = (value.bits().converted() * 0.33333334).truncated()
-    y = (third + 709958130).number()
-    for _ in range(2):
-        cubed = y * y * y
-        y = y * ((cubed + value + value) / (cubed + cubed + value))
-    error = fma(y * y, y, -value)
-    y = y - error / (y * y * 3.0)
-    y = vast.choose(y * 256.0, tiny.choose(y * 0.00390625, y))
-    kept = x.equals(0.0) | size.compare("ueq", float("inf"))
-    return kept.choose(x, y.with_sign_of(x))
+    small = size < SMALLEST_NORMAL
+    e, m = split(small.choose(size * 8388608.0, size))
+    exponent = e.converted()
+    return cbrt_of_parts(x, small.choose(exponent - 23.0, exponent), m, steps=1)
