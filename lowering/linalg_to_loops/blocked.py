@@ -82,7 +82,7 @@ class Blocked(Tiles):
         if self.plan.schedule.unsigned_rows:
             op = memref.AllocaOp.get(i32, 64, [self.columns])
             self.offsets = self.writer.result(op, "offsets")
-        if self.row_packing is not None and whole:
+        if self.row_packing is not None and whole and self.first == self.row:
             self.row_packing.write(batch, ranges[self.row][0], Index(), extent)
         if not (whole and self._is_whole(self.row) and self._is_whole(self.column)):
             self._make_room(self.rows if whole else prod(self.sizes[:-1]))
@@ -124,7 +124,7 @@ class Blocked(Tiles):
             self.packing.write(at.batch, at.j, at.k, count)
         if self.words is not None and self.offsets is not None:
             self._write_offsets(self.words, self.offsets)
-        if self.row_packing is not None and at.extent is not None:
+        if self.row_packing is not None and at.extent is not None and self.first == self.row:
             self.row_packing.write(at.batch, at.ranges[self.row][0], at.k, count)
         self._down(at, [])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import prod
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import IntegerAttr, VectorType, i32
@@ -99,18 +100,24 @@ class Words(Packing):
             self.columns = -(-columns // self.width) * self.width
 
     def _run(self) -> Run | None:
-        """Return None: there is one loop of the sum."""
+        """Return None: words are made within the last loop of the sum."""
 
     def size(self, depth: int) -> int:
         """Return how many words of each column are packed at once."""
-        count = -(-depth // EACH)
-        return count + APART if self.kept else count
+        return prod(self._shape(depth))
+
+    def _shape(self, depth: int) -> list[int]:
+        """Return how many words there are for each loop of the sum."""
+        count = max(-(-depth // EACH), 1)
+        apart = APART if self.kept and not self.sums else 0
+        return [*(max(n, 1) for n in self._outer_sizes()), count + apart]
 
     def allocate(self, depth: int) -> None:
         """Make the scratch; afterwards ``access`` says where the innermost loop reads."""
-        shape, loops = [max(self.size(depth), 1), self.columns], [self.depth, self.column]
+        sums, loops = self._shape(depth), [*self.sums, self.depth]
+        shape, loops = [*sums, self.columns], [*loops, self.column]
         if self.kept:
-            shape, loops = shape[::-1], loops[::-1]
+            shape, loops = [self.columns, *sums], [loops[-1], *loops[:-1]]
         op = memref.AllocaOp.get(i32, 64, shape)
         self.scratch = self.nest.writer.result(op, "packed")
         self.nest.plan.buffers[self.scratch] = Buffer()
@@ -118,10 +125,28 @@ class Words(Packing):
 
     def write(self, batch: list[Index], j: Index, k: Index, count: Index) -> None:
         """Copy what the columns from ``j`` need of ``count`` iterations of the sum from ``k``."""
-        writer = self.nest.writer
         self.begin(batch, j, k, count)
         extent = self.nest.extents[0][self.column]
-        inside = writer.minimum(Index.of(self.columns), extent - j)
+        inside = self.nest.writer.minimum(Index.of(self.columns), extent - j)
+        self._around_all([], lambda: self._write(inside))
+
+    def _around_all(self, outer: list[Index], write: Callable[[], None]) -> None:
+        """Call ``write`` inside the loops of the sum before the last."""
+        if len(outer) == len(self.sums):
+            self.outer = outer
+            write()
+            return
+
+        def body(at: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self._around_all([*outer, at], write)
+            return ()
+
+        size = self._outer_sizes()[len(outer)]
+        self.nest.writer.loop((Index(), Index.of(size)), 1, (), body, "k")
+
+    def _write(self, inside: Index) -> None:
+        """Copy what is needed at one place in the loops of the sum before the last."""
+        writer = self.nest.writer
         if self.deep:
             self._along(inside)
         elif self.width > 1 and lanes_at(self.source, self.column, self.width) == self.width:
@@ -140,21 +165,22 @@ class Words(Packing):
         starts = range(0, self.columns, width)
         zero, tops = (writer.splat(n, width) for n in (IntegerAttr(0, i32), TOPS))
 
-        def word(n: Index, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def word(outer: list[Index], totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            if len(outer) <= len(self.sums):
+                bounds = [*map(Index.of, self._outer_sizes()), words(writer, self.count)]
+                size = bounds[len(outer)]
+
+                def inner(n: Index, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                    return word([*outer, n], args)
+
+                return writer.loop((Index(), size), 1, totals, inner, "k")
+            reads = [writer.load(self.scratch, [*outer, Index.of(c)], width) for c in starts]
             return [
-                writer.result(
-                    kernel.Dot4Op(
-                        total,
-                        tops,
-                        writer.load(self.scratch, [n, Index.of(c)], width),
-                        (False, signed),
-                    )
-                )
-                for c, total in zip(starts, sums, strict=True)
+                writer.result(kernel.Dot4Op(total, tops, read, (False, signed)))
+                for read, total in zip(reads, totals, strict=True)
             ]
 
-        bounds = Index(), words(writer, self.count)
-        return list(writer.loop(bounds, 1, [zero for _ in starts], word, "k"))
+        return list(word([], [zero for _ in starts]))
 
     # words
 
@@ -183,7 +209,7 @@ class Words(Packing):
         if self.lifted:
             tops = writer.splat(TOPS, _lanes(word))
             word = writer.binary(arith.XOrIOp, word, tops, word.name_hint)
-        at = [column, n] if self.kept else [n, column]
+        at = [column, *self.outer, n] if self.kept else [*self.outer, n, column]
         writer.store(word, self.scratch, at)
 
     def _joined(self, column: Index, n: Index, size: int, lanes: int = 0) -> SSAValue:

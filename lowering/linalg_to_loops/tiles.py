@@ -153,7 +153,8 @@ class Tiles(Nest):
 
     def _check_rows(self) -> None:
         """Refuse to pack rows of what they cannot be packed of."""
-        if self.first != self.row or len(self.sum.reduced) != 1 or self.along:
+        several = self.first != self.row or len(self.sum.reduced) != 1
+        if (several and not self.plan.schedule.dots) or self.along:
             fail(
                 self.sum.op,
                 "kernel.pack_rows needs blocks of the last two shared loops, a sum of one loop, "
@@ -188,6 +189,10 @@ class Tiles(Nest):
 
             self.writer.loop(at.ranges[k], 1, (), line, NAMES[k % 6])
             return
+
+        if self.row_packing is not None and outer:
+            rows = at.ranges[self.row][0]
+            self.row_packing.write([*at.batch, *outer], rows, at.k, self.count)
 
         def tile(i: Index, rows: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             self._tile(at, [*outer, i], rows)

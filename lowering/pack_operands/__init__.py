@@ -65,8 +65,6 @@ class PackOperands(Pass):
         wanted: dict[kernel.FuncOp, Operand] = {}
         blocked = [f for f in op.ops if isinstance(f, kernel.FuncOp) and BLOCK in f.attributes]
         for function in blocked:
-            if "kernel.dots" in function.attributes:
-                continue  # blocks lay words out
             if (found := operand_of(function)) is not None:
                 wanted[function] = found
         if wanted:
@@ -102,6 +100,8 @@ class _Packing:
             small = operand.bytes <= self.most
             once = AT_ONCE if "kernel.pack_first" in function.attributes else REPEATED
             again = small and operand.repeated >= (TURNED if operand.convolves else once)
+            if "kernel.dots" in function.attributes:  # blocks lay words out, of runs if they can
+                again = small and operand.convolves
             packed = [
                 op for op in found if again or op.operands[operand.argument.index] in constants
             ]

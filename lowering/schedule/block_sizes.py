@@ -69,10 +69,16 @@ FEW = 8
 """So many do where each block of rows reads a packed operand anew that is too large for a cache."""
 DEEPEST = 2048
 """A sliver of words of so much depth leaves the second cache room for rows beside it."""
+EACH = 4
+"""Bytes of a word."""
 BESIDE = 64
 """Bytes that packed rows lie apart."""
 DEARER = 2
 """How much more laying columns out as words costs than copying rows."""
+LINES = 16
+"""So many lines of an image repay packing filters for them."""
+BUSY = 2
+"""So many blocks for each thread keep it busy."""
 PRODUCTS = 1 << 19
 """So many products of bytes are worth a block of their own."""
 SPLIT = "and the machine computes with so many lanes at once"
@@ -199,26 +205,39 @@ def block_of(
 
 
 def block_of_words(
-    found: Loops, shared: int, tile: tuple[int, int], l2: int, machine: Vectors
-) -> tuple[int, int, int]:
-    """Return rows, columns and depth of blocks both of whose operands are packed as words.
+    found: Loops, first: int, shared: int, tile: tuple[int, int], l2: int, machine: Vectors
+) -> tuple[int, ...]:
+    """Return the sizes of blocks both of whose operands are packed as words.
 
     Rows are packed once for each block of columns and columns, at a higher price, once for each
-    of rows: the fewest of them that keep all threads busy. No result depends on any of the three.
+    of rows: the fewest of them that keep all threads busy. Of images a block takes several lines,
+    for which columns are packed once. No result depends on any of the sizes.
     """
     rows, columns = tile
-    high, wide, long = (found.size(k) for k in (shared - 2, shared - 1, shared))
-    deep = even(long, DEEPEST, BESIDE)
-    if found.extents[shared] == DYNAMIC_INDEX:
-        deep = DEEPEST // 2
-    whole = found.extents[shared] != DYNAMIC_INDEX and long <= deep
-    lanes = machine.bits // 32
-    most = min(l2 // 2 // deep, SCRATCH // (deep + BESIDE) // lanes * lanes)
+    last = len(found.parallel) - 1
+    high, wide, long = (found.size(k) for k in (shared - 2, shared - 1, last))
+    before = max(prod(map(found.size, range(shared, last))), 1)
+    deepest = max(min(DEEPEST, SCRATCH // columns) // before // BESIDE, 1) * BESIDE
+    deep = even(long, deepest, BESIDE if before == 1 else EACH)
+    if found.extents[last] == DYNAMIC_INDEX:
+        deep = max(deepest // 2, BESIDE)
+    whole = found.extents[last] != DYNAMIC_INDEX and long <= deep
+    lanes, bytes = machine.bits // 32, before * deep
+    most = min(l2 // 2 // bytes, SCRATCH // (bytes + BESIDE) // lanes * lanes)
     most = max((most if whole else min(most, SCRATCH // (4 * columns))) // rows, 1) * rows
     batch = max(prod(map(found.size, range(shared - 2))), 1)
-    wanted = 2 * machine.threads if machine.threads > 1 else 1
+    long *= before
+    wanted = BUSY * machine.threads if machine.threads > 1 else 1
     wanted = max(min(-(-wanted // batch), high * wide * long // PRODUCTS), 1)
     fewest, slivers = -(-high // most), -(-wide // columns)
+    if prod(map(found.size, range(first, shared - 2))) > 1:
+        rows = even(high, most, rows)
+        held = LINES if whole else SCRATCH // (4 * columns * rows)
+        lines = found.size(shared - 3)
+        each = -(-batch // max(lines, 1)) * slivers * fewest
+        busy = max(lines * each // (BUSY * machine.threads), 1)
+        held = even(lines, max(min(LINES, held, busy), 1), 1)
+        return (*(1 for _ in range(first, shared - 3)), held, rows, columns, deep)
     choices = [
         (n, m)
         for n in range(max(fewest, 1), max(fewest, 1) + wanted)

@@ -44,6 +44,8 @@ FEW_ROWS = 12
 """Packing for fewer rows costs more than it saves."""
 FEW_ROWS_OF_WORDS = 2
 """The same where words are packed, of which one instruction multiplies many."""
+ROWS_OF_A_LINE = 4
+"""So many places of a line repay laying filters out as words for each line."""
 SHORT = 8
 """Sums of fewer products are not worth making words for."""
 SMALL = 1 << 13
@@ -120,7 +122,7 @@ def choose(
         because(found.op, lambda: _why_in_place((high, least), wide < width, bytes, enough))
         return None
     if signs is not None:
-        return _in_words(found, shared, width, machine, l2, signs)
+        return _in_words(found, first, shared, width, machine, l2, signs)
     plain = _plain(found, first, shared, (width, size), machine, l2, along, free)
     because(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
     if not free and not along:
@@ -159,7 +161,13 @@ def _plain(
 
 
 def _in_words(
-    found: Loops, shared: int, width: int, machine: Vectors, l2: int, signs: tuple[bool, bool]
+    found: Loops,
+    first: int,
+    shared: int,
+    width: int,
+    machine: Vectors,
+    l2: int,
+    signs: tuple[bool, bool],
 ) -> Contraction:
     """Return the choice for products of bytes, which are added up four at a time."""
     high, wide = found.size(shared - 2), found.size(shared - 1)
@@ -168,7 +176,7 @@ def _in_words(
     else:
         tile, width = fastest_tile(found, shared, width, 4, machine, False)
     because(found.op, lambda: IN_DOTS)
-    sizes = block_of_words(found, shared, (tile[0], tile[1] * width), l2, machine)
+    sizes = block_of_words(found, first, shared, (tile[0], tile[1] * width), l2, machine)
     lifted = all(signs) and not machine.signed_dots
     return Contraction(width, tile, sizes, pack_rows=True, dots=True, unsigned_rows=lifted)
 
@@ -297,13 +305,9 @@ def _multiplies_bytes(found: Loops, first: int, shared: int) -> tuple[bool, bool
     op = found.op
     assert isinstance(op, linalg.GenericOp)
     again = prod(map(found.size, range(first, shared - 2)))
-    repaid = again <= 1 or found.size(shared - 2) >= MANY_ROWS
-    if (
-        not repaid
-        or len(found.parallel) != shared + 1
-        or element(op.outputs[0]) != i32
-        or found.size(shared) < SHORT
-    ):
+    repaid = again <= 1 or found.size(shared - 2) >= ROWS_OF_A_LINE
+    short = found.size(len(found.parallel) - 1) < SHORT
+    if not repaid or short or element(op.outputs[0]) != i32:
         return None
     return byte_products(op.body.block)
 

@@ -62,3 +62,34 @@ kernel.func @turned(%x: memref<4x32xi8>, %w: memref<16x32xi8>, %y: memref<4x16xi
   }
   kernel.return
 }
+
+// A window: what each line of an image needs of it is copied for that line, filters once for all lines of a block.
+// CHECK-LABEL: kernel.func @window
+// CHECK:         %packed = memref.alloca() {alignment = 64 : i64} : memref<3x2x3x8xi32>
+// CHECK:         %packed_1 = memref.alloca() {alignment = 64 : i64} : memref<4x3x2x3xi32>
+// CHECK:         scf.for %j
+// CHECK:           scf.for [[A:%k[_0-9]*]] = %c0 to %c3
+// CHECK:             scf.for [[B:%k[_0-9]*]] = %c0 to %c2
+// CHECK:               vector.load %w
+// CHECK:           memref.store {{.*}}, %packed_1
+// CHECK:           kernel.dot4 %s{{.*}}, unsigned {{.*}}, {{.*}} : vector<8xi32>
+#image = affine_map<(n, h, w, f, kh, kw, c) -> (n, h + kh, w * 2 + kw, c)>
+#filter = affine_map<(n, h, w, f, kh, kw, c) -> (kh, kw, c, f)>
+#places = affine_map<(n, h, w, f, kh, kw, c) -> (n, h, w, f)>
+kernel.func @window(%x: memref<2x6x8x9xi8>, %w: memref<3x2x9x16xi8>, %y: memref<2x4x4x16xi32>)
+    attributes {kernel.shared = 4, kernel.parallel = 4, kernel.tile = [2, 1], kernel.block = [3, 4, 16, 9], kernel.pack_rows, kernel.dots, kernel.unsigned_rows} {
+  %zero = arith.constant 0 : i32
+  linalg.fill ins(%zero : i32) outs(%y : memref<2x4x4x16xi32>)
+  linalg.generic {indexing_maps = [#image, #filter, #places],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : memref<2x6x8x9xi8>, memref<3x2x9x16xi8>) outs(%y : memref<2x4x4x16xi32>)
+      attrs = {kernel.loops = #kernel.loops<axis = 3, width = 8, interleave = 1>} {
+  ^bb0(%a: i8, %b: i8, %s: i32):
+    %e = arith.extsi %a : i8 to i32
+    %f = arith.extsi %b : i8 to i32
+    %p = arith.muli %e, %f : i32
+    %t = arith.addi %s, %p : i32
+    linalg.yield %t : i32
+  }
+  kernel.return
+}

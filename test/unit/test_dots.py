@@ -193,7 +193,7 @@ def test_weights(m: int, turned: bool) -> None:
 @pytest.mark.parametrize("batch, size, strides", [(1, 9, 1), (3, 9, 1), (1, 70, 2), (2, 140, 2)])
 @pytest.mark.parametrize("sign", ["", "u"])
 def test_convolutions_over_one_place(batch: int, size: int, strides: int, sign: str) -> None:
-    """They are products whose rows are places: in blocks of words where a line has enough."""
+    """They are products whose rows are places."""
     after = -(-size // strides)
     x, w, y = f"{batch}x{size}x{size}x20", "20x70", f"{batch}x{after}x{after}x70"
     program = sw.compile(
@@ -205,7 +205,7 @@ def test_convolutions_over_one_place(batch: int, size: int, strides: int, sign: 
       func.return %y : tensor<{y}x{sign}i32>
     }}"""
     )
-    assert ("kernel.dots" in program.text("kernels")) == (strides == 1 or after >= 64)
+    assert "kernel.dots" in program.text("kernels")
     a, b = _bytes((batch, size, size, 20), f"{sign}i8"), _bytes((1, 1, 20, 70), f"{sign}i8")
     want = a[:, ::strides, ::strides].astype(np.int64) @ b[0, 0].astype(np.int64)
     np.testing.assert_array_equal(program(a, b), want)
@@ -232,3 +232,82 @@ def test_sums_wrap_around() -> None:
     want = np.int64(140_000 << 14).astype(np.int32)
     assert want < 0
     assert (program(x, w, np.zeros((16, 64), np.int32)) == want).all()
+
+
+@pytest.mark.parametrize(
+    "image, filters, window, how",
+    [
+        ((1, 14, 14, 64), 70, (3, 3), {"low": (1, 1), "high": (1, 1)}),
+        ((2, 9, 11, 33), 64, (3, 2), {"strides": (2, 1)}),
+        ((1, 12, 30, 20), 35, (1, 5), {"rhs_dilation": (1, 2), "low": (0, 3)}),
+        ((1, 7, 9, 700), 17, (3, 3), {"high": (2, 1)}),
+        ((3, 2, 21, 16), 128, (1, 3), {}),
+        ((1, 15, 15, 9), 16, (7, 7), {"low": (3, 3), "high": (3, 3)}),
+        ((2, 6, 6, 32), 32, (3, 3), {"low": (1, 1), "high": (1, 1), "rows": "?"}),
+    ],
+)
+@pytest.mark.parametrize("natural", [False, True])
+@pytest.mark.parametrize("weights", [False, True])
+def test_convolutions(
+    image: tuple[int, int, int, int],
+    filters: int,
+    window: tuple[int, int],
+    how: dict[str, Any],
+    natural: bool,
+    weights: bool,
+) -> None:
+    """In the natural layout the filters of a place lie far apart, and images are transposed."""
+    n, h, w, c = image
+    get = {name: how.get(name, (one, one)) for name, one in PLAIN.items()}
+    padded = [
+        size + low + high for size, low, high in zip((h, w), get["low"], get["high"], strict=True)
+    ]
+    after = [
+        (size - (m - 1) * apart - 1) // step + 1
+        for size, m, apart, step in zip(
+            padded, window, get["rhs_dilation"], get["strides"], strict=True
+        )
+    ]
+    lists = ", ".join(f"{name} = {list(value)}" for name, value in get.items())
+    if not natural:
+        lists += ", x_layout = [0, 3, 1, 2], w_layout = [3, 2, 0, 1], y_layout = [0, 3, 1, 2]"
+    many = how.get("rows", n)
+    x = f"tensor<{_by((many, h, w, c) if not natural else (many, c, h, w))}xi8>"
+    f = f"tensor<{_by((*window, c, filters) if not natural else (filters, c, *window))}xi8>"
+    y = f"tensor<{_by((many, *after, filters) if not natural else (many, filters, *after))}xi32>"
+    argument = "" if weights else f", %w: {f}"
+    constant = f'%w = nd.constant #nd.resource<"w", ""> : {f}' if weights else ""
+    a, b = _bytes(image, "i8"), _bytes((*window, c, filters), "i8")
+    given = np.ascontiguousarray(b.transpose(3, 2, 0, 1)) if natural else b
+    program = sw.compile(
+        f"""
+    func.func @main(%x: {x}{argument}) -> {y} {{
+      {constant}
+      %y = nd.convolution %x, %w {{dtype = i32, {lists}}} : ({x}, {f}) -> {y}
+      func.return %y : {y}
+    }}""",
+        resources={"w": given} if weights else None,
+        machine="threads=2",
+    )
+    assert natural or "kernel.dots" in program.text("kernels")
+    wide = np.pad(a.astype(np.int64), [(0, 0), *zip(get["low"], get["high"], strict=True), (0, 0)])
+    want = np.zeros((n, *after, filters), np.int64)
+    for i in range(window[0]):
+        for j in range(window[1]):
+            places = [
+                slice(at * apart, at * apart + (size - 1) * step + 1, step)
+                for at, apart, size, step in zip(
+                    (i, j), get["rhs_dilation"], after, get["strides"], strict=True
+                )
+            ]
+            want += wide[:, places[0], places[1]] @ b[i, j].astype(np.int64)
+    image_ = np.ascontiguousarray(a.transpose(0, 3, 1, 2)) if natural else a
+    got = program(image_) if weights else program(image_, given)
+    np.testing.assert_array_equal(got, want.transpose(0, 3, 1, 2) if natural else want)
+
+
+PLAIN = {"strides": 1, "low": 0, "high": 0, "rhs_dilation": 1}
+
+
+def _by(shape: tuple[Any, ...]) -> str:
+    return "x".join(map(str, shape))
