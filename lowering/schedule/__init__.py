@@ -19,11 +19,12 @@ from typing import ClassVar, TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, ModuleOp, UnitAttr, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, UnitAttr
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.schedule.ahead import rows_ahead
 from stepwell.lowering.schedule.blocking import Contraction, asks_ahead, choose
@@ -74,8 +75,6 @@ BORDERS = 8
 """In so many runs or more a scattered border is filled, however small it is, ..."""
 SCATTERED = "a border in many places is filled by the threads in whose caches the rest lies"
 """... for this reason."""
-
-
 SUMMED = 4
 """A sum of fewer vectors is over before adding up their lanes pays."""
 CHOSEN = ("tile", "block", "stream", "parallel")
@@ -133,7 +132,7 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int
     ops = [read(op) for op in function.body.block.ops if _is_scheduled(op)]
     if not ops:
         return
-    shared = _number(function, "kernel.shared")
+    shared = choices.number(function, "kernel.shared")
     by_hand = any("kernel.loops" in loops.op.attributes for loops in ops)
     if by_hand:
         because(function, lambda: "vectors as written, by hand or from a lock file")
@@ -164,11 +163,6 @@ def _is_scheduled(op: Operation) -> TypeGuard[linalg.GenericOp | linalg.FillOp]:
     if isinstance(op, linalg.FillOp):
         return all(isinstance(use.operation, kernel.ReturnOp) for use in op.results[0].uses)
     return isinstance(op, linalg.GenericOp) and not is_border(op)
-
-
-def _number(function: kernel.FuncOp, name: str) -> int:
-    value = function.attributes.get(name)
-    return value.value.data if isinstance(value, IntegerAttr) else 0
 
 
 def _shared_axis(ops: Sequence[Loops], shared: int) -> int | None:
@@ -212,7 +206,7 @@ def _write_square(function: kernel.FuncOp, loops: Loops, shared: int, width: int
         lambda: f"a copy across rows, in squares of {width} by {width} turned over in registers",
     )
     loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(shared - 1, width, 1)
-    _write(function, "kernel.tile", ArrayAttr(IntegerAttr(n, i64) for n in (width, 1)))
+    _write(function, "kernel.tile", (width, 1))
 
 
 def _write_blocks(
@@ -222,12 +216,12 @@ def _write_blocks(
         loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(shared - 1, blocks.width, 1)
     for name in ("tile", "block", "stream"):
         if sizes := getattr(blocks, name):
-            _write(function, f"kernel.{name}", ArrayAttr(IntegerAttr(n, i64) for n in sizes))
+            _write(function, f"kernel.{name}", sizes)
     for name in ("pack_rows", "in_floats", "dots", "unsigned_rows", "pack_first", "prefetch"):
         if getattr(blocks, name):
-            _write(function, f"kernel.{name}", UnitAttr())
-    _write(function, "kernel.parallel", IntegerAttr(shared, i64))
-    _write(function, "kernel.grain", IntegerAttr(1, i64))
+            _write(function, f"kernel.{name}")
+    _write(function, "kernel.parallel", shared)
+    _write(function, "kernel.grain", 1)
 
 
 def _slivers(ops: Sequence[Loops], shared: int) -> int | None:
@@ -245,14 +239,14 @@ def _vectorise_slivers(
     function: kernel.FuncOp, loops: Loops, columns: int, machine: Vectors
 ) -> None:
     """Turn squares of lanes over in registers; a grain is of whole slivers."""
-    axis = _number(function, "kernel.shared") - 1
+    axis = choices.number(function, "kernel.shared") - 1
     width = full_lanes([loops], machine)
     while columns % width:
         width //= 2
     loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, 1)
     each = prod(loops.size(k) for k in range(axis + 1, len(loops.extents))) * loops.work
     grain = -(-CHUNK // max(each * columns, 1)) * columns
-    _write(function, "kernel.grain", IntegerAttr(grain, i64))
+    _write(function, "kernel.grain", grain)
     because(function, lambda: f"an operand laid out in slivers of {columns}, in squares of {width}")
 
 
@@ -277,7 +271,7 @@ def _vectorise_band(
     if shared:
         rows = ops[0].extents[shared - 1]
         band = BAND if rows == DYNAMIC_INDEX else max(min(BAND, rows), 1)
-        _write(function, "kernel.band", IntegerAttr(band, i64))
+        _write(function, "kernel.band", band)
         because(
             function,
             lambda: f"bands of {band} rows: what one contraction leaves for another is scratch",
@@ -309,7 +303,7 @@ def _run_rows_abreast(function: kernel.FuncOp, ops: Sequence[Loops], shared: int
     rows = ops[0].extents[shared - 1]
     band = ABREAST if rows == DYNAMIC_INDEX else min(ABREAST, rows)
     if band > 1:
-        _write(function, "kernel.band", IntegerAttr(band, i64))
+        _write(function, "kernel.band", band)
         because(function, lambda: f"{band} rows at a time, for steps along one wait for each other")
 
 
@@ -348,12 +342,12 @@ def _vectorise_shared(
     if contraction and tiled:
         _tile(function, contraction, shared, width, machine)
         if "kernel.tile" in function.attributes and asks_ahead(contraction, shared, l2):
-            _write(function, "kernel.prefetch", UnitAttr())
+            _write(function, "kernel.prefetch")
     elif window and tiled:
         tile = window_tile(window, shared, width, machine)
-        _write(function, "kernel.tile", ArrayAttr(IntegerAttr(n, i64) for n in tile))
+        _write(function, "kernel.tile", tile)
         if written_out(window, shared, tile):
-            _write(function, "kernel.unroll", UnitAttr())
+            _write(function, "kernel.unroll")
 
 
 def _many(ops: Sequence[Loops], axis: int, width: int, machine: Vectors) -> int:
@@ -388,7 +382,7 @@ def _tile(
                 "the sum runs"
             ),
         )
-        _write(function, "kernel.tile", ArrayAttr(IntegerAttr(n, i64) for n in (rows, vectors)))
+        _write(function, "kernel.tile", (rows, vectors))
 
 
 def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:
@@ -430,7 +424,7 @@ def _tile_own(function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machin
         lambda: f"{rows} rows by {columns} columns of the result are summed at once",
     )
     found.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, 1)
-    _write(function, "kernel.tile", ArrayAttr(IntegerAttr(n, i64) for n in (rows, columns)))
+    _write(function, "kernel.tile", (rows, columns))
 
 
 def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int, l2: int) -> None:
@@ -444,7 +438,7 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int,
     if not shared:
         if (dynamic or total >= LARGE) and _is_full_reduction(ops):
             tell(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
-            _write(function, "kernel.split", IntegerAttr(ENOUGH, i64))
+            _write(function, "kernel.split", ENOUGH)
         return
     if l2 and not any(map(function.attributes.get, CUT)) and cut_rows(function, ops, shared, l2):
         return
@@ -458,7 +452,7 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int,
     while count < shared and (trips < ENOUGH or run):
         trips *= 1 if sizes[count] == DYNAMIC_INDEX else sizes[count]
         count += 1
-    _write(function, "kernel.parallel", IntegerAttr(count, i64))
+    _write(function, "kernel.parallel", count)
     each = sum(
         loops.work * prod(loops.size(k) for k in range(count, len(loops.extents))) for loops in ops
     )
@@ -475,9 +469,9 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int,
             f"of which {grain} are worth a thread"
         ),
     )
-    _write(function, "kernel.grain", IntegerAttr(grain, i64))
+    _write(function, "kernel.grain", grain)
     if run:
-        _write(function, "kernel.ahead", IntegerAttr(run, i64))
+        _write(function, "kernel.ahead", run)
         because(
             function,
             lambda: f"in runs of {run} rows the first loop of the next runs along with the second",
@@ -492,6 +486,7 @@ def _is_full_reduction(ops: Sequence[Loops]) -> bool:
     )
 
 
-def _write(function: kernel.FuncOp, name: str, value: Attribute) -> None:
-    """Write a choice where none is written yet."""
-    function.attributes.setdefault(name, value)
+def _write(function: kernel.FuncOp, name: str, value: int | Sequence[int] | None = None) -> None:
+    """Write a choice where none is written yet; a mark, where there is no value."""
+    told = UnitAttr() if value is None else choices.spelled(value)
+    function.attributes.setdefault(name, told)
