@@ -301,6 +301,8 @@ class Analysis:
             if tie.what == "update" and tie.value not in self.places.undefined:
                 self.places.begun.add(tie.into)
             self.broken[tie.at, tie.value, tie.into] = tie.broken
+            if tie.what == "exit":
+                self._written(tie.value, tie.at)
             if removed and tie.value not in self.places.undefined:
                 writes.append(pending)
 

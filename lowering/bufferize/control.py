@@ -71,7 +71,8 @@ def _while(writer: HostWriter, op: scf.WhileOp) -> None:
     writer.source = op
     new = scf.WhileOp(inits, [v.type for v in handed], Region(first), Region(second))
     _end(writer, op, new)
-    _leave(writer, loop, condition.args, new)
+    pairs = zip(condition.args, after.args, strict=True)
+    _leave(writer, loop, [v if v in loop.slots else a for v, a in pairs], new)
 
 
 CONTROL: Mapping[type[Operation], Rule] = {
@@ -164,7 +165,9 @@ def _leave(writer: HostWriter, loop: Loop, slots: Sequence[SSAValue], new: Opera
     """Note which buffer each exchanged tensor ended in; ``slots`` become the loop's results."""
     buffers = _exchanged(loop, new.results)
     for result, slot in zip(loop.op.results, slots, strict=True):
-        if (number := loop.number.get(slot)) is not None:
-            storage, _ = writer.places.of(result)
-            if storage.kind == "result":
-                writer.roots[storage] = buffers[number]
+        if (number := loop.number.get(slot)) is None:
+            writer.hand_on(loop.op, slot, result)
+            continue
+        storage, _ = writer.places.of(result)
+        if storage.kind == "result":
+            writer.roots[storage] = buffers[number]

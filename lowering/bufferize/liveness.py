@@ -113,7 +113,11 @@ class Liveness:
 
     def wanted(self, query: Query, value: SSAValue, steps: Steps) -> bool:
         """Whether ``value``, seen through ``steps``, is looked at when or after the write."""
-        if self.defined(value) > self.start(query.point) or value in query.places.undefined:
+        if value in query.places.undefined:
+            return False
+        if _ends_beside(query, value):
+            return True
+        if self.defined(value) > self.start(query.point):
             return False
         return self._wanted(query, value, value, steps)
 
@@ -164,7 +168,8 @@ class Liveness:
             return use.index - inputs != number
         if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
             return False
-        return _goes_on_as(op, use.index) is not query.writing
+        others = (n for n, v in enumerate(op.operands) if v is through)
+        return all(_goes_on_as(op, n) is not query.writing for n in others)
 
     def _reads(self, use: Use) -> bool:
         """Whether ``use`` looks at the elements and not only at the shape."""
@@ -175,6 +180,28 @@ class Liveness:
                 return facts.reads_input[use.index]
             return facts.reads_destination[use.index - inputs]
         return op.name != "tensor.dim"
+
+
+def _ends_beside(query: Query, value: SSAValue) -> bool:
+    """Whether the end of a branch or loop writes one result, and gives ``value``, another, else.
+
+    Both are wanted from then on, though nothing of the branch or loop may look at them.
+    """
+    end = query.point
+    parent = end.parent_op()
+    match end, parent:
+        case scf.YieldOp(), scf.IfOp():
+            held, given = list[SSAValue](parent.results), end.operands
+        case scf.YieldOp(), scf.ForOp():
+            held, given = list[SSAValue](parent.body.block.args[1:]), end.operands
+        case scf.ConditionOp(), scf.WhileOp():
+            held, given = list[SSAValue](parent.after_region.block.args), end.args
+        case _:
+            return False
+    if value.owner is not query.writing.owner or value not in held or query.writing not in held:
+        return False
+    other, this = held.index(value), held.index(query.writing)
+    return given[other] is not given[this] and parent.results[other].first_use is not None
 
 
 def _goes_on_as(op: Operation, index: int) -> SSAValue | None:

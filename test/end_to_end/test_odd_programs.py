@@ -64,6 +64,50 @@ TEXTS: dict[str, tuple[str, list[Any]]] = {
         """,
         [array(35, dtype="float16") for _ in range(3)],
     ),
+    "results that one branch gives the same": (
+        """
+        func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+          %zero = nd.full 9.0 : tensor<4xf32>
+          %all = nd.lt %x, %zero : tensor<4xf32> -> tensor<4xi1>
+          %go = nd.reduce_and %all {axes = [0]} : tensor<4xi1> -> tensor<i1>
+          %a, %b = nd.if %go -> tensor<4xf32>, tensor<4xf32> {
+            nd.yield %x, %y : tensor<4xf32>, tensor<4xf32>
+          } else {
+            %t = nd.neg %y : tensor<4xf32>
+            nd.yield %t, %t : tensor<4xf32>, tensor<4xf32>
+          }
+          func.return %a, %b : tensor<4xf32>, tensor<4xf32>
+        }
+        """,
+        [array(4), array(4)],
+    ),
+    "carried, and handed to its neighbour": (
+        """
+        func.func @main(%xs: tensor<2x8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+          %t = nd.neg %y : tensor<8xf32>
+          %a, %b = nd.scan (%c = %t, %d = %t) over (%x = %xs) : (tensor<8xf32>, tensor<8xf32>, tensor<2x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+            nd.yield %x, %c : tensor<8xf32>, tensor<8xf32>
+          }
+          func.return %b : tensor<8xf32>
+        }
+        """,
+        [array(2, 8), array(8)],
+    ),
+    "carried twice out of a loop inside": (
+        """
+        func.func @main(%x: tensor<3x3xf32>, %y: tensor<3x3xf32>) -> tensor<3x3xf32> {
+          %a, %b = nd.scan (%c = %x, %d = %y) {length = 3} : (tensor<3x3xf32>, tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3x3xf32>) {
+            %e = nd.scan (%f = %d) {length = 2} : (tensor<3x3xf32>) -> (tensor<3x3xf32>) {
+              %r = nd.reverse %c {axes = [0]} : tensor<3x3xf32>
+              nd.yield %r : tensor<3x3xf32>
+            }
+            nd.yield %e, %e : tensor<3x3xf32>, tensor<3x3xf32>
+          }
+          func.return %a : tensor<3x3xf32>
+        }
+        """,
+        [array(3, 3), array(3, 3)],
+    ),
 }
 
 

@@ -153,7 +153,8 @@ def filtered(p: Program, x: Value) -> Value:
     x = _image(p, x, (4, 1, 6))
     channels = x.shape[1]
     assert isinstance(channels, int)
-    groups = p.pick([1, channels, *([2] if channels % 2 == 0 else [])])
+    divisors = [1, channels, 2] if channels % 2 == 0 else [1, channels]
+    groups = p.pick(divisors)
     made = groups * p.pick((1, 2, 3))
     sizes = [p.pick((3, 1, 2)) for _ in range(2)]
     numbers = {"strides": (1, 2), "low": (0, 1, 3), "high": (0, 1)}
