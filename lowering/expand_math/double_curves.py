@@ -1,4 +1,4 @@
-"""tan, asin, acos, atan, atan2, asinh, acosh and atanh on f64.
+"""tan, asin, acos, atan and atan2 on f64.
 
 The formulas are those of f32 with longer polynomials, but for the arc tangent, which is reduced to
 half as far, so that one polynomial of thirteen terms serves.
@@ -7,16 +7,12 @@ half as far, so that one polynomial of thirteen terms serves.
 from __future__ import annotations
 
 from xdsl.dialects import math
-from xdsl.dialects.builtin import f64
 
-from stepwell.lowering.expand_math.double import HALF_PI, LIMIT, log1p, turned
+from stepwell.lowering.expand_math.double import HALF_PI, LIMIT, turned
 from stepwell.lowering.expand_math.lanes import Lanes, expansion_f64, fma, polynomial
 from stepwell.lowering.expand_math.trigonometric import where_reducible
 
 PI, PI_REST = 3.141592653589793, 1.2246467991473532e-16
-LN2 = 0.6931471805599453
-VAST = 1e18
-"""Above it the root of ``x**2 + 1`` or of ``x**2 - 1`` is ``x``."""
 
 TAN = (
     *(0.3333333333333338, 0.13333333333325403, 0.05396825397284779, 0.021869488401295687),
@@ -40,27 +36,6 @@ ATAN = (
     *(-0.037068883058935596, 0.02358740602442868, -0.008325065145661724),
 )
 """(atan(t) / t - 1) / t**2, in t**2, up to 0.5"""
-ASINH = (
-    *(-0.16666666666666607, 0.07499999999983846, -0.0446428571274035, 0.030381943700015738),
-    *(-0.022372137989263935, 0.017352381684079616, -0.013960182648533138),
-    *(0.011512672304217245, -0.009532846932931051, 0.007462182021136108),
-    *(-0.00474232874586457, 0.0017146419191670242),
-)
-"""(asinh(x) / x - 1) / x**2, in x**2, up to 0.5"""
-ATANH = (
-    *(0.3333333333333328, 0.20000000000018361, 0.1428571428342325, 0.11111111255768705),
-    *(0.09090903678874312, 0.07692438493570336, 0.06664516979612722),
-    *(0.05907110982769239, 0.05060380857952003, 0.05944224077290824),
-    *(-0.004900628994668195, 0.17394002541281933, -0.1947700913551687, 0.24031949910401917),
-)
-"""(atanh(x) / x - 1) / x**2, in x**2, up to 0.5"""
-ACOSH = (
-    *(-0.08333333333333304, 0.018749999999959615, -0.005580357140925437),
-    *(0.0018988714812509836, -0.000699129312164498, 0.000271130963813744),
-    *(-0.00010906392694166514, 4.497137618834861e-05, -1.861884166588096e-05),
-    *(7.2872871300157305e-06, -2.3155902079416847e-06, 4.1861374979663677e-07),
-)
-"""(acosh(1 + t) / root(2 * t) - 1) / t, up to 0.5"""
 
 
 @expansion_f64(math.TanOp)
@@ -147,41 +122,3 @@ def atan2(y: Lanes, x: Lanes) -> Lanes:
     t = behind.choose(PI - (t - PI_REST), t)
     t = x.compare("uno", y).choose(float("nan"), t)
     return t.with_sign_of(y)
-
-
-def _log_of_sum(x: Lanes, rise: Lanes) -> Lanes:
-    """Return ``log(1 + rise)``, where ``x`` is vast ``log(2 * x)``."""
-    vast = x > VAST
-    zero = x.body.constant(0.0, f64)
-    return log1p(vast.choose(x, rise)) + vast.choose(LN2, zero)
-
-
-@expansion_f64(math.AsinhOp)
-def asinh(x: Lanes) -> Lanes:
-    """``log1p(x + x**2 / (1 + root(1 + x**2)))`` above 0.5."""
-    size = x.magnitude()
-    squared = x * x
-    small = fma(size * squared, polynomial(squared, ASINH), size)
-    rise = size + squared / (fma(x, x, 1.0).root() + 1.0)
-    return (size < 0.5).choose(small, _log_of_sum(size, rise)).with_sign_of(x)
-
-
-@expansion_f64(math.AcoshOp)
-def acosh(x: Lanes) -> Lanes:
-    """With ``t = x - 1``: ``log1p(t + root(2 * t + t**2))`` from 0.5 on, NaN below 0."""
-    t = x - 1.0
-    near = t < 0.5
-    twice = t + t
-    root = near.choose(twice, fma(t, t, twice)).root()
-    small = fma(root * t, polynomial(t, ACOSH), root)
-    return near.choose(small, _log_of_sum(x, t + root))
-
-
-@expansion_f64(math.AtanhOp)
-def atanh(x: Lanes) -> Lanes:
-    """Half of ``log1p(2 * x / (1 - x))`` from 0.5 on; NaN above 1."""
-    size = x.magnitude()
-    squared = x * x
-    small = fma(size * squared, polynomial(squared, ATANH), size)
-    large = log1p((size + size) / (1.0 - size)) * 0.5
-    return (size < 0.5).choose(small, large).with_sign_of(x)
