@@ -21,6 +21,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
+from stepwell.dialects.kernel.sharing import is_border
 from stepwell.dialects.types import UNKNOWN, fuse_locations
 from stepwell.lowering.outline_kernels.clusters import Cluster
 from stepwell.lowering.outline_kernels.order import loop_order
@@ -95,7 +96,8 @@ class Kernel:
                 fail(op, f"{op.name} cannot be put into a kernel")
 
     def _generic(self, op: linalg.GenericOp) -> None:
-        order = loop_order(op, self.cluster.loops[op])
+        loops = list(range(len(op.iterator_types)))  # a border shares none with the others
+        order = loops if is_border(op) else loop_order(op, self.cluster.loops[op])
         inputs = [self._inside(value) for value in op.inputs]
         outputs = [
             self._destination(op, init, result)

@@ -146,6 +146,12 @@ def nothing(x: Any, w: Any) -> Any:
     return snp.triu(sw.nn.conv(x, w, padding=((1, 0), (1, 0)), dilation=2) * 3, k=2)
 
 
+def turned(x: Any, w: Any) -> Any:
+    """Features last on both sides of an image that is read beyond its edges."""
+    rows = sw.nn.conv(snp.moveaxis(x, -1, 1), w, padding=((6, 0), (0, 0)), groups=40)
+    return snp.moveaxis(rows, 1, -1)
+
+
 TRACED: dict[str, tuple[Callable[..., Any], list[Any], Any]] = {}
 
 
@@ -161,6 +167,11 @@ def _depthwise(x: Any, w: Any) -> Any:
 IMAGE, FILTERS = array(1, 16, 15, 15), array(16, 1, 3, 3)
 _expect(scaled, [IMAGE, FILTERS], _depthwise(IMAGE, FILTERS) * SCALE)
 _expect(nothing, [array(7, 3, 7, 1), array(2, 3, 2, 3)], np.zeros((7, 2, 6, 0), np.float32))
+LINES, SQUARE = array(3, 31, 12, 40), array(120, 1, 7, 7)
+PADDED = np.pad(LINES, [(0, 0), (6, 0), (0, 0), (0, 0)])
+SLID = np.lib.stride_tricks.sliding_window_view(PADDED, (7, 7), (1, 2))
+WIDE = np.einsum("nhwcij,cmij->nhwcm", SLID, SQUARE.reshape(40, 3, 7, 7), optimize=True)
+_expect(turned, [LINES, SQUARE], WIDE.reshape(3, 31, 6, 120))
 ROWS = array(63, 31)
 _expect(spread, [ROWS], ((ROWS - ROWS.sum()) * 2).sum())
 PART = ROWS[:5, 2:10].ravel()
