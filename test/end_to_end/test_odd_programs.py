@@ -152,6 +152,11 @@ def turned(x: Any, w: Any) -> Any:
     return snp.moveaxis(rows, 1, -1)
 
 
+def paired(x: Any, y: Any) -> Any:
+    """Operands whose indices are spelled alike."""
+    return snp.einsum("ij,ij->ij", x, y) + snp.einsum("ij,ij->", x, y)
+
+
 TRACED: dict[str, tuple[Callable[..., Any], list[Any], Any]] = {}
 
 
@@ -172,6 +177,8 @@ PADDED = np.pad(LINES, [(0, 0), (6, 0), (0, 0), (0, 0)])
 SLID = np.lib.stride_tricks.sliding_window_view(PADDED, (7, 7), (1, 2))
 WIDE = np.einsum("nhwcij,cmij->nhwcm", SLID, SQUARE.reshape(40, 3, 7, 7), optimize=True)
 _expect(turned, [LINES, SQUARE], WIDE.reshape(3, 31, 6, 120))
+LEFT, RIGHT = array(3, 5), array(3, 5)
+_expect(paired, [LEFT, RIGHT], LEFT * RIGHT + (LEFT * RIGHT).sum())
 ROWS = array(63, 31)
 _expect(spread, [ROWS], ((ROWS - ROWS.sum()) * 2).sum())
 PART = ROWS[:5, 2:10].ravel()

@@ -124,15 +124,7 @@ def _check_subscript(name: str, value: Tensor) -> None:
 
 def _pair(name: str, a: Tensor, other: str, b: Tensor, later: str) -> tuple[str, Tensor]:
     """Combine two operands; an index that nothing later needs is summed."""
-    for own, value, against in ((name, a, other), (other, b, name)):
-        alone = tuple(i for i, c in enumerate(own) if c not in against and c not in later)
-        if alone:
-            value = summed(value, axis=alone, dtype=value.kind)
-            own = "".join(c for i, c in enumerate(own) if i not in alone)
-        if against is other:
-            name, a = own, value
-        else:
-            other, b = own, value
+    name, a, other, b = (*_without(name, a, other + later), *_without(other, b, name + later))
     shared = [c for c in name if c in other]
     batch = [c for c in shared if c in later]
     contract = [c for c in shared if c not in later]
@@ -144,3 +136,11 @@ def _pair(name: str, a: Tensor, other: str, b: Tensor, later: str) -> tuple[str,
     )
     free = [c for c in name if c not in shared] + [c for c in other if c not in shared]
     return "".join(batch + free), result
+
+
+def _without(name: str, value: Tensor, kept: str) -> tuple[str, Tensor]:
+    """Sum over the indices of an operand that are not among ``kept``."""
+    alone = tuple(i for i, c in enumerate(name) if c not in kept)
+    if not alone:
+        return name, value
+    return "".join(c for c in name if c in kept), summed(value, axis=alone, dtype=value.kind)
