@@ -3,6 +3,6 @@
 All are exact. Importing the package gives the op classes their patterns.
 """
 
-from stepwell.dialects.nd.rewrites import full, loops, parts, reductions, sizes, views
+from stepwell.dialects.nd.rewrites import full, loops, parts, reductions, sizes, units, views
 
-MODULES = (sizes, views, parts, reductions, full, loops)
+MODULES = (sizes, views, units, parts, reductions, full, loops)

@@ -71,6 +71,18 @@ def origin(value: SSAValue, axis: int) -> Origin | None:
     return None
 
 
+def comes_from(size: SSAValue, value: SSAValue, axis: int) -> bool:
+    """Whether ``size`` is surely that of an axis of ``value``."""
+    at: Origin | None = (value, axis)
+    while isinstance(at, tuple):
+        x, axis = at
+        asked = size.owner
+        if isinstance(asked, DimOp) and asked.x is x and asked.axis.value.data == axis:
+            return True
+        at = origin(x, axis)
+    return at is size
+
+
 def _unknown(value: SSAValue) -> list[int]:
     return [a for a, n in enumerate(shape_of(value)) if n == DYNAMIC]
 

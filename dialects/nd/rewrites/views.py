@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
-from stepwell.core.shapes import DYNAMIC, Shape
+from stepwell.core.shapes import Shape
 from stepwell.core.shapes.shape import broadcast_unknown, reshape_unknown
 from stepwell.dialects.nd.rewrites.canonical import canonicalizes
+from stepwell.dialects.nd.rewrites.sizes import comes_from
 from stepwell.dialects.nd.shape import BroadcastOp, ReshapeOp, TransposeOp
-from stepwell.dialects.nd.sizes import DimOp
 from stepwell.dialects.nd.syntax import axes, shape_of
 
 
@@ -25,13 +22,8 @@ class IdentityReshape(RewritePattern):
         if op.x.type != op.y.type:
             return
         unknown = reshape_unknown(shape_of(op.x), shape_of(op.y))
-        if all(_is_dim(n, op.x, a) for a, n in zip(unknown, op.sizes, strict=True)):
+        if all(comes_from(n, op.x, a) for a, n in zip(unknown, op.sizes, strict=True)):
             rewriter.replace(op, [], [op.x])
-
-
-def _is_dim(size: SSAValue, x: SSAValue, axis: int) -> bool:
-    owner = size.owner
-    return isinstance(owner, DimOp) and owner.x is x and owner.axis.value.data == axis
 
 
 @canonicalizes(ReshapeOp)
@@ -133,35 +125,3 @@ class BroadcastOfBroadcast(RewritePattern):
         dims, result = [outer[axis] for axis in axes(inner.dims)], shape_of(op.y)
         unknown = broadcast_unknown(shape_of(inner.x), dims, result)
         rewriter.replace(op, BroadcastOp(inner.x, dims, result, [told[axis] for axis in unknown]))
-
-
-@canonicalizes(BroadcastOp)
-class BroadcastOfUnitAxes(RewritePattern):
-    """broadcast(reshape(x), d)  ->  broadcast(x, d'), if the reshape only adds unit axes."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: BroadcastOp, rewriter: PatternRewriter) -> None:
-        """Match the broadcast."""
-        inner = op.x.owner
-        if not isinstance(inner, ReshapeOp):
-            return
-        places = added_units(inner)
-        if places is None:
-            return
-        outer = axes(op.dims)
-        dims = [outer[place] for place in places]
-        rewriter.replace(op, BroadcastOp(inner.x, dims, shape_of(op.y), op.sizes))
-
-
-def added_units(op: ReshapeOp) -> Sequence[int] | None:
-    """Return which axis of the result each axis of ``x`` becomes, if all others have size 1."""
-    if op.sizes:
-        return None
-    places: list[int] = []
-    x = shape_of(op.x)
-    for axis, n in enumerate(shape_of(op.y)):
-        if len(places) < len(x) and x[len(places)] == n:
-            places.append(axis)
-        elif n != 1:
-            return None
-    return places if len(places) == len(x) and x.count(DYNAMIC) <= 1 else None
