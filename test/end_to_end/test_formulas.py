@@ -58,6 +58,19 @@ def batch_norm(np: Any, x: Any, g: Any, b: Any) -> Any:
     return (x - mean) / np.sqrt(var + 1e-5) * g[None, :, None, None] + np.reshape(b, (1, -1, 1, 1))
 
 
+def group_norm(np: Any, x: Any, g: Any, b: Any) -> Any:
+    n, c, h, w = x.shape
+    y = np.reshape(x, (n, 2, c // 2, h, w))
+    mean, var = (f(y, axis=(2, 3, 4), keepdims=True) for f in (np.mean, np.var))
+    y = np.reshape((y - mean) / np.sqrt(var + 1e-5), x.shape)
+    return y * g[None, :, None, None] + np.reshape(b, (1, c, 1, 1))
+
+
+def group_norm_silu(np: Any, x: Any, g: Any, b: Any) -> Any:
+    y = group_norm(np, x, g, b)
+    return y / (1 + np.exp(-y))
+
+
 def standardized(np: Any, x: Any) -> Any:
     mean, deviation = np.mean(x, axis=0, keepdims=True), np.std(x, axis=0, keepdims=True)
     return (x - mean) / (deviation + 1e-6)
@@ -107,6 +120,8 @@ FORMULAS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "logsumexp": (logsumexp, (X,)),
     "logsumexp, squeezed": (logsumexp_squeezed, (X,)),
     "batch norm": (batch_norm, (IMAGE, array(5), array(5))),
+    "group norm": (group_norm, (array(3, 6, 7, 5), array(6), array(6))),
+    "group norm and silu": (group_norm_silu, (array(3, 6, 7, 5), array(6), array(6))),
     "standardized columns": (standardized, (X,)),
     "unit length": (unit_length, (X,)),
     "cosine": (cosine, (X, Y)),

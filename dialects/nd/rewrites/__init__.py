@@ -3,6 +3,15 @@
 All are exact. Importing the package gives the op classes their patterns.
 """
 
-from stepwell.dialects.nd.rewrites import full, loops, parts, reductions, sizes, units, views
+from stepwell.dialects.nd.rewrites import (
+    between,
+    full,
+    loops,
+    parts,
+    reductions,
+    sizes,
+    units,
+    views,
+)
 
-MODULES = (sizes, views, units, parts, reductions, full, loops)
+MODULES = (sizes, views, units, between, parts, reductions, full, loops)
