@@ -166,6 +166,9 @@ class Liveness:
                 first_copied = query.writing in query.places.begun
                 return first_copied or (use.index, number) not in facts.in_place
             return use.index - inputs != number
+        if isinstance(op, tensor.InsertSliceOp) and use.index == 0:
+            # what is inserted everywhere would be lost under a copy of the destination
+            return (op, None) in query.places.writes.get(query.writing, ())
         if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
             return False
         others = (n for n, v in enumerate(op.operands) if v is through)

@@ -15,7 +15,7 @@ from stepwell.core.shapes import DYNAMIC
 from stepwell.core.shapes import shape as rules
 from stepwell.core.shapes.shape import END, slice_bounds
 from stepwell.dialects.nd.creation import ConstantOp, FullOp
-from stepwell.dialects.nd.indexing import DynamicSliceOp
+from stepwell.dialects.nd.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from stepwell.dialects.nd.rewrites.canonical import canonicalizes
 from stepwell.dialects.nd.shape import ConcatOp, PadOp, ReverseOp, SliceOp
 from stepwell.dialects.nd.syntax import axes, shape_of
@@ -195,6 +195,17 @@ class DynamicSliceAtConstant(RewritePattern):
             ranges[axis] = (begin, begin + size, 1)
         starts, limits, strides = zip(*ranges, strict=True)
         rewriter.replace(op, SliceOp(op.x, starts, limits, strides))
+
+
+@canonicalizes(DynamicUpdateSliceOp)
+class DynamicUpdateOfAll(RewritePattern):
+    """dynamic_update_slice(x, as large an update)  ->  update: no start can move it."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: DynamicUpdateSliceOp, rewriter: PatternRewriter) -> None:
+        """Match sizes that are all known."""
+        if op.update.type == op.y.type and DYNAMIC not in shape_of(op.y):
+            rewriter.replace(op, [], [op.update])
 
 
 def known_scalar(value: SSAValue) -> Any:

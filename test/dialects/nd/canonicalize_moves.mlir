@@ -95,7 +95,7 @@ func.func @concats(%x: tensor<4xf32>, %e: tensor<0xf32>) -> (tensor<4xf32>, tens
 }
 
 // CHECK-LABEL: func.func @others
-func.func @others(%x: tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<2x5xf32>, tensor<2x3xf32>) {
+func.func @others(%x: tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<2x5xf32>, tensor<2x3xf32>, tensor<2x5xf32>) {
   %0 = nd.reduce_sum %x {axes = []} : tensor<4x5xf32>
   // CHECK-NEXT: %[[A:.*]] = nd.slice %x[2:4, :] : tensor<4x5xf32> -> tensor<2x5xf32>
   %i = nd.full 3 : tensor<i32>
@@ -104,8 +104,9 @@ func.func @others(%x: tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<2x5xf32>, ten
   %2 = nd.full 1.0 : tensor<f32>
   %3 = nd.broadcast %2 {dims = []} : tensor<f32> -> tensor<3x2xf32>
   %4 = nd.transpose %3 {permutation = [1, 0]} : tensor<3x2xf32> -> tensor<2x3xf32>
-  // CHECK-NEXT: func.return %x, %[[A]], %[[B]]
-  func.return %0, %1, %4 : tensor<4x5xf32>, tensor<2x5xf32>, tensor<2x3xf32>
+  %5 = nd.dynamic_update_slice %1, %1, starts(%i) {axes = [1]} : (tensor<2x5xf32>, tensor<2x5xf32>, tensor<i32>) -> tensor<2x5xf32>
+  // CHECK-NEXT: func.return %x, %[[A]], %[[B]], %[[A]]
+  func.return %0, %1, %4, %5 : tensor<4x5xf32>, tensor<2x5xf32>, tensor<2x3xf32>, tensor<2x5xf32>
 }
 
 // CHECK-LABEL: func.func @sizes
