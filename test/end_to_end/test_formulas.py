@@ -11,6 +11,8 @@ import pytest
 
 import stepwell as sw
 import stepwell.numpy as snp
+from stepwell.core.machine import thread_count
+from stepwell.runtime.extension import load_extension
 
 RANDOM = np.random.default_rng(0)
 
@@ -146,3 +148,47 @@ def test_as_numpy_computes_it(name: str) -> None:
     want = formula(np, *(each.astype(np.float64) for each in arguments))
     got = sw.jit(lambda *each: formula(snp, *each))(*arguments)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(3, 6, 7, 5), (2, 4), (1, 2, 1), (2, 6, 37, 3, 5), (0, 4, 3)])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_group_norm_of_nn(shape: tuple[int, ...], dtype: str) -> None:
+    """It is one kernel too, and rounds to the dtype once."""
+    x, g, b = (array(*each).astype(dtype) for each in (shape, shape[1:2], shape[1:2]))
+    function = sw.jit(lambda x, g, b: sw.nn.group_norm(x, 2, g, b))
+    got = function(x, g, b)
+    assert got.dtype == dtype and got.shape == shape
+    if x.size > 2:
+        text = str(function.trace(x, g, b).lower("kernels"))
+        assert len(re.findall(r"kernel\.func @", text)) == 1
+    wide = np.float64(x).reshape(shape[0], 2, -1 if x.size else 6)
+    distance = wide - wide.mean(-1, keepdims=True)
+    normal = distance / np.sqrt((distance**2).mean(-1, keepdims=True) + 1e-5)
+    along = (-1, *(1,) * (len(shape) - 2))
+    want = normal.reshape(shape) * g.reshape(along) + b.reshape(along)
+    np.testing.assert_allclose(got, want, rtol=1e-3 if dtype == "float16" else 1e-5, atol=1e-3)
+
+
+def test_as_many_threads_as_there_are() -> None:
+    """No result depends on their number by a bit."""
+    extension = load_extension()
+    if extension is None:
+        pytest.skip("no extension")
+    x, g, b = array(4, 6, 70, 50), array(6), array(6)
+    rows = array(200, 300)
+    programs: list[tuple[Any, tuple[Any, ...]]] = [
+        (sw.jit(lambda *each: group_norm(snp, *each)), (x, g, b)),
+        (sw.jit(lambda x, g, b: sw.nn.group_norm(x, 2, g, b)), (x, g, b)),
+        (sw.jit(lambda *each: batch_norm(snp, *each)), (x, g, b)),
+        (sw.jit(lambda *each: log_softmax(snp, *each)), (rows,)),
+        (sw.jit(lambda *each: standardized(snp, *each)), (rows,)),
+    ]
+    try:
+        for function, arguments in programs:
+            found: list[bytes] = []
+            for threads in (1, 2, 3, 7):
+                extension.set_threads(threads)
+                found.append(function(*arguments).tobytes())
+            assert len(set(found)) == 1
+    finally:
+        extension.set_threads(thread_count())

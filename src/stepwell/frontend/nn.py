@@ -5,6 +5,7 @@ Images are (N, C, ...) with any number of spatial axes, weights (O, I, ...).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from stepwell.frontend.creation import iota
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.manipulation import expand_dims, permute_dims, reshape
 from stepwell.frontend.promotion import FLOAT, INTEGER, as_dtype, cast, lift, same_dtype
-from stepwell.frontend.reduction import logsumexp
+from stepwell.frontend.reduction import logsumexp, mean
 from stepwell.frontend.tensor import Tensor
 
 
@@ -138,13 +139,17 @@ def batch_norm(
 def group_norm(x: Any, groups: int, scale: Any, bias: Any, eps: float = 1e-5) -> Tensor:
     """Normalize each of ``groups`` groups of channels of an image (N, C, ...)."""
     value, factor, offset = _floats(x, scale, bias)
-    n, c = value.shape[:2]
+    n, c, *places = value.shape
     if c % groups:
         raise ValueError(f"{groups} groups do not divide {c} channels")
-    rows = reshape(value, (n, groups, value.size // (n * groups) if n else 0))
-    normal = reshape(layer_norm(rows, eps=eps), value.shape)
-    wide = (c, *(1,) * (value.ndim - 2))
-    return e.add(e.multiply(normal, reshape(factor, wide)), reshape(offset, wide))
+    wide, each = FLOAT if value.kind.bytes < FLOAT.bytes else value.kind, (groups, c // groups, 1)
+    rows = cast(reshape(value, (n, *each[:2], math.prod(places))), wide)
+    centred = e.subtract(rows, mean(rows, axis=(2, 3), keepdims=True))
+    variance = mean(e.square(centred), axis=(2, 3), keepdims=True)
+    normal = e.multiply(centred, e.rsqrt(e.add(variance, float(eps))))
+    scaled = e.multiply(normal, cast(reshape(factor, each), wide))
+    moved = e.add(scaled, cast(reshape(offset, each), wide))
+    return reshape(cast(moved, value.kind), value.shape)
 
 
 def _each(number: Any, axes: int, what: str) -> Shape:
