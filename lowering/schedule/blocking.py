@@ -177,6 +177,7 @@ def _in_words(
         tile, width = fastest_tile(found, shared, width, 4, machine, False)
     because(found.op, lambda: IN_DOTS)
     sizes = block_of_words(found, first, shared, (tile[0], tile[1] * width), l2, machine)
+    because(found.op, lambda: _why_so_large(tile, sizes, 1))
     lifted = all(signs) and not machine.signed_dots
     return Contraction(width, tile, sizes, pack_rows=True, dots=True, unsigned_rows=lifted)
 
@@ -289,8 +290,6 @@ def _is_along(found: Loops, packed: int, shared: int) -> bool:
 
 WIDENED = "rows are packed too: they are narrower than what is computed with, and widened once"
 IN_FLOATS = "; products of bytes are added up in floats, which is exact for a part so deep"
-
-
 IN_DOTS = (
     "in blocks, both operands packed as words of four bytes, whose products are added up by one "
     "instruction where there is such a one"
