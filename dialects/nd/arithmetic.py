@@ -226,7 +226,9 @@ def _floor_divide(a: Array, b: Array) -> Array:
         return np.where(
             b == 0, a.dtype.type(0), np.floor_divide(a, np.where(b == 0, b.dtype.type(1), b))
         )
-    quotient = (a - _modulo(a, b)) / b
+    rest = np.fmod(a, b)
+    quotient = (a - rest) / b
+    quotient = np.where((rest != 0) & ((rest < 0) != (b < 0)), quotient - a.dtype.type(1), quotient)
     below = np.floor(quotient)
     nearest = np.where(quotient - below > 0.5, below + a.dtype.type(1), below)
     nearest = np.where(quotient == 0, np.copysign(a.dtype.type(0), a / b), nearest)

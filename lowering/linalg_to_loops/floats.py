@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import f32, i32
+from xdsl.dialects.builtin import IntegerType, VectorType, f32, i32
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.utils.type import get_element_type_or_self
 
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Writer
@@ -49,12 +50,20 @@ def in_floats(op: Structured, deep: int) -> Structured:
 def joined(writer: Writer, before: list[SSAValue], parts: list[SSAValue]) -> list[SSAValue]:
     """Return the sums ``before`` with parts in floats added to them."""
     whole = [
-        writer.result(
-            arith.FPToSIOp.create(operands=[part], result_types=[total.type]), total.name_hint
-        )
+        _whole(writer, part, total.type, total.name_hint)
         for part, total in zip(parts, before, strict=True)
     ]
     return [
         writer.binary(arith.AddiOp, total, part, total.name_hint)
         for total, part in zip(before, whole, strict=True)
     ]
+
+
+def _whole(writer: Writer, part: SSAValue, type: Attribute, hint: str | None) -> SSAValue:
+    """Return an integer of ``type``; of a narrow one the lowest bits, as a sum of such has."""
+    element = get_element_type_or_self(type)
+    if not isinstance(element, IntegerType) or element.width.data >= i32.width.data:
+        return writer.result(arith.FPToSIOp.create(operands=[part], result_types=[type]), hint)
+    wide = VectorType(i32, type.shape) if isinstance(type, VectorType) else i32
+    whole = writer.result(arith.FPToSIOp.create(operands=[part], result_types=[wide]), hint)
+    return writer.result(arith.TruncIOp.create(operands=[whole], result_types=[type]), hint)

@@ -118,9 +118,13 @@ def _floor_div(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
 
 
 def _float_floor_div(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
-    """(x - mod(x, y)) / y, which is near an integer, rounded to it."""
-    zero, plain = b.number(0), b.div(x, y)
-    quotient = b.div(b.sub(x, _mod(b, x, y)), y)
+    """(x - rem(x, y)) / y, which is near an integer, rounded to it, or one less.
+
+    Of a ``y`` without end all of ``x`` remains.
+    """
+    zero, plain, rest = b.number(0), b.div(x, y), _rem(b, x, y)
+    quotient = b.div(b.sub(x, rest), y)
+    quotient = b.select(_disagree(b, rest, y), b.sub(quotient, b.number(1)), quotient)
     below = b.emit(math.FloorOp(quotient))
     over = b.compare("gt", b.sub(quotient, below), b.number(0.5))
     nearest = b.select(over, b.add(below, b.number(1)), below)

@@ -110,6 +110,13 @@ def test_binary_broadcasts(name: str) -> None:
     same(interpreted(getattr(snp, name), X, V), getattr(np, name)(X, V))
 
 
+def test_logaddexp_without_end() -> None:
+    ends = np.array([np.inf, -np.inf, np.nan, 2.0], np.float32)
+    x, y = np.repeat(ends, 4), np.tile(ends, 4)
+    with np.errstate(all="ignore"):
+        same(interpreted(snp.logaddexp, x, y), np.logaddexp(x, y))
+
+
 @pytest.mark.parametrize("name", INTEGER)
 def test_integer(name: str) -> None:
     same(interpreted(getattr(snp, name), K, J), getattr(np, NUMPY.get(name, name))(K, J))
@@ -167,6 +174,13 @@ CASES: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
         "turn",
         lambda n: (
             lambda x: (n.flip(x), n.flip(x, axis=0), n.roll(x, 2, axis=1), n.roll(x, -1, axis=0))
+        ),
+        (X,),
+    ),
+    (
+        "roll",
+        lambda n: (
+            lambda x: (n.roll(x, 5), n.roll(x, (1, -2), axis=(0, 1)), n.roll(x, 1, axis=(1, 0)))
         ),
         (X,),
     ),

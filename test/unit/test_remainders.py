@@ -44,7 +44,7 @@ def test_exact(dtype: str) -> None:
             np.testing.assert_array_equal(rest, np.fmod(x, y))
             np.testing.assert_array_equal(np.signbit(rest), np.signbit(np.fmod(x, y)))
             np.testing.assert_array_equal(modulo, np.remainder(x, y))
-            finite = np.isfinite(x) & np.isfinite(y) & (y != 0)
+            some = y != 0
             nearly = 2 * float(np.finfo(dtype).eps)  # a quotient that is large is rounded
-            want = np.floor_divide(x, y)[finite]
-            np.testing.assert_allclose(whole[finite], want, rtol=nearly)
+            want = np.floor_divide(x, y)
+            np.testing.assert_allclose(whole[some], want[some], rtol=nearly)

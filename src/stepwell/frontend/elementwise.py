@@ -286,7 +286,7 @@ def logaddexp(x1: Any, x2: Any, /) -> Tensor:
     a, b = (_floating(v) for v in together(x1, x2))
     top = maximum(a, b)
     far = _emit("neg", [_emit("abs", [_emit("sub", [a, b])])])
-    return where(isfinite(top), _emit("add", [top, log1p(exp(far))]), _emit("add", [a, b]))
+    return where(isfinite(top), _emit("add", [top, log1p(exp(far))]), top)
 
 
 def isclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8) -> Tensor:

@@ -188,10 +188,24 @@ def flip(x: Any, /, axis: Any = None) -> Tensor:
     return value.trace.emit("reverse", [value], [(value.kind, value.shape)], (), axes=axes)[0]
 
 
-def roll(x: Any, /, shift: int, axis: int = 0) -> Tensor:
-    """Return ``x`` moved by ``shift`` places along ``axis``; what leaves comes in behind."""
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
+    """Return ``x`` moved by ``shift`` places along ``axis``; what leaves comes in behind.
+
+    shift, axis : an int, or one per axis that is moved. Without an axis, all elements in order
+    """
     value = lift(x)
-    at = check_axis(axis, value.ndim)
+    if axis is None:
+        return reshape(roll(reshape(value, (-1,)), shift, 0), value.shape)
+    try:
+        pairs = list(np.broadcast(shift, axis))
+    except ValueError:
+        raise ValueError(f"roll needs a shift for each axis, got {shift} for {axis}") from None
+    for places, along in pairs:
+        value = _rolled(value, int(places), check_axis(int(along), value.ndim))
+    return value
+
+
+def _rolled(value: Tensor, shift: int, at: int) -> Tensor:
     size = value.shape[at]
     cut = -shift % size if size else 0
     if not cut:
