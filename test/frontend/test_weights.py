@@ -16,6 +16,7 @@ from stepwell.frontend.weights import LARGE, kept
 from stepwell.runtime import program
 from stepwell.runtime.cache import disk_cache
 from stepwell.runtime.extension import load_extension
+from stepwell.runtime.weights import settle
 
 
 @pytest.mark.parametrize("elements", [17, LARGE // 4 + 3])
@@ -85,7 +86,9 @@ class Large:
                 self.w[:] = 0
             return y * scaled if scaled else y
 
-        return sw.jit(f)(self.x)
+        y = sw.jit(f)(self.x)
+        settle()
+        return y
 
 
 @pytest.fixture
@@ -172,6 +175,7 @@ def test_weights_of_a_module_are_packed_once(made: list[int]) -> None:
         compiled = sw.compile(text, resources={"w": large.w})
         large.w[:] = 0
         assert_array_equal(compiled(large.x), 1500)
+        settle()
     assert len(made) == 1
 
 

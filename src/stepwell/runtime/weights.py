@@ -11,6 +11,7 @@ are the same, what it will run with lies in the cache. `Trail` knows which these
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ LEAST = 8 << 20
 """Bytes below which weights are laid out as fast as they are found."""
 MOST = 1 << 30
 """Bytes above which they are not written."""
+WRITER = "stepwell-weights"
+"""The name of threads that write; the process does not end before they do."""
 PRINT = "fingerprint"
 QUICK = "sums"
 """What fingerprints by the extension begin with."""
@@ -146,10 +149,14 @@ class Weights:
             rmtree(found, ignore_errors=True)
         constants = self._made(make)
         if self.compiled or damaged or _seen(key):
-            size = sum(a.nbytes for a in constants)
-            if size <= MOST and disk_cache().offer(WEIGHTS, key, _writing(constants), 2 * size):
-                self._note(key)
+            thread = threading.Thread(target=self._keep, args=(key, constants), name=WRITER)
+            thread.start()
         return constants
+
+    def _keep(self, key: str, constants: tuple[Array, ...]) -> None:
+        size = sum(a.nbytes for a in constants)
+        if size <= MOST and disk_cache().offer(WEIGHTS, key, _writing(constants), 2 * size):
+            self._note(key)
 
     def _note(self, key: str) -> None:
         if self.trail is not None:
@@ -179,6 +186,13 @@ class Weights:
                     )
                 )
         return make()
+
+
+def settle() -> None:
+    """Wait until all weights of this process that are being written lie in the cache."""
+    for thread in threading.enumerate():
+        if thread.name == WRITER:
+            thread.join()
 
 
 def _seen(key: str) -> bool:
