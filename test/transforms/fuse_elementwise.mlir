@@ -1,6 +1,7 @@
 // RUN: %stepwell-opt %s -p fuse-elementwise | filecheck %s
 
 #id2 = affine_map<(d0, d1) -> (d0, d1)>
+#id3 = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
 #tr = affine_map<(d0, d1) -> (d1, d0)>
@@ -278,4 +279,65 @@ func.func @sizes(%a: tensor<?xf32>, %n: index) -> tensor<?xf32> {
     linalg.yield %z : f32
   } -> tensor<?xf32>
   func.return %y : tensor<?xf32>
+}
+
+// What is broadcast to an op that moves above a reshape is read from before; where the reshape
+// merges axes that it has, the op stays.
+// CHECK-LABEL: func.func @broadcast_reshape
+// CHECK:         %a_1 = tensor.expand_shape %a
+// CHECK-NEXT:    tensor.empty
+// CHECK-NEXT:    %y = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0)>,
+// CHECK-SAME:      ins(%a_1, %b : tensor<4x2x4xf32>, tensor<4xf32>)
+// CHECK-NOT:     linalg.generic
+// CHECK:         func.return %y
+func.func @broadcast_reshape(%a: tensor<4x8xf32>, %b: tensor<4xf32>) -> tensor<4x2x4xf32> {
+  %e = tensor.empty() : tensor<4x8xf32>
+  %w = linalg.generic {indexing_maps = [#row, #id2], iterator_types = ["parallel", "parallel"]}
+    ins(%b : tensor<4xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    linalg.yield %x : f32
+  } -> tensor<4x8xf32>
+  %s = linalg.generic {indexing_maps = [#id2, #id2, #id2], iterator_types = ["parallel", "parallel"]}
+    ins(%a, %w : tensor<4x8xf32>, tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %z = arith.divf %x, %y : f32
+    linalg.yield %z : f32
+  } -> tensor<4x8xf32>
+  %r = tensor.expand_shape %s [[0], [1, 2]] output_shape [4, 2, 4] : tensor<4x8xf32> into tensor<4x2x4xf32>
+  %f = tensor.empty() : tensor<4x2x4xf32>
+  %y = linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%r : tensor<4x2x4xf32>) outs(%f : tensor<4x2x4xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %z = arith.negf %x : f32
+    linalg.yield %z : f32
+  } -> tensor<4x2x4xf32>
+  func.return %y : tensor<4x2x4xf32>
+}
+
+// CHECK-LABEL: func.func @merged_broadcast
+// CHECK:         %s = linalg.generic {{.*}} ins(%a, %b :
+// CHECK:         %r = tensor.collapse_shape %s
+// CHECK:         %y = linalg.generic {{.*}} ins(%r :
+func.func @merged_broadcast(%a: tensor<4x8xf32>, %b: tensor<4xf32>) -> tensor<32xf32> {
+  %e = tensor.empty() : tensor<4x8xf32>
+  %w = linalg.generic {indexing_maps = [#row, #id2], iterator_types = ["parallel", "parallel"]}
+    ins(%b : tensor<4xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    linalg.yield %x : f32
+  } -> tensor<4x8xf32>
+  %s = linalg.generic {indexing_maps = [#id2, #id2, #id2], iterator_types = ["parallel", "parallel"]}
+    ins(%a, %w : tensor<4x8xf32>, tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %z = arith.divf %x, %y : f32
+    linalg.yield %z : f32
+  } -> tensor<4x8xf32>
+  %r = tensor.collapse_shape %s [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>
+  %f = tensor.empty() : tensor<32xf32>
+  %y = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]}
+    ins(%r : tensor<32xf32>) outs(%f : tensor<32xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %z = arith.negf %x : f32
+    linalg.yield %z : f32
+  } -> tensor<32xf32>
+  func.return %y : tensor<32xf32>
 }
