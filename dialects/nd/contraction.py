@@ -61,7 +61,9 @@ class ContractionOp(NdOp):
         if self.dtype is not None:
             narrow, wide = dtype(of), _dtype(self.dtype)
             if wide.kind != narrow.kind or wide.bytes < narrow.bytes:  # contraction_c2
-                raise VerifyException(f"dtype must be at least as wide as {of}, got {self.dtype}")
+                raise VerifyException(
+                    f"dtype must be {narrow.kind}, at least as wide as {of}, got {self.dtype}"
+                )
         super().verify_()
 
     @property

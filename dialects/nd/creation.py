@@ -51,8 +51,8 @@ COUNTER = TensorType(element_type("ui64"), [])
 class ResourceAttr(ParametrizedAttribute):
     """An array that lies beside the module: its name in the table and the SHA-256 of its bytes.
 
-    Written ``#nd.resource<"weight", "9f86d081...">``; the hash may be empty where nothing is to
-    be checked.
+    Written ``#nd.resource<"weight", "9f86d081...">``; the hash may be left out, or empty, where
+    nothing is to be checked.
     """
 
     name = "nd.resource"
@@ -61,11 +61,11 @@ class ResourceAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<"name", "sha256">``."""
+        """Parse ``<"name", "sha256">``; the hash may be left out."""
         with parser.in_angle_brackets():
             key = parser.parse_str_literal()
-            parser.parse_punctuation(",")
-            return StringAttr(key), StringAttr(parser.parse_str_literal())
+            stated = parser.parse_optional_punctuation(",") is not None
+            return StringAttr(key), StringAttr(parser.parse_str_literal() if stated else "")
 
     def print_parameters(self, printer: Printer) -> None:
         """Print what `parse_parameters` reads."""

@@ -327,7 +327,7 @@ def _widened(
     signs = byte_products(op.body.block)
     *_, rows, columns, deep = chosen.block
     deep = min(deep, exact_count(signs) // 8 * 8) if signs else deep
-    bytes = bits_of(element(op.outputs[0])) // 8
+    bytes = max(bits_of(element(op.outputs[0])), 32 if signs else 0) // 8  # as floats
     unit = chosen.tile[0]
     most = SCRATCH // (deep * bytes) // chosen.width * chosen.width // unit * unit
     if not most:

@@ -326,6 +326,10 @@ def _read(module: Any, name: str, resources: Mapping[str, Any] | None) -> Module
         return ModuleText(read.text, name or read.name, given)
     if not isinstance(module, str):
         module = import_module("stepwell.dialects.printing").text_of(module, locations=True)
+    if module.endswith(".mlir") and "\n" not in module:
+        raise CompileError(
+            Diagnostic("error", f"'{module}' is no module", help="a file is given as Path(name)")
+        )
     return ModuleText(module, name or "<string>", dict(resources or {}))
 
 

@@ -8,6 +8,7 @@ float32, and a Python number takes the dtype of the array it meets.
 from __future__ import annotations
 
 from math import e, inf, nan, pi
+from typing import Any
 
 from numpy import bool_ as bool
 from numpy import (
@@ -141,6 +142,7 @@ from stepwell.frontend.manipulation import (
     transpose,
     unstack,
 )
+from stepwell.frontend.names import OTHERWISE
 from stepwell.frontend.reduction import (
     all,
     any,
@@ -321,6 +323,14 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Say what is not there is called here, where it has another name."""
+    message = f"module 'stepwell.numpy' has no attribute '{name}'"
+    if name in OTHERWISE:
+        message += f"; use {OTHERWISE[name]}"
+    raise AttributeError(message)
 
 
 def __dir__() -> list[str]:

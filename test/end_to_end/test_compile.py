@@ -120,6 +120,8 @@ def test_mistakes_in_the_text_are_told_with_their_place() -> None:
     with pytest.raises(sw.CompileError) as caught:
         sw.compile(ADD.replace("nd.add", "nd.ad"), name="a.mlir")
     assert str(caught.value).startswith("a.mlir:2:8: error: unknown op 'nd.ad'")
+    with pytest.raises(sw.CompileError, match=r"'a.mlir' is no module\n.*given as Path\(name\)"):
+        sw.compile("a.mlir")
 
 
 def test_another_machine_can_be_compiled_for() -> None:

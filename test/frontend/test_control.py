@@ -60,8 +60,12 @@ def test_bodies_must_keep_types() -> None:
         TypeError, match=r"must keep its type: value 1 was f32\[3\], now f32\[5x3\]"
     ):
         sw.jit(lambda x: sw.lax.fori_loop(0, 2, lambda i, v: v + x, snp.zeros(3))).trace(X)
-    with pytest.raises(TypeError, match="structure"):
+    with pytest.raises(TypeError, match="both branches of cond must have one structure"):
         sw.jit(lambda x: sw.lax.cond(x[0, 0] > 0, lambda: x, lambda: (x, x))).trace(X)
+    with pytest.raises(
+        TypeError, match=r"must have one type: value 0 was f32\[5x3\], now f32\[3\]"
+    ):
+        sw.jit(lambda x: sw.lax.cond(x[0, 0] > 0, lambda: x, lambda: x[0])).trace(X)
 
 
 def test_nested_control_flow() -> None:

@@ -9,6 +9,7 @@ from run_traced import interpreted
 
 import stepwell as sw
 import stepwell.numpy as snp
+from stepwell.frontend.names import OTHERWISE
 
 R = np.random.default_rng(3)
 X = R.standard_normal((3, 4)).astype(np.float32)
@@ -347,3 +348,27 @@ def test_only_what_is_meant_for_users_is_listed() -> None:
     assert dir(snp) == sorted(snp.__all__) and "annotations" not in dir(snp)
     assert dir(sw.nn) == sorted(sw.nn.__all__) and dir(sw.lax) == sorted(sw.lax.__all__)
     assert set(dir(sw)) == {*sw.__all__, "numpy", "__version__"} and sw.numpy is snp
+
+
+@pytest.mark.parametrize(
+    "function, message",
+    [
+        (np.arcsin, "numpy.arcsin was called .* use stepwell.numpy.asin"),
+        (np.sin, "use the function of the same name in stepwell.numpy"),
+        (np.argsort, "numpy.argsort was called .* stepwell.numpy has nothing like it"),
+        (np.add.reduce, "numpy.add.reduce was called .* use stepwell.numpy.sum"),
+        (np.asarray, "use the functions of stepwell.numpy"),
+    ],
+)
+def test_what_to_write_for_numpys(function: Any, message: str) -> None:
+    with pytest.raises(sw.TraceError, match=message):
+        sw.jit(lambda x: function(x)).trace(X)
+
+
+def test_names_that_numpy_has() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'arcsin'; use asin"):
+        snp.arcsin  # noqa: B018
+    with pytest.raises(AttributeError, match=r"has no attribute 'argsort'$"):
+        snp.argsort  # noqa: B018
+    assert set(OTHERWISE.values()) <= set(snp.__all__)
+    assert not set(OTHERWISE) & set(snp.__all__)

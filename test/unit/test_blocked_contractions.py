@@ -281,3 +281,18 @@ def test_sizes_known_only_when_it_runs() -> None:
         x, w = _numbers((m, k), "f4"), _numbers((k, 1030), "f4")
         want = x.astype(float) @ w.astype(float)
         np.testing.assert_allclose(program(x, w), want, atol=1e-5 * (k + 1) ** 0.5 * 4)
+
+
+@pytest.mark.parametrize("sizes", ["?x?", "500x500"])
+def test_bytes_summed_up_in_16_bits_wrap_around(sizes: str) -> None:
+    x = f"tensor<{sizes}xi8>"
+    program = sw.compile(
+        f"""
+    func.func @main(%x: {x}, %w: {x}) -> tensor<{sizes}xi16> {{
+      %y = nd.matmul %x, %w {{dtype = i16}} : ({x}, {x}) -> tensor<{sizes}xi16>
+      func.return %y : tensor<{sizes}xi16>
+    }}"""
+    )
+    assert "kernel.in_floats" in program.text("kernels")
+    x, w = (RANDOM.integers(-128, 128, (500, 500)).astype(np.int8) for _ in range(2))
+    np.testing.assert_array_equal(program(x, w), x.astype(np.int16) @ w.astype(np.int16))

@@ -177,7 +177,7 @@ def test_weights(m: int, turned: bool) -> None:
     program = sw.compile(
         f"""
     func.func @main(%x: tensor<{m}x333xi8>) -> tensor<{m}x190xi32> {{
-      %w = nd.constant #nd.resource<"w", ""> : {kind}
+      %w = nd.constant #nd.resource<"w"> : {kind}
       %y = nd.dot_general %x, %w contract [1] x [{int(turned)}] {{dtype = i32}}
         : (tensor<{m}x333xi8>, {kind}) -> tensor<{m}x190xi32>
       func.return %y : tensor<{m}x190xi32>

@@ -34,19 +34,22 @@ def _end(op: str, values: Sequence[Tensor]) -> None:
     current_trace().emit(op, values, ())
 
 
-def _returned(value: Any, tree: Tree, wanted: Sequence[Tensor], what: str) -> list[Tensor]:
+def _returned(
+    value: Any, tree: Tree, wanted: Sequence[Tensor], what: str, must: str = "keep its"
+) -> list[Tensor]:
     """Return the leaves of ``value``, which must have the structure and types of ``wanted``.
 
+    what, must : as in 'the body of a loop must keep its type'
     A Python number takes the dtype that is wanted; every other value must have it.
     """
     leaves, structure = flatten(value)
     if structure != tree:
-        raise TypeError(f"{what} must return the structure it was given")
+        raise TypeError(f"{what} must {must} structure")
     got = [lift(leaf, w.kind) for leaf, w in zip(leaves, wanted, strict=True)]
     for at, (g, w) in enumerate(zip(got, wanted, strict=True)):
         if (g.kind, g.shape) != (w.kind, w.shape):
             raise TypeError(
-                f"{what} must keep its type: value {at} was {w.kind.name}[{show(w.shape)}], "
+                f"{what} must {must} type: value {at} was {w.kind.name}[{show(w.shape)}], "
                 f"now {g.kind.name}[{show(g.shape)}]"
             )
     return got
@@ -69,7 +72,10 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         values, tree = _lifted(true_fun(*operands))
         _end("yield", values)
     with trace.block(()) as otherwise:
-        _end("yield", _returned(false_fun(*operands), tree, values, "both branches of cond"))
+        _end(
+            "yield",
+            _returned(false_fun(*operands), tree, values, "both branches of cond", "have one"),
+        )
     types = [(v.kind, v.shape) for v in values]
     return unflatten(tree, trace.emit("if", [chosen], types, [*then, *otherwise]))
 

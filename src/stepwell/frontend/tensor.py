@@ -11,11 +11,11 @@ import numpy as np
 from stepwell.core.dtypes import DType
 from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
+from stepwell.frontend.names import instead
 
 _HOW = {
     "bool": "use stepwell.lax.cond, or stepwell.numpy.where to choose element by element",
     "number": "keep it traced, or pass the value in static_argnames",
-    "numpy": "use the function of the same name in stepwell.numpy",
 }
 
 
@@ -178,11 +178,12 @@ class Tensor:
         self._refuse("number", "the numbers in a traced value are not known while tracing")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        self._refuse("numpy", "NumPy was called on a traced value, which has no numbers yet")
+        why = "NumPy was called on a traced value, which has no numbers yet"
+        raise TraceError(f"{why}: {self!r}; use the functions of stepwell.numpy")
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
         name = getattr(func, "__name__", "a function")
-        self._refuse("numpy", f"numpy.{name} was called on a traced value")
+        self._refuse_numpy(name)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Let ``array + traced`` work as ``traced + array`` does; refuse calls of the ufunc."""
@@ -191,7 +192,10 @@ class Tensor:
         reflected = bool(inputs) and isinstance(inputs[0], np.generic | np.ndarray)
         if method == "__call__" and operator and not kwargs and reflected:
             return self.operators[operator](*inputs)
-        self._refuse("numpy", f"numpy.{name} was called on a traced value")
+        self._refuse_numpy(name if method == "__call__" else f"{name}.{method}")
+
+    def _refuse_numpy(self, name: str) -> NoReturn:
+        raise TraceError(f"numpy.{name} was called on a traced value: {self!r}; {instead(name)}")
 
     def _refuse(self, how: str, why: str) -> NoReturn:
         raise TraceError(f"{why}: {self!r}; {_HOW[how]}")

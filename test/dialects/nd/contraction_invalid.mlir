@@ -20,7 +20,7 @@ func.func @truth(%x: tensor<3xi1>) {
 
 // contraction_c2
 func.func @narrower(%x: tensor<3xi32>) {
-  // expected-error@+1 {{dtype must be at least as wide as i32, got i8}}
+  // expected-error@+1 {{dtype must be signed, at least as wide as i32, got i8}}
   %y = nd.matmul %x, %x {dtype = i8} : (tensor<3xi32>, tensor<3xi32>) -> tensor<i8>
   func.return
 }
@@ -29,7 +29,7 @@ func.func @narrower(%x: tensor<3xi32>) {
 
 // contraction_c2
 func.func @kind(%x: tensor<3xi32>) {
-  // expected-error@+1 {{dtype must be at least as wide as i32, got f32}}
+  // expected-error@+1 {{dtype must be signed, at least as wide as i32, got f32}}
   %y = nd.matmul %x, %x {dtype = f32} : (tensor<3xi32>, tensor<3xi32>) -> tensor<f32>
   func.return
 }

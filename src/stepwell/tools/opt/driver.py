@@ -229,7 +229,8 @@ class Driver:
                 elide=options.elide_constants,
             )
         if options.target not in known.targets:
-            help = did_you_mean(options.target, known.targets)
+            names = ", ".join(known.targets) or "none"
+            help = did_you_mean(options.target, known.targets) or f"there is {names}"
             raise CompileError(Diagnostic("error", f"unknown target '{options.target}'", help=help))
         out = io.StringIO()
         known.targets[options.target]()().emit(context, module, out)
