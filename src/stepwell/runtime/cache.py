@@ -69,7 +69,7 @@ class Cache:
 
     def has(self, kind: str, key: str) -> bool:
         """Whether there is an entry, which may be damaged."""
-        return any((root / kind / key).is_dir() for root in self._roots())
+        return any(os.path.isdir(root / kind / key) for root in self._roots())
 
     def offer(self, kind: str, key: str, build: Callable[[Path], None], room: int) -> bool:
         """Have ``build`` fill an entry that may be missed; return whether it is there now.
@@ -88,7 +88,7 @@ class Cache:
 
     def lacks(self, kind: str) -> bool:
         """Whether there has never been an entry of this kind."""
-        return not any((root / kind).exists() for root in self._roots())
+        return not any(os.path.exists(root / kind) for root in self._roots())
 
     def fetch(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
         """Return the folder of an entry, having ``build`` fill it first where it is missing."""

@@ -113,6 +113,22 @@ def test_a_read_only_cache_still_serves(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
 
 
+def test_a_cache_that_cannot_be_read_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache(tmp_path)
+    cache.fetch("kind", "key", write)
+
+    def refused(*args: object, **options: object) -> os.stat_result:
+        raise PermissionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", refused)
+        assert cache.lacks("kind")
+        assert not cache.has("kind", "key")
+    assert cache.has("kind", "key")
+
+
 def test_keys_of_different_parts_differ() -> None:
     assert digest("ab", "c") != digest("a", "bc")
 
