@@ -40,7 +40,8 @@ from stepwell.transforms.sizes import Shape, Sizes
 
 
 class Refused(Exception):
-    """An insertion cannot be what a loop has taken it for: all is to be done without that."""
+    """An insertion cannot be what a loop has taken it for, nor a result of the loop stay where it
+    is: all is to be done without that."""
 
     def __init__(self, op: Operation) -> None:
         super().__init__()
@@ -77,7 +78,11 @@ class Analysis:
     ) -> None:
         block = function.body.block
         self.refused = refused
-        """Insertions that are not to be taken for the new part of what a loop exchanges."""
+        """Insertions that are not to be taken for the new part of what a loop exchanges, and loops
+        whose results are copied, for they may be in a buffer that is written while they are read.
+        """
+        self.ended: list[tuple[Loop, Storage, int]] = []
+        """Loops with a result that is in one of the buffers exchanged, first the one numbered so."""
         self.there: set[Operation] = set()
         """Insertions whose destination is in place around them."""
         self.sizes = Sizes(block.args)
@@ -99,6 +104,7 @@ class Analysis:
         self._visit(block)
         self._settle()
         self._return(block)
+        self._check_ended()
 
     # -- what there is
 
@@ -401,11 +407,28 @@ class Analysis:
             for _ in range(turns % period(loop.following)):
                 number = loop.following[number]
             outer, steps = self.places.root(loop.outside[number], ())
-            if not self._clash(inner, outer, steps):
+            tie.broken = self._clash(inner, outer, steps)
+            if not tie.broken:
                 self.places.unite(inner, outer, steps)
-                return True
-        inner.kind = "result"
+        elif tie.at in self.refused:
+            tie.broken = "which buffer the loop ends in is not known, and one is written too early"
+        else:
+            inner.kind = "result"
+            self.ended.append((loop, inner, number))
+        if tie.broken:
+            self.broken[tie.at, tie.value, tie.into] = tie.broken
+            self._written(tie.value, tie.at)
         return True
+
+    def _check_ended(self) -> None:
+        """Check that no buffer in which a loop may have ended is written while that is read."""
+        for loop, inner, first in self.ended:
+            number = first
+            for _ in range(period(loop.following)):
+                outer, steps = self.places.root(loop.outside[number], ())
+                if self._clash(inner, outer, steps):
+                    raise Refused(loop.op)
+                number = loop.following[number]
 
     # -- results
 

@@ -171,3 +171,6 @@ def _leave(writer: HostWriter, loop: Loop, slots: Sequence[SSAValue], new: Opera
         storage, _ = writer.places.of(result)
         if storage.kind == "result":
             writer.roots[storage] = buffers[number]
+        elif (loop.op, result, slot) in writer.analysis.broken:
+            why = writer.why(loop.op, result, slot)
+            writer.copy_from(buffers[number], result, writer.place(result), why)

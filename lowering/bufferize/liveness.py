@@ -199,6 +199,10 @@ def _ends_beside(query: Query, value: SSAValue) -> bool:
             held, given = list[SSAValue](parent.body.block.args[1:]), end.operands
         case scf.ConditionOp(), scf.WhileOp():
             held, given = list[SSAValue](parent.after_region.block.args), end.args
+        case ((scf.ForOp() | scf.WhileOp()), _):
+            held = list[SSAValue](end.results)
+            beside = value in held and query.writing in held and value is not query.writing
+            return beside and value.first_use is not None
         case _:
             return False
     if value.owner is not query.writing.owner or value not in held or query.writing not in held:

@@ -222,9 +222,13 @@ class HostWriter:
         """Copy ``value`` to a place unless it is there, or holds nothing."""
         if value in self.places.undefined or self.places.of(value) == (storage, steps):
             return
+        self.copy_from(self.place(value), value, self.memory(storage, steps), why)
+
+    def copy_from(self, buffer: SSAValue, value: SSAValue, into: SSAValue, why: str) -> None:
+        """Copy ``value``, which is in ``buffer``."""
         name = f"%{value.name_hint}" if value.name_hint else "a tensor"
         remark(self.source, f"{name} is copied because {why}")
-        self.put(memref.CopyOp(self.place(value), self.memory(storage, steps)))
+        self.put(memref.CopyOp(buffer, into))
 
     def hand_on(self, at: Operation, value: SSAValue, into: SSAValue) -> None:
         """Let ``value`` go on as ``into``: copied, where they are tensors that live apart."""

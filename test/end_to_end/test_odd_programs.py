@@ -108,6 +108,44 @@ TEXTS: dict[str, tuple[str, list[Any]]] = {
         """,
         [array(3, 3), array(3, 3)],
     ),
+    "written when a loop inside ended there": (
+        """
+        func.func @main(%x: tensor<9xf32>, %y: tensor<9xf32>) -> (tensor<9xf32>, tensor<9xf32>) {
+          %d, %e, %h = nd.scan (%p = %x, %q = %y, %r = %y) {length = 3} : (tensor<9xf32>, tensor<9xf32>, tensor<9xf32>) -> (tensor<9xf32>, tensor<9xf32>, tensor<9xf32>) {
+            %s = nd.scan (%f = %p) {length = 2} : (tensor<9xf32>) -> tensor<9xf32> {
+              %u = nd.reverse %f {axes = [0]} : tensor<9xf32>
+              %v = nd.add %u, %f : tensor<9xf32>
+              nd.yield %v : tensor<9xf32>
+            }
+            nd.yield %q, %q, %s : tensor<9xf32>, tensor<9xf32>, tensor<9xf32>
+          }
+          func.return %h, %e : tensor<9xf32>, tensor<9xf32>
+        }
+        """,
+        [array(9), array(9)],
+    ),
+    "written when a loop inside may have ended there": (
+        """
+        func.func @main(%x: tensor<9xf32>, %y: tensor<9xf32>, %n: tensor<i32>) -> (tensor<9xf32>, tensor<9xf32>) {
+          %d, %e, %h = nd.scan (%p = %x, %q = %y, %r = %y) {length = 3} : (tensor<9xf32>, tensor<9xf32>, tensor<9xf32>) -> (tensor<9xf32>, tensor<9xf32>, tensor<9xf32>) {
+            %zero = nd.full 0 : tensor<i32>
+            %i, %s = nd.while (%k = %zero, %f = %p) : tensor<i32>, tensor<9xf32> {
+              %go = nd.lt %k, %n : tensor<i32> -> tensor<i1>
+              nd.condition %go
+            } do (%l, %g) {
+              %one = nd.full 1 : tensor<i32>
+              %next = nd.add %l, %one : tensor<i32>
+              %u = nd.reverse %g {axes = [0]} : tensor<9xf32>
+              %v = nd.add %u, %g : tensor<9xf32>
+              nd.yield %next, %v : tensor<i32>, tensor<9xf32>
+            }
+            nd.yield %q, %q, %s : tensor<9xf32>, tensor<9xf32>, tensor<9xf32>
+          }
+          func.return %h, %e : tensor<9xf32>, tensor<9xf32>
+        }
+        """,
+        [array(9), array(9), np.asarray(2, "int32")],
+    ),
 }
 
 
