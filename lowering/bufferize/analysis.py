@@ -19,7 +19,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.edges import surrounded
-from stepwell.lowering.bufferize.exchanges import Exchanges, period
+from stepwell.lowering.bufferize.exchanges import Exchanges
 from stepwell.lowering.bufferize.facts import Facts
 from stepwell.lowering.bufferize.liveness import Liveness, Query
 from stepwell.lowering.bufferize.places import Places, Storage, slice_of, step_of
@@ -81,8 +81,8 @@ class Analysis:
         """Insertions that are not to be taken for the new part of what a loop exchanges, and loops
         whose results are copied, for they may be in a buffer that is written while they are read.
         """
-        self.ended: list[tuple[Loop, Storage, int]] = []
-        """Loops with a result that is in one of the buffers exchanged, first the one numbered so."""
+        self.ended: list[tuple[Loop, int, Storage]] = []
+        """Results in one of the buffers that a loop exchanges, with what the slot's was first."""
         self.there: set[Operation] = set()
         """Insertions whose destination is in place around them."""
         self.sizes = Sizes(block.args)
@@ -402,11 +402,9 @@ class Analysis:
         if (number := loop.number.get(tie.into)) is None:
             return False
         inner, _ = self.places.of(tie.value)
-        turns = self.exchanges.turns(loop)
-        if turns is not None:
-            for _ in range(turns % period(loop.following)):
-                number = loop.following[number]
-            outer, steps = self.places.root(loop.outside[number], ())
+        ends = self.exchanges.ends(loop, number)
+        if len(ends) == 1:
+            outer, steps = ends[0]
             tie.broken = self._clash(inner, outer, steps)
             if not tie.broken:
                 self.places.unite(inner, outer, steps)
@@ -414,7 +412,7 @@ class Analysis:
             tie.broken = "which buffer the loop ends in is not known, and one is written too early"
         else:
             inner.kind = "result"
-            self.ended.append((loop, inner, number))
+            self.ended.append((loop, number, inner))
         if tie.broken:
             self.broken[tie.at, tie.value, tie.into] = tie.broken
             self._written(tie.value, tie.at)
@@ -422,13 +420,9 @@ class Analysis:
 
     def _check_ended(self) -> None:
         """Check that no buffer in which a loop may have ended is written while that is read."""
-        for loop, inner, first in self.ended:
-            number = first
-            for _ in range(period(loop.following)):
-                outer, steps = self.places.root(loop.outside[number], ())
-                if self._clash(inner, outer, steps):
-                    raise Refused(loop.op)
-                number = loop.following[number]
+        for loop, number, inner in self.ended:
+            if any(self._clash(inner, *end) for end in self.exchanges.ends(loop, number)):
+                raise Refused(loop.op)
 
     # -- results
 

@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from stepwell.lowering.bufferize.liveness import Liveness
 from stepwell.lowering.bufferize.places import Places, Storage
 from stepwell.lowering.bufferize.ties import Edges, Loop, Tie
-from stepwell.lowering.bufferize.views import covers, part
+from stepwell.lowering.bufferize.views import Steps, covers, part
 from stepwell.transforms.sizes import Sizes
 
 
@@ -105,7 +105,20 @@ class Exchanges:
         self.places.writes.setdefault(edges.value, []).append((loop.op, None))
         return True
 
-    def turns(self, loop: Loop) -> int | None:
+    def ends(self, loop: Loop, number: int) -> list[tuple[Storage, Steps]]:
+        """Return the buffers in which a slot's last value may be: one, where the turns are known.
+
+        number : of the slot's first buffer
+        """
+        cycle, turns = period(loop.following), self._turns(loop)
+        found: list[Storage] = []
+        for _ in range(cycle):
+            found.append(loop.outside[number])
+            number = loop.following[number]
+        ends = found if turns is None else [found[turns % cycle]]
+        return [self.places.root(s, ()) for s in dict.fromkeys(ends)]
+
+    def _turns(self, loop: Loop) -> int | None:
         """Return how often a loop runs, where that is known."""
         if not isinstance(loop.op, scf.ForOp):
             return None
