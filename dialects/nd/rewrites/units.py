@@ -10,16 +10,21 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from stepwell.core.shapes import DYNAMIC, Shape
 from stepwell.core.shapes.shape import reshape_unknown
-from stepwell.dialects.nd import arithmetic, bitwise, compare, composite, convert, transcendental
+from stepwell.dialects.nd.arithmetic import OPS as ARITHMETIC
+from stepwell.dialects.nd.bitwise import OPS as BITWISE
+from stepwell.dialects.nd.compare import OPS as COMPARE
+from stepwell.dialects.nd.composite import OPS as COMPOSITE
+from stepwell.dialects.nd.convert import OPS as CONVERT
 from stepwell.dialects.nd.creation import ConstantOp, FullOp
 from stepwell.dialects.nd.elementwise import Elementwise
 from stepwell.dialects.nd.rewrites.canonical import canonicalizes
 from stepwell.dialects.nd.rewrites.sizes import comes_from
 from stepwell.dialects.nd.shape import BroadcastOp, ReshapeOp, TransposeOp
 from stepwell.dialects.nd.syntax import axes, element, shape_of
+from stepwell.dialects.nd.transcendental import OPS as TRANSCENDENTAL
 
-_FAMILIES = (arithmetic, bitwise, compare, composite, convert, transcendental)
-ELEMENTWISE = tuple(op for f in _FAMILIES for op in f.OPS if issubclass(op, Elementwise))
+_FAMILIES = (ARITHMETIC, BITWISE, COMPARE, COMPOSITE, CONVERT, TRANSCENDENTAL)
+ELEMENTWISE = tuple(op for ops in _FAMILIES for op in ops if issubclass(op, Elementwise))
 
 
 def added_units(op: ReshapeOp) -> Sequence[int] | None:
