@@ -188,7 +188,8 @@ class Liveness:
 def _ends_beside(query: Query, value: SSAValue) -> bool:
     """Whether the end of a branch or loop writes one result, and gives ``value``, another, else.
 
-    Both are wanted from then on, though nothing of the branch or loop may look at them.
+    Both are wanted from then on, though nothing of the branch or loop may look at them. So they are
+    where a loop as a whole copies one of its results from where it ended.
     """
     end = query.point
     parent = end.parent_op()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from stepwell.dialects.upstream.missing import RemFOp
 from stepwell.lowering.expand_math.lanes import (
-    DOUBLE,
     Lanes,
     expansion,
     expansion_f64,
@@ -23,7 +22,7 @@ from stepwell.lowering.expand_math.lanes import (
 def remf(x: Lanes, y: Lanes) -> Lanes:
     """C's ``fmod``: the sign of ``x``; the C library where a quotient is too large, or is NaN."""
     how = x.body.format
-    limit = (how.bias + (51 if how is DOUBLE else 22)) << how.mantissa
+    limit = (how.bias + how.mantissa - 1) << how.mantissa
     quotient = x / y
     size = y.magnitude()
 

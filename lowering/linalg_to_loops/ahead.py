@@ -22,6 +22,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, is_side_effect_free
 
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
+from stepwell.transforms.structured import constant_of
 
 LOADS = (memref.LoadOp, vector.LoadOp)
 
@@ -94,18 +95,11 @@ def _read(parallel: scf.ParallelOp) -> _Row | None:
 def _loop(op: Operation) -> _Loop | None:
     if not isinstance(op, scf.ForOp) or "kernel.unroll" in op.attributes:
         return None
-    numbers = [_number(value) for value in (op.lb, op.ub, op.step)]
+    numbers = [constant_of(value) for value in (op.lb, op.ub, op.step)]
     if any(each.regions for each in op.body.block.ops) or None in numbers:
         return None
     lower, upper, step = (n or 0 for n in numbers)
     return None if (upper - lower) % step else _Loop(op, lower, upper, step)
-
-
-def _number(value: SSAValue) -> int | None:
-    made = value.owner
-    if isinstance(made, arith.ConstantOp) and isinstance(made.value, IntegerAttr):
-        return made.value.value.data
-    return None
 
 
 def _only_reads(op: Operation) -> bool:
@@ -163,7 +157,7 @@ class _Rows:
         """Write a parallel loop over several rows at a time."""
         writer, rows = self.writer, self.rows
         upper = self.parallel.upperBound[0]
-        number = _number(upper)
+        number = constant_of(upper)
         total = Index.of(upper if number is None else number)
         grain = self.parallel.attributes["kernel.grain"]
         assert isinstance(grain, IntegerAttr)

@@ -12,7 +12,7 @@ from stepwell.core.shapes import DYNAMIC, Shape
 from stepwell.dialects.nd.creation import FullOp
 from stepwell.dialects.nd.elementwise import Elementwise
 from stepwell.dialects.nd.rewrites.canonical import canonicalizes
-from stepwell.dialects.nd.rewrites.units import ELEMENTWISE
+from stepwell.dialects.nd.rewrites.units import ELEMENTWISE, of_shape
 from stepwell.dialects.nd.shape import BroadcastOp, ReshapeOp
 from stepwell.dialects.nd.syntax import axes, element, shape_of
 
@@ -43,13 +43,7 @@ class ElementwiseOfMergedAxes(RewritePattern):
         if not all(_reads(v, wide) for v in op.operands):
             return
         operands = [_read(v, wide, groups, rewriter) for v in op.operands]
-        inner = type(op).create(
-            operands=operands,
-            result_types=[TensorType(element(op.y), wide)],
-            properties=dict(op.properties),
-            attributes=dict(op.attributes),
-        )
-        inner.y.name_hint = op.y.name_hint
+        inner = of_shape(op, operands, wide)
         rewriter.replace(op, [inner, ReshapeOp(inner.y, shape)])
 
 

@@ -104,14 +104,20 @@ class ElementwiseOfUnitAxes(RewritePattern):
         if unknown > 1 and len(sizes) != unknown:
             return
         operands = [_without(v, units, small, sizes, rewriter) for v in op.operands]
-        inner = type(op).create(
-            operands=operands,
-            result_types=[TensorType(element(op.y), small)],
-            properties=dict(op.properties),
-            attributes=dict(op.attributes),
-        )
-        inner.y.name_hint = op.y.name_hint
+        inner = of_shape(op, operands, small)
         rewriter.replace(op, [inner, ReshapeOp(inner.y, shape, sizes)])
+
+
+def of_shape(op: Elementwise, operands: Sequence[SSAValue], shape: Shape) -> Elementwise:
+    """Return what computes as ``op`` does, of operands of another shape."""
+    new = type(op).create(
+        operands=operands,
+        result_types=[TensorType(element(op.y), shape)],
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
+    )
+    new.y.name_hint = op.y.name_hint
+    return new
 
 
 def _added(value: SSAValue) -> frozenset[int]:

@@ -27,7 +27,7 @@ from shutil import disk_usage, rmtree
 LOG = logging.getLogger("stepwell")
 DIGEST = "digest"
 WEIGHTS = "weights"
-BULKY = "constants.bin"
+CONSTANTS = "constants.bin"
 """The file of weights."""
 LIMIT = 1 << 30
 WEIGHTS_LIMIT = 2 << 30
@@ -177,7 +177,7 @@ def _sums(folder: Path) -> str:
 
 
 def _sum(file: Path) -> str:
-    return str(file.stat().st_size) if file.name == BULKY else digest(file.read_bytes())
+    return str(file.stat().st_size) if file.name == CONSTANTS else digest(file.read_bytes())
 
 
 def _whole(place: Path) -> bool:

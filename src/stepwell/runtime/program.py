@@ -24,14 +24,13 @@ from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.files import replacing
 from stepwell.core.machine import this_machine
 from stepwell.core.signature import Constant, Signature
-from stepwell.runtime.cache import BULKY
+from stepwell.runtime.cache import CONSTANTS
 from stepwell.runtime.entry import Array, Entry, numpy_dtype, spell_array
 from stepwell.runtime.extension import Callee, Dispatcher, load_extension
 from stepwell.runtime.fallback import CtypesProgram, PythonDispatcher
 
 LOG = logging.getLogger("stepwell")
 SOURCE, HEADER, LIBRARY, DESCRIPTION = "program.c", "program.h", "program.so", "program.json"
-CONSTANTS = BULKY
 SOURCES = {"c": SOURCE, "opencl": "program.cl"}
 LINE = 64
 """Bytes of a cache line, with which each weight begins."""

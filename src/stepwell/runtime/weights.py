@@ -25,10 +25,10 @@ import numpy as np
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.files import write_whole
 from stepwell.core.signature import Signature
-from stepwell.runtime.cache import WEIGHTS, cache_root, digest, disk_cache
+from stepwell.runtime.cache import CONSTANTS, WEIGHTS, cache_root, digest, disk_cache
 from stepwell.runtime.entry import Array
 from stepwell.runtime.extension import extension_by_now
-from stepwell.runtime.program import CONSTANTS, map_constants, write_constants
+from stepwell.runtime.program import map_constants, write_constants
 
 LEAST = 8 << 20
 """Bytes below which weights are laid out as fast as they are found."""
