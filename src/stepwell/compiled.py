@@ -78,20 +78,20 @@ class _Request:
         part : is called with each part of a large program, which may be compiled at once
         """
         with self._showing():
-            pipeline = import_module("stepwell.pipeline")
-            return pipeline.translate(self._source(pipeline), self.target, part)
+            descent = import_module("stepwell.descent")
+            return descent.translate(self._source(descent), self.target, part)
 
     def stage(self, name: str) -> str:
         """Return the module as it is after a stage."""
         with self._showing():
-            pipeline = import_module("stepwell.pipeline")
-            return pipeline.stage_text(self._source(pipeline), name)
+            descent = import_module("stepwell.descent")
+            return descent.stage_text(self._source(descent), name)
 
     def stages(self) -> dict[str, str]:
         """Return the module as it is after each stage."""
         with self._showing():
-            pipeline = import_module("stepwell.pipeline")
-            return pipeline.stage_texts(self._source(pipeline))
+            descent = import_module("stepwell.descent")
+            return descent.stage_texts(self._source(descent))
 
     @contextmanager
     def _showing(self) -> Generator[None]:
@@ -102,8 +102,8 @@ class _Request:
             error.sources[self.module.name] = self.module.text
             raise
 
-    def _source(self, pipeline: Any) -> Any:
-        return pipeline.Source(
+    def _source(self, descent: Any) -> Any:
+        return descent.Source(
             self.module.text, self.module.name, self.entry, self.machine, self.lock
         )
 
@@ -212,7 +212,7 @@ def compile(
     native = target == "c"
     if native and prepare() and disk_cache().lacks("program"):
         with uncollected():
-            import_module("stepwell.pipeline")  # will be needed: loaded while compilers run
+            import_module("stepwell.descent")  # will be needed: loaded while compilers run
     compiler = find_compiler() if native else None
     key = digest(
         *(read.text, read.name, entry, target, repr(described), compiler.id if compiler else ""),

@@ -37,6 +37,7 @@ from stepwell.core.host_schedule import in_call
 from stepwell.core.locks import Lock, Tuned, machine_key
 from stepwell.core.machine import Machine
 from stepwell.core.shapes import DYNAMIC
+from stepwell.descent import Descent, Source
 from stepwell.dialects import kernel
 from stepwell.lowering.emit import emit_c
 from stepwell.lowering.relaunching import launches_of
@@ -50,7 +51,6 @@ from stepwell.lowering.schedule.locked import (
 )
 from stepwell.lowering.schedule.variants import variants
 from stepwell.modules import ModuleText
-from stepwell.pipeline import Descent, Source
 from stepwell.runtime.entry import numpy_dtype
 from stepwell.runtime.program import load_program, write_program
 from stepwell.runtime.toolchain import Compiler, find_compiler

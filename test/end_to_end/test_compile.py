@@ -150,7 +150,7 @@ import sys, numpy as np, stepwell as sw
 f = sw.compile({ADD!r})
 x = np.ones((3, 4), np.float32)
 assert (f(x, x) == 2).all()
-print(sorted(m for m in sys.modules if m.split('.')[0] == 'xdsl' or m == 'stepwell.pipeline'))
+print(sorted(m for m in sys.modules if m.split('.')[0] == 'xdsl' or m == 'stepwell.descent'))
 """
 
 
@@ -200,7 +200,7 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_crash_is_blamed_on_the_stage_that_left_invalid_ir(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pipeline = import_module("stepwell.pipeline")
+    descent = import_module("stepwell.descent")
     decompose = import_module("stepwell.transforms.decompose").Decompose
 
     def break_types(self: Any, ctx: Any, module: Any) -> None:
@@ -210,4 +210,4 @@ def test_a_crash_is_blamed_on_the_stage_that_left_invalid_ir(
     monkeypatch.setenv("STEPWELL_VERIFY", "0")
     monkeypatch.setattr(decompose, "apply", break_types)
     with pytest.raises(sw.CompileError, match=r"invalid IR after stage 'nd': 'nd\.add'"):
-        pipeline.translate(pipeline.Source(ADD, "add.mlir", "main", Machine()), "c")
+        descent.translate(descent.Source(ADD, "add.mlir", "main", Machine()), "c")

@@ -16,9 +16,9 @@ from xdsl.ir import Operation
 import stepwell as sw
 import stepwell.numpy as snp
 from stepwell.core.machine import this_machine
+from stepwell.descent import Descent, Source
 from stepwell.dialects.kernel import FuncOp, LaunchOp
 from stepwell.pass_pipeline import parse
-from stepwell.pipeline import Descent, Source
 
 RANDOM = np.random.default_rng(0)
 

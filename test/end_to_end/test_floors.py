@@ -9,7 +9,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.machine import this_machine
-from stepwell.pipeline import Source, stage_text
+from stepwell.descent import Source, stage_text
 
 PRODUCT = """\
 func.func @main(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %c: tensor<?xf32>) -> tensor<?x?xf32> {

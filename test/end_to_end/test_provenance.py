@@ -13,9 +13,10 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 
 from stepwell.core.machine import Machine
+from stepwell.descent import Descent, Source, translate
 from stepwell.dialects.types import places
 from stepwell.pass_pipeline import parse
-from stepwell.pipeline import Descent, Source, through, translate
+from stepwell.pipeline import through
 
 FILE = "model.mlir"
 

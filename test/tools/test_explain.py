@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from stepwell.core.machine import Machine
+from stepwell.descent import Descent, Source
 from stepwell.lowering.schedule import reasons
-from stepwell.pipeline import Descent, Source
 from stepwell.runtime.limits import Limits
 from stepwell.tools import explaining
 from stepwell.tools.main import main

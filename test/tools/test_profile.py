@@ -13,7 +13,8 @@ import stepwell.numpy as snp
 from stepwell.core.diagnostics import CompileError
 from stepwell.core.machine import Machine
 from stepwell.core.signature import Kernel, Signature
-from stepwell.pipeline import STAGES, Descent, Source
+from stepwell.descent import Descent, Source
+from stepwell.pipeline import STAGES
 from stepwell.runtime import profiling
 from stepwell.runtime.limits import Limits
 from stepwell.tools.main import main

@@ -18,12 +18,12 @@ from stepwell import tuning
 from stepwell.core.diagnostics import CompileError, Diagnostic, listening
 from stepwell.core.locks import Lock, Tuned, machine_key, parse_lock, write_lock
 from stepwell.core.machine import Machine, machine_for
+from stepwell.descent import Descent, Source
 from stepwell.dialects import kernel
 from stepwell.lowering.schedule import Schedule
 from stepwell.lowering.schedule.locked import kernel_key, schedule_of
 from stepwell.lowering.schedule.variants import variants
 from stepwell.modules import ModuleText
-from stepwell.pipeline import Descent, Source
 from stepwell.runtime.toolchain import find_compiler
 from stepwell.tools.main import main
 

@@ -6,10 +6,10 @@ import pytest
 from xdsl.dialects.builtin import LocationAttr
 
 from stepwell.core.machine import machine_for
+from stepwell.descent import Descent, Source
 from stepwell.dialects import kernel
 from stepwell.dialects.types import fuse_locations, places
 from stepwell.lowering.outline_kernels import sharing
-from stepwell.pipeline import Descent, Source
 
 
 def test_places_of_equal_kernels_are_united_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ from stepwell.compiled import lock_beside
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.locks import write_lock
 from stepwell.core.signature import Signature
+from stepwell.descent import stage_text, translate
 from stepwell.modules import ModuleText
-from stepwell.pipeline import stage_text, translate
 from stepwell.runtime.program import write_program
 from stepwell.tools.given import (
     entry_of,

@@ -17,12 +17,12 @@ from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import did_you_mean
 from stepwell.core.host_schedule import in_call
 from stepwell.core.machine import Machine
+from stepwell.descent import Descent, Source
 from stepwell.dialects import kernel
 from stepwell.dialects.types import places
 from stepwell.lowering.schedule.predicting import Rates, predicted
 from stepwell.lowering.schedule.reasons import Reasons, reasons_given, spell_bytes
 from stepwell.modules import ModuleText
-from stepwell.pipeline import Descent, Source
 from stepwell.runtime.limits import machine_limits
 from stepwell.runtime.profiling import spans, spell_seconds
 from stepwell.tools.given import fail, inputs_of, module_of, program_of, source_of

@@ -22,7 +22,7 @@ from stepwell.modules import ModuleText, open_arrays, read_module
 from stepwell.runtime.entry import numpy_dtype
 
 if TYPE_CHECKING:
-    from stepwell.pipeline import Source
+    from stepwell.descent import Source
 
 SIZE = 8
 """What `?` is where arrays are made up and nobody says."""
@@ -67,7 +67,7 @@ def source_of(module: ModuleText, options: argparse.Namespace) -> Source:
     """Return what is to be compiled; a lock file that does not fit is told, and left out."""
     machine, lock = machine_of(options), lock_of(options)
     used = str(lock) if lock and fitting_lock(lock, machine) else ""
-    source: type[Source] = import_module("stepwell.pipeline").Source  # only few commands need it
+    source: type[Source] = import_module("stepwell.descent").Source  # only few commands need it
     return source(module.text, module.name, entry_of(options), machine, used)
 
 

@@ -1,0 +1,351 @@
+"""A module's way down the stages of `pipeline`, and from there to the text of its target."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib import import_module
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr, TensorType
+from xdsl.ir import Operation
+
+from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
+from stepwell.core.machine import Machine
+from stepwell.core.signature import Kernel, Signature
+from stepwell.dialects import kernel, upstream
+from stepwell.dialects.parsing import parse_module
+from stepwell.dialects.printing import text_of
+from stepwell.dialects.types import place_of
+from stepwell.dialects.verification import verify
+from stepwell.pass_pipeline import Step, parse
+from stepwell.pipeline import EMITTERS, SCHEDULING, STAGE_NAMES, STAGES, Stage, through
+from stepwell.portions import Portions
+from stepwell.registry import Registry, registry
+from stepwell.reproducer import write_reproducer
+from stepwell.transforms.costs import Cost, kernel_costs
+from stepwell.transforms.equal_sizes import EqualSizes, equal_sizes
+
+assert upstream, "imported for its patches of upstream syntax"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is to be compiled: a module's text, the function to call in it, and for what machine."""
+
+    text: str
+    name: str
+    entry: str
+    machine: Machine
+    lock: str = ""
+    """A lock file with schedules of its kernels."""
+
+
+@dataclass
+class Descent:
+    """Takes one module down the stages; afterwards ``equal`` says which `?` must agree."""
+
+    source: Source
+    known: Registry
+    context: Context
+    module: ModuleOp
+    careful: bool = True
+    """Whether to verify the module after each stage: a third of the time, for our own mistakes."""
+    equal: EqualSizes = field(default_factory=EqualSizes)
+    costs: dict[str, Cost] = field(default_factory=dict[str, Cost])
+    """What each kernel does, as far as is known before it runs."""
+    done: list[Step] = field(default_factory=list[Step])
+    first: int = 0
+    """The number of the first stage to run: those before it have nothing to do."""
+
+    @classmethod
+    def of(cls, source: Source, careful: bool = True) -> Descent:
+        """Parse and verify, and make the entry the only public function."""
+        known = registry()
+        context = known.context()
+        module = parse_module(context, source.text, source.name)
+        verify(module)
+        choose_entry(module, source.entry)
+        first = first_stage(module)
+        descent = cls(source, known, context, module, careful, first=first)
+        if first > STAGE_NAMES.index("structured"):  # no stage finds this any more
+            descent.equal = equal_sizes(module, source.entry)
+        return descent
+
+    @classmethod
+    def alone(cls, source: Source, module: ModuleOp) -> Descent:
+        """Take down a module that is on a lower floor, for the machine of ``source``."""
+        known = registry()
+        return cls(source, known, known.context(), module, careful=False)
+
+    def to(self, last: str = STAGES[-1].name) -> None:
+        """Run every stage up to and including ``last``."""
+        through(last)  # complains about a stage that is not there
+        for stage in STAGES:
+            self.down(stage)
+            if stage.name == last:
+                return
+
+    def kernels_outlined(self) -> None:
+        """Run the passes that make the kernels, none that schedules them."""
+        for stage in STAGES[self.first :]:
+            for step in self._steps(stage):
+                if step.pass_.name == SCHEDULING:
+                    return
+                self._run(stage, step, self.module, self.done)
+                self.done.append(step)
+
+    def after_scheduling(self) -> None:
+        """Run the rest of the way on kernels that are scheduled."""
+        steps = [(stage, step) for stage in STAGES for step in self._steps(stage)]
+        place = next(k for k, (_, step) in enumerate(steps) if step.pass_.name == SCHEDULING)
+        for stage, step in steps[place + 1 :]:
+            self._run(stage, step, self.module, self.done)
+            self.done.append(step)
+
+    def down(self, stage: Stage) -> None:
+        """Run one stage, unless the module is below it; those before it have run."""
+        if STAGES.index(stage) < self.first:
+            return
+        for step in self._steps(stage):
+            self._run(stage, step, self.module, self.done)
+            self.done.append(step)
+        self._finish(stage)
+
+    def down_in_portions(self, stage: Stage, use: Callable[[ModuleOp], None]) -> None:
+        """Run one stage on a few kernels after the other, ``use`` each as soon as it is down."""
+        steps = list(self._steps(stage))
+        portions = Portions(self.module)
+        for some in portions:
+            for k, step in enumerate(steps):
+                self._run(stage, step, some, [*self.done, *steps[:k]])
+            portions.gather(some)
+            use(some)
+        portions.put_back()
+        self.done += steps
+        self._finish(stage)
+
+    def _finish(self, stage: Stage) -> None:
+        _check_leavings(stage, self.module)
+        if self.careful:
+            _verify_own(stage, self.module)
+        if stage.name == "structured":
+            self.equal = equal_sizes(self.module, self.source.entry)
+        if stage.name in ("kernels", "buffers"):  # bufferize makes more of them, for views
+            self.costs = kernel_costs(self.module, self.costs)
+
+    def _steps(self, stage: Stage) -> Iterator[Step]:
+        """Return the passes of ``stage``; what has an option that `Machine` knows is told."""
+        machine = {f.name: getattr(self.source.machine, f.name) for f in fields(Machine)}
+        machine["lock"] = self.source.lock
+        for step in parse(stage.passes, self.known.passes):
+            options: Any = {f.name for f in fields(step.pass_)}
+            told = {k: v for k, v in machine.items() if k in options}
+            yield replace(step, pass_=replace(step.pass_, **told)) if told else step
+
+    def _run(self, stage: Stage, step: Step, module: ModuleOp, done: Sequence[Step]) -> None:
+        try:
+            step.run(self.context, module)
+        except (CompileError, RecursionError):
+            raise
+        except Exception as error:
+            raise self._fault(stage, step, done, error) from error
+
+    def _fault(
+        self, stage: Stage, step: Step, done: Sequence[Step], error: Exception
+    ) -> CompileError:
+        """Save the module as it was before ``step`` and say how to see the fault again."""
+        if not self.careful:  # the mistake may be an earlier stage's: this finds it
+            Descent.of(self.source).to(stage.name)
+        before = Descent.of(self.source)
+        for earlier in done:
+            earlier.run(before.context, before.module)
+        path = write_reproducer(None, before.module, [step])
+        after = f" after pass '{done[-1]}'" if done else ""
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        return CompileError(
+            Diagnostic(
+                "error",
+                f"compiler bug in stage '{stage.name}', in pass '{step}'{after}: {what}",
+                help=f"reproduce with: stepwell-opt --run-reproducer --debug {path}",
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A program in its target's language, how to declare it there, and its signature."""
+
+    text: str
+    header: str
+    signature: Signature
+
+
+def translate(
+    source: Source, target: str, part: Callable[[str], None] | None = None
+) -> Translation:
+    """Return the program of ``source`` in the target's language.
+
+    part : is called with each part of a large program of C as soon as that is written; to compile
+        all parts and link them is to compile the program
+    """
+    if target not in EMITTERS:
+        help = did_you_mean(target, EMITTERS) or f"the targets are {', '.join(EMITTERS)}"
+        raise CompileError(Diagnostic("error", f"unknown target '{target}'", help=help))
+    if target != "c":  # a work-item has no stack to pack operands on
+        source = replace(source, machine=replace(source.machine, l2=0, ahead=0, threads=1))
+    descent = Descent.of(source, careful=os.environ.get("STEPWELL_VERIFY", "0") != "0")
+    with _blaming_an_earlier_stage(descent):
+        emitted = _emitted(descent, target) if part is None else _emitted_in_parts(descent, part)
+    signature = replace(
+        emitted.signature,
+        equal=descent.equal.groups,
+        fixed=descent.equal.fixed,
+        loops=descent.equal.loops,
+        kernels=tuple(_with_cost(k, descent.costs) for k in emitted.signature.kernels),
+        machine=source.machine.features,
+    )
+    return Translation(emitted.source, emitted.header, signature)
+
+
+def _with_cost(kernel: Kernel, costs: Mapping[str, Cost]) -> Kernel:
+    cost = costs.get(kernel.name)
+    return kernel if cost is None else replace(kernel, **asdict(cost))
+
+
+def _emitted(descent: Descent, target: str) -> Any:
+    """Take a module down and print it in the target's language."""
+    descent.to()
+    module, name = EMITTERS[target].split(":")
+    return getattr(import_module(module), name)(descent.module, descent.source.entry)
+
+
+def _emitted_in_parts(descent: Descent, part: Callable[[str], None]) -> Any:
+    """Take a module down and print it as C, kernel by kernel."""
+    for stage in STAGES[:-1]:
+        descent.down(stage)
+    program = import_module("stepwell.lowering.emit").PartedProgram.of(descent.module, part)
+    descent.down_in_portions(STAGES[-1], program.write)
+    return program.finish(descent.source.entry)
+
+
+@contextmanager
+def _blaming_an_earlier_stage(descent: Descent) -> Generator[None]:
+    """Look for an earlier stage's mistake where the module was not verified and this failed."""
+    try:
+        yield
+    except (CompileError, RecursionError):
+        raise
+    except Exception:
+        if not descent.careful:
+            Descent.of(descent.source).to()
+        raise
+
+
+def stage_text(source: Source, stage: str) -> str:
+    """Return the module as it is after ``stage``."""
+    descent = Descent.of(source)
+    descent.to(stage)
+    return text_of(descent.module)
+
+
+def stage_texts(source: Source) -> dict[str, str]:
+    """Return the module as it is after each stage, by the stage's name."""
+    descent = Descent.of(source)
+    texts: dict[str, str] = {}
+    for stage in STAGES:
+        descent.down(stage)
+        texts[stage.name] = text_of(descent.module)
+    return texts
+
+
+def choose_entry(module: ModuleOp, entry: str) -> None:
+    """Make ``entry`` the one public function; `CompileError` where there is none of that name."""
+    functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
+    names = [f.sym_name.data for f in functions]
+    made = any("kernel.made" in each.data for f in functions for each in f.arg_attrs or ())
+    if entry not in names:
+        listed = ", ".join(f"@{n}" for n in names)
+        help = did_you_mean(entry, names) or (f"there is {listed}" if listed else "")
+        raise CompileError(Diagnostic("error", f"no function @{entry} in the module", help=help))
+    for function in functions:
+        if function.sym_name.data == entry:
+            function.properties.pop("sym_visibility", None)
+            _check_entry(function)
+        elif made and function.sym_name.data == f"{entry}.constants":  # makes weights of its own
+            function.properties.pop("sym_visibility", None)
+        else:
+            function.properties["sym_visibility"] = StringAttr("private")
+
+
+def _check_entry(function: func.FuncOp) -> None:
+    """Fail where the entry takes or gives something that is not an array."""
+    name, block = function.sym_name.data, function.body.blocks.first
+    arguments = list(block.args) if block else []
+    found = [(f"argument %{a.name_hint or a.index}", a.type) for a in arguments]
+    found += [(f"result {k}", t) for k, t in enumerate(function.function_type.outputs.data)]
+    for what, kind in found:
+        if not isinstance(kind, TensorType | MemRefType):
+            message = f"{what} of @{name} is of type {kind}, but a program takes and gives tensors"
+            help = "make it a tensor of one element; a size is known from the arguments' `?`"
+            raise CompileError(Diagnostic("error", message, place_of(function), help=help))
+
+
+def _check_leavings(stage: Stage, module: ModuleOp) -> None:
+    """Fail where an op of a dialect is left that should be gone after ``stage``."""
+    fine: set[type[Operation]] = set()
+    for op in module.walk():
+        if type(op) in fine:
+            continue
+        dialect = op.name.partition(".")[0]
+        if dialect in stage.leaves:
+            fine.add(type(op))
+        elif not (stage is STAGES[0] and _has_lowering(op)):
+            message = f"{op.name} is left after stage '{stage.name}', which no pass lowers"
+            help = f"a stage leaves only {', '.join(sorted(stage.leaves))}"
+            raise CompileError(Diagnostic("error", message, place_of(op), help=help))
+
+
+def first_stage(module: ModuleOp) -> int:
+    """Return the number of the stage to begin with: the first that leaves what is there.
+
+    A module of tensors may be on any floor: `nd`, structured, or kernels with schedules.
+    """
+    found: dict[str, Operation] = {}
+    for op in module.walk():
+        found.setdefault(op.name.partition(".")[0], op)
+        lowered = isinstance(op, kernel.FuncOp) and any(
+            isinstance(a.type, MemRefType) for a in op.body.block.args
+        )
+        if lowered or op.name.startswith(("memref.", "vector.")):
+            message = f"{op.name} is of the floor of buffers, where no compilation can begin"
+            help = "compile the module of tensors; stepwell-opt runs single passes on this one"
+            raise CompileError(Diagnostic("error", message, place_of(op), help=help))
+    fitting = (k for k, stage in enumerate(STAGES) if stage.leaves >= found.keys())
+    first = next(fitting, 0)
+    lower = [op for name, op in found.items() if name in ("kernel", "linalg")]
+    if "nd" in found and lower:
+        message = f"{lower[0].name} stands beside {found['nd'].name}, but a module is of one floor"
+        help = "write all of it in nd, or begin with 'stepwell compile --stage structured'"
+        raise CompileError(Diagnostic("error", message, place_of(lower[0]), help=help))
+    return first
+
+
+def _has_lowering(op: Operation) -> bool:
+    """Whether an op of a third party goes down beside those of `nd`."""
+    return import_module("stepwell.lowering.nd_to_linalg.table").lower.get(type(op)) is not None
+
+
+def _verify_own(stage: Stage, module: ModuleOp) -> None:
+    try:
+        verify(module)
+    except CompileError as error:
+        said = error.diagnostic
+        message = f"compiler bug: invalid IR after stage '{stage.name}': {said.message}"
+        raise CompileError(
+            replace(said, message=message, help="find the pass with stepwell-opt --verify-each")
+        ) from None
