@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_rows.run import parsed
 
 import stepwell as sw
 import stepwell.numpy as snp
 from stepwell.dialects.calling import call
 from stepwell.dialects.interpreter import Interpreter
+from stepwell.testing.op_rows.run import parsed
 
 RANDOM = np.random.default_rng(29)
 MACHINES = ["", "vector_bits=128", "threads=4,l1=4096,l2=16384,l3=65536"]

@@ -11,12 +11,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 from op_rows import ROWS, Row
-from op_rows.row import Array, Case
-from op_rows.run import reference
 
 import stepwell as sw
 from stepwell.compiled import Compiled
 from stepwell.core.signature import Tensor
+from stepwell.testing.op_rows.row import Array, Case
+from stepwell.testing.op_rows.run import reference
 
 COMPILABLE = [row for row in ROWS if "index" not in row.arguments.values()]
 """A program takes arrays only."""

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 from op_rows import FAMILIES, Row
-from op_rows.together import Together
 
 import stepwell as sw
 from stepwell.core.diagnostics import CompileError
+from stepwell.testing.op_rows.together import Together
 
 AT_ONCE = 24
 

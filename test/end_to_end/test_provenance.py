@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 from op_rows import FAMILIES, Row
-from op_rows.together import Together
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
@@ -17,6 +16,7 @@ from stepwell.descent import Descent, Source, translate
 from stepwell.dialects.types import places
 from stepwell.pass_pipeline import parse
 from stepwell.pipeline import through
+from stepwell.testing.op_rows.together import Together
 
 FILE = "model.mlir"
 

@@ -11,9 +11,10 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from random_programs.checking import check_compiled, check_floors
-from random_programs.program import Program
-from random_programs.strategy import programs
+
+from stepwell.testing.random_programs.checking import check_compiled, check_floors
+from stepwell.testing.random_programs.program import Program
+from stepwell.testing.random_programs.strategy import programs
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 

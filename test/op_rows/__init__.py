@@ -15,7 +15,7 @@ from op_rows import (
     reduction,
     shape,
 )
-from op_rows.row import Case, Row
+from stepwell.testing.op_rows.row import Case, Row
 
 FAMILIES = (
     creation,

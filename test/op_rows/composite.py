@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from op_rows.contraction import terms
-from op_rows.row import FLOATS, NUMBERS, Row
 from stepwell.core.shapes import Shape
 from stepwell.dialects.nd import composite, normalization, pooling
+from stepwell.testing.op_rows.row import FLOATS, NUMBERS, Row
 
 OPS = (*composite.OPS, *normalization.OPS, *pooling.OPS)
 

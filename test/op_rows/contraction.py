@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from op_rows.row import FLOATS, NUMBERS, Array, Row, Values
-from op_rows.values import spread
 from stepwell.core.dtypes import DType
 from stepwell.core.shapes import Shape
 from stepwell.dialects.nd import contraction
+from stepwell.testing.op_rows.row import FLOATS, NUMBERS, Array, Row, Values
+from stepwell.testing.op_rows.values import spread
 
 OPS = contraction.OPS
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from op_rows.row import FLOATS, NUMBERS, Row
-from op_rows.values import small
 from stepwell.dialects.nd import control
+from stepwell.testing.op_rows.row import FLOATS, NUMBERS, Row
+from stepwell.testing.op_rows.values import small
 
 OPS = (control.IfOp, control.WhileOp, control.ScanOp)
 

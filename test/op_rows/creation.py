@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from op_rows.row import NUMBERS, Row
-from op_rows.values import spread
 from stepwell.dialects.nd import creation
+from stepwell.testing.op_rows.row import NUMBERS, Row
+from stepwell.testing.op_rows.values import spread
 
 OPS = creation.OPS
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from op_rows.row import ALL, FLOATS, INTEGERS, NUMBERS, Row
-from op_rows.values import spread
 from stepwell.dialects.nd import arithmetic, bitwise, compare, convert, transcendental
+from stepwell.testing.op_rows.row import ALL, FLOATS, INTEGERS, NUMBERS, Row
+from stepwell.testing.op_rows.values import spread
 
 OPS = (*arithmetic.OPS, *transcendental.OPS, *bitwise.OPS, *compare.OPS, *convert.OPS)
 

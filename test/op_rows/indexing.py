@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from op_rows.row import ALL, FLOATS, NUMBERS, Array, Row, Values
-from op_rows.values import anything
 from stepwell.core.dtypes import DType
 from stepwell.core.shapes import Shape
 from stepwell.dialects.nd import indexing
+from stepwell.testing.op_rows.row import ALL, FLOATS, NUMBERS, Array, Row, Values
+from stepwell.testing.op_rows.values import anything
 
 OPS = indexing.OPS
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from op_rows.indexing import whole
-from op_rows.row import ALL, INTEGERS, NUMBERS, Row
 from stepwell.core.shapes import Shape
 from stepwell.dialects.nd import reduction
+from stepwell.testing.op_rows.row import ALL, INTEGERS, NUMBERS, Row
 
 OPS = reduction.OPS
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from op_rows.row import ALL, Row
 from stepwell.core.shapes import Shape
 from stepwell.dialects.nd import shape, sizes
+from stepwell.testing.op_rows.row import ALL, Row
 
 OPS = (*sizes.OPS, *shape.OPS)
 

@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from op_rows import ROWS, Row, elementwise
-from op_rows.row import ALL, FLOATS, INTEGERS, NUMBERS, Array, Case
-from op_rows.run import parsed, reference
-from op_rows.values import anything
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -18,6 +15,9 @@ from stepwell.core.dtypes import DTYPES
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.nd.creation import ConstantOp, FullOp
 from stepwell.dialects.types import dense, element_type
+from stepwell.testing.op_rows.row import ALL, FLOATS, INTEGERS, NUMBERS, Array, Case
+from stepwell.testing.op_rows.run import parsed, reference
+from stepwell.testing.op_rows.values import anything
 from stepwell.transforms.canonicalize import Canonicalize, canonicalize
 from stepwell.transforms.cse import CommonSubexpressions
 

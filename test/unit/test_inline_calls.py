@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from op_rows.run import context
 
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.types import places
+from stepwell.testing.op_rows.run import context
 from stepwell.transforms.inline_calls import InlineCalls
 
 TEXT = """\

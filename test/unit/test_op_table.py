@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from op_rows import FAMILIES, ROWS, Row
-from op_rows.run import after, reference
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from stepwell.dialects import nd, readings
 from stepwell.lowering.nd_to_linalg import NdToLinalg
+from stepwell.testing.op_rows.run import after, reference
 from stepwell.transforms.decompose import Decompose
 
 ROWS_OF_OPS = {row.op for row in ROWS}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from op_rows import ROWS, Row
-from op_rows.row import Array, Case
-from op_rows.run import context, parsed, reference, resources, signed
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -14,6 +12,8 @@ from xdsl.traits import SymbolTable
 
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.pass_pipeline import parse
+from stepwell.testing.op_rows.row import Array, Case
+from stepwell.testing.op_rows.run import context, parsed, reference, resources, signed
 from stepwell.universe import STEPWELL_UNIVERSE
 
 PASSES = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from random_programs.pointwise import unary
-from random_programs.program import Program, Size, Value
 from stepwell.core.shapes import DYNAMIC, Shape
 from stepwell.core.shapes.shape import reshape_unknown
+from stepwell.testing.random_programs.pointwise import unary
+from stepwell.testing.random_programs.program import Program, Size, Value
 
 
 def _axis(p: Program, x: Value) -> int:

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from random_programs import control, moving, pointwise, reducing
-from random_programs.program import FLOATS, INTEGERS, Program, Size
+from stepwell.testing.random_programs import control, moving, pointwise, reducing
+from stepwell.testing.random_programs.program import FLOATS, INTEGERS, Program, Size
 
 SHAPES: tuple[tuple[Size, ...], ...] = (
     *((5,), ("n",), (3, 5), ("n", 5), ("n", "m"), (), (3, "n")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from random_programs.program import EXACT, FLOATS, INTEGERS, Program, Value
+from stepwell.testing.random_programs.program import EXACT, FLOATS, INTEGERS, Program, Value
 
 _BITS = {"i1": 0, "i8": 8, "ui8": 8, "i16": 16, "ui16": 16}
 GENTLE = 16.0

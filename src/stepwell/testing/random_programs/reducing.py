@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from random_programs.pointwise import GENTLE, unary
-from random_programs.program import LARGEST, Program, Size, Value
+from stepwell.testing.random_programs.pointwise import GENTLE, unary
+from stepwell.testing.random_programs.program import LARGEST, Program, Size, Value
 
 
 def _arrow(x: Value, shape: tuple[Size, ...], dtype: str | None = None) -> str:

@@ -14,9 +14,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 from xdsl.traits import SymbolTable
 
-from op_rows.row import Array, Case
 from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
+from stepwell.testing.op_rows.row import Array, Case
 from stepwell.universe import STEPWELL_UNIVERSE
 
 assert upstream, "imported for its rules"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from random_programs.pointwise import unary
-from random_programs.program import Program, Value
+from stepwell.testing.random_programs.pointwise import unary
+from stepwell.testing.random_programs.program import Program, Value
 
 Steps = Callable[[Program, int], None]
 """Writes so many random ops."""

@@ -10,9 +10,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from op_rows.values import anything
 from stepwell.core.dtypes import DTYPES, DType
 from stepwell.core.shapes import Shape
+from stepwell.testing.op_rows.values import anything
 
 Array: TypeAlias = "NDArray[Any]"
 Values: TypeAlias = Callable[[np.random.Generator, DType, Shape], Array]
@@ -30,8 +30,8 @@ ALL = (*NUMBERS, "i1")
 class Row:
     """One op in one program, to be run on several dtypes and sizes.
 
-    In types and text ``{e}`` stands for the element type. The text is the function's body, without its
-    return; it defines the results, named ``%y``, or ``%y0``, ``%y1``, ... where there are several.
+    In types and text ``{e}`` stands for the element type. The text is the function's body, without
+    its return; it defines the results, named ``%y``, or ``%y0``, ``%y1``, ... where there are many.
 
         Row("nd.add", {"a": "tensor<?x{e}>", "b": "tensor<?x{e}>"},
             "%y = nd.add %a, %b : tensor<?x{e}>", "tensor<?x{e}>", sizes=((0,), (17,)))
@@ -133,7 +133,7 @@ class Case:
 def differing(
     got: Array, want: Array, ulps: float, absolute: float = 0, dtype: DType | None = None
 ) -> NDArray[np.bool_]:
-    """Return where two float arrays differ by more than so many units in the last place of ``want``.
+    """Return where two float arrays differ by more than so many units in ``want``'s last place.
 
     NaN agrees with NaN, and a zero with a zero of the other sign.
     """

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 
 import ml_dtypes
 import numpy as np
-from op_rows.run import context, parsed
 from xdsl.dialects.builtin import ModuleOp
 
 import stepwell as sw
-from random_programs.program import Array, Program, Value
 from stepwell.dialects.calling import call
 from stepwell.dialects.interpreter import Exhausted, Interpreter
 from stepwell.dialects.verification import verify
 from stepwell.pass_pipeline import Step, parse
 from stepwell.pipeline import through
 from stepwell.registry import registry
+from stepwell.testing.op_rows.run import context, parsed
+from stepwell.testing.random_programs.program import Array, Program, Value
 
 FUEL = 30_000
 """Ops that one run on a lower floor may evaluate; a longer one is left to the compiled program."""

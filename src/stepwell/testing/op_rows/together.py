@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from op_rows.row import Array, Case, Row
-from op_rows.run import reference
 from stepwell.core.dtypes import DTYPES
 from stepwell.runtime.entry import numpy_dtype
+from stepwell.testing.op_rows.row import Array, Case, Row
+from stepwell.testing.op_rows.run import reference
 
 
 @dataclass(frozen=True)
 class Member:
-    """One row for one dtype, as a function of a program; all that are `?` have ``sizes`` if told."""
+    """One row for one dtype, as a function of a program."""
 
     row: Row
     dtype: str
