@@ -109,13 +109,13 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_without_pyopencl(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "pyopencl", None)
-    device.open_device.cache_clear()
+    device.first_device.cache_clear()
     try:
         with pytest.raises(device.OpenCLError, match="need pyopencl") as caught:
             device.build(tmp_path / "program.cl")
         assert "pip install 'stepwell[opencl]'" in str(caught.value)
     finally:
-        device.open_device.cache_clear()
+        device.first_device.cache_clear()
 
 
 def test_a_forked_child_is_told(scaled: sw.Compiled, monkeypatch: pytest.MonkeyPatch) -> None:

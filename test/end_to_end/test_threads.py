@@ -1,7 +1,8 @@
-"""Results do not depend, by a single bit, on how many threads compute them."""
+"""Results do not depend, by a single bit, on how many threads compute them, or call at once."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -100,3 +101,46 @@ def test_small_chains_are_branches() -> None:
     function, inputs = PROGRAMS["small chains"]
     run = sw.jit(function, machine="threads=2")
     assert "kernel.concurrent" in str(run.trace(*inputs).lower("buffers"))
+
+
+SCRATCH = """
+func.func @main(%x: tensor<?x40xf32>) -> (tensor<?x40xf32>, tensor<40xf32>) {
+  %t = nd.transpose %x {permutation = [1, 0]} : tensor<?x40xf32> -> tensor<40x?xf32>
+  %g = nd.matmul %t, %x : (tensor<40x?xf32>, tensor<?x40xf32>) -> tensor<40x40xf32>
+  %e = nd.tanh %g : tensor<40x40xf32>
+  %h = nd.matmul %x, %e : (tensor<?x40xf32>, tensor<40x40xf32>) -> tensor<?x40xf32>
+  %k = nd.matmul %h, %e : (tensor<?x40xf32>, tensor<40x40xf32>) -> tensor<?x40xf32>
+  %s = nd.reduce_sum %k {axes = [0]} : tensor<?x40xf32> -> tensor<40xf32>
+  func.return %k, %s : tensor<?x40xf32>, tensor<40xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["c", "opencl"])
+def test_one_program_called_by_many_threads(target: str) -> None:
+    """Its scratch memory serves one call at a time, and grows while others run."""
+    if target == "opencl":
+        pytest.importorskip("pyopencl")
+    program = sw.compile(SCRATCH, target=target)
+    sizes = (1, 7, 64, 900, 3000) if target == "c" else (1, 7, 64)
+    inputs = [array(n, 40) * np.float32(0.1) for n in sizes for _ in range(2)]
+    wants = [[np.copy(r) for r in program(x)] for x in inputs]
+    fresh = sw.compile(SCRATCH, target=target)  # another object: its arena has no room yet
+    start = threading.Barrier(8)
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        start.wait(60)
+        order = np.random.default_rng(seed).integers(0, len(inputs), 40 if target == "c" else 8)
+        held = [(k, (program if k % 2 else fresh)(inputs[k])) for k in order]
+        for k, results in held:
+            for got, want in zip(results, wants[k], strict=True):
+                if got.tobytes() != want.tobytes():
+                    wrong.append(int(k))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import TypeVar
 
+from stepwell.core.once import making
+
 T = TypeVar("T")
 
 STACK_BYTES = 512 << 20
@@ -15,6 +17,8 @@ STACK_BYTES = 512 << 20
 DEPTH = 40_000
 
 _lock = threading.Lock()
+_here = threading.local()
+"""Has ``deep`` in a thread whose stack is large already."""
 
 
 def with_deep_stack(function: Callable[[], T]) -> T:
@@ -25,13 +29,20 @@ def with_deep_stack(function: Callable[[], T]) -> T:
     >>> with_deep_stack(lambda: depth(20_000))
     20000
     """
+    if getattr(_here, "deep", False):  # a rule or a pass that compiles something itself
+        return function()
     results: list[T] = []
     errors: list[BaseException] = []
     context = copy_context()
 
+    def made() -> T:
+        with making():  # whoever waits for the lock may be making what this would wait for
+            return function()
+
     def work() -> None:
+        _here.deep = True
         try:
-            results.append(context.run(function))
+            results.append(context.run(made))
         except BaseException as error:
             errors.append(error)
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from stepwell.compiled import Compiled, compile
 from stepwell.core.dtypes import DType, dtype_of
+from stepwell.core.once import Once
 from stepwell.core.shapes import Shape
 from stepwell.frontend import operators
 from stepwell.frontend.errors import TraceError
@@ -22,13 +23,16 @@ from stepwell.frontend.promotion import is_number, lift, number_dtype
 from stepwell.frontend.pytree import Branch, Tree, count, flatten, paths, unflatten
 from stepwell.frontend.spelling import type_text
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import Trace, tracing
+from stepwell.frontend.tracing import Trace, active_trace, tracing
 from stepwell.modules import ModuleText
 from stepwell.runtime.extension import Dispatcher, prepare
 from stepwell.runtime.program import make_dispatcher
 from stepwell.runtime.weights import Trail
 
 assert operators, "imported to fill the table of operators"
+
+
+_LAZY = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,11 @@ class Function:
         static_argnums: Iterable[int],
         options: Mapping[str, Any],
     ) -> None:
+        if any(is_lazy(function) for is_lazy in _LAZY):
+            name = getattr(function, "__name__", "it")
+            raise TypeError(
+                f"'{name}' gives no arrays when it is called, but something to wait for"
+            )
         self.__wrapped__ = function
         self._signature = inspect.signature(function)
         names = list(self._signature.parameters)
@@ -134,7 +143,7 @@ class Function:
         if unknown := sorted(self._static - set(names)):
             raise ValueError(f"the function has no argument {', '.join(unknown)}")
         self._options = dict(options)
-        self._programs: dict[Any, tuple[Compiled, Tree]] = {}
+        self._programs: Once[Any, tuple[Compiled, Tree]] = Once()
         self._learnt: set[Any] = set()
         self._spellings: dict[Any, _Spelling] = {}
         self._lock = threading.RLock()
@@ -179,19 +188,37 @@ class Function:
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call with arguments that fit no program the dispatcher knows."""
+        if active_trace() is not None and _has_traced(args, kwargs):
+            return self._inline(args, kwargs)
         out = kwargs.pop("out", None) if self._takes_out else None
         call = self._take_apart(args, kwargs)
-        with self._lock:
-            known = self._programs.get(call.key)
-            if known is None:
-                traced = self._trace(call, self._trail(call))
-                known = traced.compile(**self._options), traced.out_tree
-                self._programs[call.key] = known
-            program, tree = known
-            if program.signature.target == "c":
+
+        def make() -> tuple[Compiled, Tree]:
+            traced = self._trace(call, self._trail(call))
+            return traced.compile(**self._options), traced.out_tree
+
+        program, tree = self._programs.get(call.key, make)
+        if program.signature.target == "c":
+            with self._lock:
                 self._learn(program, tree, call, args, kwargs)
         result = program(*call.leaves) if out is None else program(*call.leaves, out=out)
         return unflatten(tree, result if isinstance(result, tuple) else (result,))
+
+    def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the function as a part of the one that is being traced and calls it."""
+        if self._takes_out and kwargs.get("out") is not None:
+            raise TraceError("out= names arrays, but the call is part of a traced function")
+        bound = self._bind(args, kwargs)
+        for name, value in bound.arguments.items():
+            if name not in self._static:
+                leaves, tree = flatten(value)
+                found = [
+                    leaf if isinstance(leaf, Tensor) else _lifted(path, leaf)
+                    for path, leaf in zip(paths(tree, name), leaves, strict=True)
+                ]
+                bound.arguments[name] = unflatten(tree, found)
+        returned, tree = flatten(self.__wrapped__(*bound.args, **bound.kwargs))
+        return unflatten(tree, [_result(value) for value in returned])
 
     def _learn(
         self,
@@ -210,12 +237,20 @@ class Function:
         spelled = self._spellings.setdefault(spelled[:2], spelled)
         self._dispatch().add(program.program, spelled, tree)
 
-    def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        """Return the arguments by name; what is to be known while tracing must be known."""
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{self.__name__}: {error}") from None
         bound.apply_defaults()
+        for name in self._static & bound.arguments.keys():
+            if _has_traced((bound.arguments[name],), {}):
+                raise TraceError(f"the static argument '{name}' is not known while tracing")
+        return bound
+
+    def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
+        bound = self._bind(args, kwargs)
         static: dict[str, Any] = {}
         trees: list[tuple[str, Tree]] = []
         arguments: list[Argument] = []
@@ -246,8 +281,10 @@ class Function:
         return Trail.of(code.co_filename, str(code.co_firstlineno), repr(call.arguments))
 
     def _trace(self, call: _Call, trail: Trail | None = None) -> Traced:
-        trace = Trace(trail=trail or Trail())
-        inputs = [Tensor(trace, trace.name(a.path), a.kind, a.shape) for a in call.arguments]
+        code = getattr(inspect.unwrap(self.__wrapped__), "__code__", None)
+        where = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
+        trace = Trace(self.__name__, trail=trail or Trail())
+        inputs = [trace.argument(a.path, a.kind, a.shape, where) for a in call.arguments]
         entry = "".join(c if c.isalnum() or c == "_" else "_" for c in self.__name__).strip("_")
         entry = entry or "function"
         with tracing(trace):
@@ -278,13 +315,22 @@ def _result(value: Any) -> Tensor:
         ) from None
 
 
+def _has_traced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    leaves, _ = flatten((*args, *kwargs.values()))
+    return any(isinstance(leaf, Tensor) for leaf in leaves)
+
+
+def _lifted(path: str, leaf: Any) -> Tensor:
+    """Return a leaf that is no traced value as one, with the dtype it has as an argument."""
+    array, argument = _argument(path, leaf)
+    return lift(leaf, argument.kind) if is_number(leaf) else lift(array)
+
+
 def _argument(path: str, leaf: Any) -> tuple[Any, Argument]:
     """Return a leaf as an array of a dtype of ours, and what it is."""
     if isinstance(leaf, Tensor):
-        raise TraceError(
-            f"argument '{path}' is a traced value: call the plain function instead, "
-            "which the jitted one has as __wrapped__"
-        )
+        leaf.trace.check(leaf)
+        raise TraceError(f"argument '{path}' is a traced value, which has no numbers yet: {leaf!r}")
     if is_number(leaf):
         kind = number_dtype(leaf)
         return np.asarray(leaf, kind.numpy), Argument(path, kind, ())
@@ -392,6 +438,10 @@ def jit(
         and computes with `stepwell.numpy`, `sw.nn` and `sw.lax`
     static_argnames, static_argnums : arguments that are not data; each value is its own program
     options : as in `sw.compile` (``target="opencl"``)
+
+    Any number of threads may call it, also for the first time: each signature is compiled once.
+    Called in a function that is traced, with traced values, it becomes a part of that one, and its
+    own options do not count.
 
     raises TraceError : the function needs the numbers in a traced value (a branch on it, `float`)
     source : the names are those of `jax.jit`

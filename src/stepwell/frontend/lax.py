@@ -27,7 +27,7 @@ def _lifted(tree: Any) -> tuple[list[Tensor], Tree]:
 
 def _arguments(values: Sequence[Tensor], stem: str) -> list[Tensor]:
     trace = current_trace()
-    return [Tensor(trace, trace.name(stem), v.kind, v.shape) for v in values]
+    return [trace.argument(stem, v.kind, v.shape) for v in values]
 
 
 def _end(op: str, values: Sequence[Tensor]) -> None:
@@ -143,7 +143,7 @@ def scan(
     count = _length(slices, length)
     trace = current_trace()
     seen = _arguments(carried, "carry")
-    parts = [Tensor(trace, trace.name("x"), v.kind, v.shape[1:]) for v in slices]
+    parts = [trace.argument("x", v.kind, v.shape[1:]) for v in slices]
     with trace.block([*seen, *parts]) as body:
         result: Any = f(unflatten(tree, seen), unflatten(xs_tree, parts))
         if not isinstance(result, tuple) or len(result) != 2:

@@ -83,6 +83,7 @@ def lift(x: Any, dtype: DType | None = None) -> Tensor:
     dtype : what a Python number becomes; arrays keep theirs
     """
     if isinstance(x, Tensor):
+        x.trace.check(x)
         return x
     if is_number(x):
         return full((), x, dtype or number_dtype(x))

@@ -40,17 +40,23 @@ class Tensor:
     need the numbers (`bool`, `float`, NumPy functions) raises `TraceError` at the user's line.
     """
 
-    __slots__ = ("kind", "name", "shape", "trace")
+    __slots__ = ("kind", "made", "name", "scope", "shape", "trace")
     __array_priority__ = 1000
 
     operators: ClassVar[dict[str, Callable[..., Any]]] = {}
     """The functions behind the operators and methods, filled by `frontend.operators`."""
 
-    def __init__(self, trace: Any, name: str, kind: DType, shape: Shape) -> None:
+    def __init__(
+        self, trace: Any, name: str, kind: DType, shape: Shape, scope: int, made: str
+    ) -> None:
         self.trace = trace
         self.name = name
         self.kind = kind
         self.shape = shape
+        self.scope = scope
+        """The region of the trace in which it is known, by number."""
+        self.made = made
+        """The user's line that made it."""
 
     @property
     def dtype(self) -> Any:
@@ -178,6 +184,7 @@ class Tensor:
         self._refuse("number", "the numbers in a traced value are not known while tracing")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        self.trace.check(self)
         why = "NumPy was called on a traced value, which has no numbers yet"
         raise TraceError(f"{why}: {self!r}; use the functions of stepwell.numpy")
 
@@ -195,9 +202,11 @@ class Tensor:
         self._refuse_numpy(name if method == "__call__" else f"{name}.{method}")
 
     def _refuse_numpy(self, name: str) -> NoReturn:
+        self.trace.check(self)
         raise TraceError(f"numpy.{name} was called on a traced value: {self!r}; {instead(name)}")
 
     def _refuse(self, how: str, why: str) -> NoReturn:
+        self.trace.check(self)
         raise TraceError(f"{why}: {self!r}; {_HOW[how]}")
 
 

@@ -3,6 +3,9 @@
 A trace is text from the start: each op appends one line in generic form, with the user's line as
 its location. So tracing needs no compiler, and a program that is in the cache already is found by
 the text alone. Shapes and dtypes are checked here, where the user's line is still known.
+
+A trace belongs to the thread and the context that began it. Its values can be used there alone, as
+long as it goes on, and those of a region only within: everything else is an error (`Trace.check`).
 """
 
 from __future__ import annotations
@@ -11,7 +14,9 @@ import inspect
 import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from threading import get_ident
 from types import FrameType
 from typing import Any
 
@@ -26,7 +31,7 @@ from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.weights import kept
 from stepwell.runtime.weights import Trail, fingerprint
 
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 INLINE_ELEMENTS = 16
 """Arrays of more elements that a function closes over become weights beside the module."""
@@ -36,6 +41,8 @@ INLINE_ELEMENTS = 16
 class Trace:
     """The text of one function so far, and the weights it uses."""
 
+    function: str = "function"
+    """What the user calls it."""
     lines: list[str] = field(default_factory=list[str])
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     trail: Trail = field(default_factory=Trail)
@@ -44,7 +51,13 @@ class Trace:
     _constants: dict[tuple[str, str], Tensor] = field(default_factory=dict[Any, Any])
     _weights: dict[tuple[str, str], str] = field(default_factory=dict[Any, Any])
     """The names of weights by fingerprint and type."""
-    _depth: int = 1
+    thread: int = field(default_factory=get_ident)
+    """Whose it is: no other may write."""
+    ended: bool = False
+    scopes: list[int] = field(default_factory=lambda: [0])
+    """The function and the regions that are being written, by number, outermost first."""
+    _regions: int = 0
+    """How many regions were begun."""
 
     def name(self, stem: str) -> str:
         """Return a fresh value name made from ``stem``."""
@@ -65,22 +78,24 @@ class Trace:
     ) -> tuple[Tensor, ...]:
         """Write one op; return its results."""
         for operand in operands:
-            if operand.trace is not self:
-                raise TraceError(
-                    "a value of one traced function was used in another; "
-                    "pass it as an argument instead"
-                )
+            operand.trace.check(operand)
+        frame = users_frame()
         names = [self.name(op) for _ in results]
         inputs = ", ".join(type_text(t.kind, t.shape) for t in operands)
         outputs = ", ".join(type_text(*r) for r in results)
         outputs = outputs if len(results) == 1 else f"({outputs})"
         bodies = f" ({', '.join(regions)})" if regions else ""
         self.lines.append(
-            f"{'  ' * self._depth}{', '.join(names)}{' = ' if names else ''}"
+            f"{'  ' * len(self.scopes)}{', '.join(names)}{' = ' if names else ''}"
             f'"nd.{op}"({", ".join(t.name for t in operands)}){properties_text(properties)}{bodies}'
-            f" : ({inputs}) -> {outputs}{location(users_frame())}"
+            f" : ({inputs}) -> {outputs}{location(frame)}"
         )
-        return tuple(Tensor(self, n, *r) for n, r in zip(names, results, strict=True))
+        made = self.scopes[-1], place_of(frame)
+        return tuple(Tensor(self, n, *r, *made) for n, r in zip(names, results, strict=True))
+
+    def argument(self, stem: str, kind: DType, shape: Shape, place: str = "") -> Tensor:
+        """Return an argument of the function, or of a region that is given to `block` next."""
+        return Tensor(self, self.name(stem), kind, shape, 0, place or place_of(users_frame()))
 
     def constant(self, array: NDArray[Any]) -> Tensor:
         """Return an array of the user's as a value: spelled out, or as a weight."""
@@ -119,49 +134,88 @@ class Trace:
         self.resources[name] = array.reshape(shape)
         return name
 
+    def check(self, value: Tensor) -> None:
+        """Raise `TraceError` where a value of this trace is used that means nothing there."""
+        current = active_trace()
+        if self is current and value.scope in self.scopes:
+            return
+        if self is current:
+            what = f"a value of a loop or branch of '{self.function}' was used outside of it"
+            help = "return it from the function given to scan, cond or the loop"
+        elif not self.ended and self.thread != get_ident():
+            what = (
+                f"a value of '{self.function}' was used in another thread than the one tracing it"
+            )
+            help = "compute with traced values in the thread that calls the function"
+        elif current is None:
+            what = f"a value of '{self.function}' was used outside of its trace"
+            help = "return it from the function, whose caller gets its numbers"
+        else:
+            what = f"a value of one traced function was used in another, of '{self.function}' in "
+            what += f"'{current.function}'" if current.function != self.function else "a later call"
+            help = "pass it as an argument instead"
+        here = place_of(users_frame())
+        raise TraceError(f"{what}: {value!r}, made at {value.made}, used at {here}; {help}")
+
     @property
     def _inside(self) -> bool:
         """Whether a region is being written: what it defines is not known outside."""
-        return self._depth > 1
+        return len(self.scopes) > 1
 
     @contextmanager
     def block(self, arguments: Sequence[Tensor]) -> Generator[list[str]]:
         """Write a region's block; the lines, in braces, are in the yielded list at the end."""
         outer, self.lines = self.lines, []
-        self._depth += 1
+        self._regions += 1
+        self.scopes.append(self._regions)
+        for argument in arguments:
+            argument.scope = self._regions
         text: list[str] = []
         try:
             yield text
             head = ", ".join(f"{a.name}: {type_text(a.kind, a.shape)}" for a in arguments)
-            pad = "  " * (self._depth - 1)
+            pad = "  " * (len(self.scopes) - 1)
             label = [f"{pad}^bb0({head}):"] if arguments else []
             text.append("\n".join(["{", *label, *self.lines, f"{pad}}}"]))
         finally:
-            self._depth -= 1
+            self.scopes.pop()
             self.lines = outer
 
 
-_traces: list[Trace] = []
+_current: ContextVar[Trace | None] = ContextVar("trace", default=None)
+
+
+def active_trace() -> Trace | None:
+    """Return the trace that this thread is writing, if there is one."""
+    trace = _current.get()
+    # a context may outlive the trace that it was copied in, or be taken to another thread
+    return None if trace is None or trace.ended or trace.thread != get_ident() else trace
 
 
 def current_trace() -> Trace:
     """Return the trace being written, or say that there is none."""
-    if not _traces:
+    if (trace := active_trace()) is None:
         raise TraceError(
             "the functions of stepwell.numpy, nn and lax describe a computation: "
-            "call them inside a function given to stepwell.jit"
+            "call them inside a function given to stepwell.jit, in the thread that calls it"
         )
-    return _traces[-1]
+    return trace
 
 
 @contextmanager
 def tracing(trace: Trace) -> Generator[None]:
     """Make ``trace`` the current one."""
-    _traces.append(trace)
+    token = _current.set(trace)
     try:
         yield
     finally:
-        _traces.pop()
+        trace.ended = True
+        _current.reset(token)
+
+
+def place_of(frame: FrameType | None) -> str:
+    """Spell the line where ``frame`` is for messages."""
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "an unknown line"
 
 
 def users_frame() -> FrameType | None:

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import struct
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -39,6 +40,7 @@ TWICE = 1 << 24
 
 _loaded: dict[Path, list[int]] = {}
 """Which files, by their numbers, were libraries at a path."""
+_LOADING = threading.Lock()
 _INSTRUCTIONS = re.compile(r"avx|fma|sse|bmi|f16c|amx|sve|asimd|popcnt|abm|adx|vaes|gfni")
 
 
@@ -199,11 +201,12 @@ def _distinct(path: Path) -> str:
     By the name alone the system would take one that was replaced for the one it has loaded.
     """
     path = path.absolute()
-    known = _loaded.setdefault(path, [])
     number = path.stat().st_ino
-    if number not in known:
-        known.append(number)
-    return os.path.join(path.parent, *["."] * known.index(number), path.name)
+    with _LOADING:
+        known = _loaded.setdefault(path, [])
+        if number not in known:
+            known.append(number)
+        return os.path.join(path.parent, *["."] * known.index(number), path.name)
 
 
 def _is_cut_short(path: Path) -> bool:

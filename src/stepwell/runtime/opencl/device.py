@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+import threading
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -77,9 +78,19 @@ class Device:
         return [each for each in cut if each[1]]
 
 
-@cache
+_OPENING = threading.RLock()
+"""Of two threads one opens the device; and one at a time has warnings ignored."""
+
+
 def open_device() -> Device:
     """Return the device of this process; `OpenCLError` where there is none."""
+    with _OPENING:
+        return first_device()
+
+
+@cache
+def first_device() -> Device:
+    """Open the first CPU, else the first device; see `open_device`."""
     try:
         cl = import_module("pyopencl")
     except ImportError as error:
@@ -140,7 +151,10 @@ def build(source: Path) -> Build:
 
 
 def _built(device: Device, program: Any) -> Any:
-    with warnings.catch_warnings():  # pyopencl warns of every remark of the driver's compiler
+    with (
+        _OPENING,
+        warnings.catch_warnings(),
+    ):  # pyopencl warns of every remark of the driver's compiler
         warnings.simplefilter("ignore")
         return program.build(list(device.flags), cache_dir=False)
 
