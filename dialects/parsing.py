@@ -19,6 +19,7 @@ from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, Place, did_you_mean
+from stepwell.core.plugins import with_broken
 from stepwell.dialects.lexing import QuickLexer
 from stepwell.dialects.types import UNKNOWN
 
@@ -149,7 +150,9 @@ class LocatedParser(Parser):
         dialect, _, _ = name.partition(".")
         if dialect not in self.ctx.registered_dialect_names:
             help = did_you_mean(dialect, self.ctx.registered_dialect_names)
-            self.source.fail(f"unknown op '{name}': there is no dialect '{dialect}'", span, help)
+            message = f"unknown op '{name}': there is no dialect '{dialect}'"
+            unknown = Diagnostic("error", message, self.source.place(span), help=help)
+            raise CompileError(with_broken(unknown))
         ops = [op.name for op in self.ctx.get_dialect(dialect).operations]
         self.source.fail(f"unknown op '{name}'", span, did_you_mean(name, ops))
 
@@ -178,7 +181,9 @@ def parse_module(ctx: Context, text: str, name: str, first_line: int = 1) -> Mod
             end = len(text.rstrip())
             last: Any = replace(error.span, start=end - 1, end=end)
             source.fail("unexpected end of the file", last)
-        source.fail(_sentence(error.msg), error.span)
+        said = Diagnostic("error", _sentence(error.msg), source.place(error.span))
+        unknown = "registered" in error.msg  # an attribute or a type of nobody
+        raise CompileError(with_broken(said) if unknown else said) from None
     except VerifyException as error:
         assert parser is not None
         source.fail(_sentence(str(error)), parser.here)

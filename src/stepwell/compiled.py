@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from stepwell.core.collecting import uncollected
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
 from stepwell.core.machine import Machine, machine_for, thread_count
+from stepwell.core.plugins import plugins
 from stepwell.core.signature import Kernel, Signature
 from stepwell.core.version import VERSION
 from stepwell.modules import ModuleText, read_module
@@ -350,8 +350,14 @@ def _check_resources(module: ModuleText) -> None:
 
 @cache
 def _fingerprint(package: Path) -> str:
-    """Return a digest of which files a package consists of: an edited compiler is another."""
+    """Return a digest of which files a package consists of: an edited compiler is another.
+
+    package : a folder, or the file of a module that is no package
+    """
     stamps: list[str] = []
+    if package.is_file():
+        stat = package.stat()
+        return digest(f"{package} {stat.st_size} {stat.st_mtime_ns}")
     for folder, folders, files in os.walk(package, followlinks=True):
         folders.sort()
         for name in sorted(files):
@@ -362,12 +368,12 @@ def _fingerprint(package: Path) -> str:
 
 
 def _plugins(text: str) -> str:
-    """Return a digest of the installed plug-ins, if ``text`` may have ops that are not ours."""
+    """Return a digest of the plug-ins in reach, if ``text`` may have ops that are not ours."""
     if _OWN.issuperset(_DIALECT.findall(text)):
         return ""
     stamps: list[str] = []
-    for point in import_module("importlib.metadata").entry_points(group="xdsl.universe"):
-        package = find_spec(point.value.partition(":")[0].partition(".")[0])
-        for place in (package and package.submodule_search_locations) or ():
-            stamps += [point.value, _fingerprint(Path(place))]
-    return digest(*sorted(stamps))
+    for plugin in plugins():
+        stamps.append(plugin.place)
+        for place in plugin.files():
+            stamps.append(_fingerprint(Path(place)))
+    return digest(*stamps)

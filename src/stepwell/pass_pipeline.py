@@ -20,6 +20,7 @@ from xdsl.utils.exceptions import ArgSpecParseError
 from xdsl.utils.hints import isa, type_repr
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, Place, did_you_mean
+from stepwell.core.plugins import with_broken
 
 SOURCE = "<pipeline>"
 """The file name of diagnostics about the pipeline's own text."""
@@ -155,7 +156,10 @@ class _Reader:
 
     def _pass(self, name: str, start: int, anchors: tuple[str, ...]) -> Step:
         if name not in self.passes:
-            self._fail(f"unknown pass '{name}'", start, did_you_mean(name, self.passes), len(name))
+            place = Place(SOURCE, 1, start + 1, len(name))
+            help = did_you_mean(name, self.passes)
+            unknown = Diagnostic("error", f"unknown pass '{name}'", place, help=help)
+            raise CompileError(with_broken(unknown))
         options = ""
         if self._peek() == "{":
             end = self.text.find("}", self.at)

@@ -1,27 +1,22 @@
-"""Every dialect, pass and target in reach: xDSL's, ours, and those of installed plug-ins."""
+"""Every dialect, pass and target in reach: xDSL's, ours, and those of plug-ins."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.machinery import PathFinder
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
 
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
 from xdsl.transforms import get_all_passes
 from xdsl.universe import Universe
 
-from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.diagnostics import CompileError, Diagnostic, report
+from stepwell.core.plugins import load, plugins
 from stepwell.universe import STEPWELL_OVERRIDES, STEPWELL_UNIVERSE
 
 XDSL = "xdsl"
 OURS = "stepwell"
-GROUP = "xdsl.universe"
-"""The entry points under which plug-ins are installed."""
 
 
 @dataclass
@@ -33,87 +28,86 @@ class Registry:
     targets: dict[str, Callable[[], Any]] = field(default_factory=dict[str, Callable[[], Any]])
     owner: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
-    def add(self, owner: str, universe: Universe) -> None:
-        """Add a universe; two plug-ins may not use one name."""
+    def add(self, owner: str, universe: Universe, strict: bool = True) -> None:
+        """Add a universe; its names must be free.
+
+        strict : whether to raise `CompileError` at once where one is not, or only for who asks for
+            that name
+        """
         for kind, table, found in (
             ("dialect", self.dialects, universe.all_dialects),
             ("pass", self.passes, universe.all_passes),
             ("target", self.targets, universe.all_targets),
         ):
-            for name, load in found.items():
+            for name, factory in found.items():
                 before = self.owner.get((kind, name), XDSL)
-                if before != XDSL and before != owner:
-                    message = f"{kind} '{name}' of {owner} is already one of {before}"
-                    raise CompileError(Diagnostic("error", message))
-                self.owner[kind, name] = owner
-                table[name] = load
+                if before in (XDSL, owner):
+                    self.owner[kind, name] = owner
+                    table[name] = _loading(owner, kind, name, factory)
+                    continue
+                clash = Diagnostic(
+                    "error",
+                    f"{kind} '{name}' of {owner} is already one of {before}",
+                    help="one of the packages has to choose another name",
+                )
+                if strict:
+                    raise CompileError(clash)
+                if before == OURS:
+                    report(replace(clash, severity="warning"))
+                    continue
+                self.owner[kind, name] = f"{before} and {owner}"
+                table[name] = _refusing(clash)
 
     def context(self, allow_unregistered: bool = False) -> Context:
         """Return a context that knows every dialect, loaded on first use."""
         context = Context(allow_unregistered=allow_unregistered)
-        for name, load in self.dialects.items():
-            context.register_dialect(name, load)
+        for name, factory in self.dialects.items():
+            context.register_dialect(name, factory)
         return context
 
 
-def registry(plugins: Sequence[str] = ()) -> Registry:
-    """Return all there is: installed plug-ins and those named ``module:NAME``."""
+def registry() -> Registry:
+    """Return all there is: installed plug-ins, and those that `core.plugins.using` names.
+
+    An installed plug-in that cannot be loaded is left out; who asks for something that is unknown
+    is told of it (`core.plugins.with_broken`). One that is named raises `CompileError`.
+    """
     found = Registry()
     found.add(XDSL, Universe(all_dialects=get_all_dialects(), all_passes=get_all_passes()))
     found.add(OURS, STEPWELL_UNIVERSE)
     found.add(OURS, STEPWELL_OVERRIDES)
-    for name, path in _installed():
-        found.add(name, _load(path, f"the installed plug-in '{name}'"))
-    for plugin in plugins:
-        found.add(plugin, _load(plugin, f"--plugin {plugin}"))
+    for plugin in plugins():
+        try:
+            universe = load(plugin)
+        except CompileError as error:
+            if not plugin.installed:
+                raise
+            report(Diagnostic("remark", error.diagnostic.message))
+            continue
+        found.add(plugin.name, universe, strict=not plugin.installed)
     return found
 
 
-def _installed() -> list[tuple[str, str]]:
-    """Return the installed plug-ins by name, and where each universe is."""
-    finders = [f for f in sys.meta_path if f is not PathFinder]
-    unknown = any(hasattr(f, "find_distributions") for f in finders)
-    if not unknown and not any(map(_may_have_plugins, sys.path)):
-        return []
-    points = import_module("importlib.metadata").entry_points(group=GROUP)
-    return sorted((p.name, p.value) for p in points if p.name not in (OURS, XDSL))
+def _refusing(clash: Diagnostic) -> Callable[[], NoReturn]:
+    def refuse() -> NoReturn:
+        raise CompileError(clash)
+
+    return refuse
 
 
-def _may_have_plugins(folder: str) -> bool:
-    """Whether `importlib.metadata`, which takes long to load, may find a plug-in in ``folder``."""
-    try:
-        found = os.listdir(folder or ".")
-    except NotADirectoryError:  # an archive
-        return True
-    except OSError:
-        return False
-    if "EGG-INFO" in found:
-        return True
-    notes = [n for n in found if n.lower().endswith((".dist-info", ".egg-info"))]
-    return any(name not in (OURS, XDSL) for note in notes for name in _named(folder, note))
+def _loading(owner: str, kind: str, name: str, factory: Callable[[], Any]) -> Callable[[], Any]:
+    """Return what loads a thing; where a plug-in's cannot be loaded, it is said whose it is."""
+    if owner in (XDSL, OURS):
+        return factory
 
+    def get() -> Any:
+        try:
+            return factory()
+        except CompileError:
+            raise
+        except Exception as error:  # whatever a stranger's module does when it is imported
+            said = f"{type(error).__name__}: {error}".splitlines()[0]
+            message = f"cannot load the {kind} '{name}' of {owner}: {said}"
+            raise CompileError(Diagnostic("error", message)) from error
 
-def _named(folder: str, note: str) -> Iterator[str]:
-    """Yield the names of the plug-ins of one installed distribution."""
-    try:
-        with open(os.path.join(folder, note, "entry_points.txt"), encoding="utf-8") as file:
-            lines = [line.strip() for line in file]
-    except (OSError, UnicodeDecodeError):
-        return
-    section = ""
-    for line in lines:
-        if line.startswith("["):
-            section = line.strip("[]").strip()
-        elif section == GROUP and "=" in line:
-            yield line.partition("=")[0].strip()
-
-
-def _load(path: str, what: str) -> Universe:
-    module, _, name = path.partition(":")
-    try:
-        universe = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise CompileError(Diagnostic("error", f"cannot load {what}: {error}")) from error
-    if not isinstance(universe, Universe):
-        raise CompileError(Diagnostic("error", f"cannot load {what}: it is not a Universe"))
-    return universe
+    return get

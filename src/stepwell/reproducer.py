@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
+from itertools import takewhile
 
 from xdsl.dialects.builtin import ModuleOp
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.plugins import named
 from stepwell.dialects.printing import text_of
 from stepwell.pass_pipeline import Step
 
 HEAD = "// stepwell-opt --run-reproducer"
 PIPELINE = "// pipeline: "
+PLUGIN = "// plugin: "
 
 
 def write_reproducer(path: str | None, module: ModuleOp, steps: Sequence[Step]) -> str:
@@ -23,8 +26,16 @@ def write_reproducer(path: str | None, module: ModuleOp, steps: Sequence[Step]) 
         os.close(handle)
     pipeline = ",".join(str(step) for step in steps)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"{HEAD} {path}\n{PIPELINE}{pipeline}\n{text_of(module, locations=True)}")
+        file.write(f"{HEAD} {path}\n{PIPELINE}{pipeline}\n")
+        file.writelines(f"{PLUGIN}{place}\n" for place in named())
+        file.write(text_of(module, locations=True))
     return path
+
+
+def plugins_of(text: str) -> list[str]:
+    """Return the plug-ins that were named by `--plugin` when a reproducer was written."""
+    rows = takewhile(lambda row: row.startswith("//"), text.splitlines())
+    return [row.removeprefix(PLUGIN) for row in rows if row.startswith(PLUGIN)]
 
 
 def pipeline_of(text: str, file: str) -> str:

@@ -9,7 +9,9 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from xdsl.universe import Universe
 
+from stepwell.core.diagnostics import CompileError, Diagnostic, listening
 from stepwell.registry import registry
 
 MODULE = """
@@ -49,6 +51,30 @@ def test_an_installed_plugin_is_found(
     monkeypatch.delitem(sys.modules, "apart_place", raising=False)
     found = registry()
     assert found.owner["dialect", "apart"] == "apart_plugin"
+
+
+def test_a_name_of_two_packages_is_refused_to_who_asks_for_it() -> None:
+    ours = Universe(all_dialects={"twice": lambda: None, "once": lambda: None})
+    theirs = Universe(all_dialects={"twice": lambda: None}, all_passes={"cse": lambda: None})
+    found = registry()
+    found.add("one", ours, strict=False)
+    heard: list[Diagnostic] = []
+    with listening(heard.append):
+        found.add("other", theirs, strict=False)
+    assert found.dialects["once"]() is None
+    with pytest.raises(CompileError, match="dialect 'twice' of other is already one of one"):
+        found.dialects["twice"]()
+    assert found.owner["pass", "cse"] == "stepwell"
+    assert [d.message for d in heard] == ["pass 'cse' of other is already one of stepwell"]
+    with pytest.raises(CompileError, match="dialect 'twice' of third is already one of one and"):
+        found.add("third", ours)
+
+
+def test_a_thing_that_cannot_be_loaded_is_said_to_be_whose_it_is() -> None:
+    found = registry()
+    found.add("one", Universe(all_passes={"bad": lambda: {}["x"]}))
+    with pytest.raises(CompileError, match="cannot load the pass 'bad' of one: KeyError: 'x'"):
+        found.passes["bad"]()
 
 
 def test_without_plugins_no_metadata_is_loaded() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, OptOperandDef, OptPropertyDef, VarOperandDef, VarResultDef
 
+from stepwell.core.diagnostics import CompileError, report
 from stepwell.core.rules import RuleTable
 from stepwell.dialects import nd, readings
 from stepwell.lowering.nd_to_linalg import NdToLinalg
@@ -39,7 +41,11 @@ def families(known: Registry) -> Families:
         found.setdefault(family(op), []).append(op)
     for (kind, name), owner in known.owner.items():
         if kind == "dialect" and owner not in (XDSL, OURS):
-            ops = known.dialects[name]().operations
+            try:
+                ops = known.dialects[name]().operations
+            except CompileError as error:  # one package's mistake, told beside what there is
+                report(replace(error.diagnostic, severity="warning"))
+                continue
             found[name] = [op for op in ops if issubclass(op, IRDLOperation)]
     return found
 

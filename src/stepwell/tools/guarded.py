@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, listening
+from stepwell.core.plugins import using
 from stepwell.tools.opt.messages import Messages
 
 
@@ -15,7 +16,7 @@ def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Name
     """Return what ``command`` returns; 1 after an error, which is shown with its source line."""
     messages = Messages(remarks=getattr(options, "remarks", False))
     try:
-        with listening(messages.say):
+        with listening(messages.say), using(options.plugin):
             return command(options)
     except BrokenPipeError:
         raise

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
+from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, report
+from stepwell.core.plugins import broken, with_broken
 from stepwell.registry import registry
 from stepwell.tools.catalogue import Families, families, not_yet, show, summary
 from stepwell.tools.opt.listing import list_passes, show_pass
@@ -14,6 +15,7 @@ def passes(options: argparse.Namespace) -> int:
     """List every pass, or show one."""
     known = registry()
     print(show_pass(options.name, known) if options.name else list_passes(known))
+    _warn_of_broken(options)
     return 0
 
 
@@ -21,7 +23,14 @@ def ops(options: argparse.Namespace) -> int:
     """List every op of nd and of plug-ins by family, or show one."""
     known = families(registry())
     print(_show(options.name, known) if options.name else _list(known))
+    _warn_of_broken(options)
     return 0
+
+
+def _warn_of_broken(options: argparse.Namespace) -> None:
+    """Say, where all is listed, what is missing in the list."""
+    for warning in () if options.name else broken():
+        report(warning)
 
 
 def _list(known: Families) -> str:
@@ -40,5 +49,6 @@ def _show(name: str, known: Families) -> str:
     if op is None:
         help = did_you_mean(name if "." in name else f"nd.{name}", by_name)
         message = f"unknown op '{name}'"
-        raise CompileError(Diagnostic("error", message, help=help or "stepwell ops lists them"))
+        unknown = Diagnostic("error", message, help=help or "stepwell ops lists them")
+        raise CompileError(with_broken(unknown))
     return show(op)

@@ -107,7 +107,15 @@ def _size(text: str) -> int:
 
 
 def _command(commands: Any, name: str, about: str) -> argparse.ArgumentParser:
-    return commands.add_parser(name, help=about, description=about, allow_abbrev=False)
+    parser = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE:NAME",
+        help="a Universe of dialects, passes and targets that is not installed",
+    )
+    return parser
 
 
 def _add_module(parser: argparse.ArgumentParser, file: str = "a module of textual IR") -> None:

@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, listening, report
 from stepwell.core.files import write_whole
+from stepwell.core.plugins import using, with_broken
 from stepwell.dialects import upstream
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
@@ -25,7 +26,7 @@ from stepwell.pass_pipeline import SOURCE as PIPELINE
 from stepwell.pass_pipeline import Step, parse
 from stepwell.pipeline import stages
 from stepwell.registry import Registry, registry
-from stepwell.reproducer import pipeline_of, write_reproducer
+from stepwell.reproducer import pipeline_of, plugins_of, write_reproducer
 from stepwell.tools.opt.check import Checker
 from stepwell.tools.opt.expectations import Expectations
 from stepwell.tools.opt.instruments import IRPrinter, Statistics, Timer, fingerprint
@@ -65,7 +66,8 @@ class Driver:
     def run(self) -> int:
         """Do all the options say; return the exit code."""
         try:
-            return self._run()
+            with using(self.options.plugin):
+                return self._run()
         except CompileError as error:
             self._traceback()
             self.messages.say(error.diagnostic)
@@ -78,10 +80,15 @@ class Driver:
 
     def _run(self) -> int:
         options = self.options
-        known = registry(options.plugin)
         text = self._read()
-        if options.run_reproducer:
-            options.passes = pipeline_of(text, options.file)
+        if not options.run_reproducer:
+            return self._run_on(text)
+        options.passes = pipeline_of(text, options.file)
+        with using(plugins_of(text)):
+            return self._run_on(text)
+
+    def _run_on(self, text: str) -> int:
+        options, known = self.options, registry()
         self.messages.sources[PIPELINE] = [options.passes]
         steps = parse(options.passes, known.passes, stages())
         self.printer.check_names(known.passes)
@@ -231,7 +238,8 @@ class Driver:
         if options.target not in known.targets:
             names = ", ".join(known.targets) or "none"
             help = did_you_mean(options.target, known.targets) or f"there is {names}"
-            raise CompileError(Diagnostic("error", f"unknown target '{options.target}'", help=help))
+            unknown = Diagnostic("error", f"unknown target '{options.target}'", help=help)
+            raise CompileError(with_broken(unknown))
         out = io.StringIO()
         known.targets[options.target]()().emit(context, module, out)
         return out.getvalue()

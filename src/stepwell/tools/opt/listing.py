@@ -16,6 +16,7 @@ from xdsl.utils.hints import type_repr
 
 from stepwell import __version__
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
+from stepwell.core.plugins import broken, using, with_broken
 from stepwell.registry import OURS, XDSL, Registry, registry
 from stepwell.universe import OVERRIDES, PASSES
 
@@ -26,9 +27,13 @@ def answer(options: argparse.Namespace) -> int:
         if options.version:
             print(f"stepwell-opt {__version__}")
         elif options.show_pass:
-            print(show_pass(options.show_pass, registry(options.plugin)))
+            with using(options.plugin):
+                print(show_pass(options.show_pass, registry()))
         else:
-            print(list_passes(registry(options.plugin)))
+            with using(options.plugin):
+                print(list_passes(registry()))
+                for warning in broken():
+                    print(warning.render(), file=sys.stderr)
     except CompileError as error:
         print(error, file=sys.stderr)
         return 1
@@ -82,14 +87,18 @@ def _source(module: str) -> Path:
 
 
 def _doc(known: Registry, name: str) -> str:
-    return (inspect.getdoc(known.passes[name]()) or "").partition("\n")[0]
+    try:
+        return (inspect.getdoc(known.passes[name]()) or "").partition("\n")[0]
+    except CompileError as error:
+        return f"({error.diagnostic.message})"
 
 
 def show_pass(name: str, known: Registry) -> str:
     """Return what a pass does, its options, and what it promises."""
     if name not in known.passes:
         help = did_you_mean(name, known.passes)
-        raise CompileError(Diagnostic("error", f"unknown pass '{name}'", help=help))
+        unknown = Diagnostic("error", f"unknown pass '{name}'", help=help)
+        raise CompileError(with_broken(unknown))
     kind = known.passes[name]()
     rows = [f"{name}  (of {known.owner['pass', name]})", ""]
     module = inspect.getmodule(kind)
