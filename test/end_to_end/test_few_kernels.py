@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 
 import stepwell as sw
 import stepwell.numpy as snp
-from stepwell.core.machine import this_machine
+from stepwell.core.machine import machine_for
 from stepwell.descent import Descent, Source
 from stepwell.dialects.kernel import FuncOp, LaunchOp
 from stepwell.pass_pipeline import parse
@@ -166,7 +166,7 @@ def test_the_arena_holds_little_more_than_what_is_in_use(name: str) -> None:
     function, arguments = PROGRAMS[name]
     traced = sw.jit(function).trace(*arguments)
     compiled = traced.compile()
-    descent = Descent.of(Source(str(traced), name, compiled.signature.entry, this_machine()))
+    descent = Descent.of(Source(str(traced), name, compiled.signature.entry, machine_for("c")))
     descent.to("kernels")
     for step in parse("bufferize", descent.known.passes):
         step.run(descent.context, descent.module)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.core.machine import this_machine
+from stepwell.core.machine import machine_for
 from stepwell.descent import Source, stage_text
 
 PRODUCT = """\
@@ -36,7 +36,7 @@ RANDOM = np.random.default_rng(5)
 
 
 def at(text: str, stage: str) -> str:
-    return stage_text(Source(text, "text", "main", this_machine()), stage)
+    return stage_text(Source(text, "text", "main", machine_for("c")), stage)
 
 
 @pytest.mark.parametrize("floor", FLOORS)

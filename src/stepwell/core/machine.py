@@ -34,8 +34,10 @@ class Machine:
     features: str = ""
     """What the C compiler's -march=native depends on; part of every cache key."""
 
-    def override(self, text: str) -> Machine:
+    def override(self, text: str, source: str = "") -> Machine:
         """Return this with some fields changed, as in 'vector_bits=256,threads=1'.
+
+        source : where the text is from, for messages
 
         >>> Machine().override("vector_bits=256,fma=1").vector_bits
         256
@@ -44,20 +46,21 @@ class Machine:
         changes: dict[str, int | str] = {}
         for part in filter(None, text.replace(" ", ",").split(",")):
             name, _, value = part.partition("=")
-            if name not in kinds or (kinds[name] != "str" and not value.isdecimal()):
+            if name not in kinds or (kinds[name] != "str" and not _is_number(value)):
+                message = f"cannot read '{part[:SHOWN]}' as a property of the machine"
                 raise CompileError(
                     Diagnostic(
                         "error",
-                        f"cannot read '{part}' as a property of the machine",
+                        f"{source}: {message}" if source else message,
                         help=f"write NAME=NUMBER with one of {', '.join(kinds)}",
                     )
                 )
             changes[name] = value if kinds[name] == "str" else int(value)
         changed = replace(self, **changes)
-        changed._check(changes)
+        changed._check(changes, source)
         return changed
 
-    def _check(self, names: Iterable[str]) -> None:
+    def _check(self, names: Iterable[str], source: str) -> None:
         """Fail where one of the named properties is of no machine."""
         wrong: dict[str, tuple[int, str, Callable[[int], bool]]] = {
             "vector_bits": (self.vector_bits, "a power of two from 32 to 2048", _is_width),
@@ -69,12 +72,26 @@ class Machine:
                 lambda n: not n or _is_width(n),
             ),
             "threads": (self.threads, "from 1 to 256", lambda n: 0 < n <= 256),
+            "fma": (self.fma, "0 or 1", lambda n: n <= 1),
+            "signed_dots": (self.signed_dots, "0 or 1", lambda n: n <= 1),
+            "ahead": (self.ahead, "0 or 1", lambda n: n <= 1),
         }
         for name in names:
             value, allowed, holds = wrong.get(name, (0, "", lambda _: True))
             if not holds(value):
                 message = f"a machine with {name}={value} cannot be compiled for"
+                message = f"{source}: {message}" if source else message
                 raise CompileError(Diagnostic("error", message, help=f"{name} is {allowed}"))
+
+
+SHOWN = 60
+"""So many characters of a property that cannot be read are repeated in the message."""
+DIGITS = 15
+"""More digits has no size in bytes of any machine."""
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= DIGITS
 
 
 def _is_power(number: int) -> bool:
@@ -114,11 +131,27 @@ OPENCL_LANES = 8
 PoCL's compiler dies of some operations on wider vectors, and gets others wrong."""
 
 
+VARIABLE = "STEPWELL_MACHINE"
+
+
+def described_machine() -> Machine:
+    """Return the machine that is compiled for unless told otherwise.
+
+    This one, with what STEPWELL_MACHINE says of it, in the words of ``Machine.override``.
+    """
+    return _described(os.environ.get(VARIABLE, ""))
+
+
+@cache
+def _described(text: str) -> Machine:
+    return this_machine().override(text, VARIABLE)
+
+
 def machine_for(target: str, asked: str | Machine = "") -> Machine:
-    """Return what to compile for: this machine as ``target`` sees it, changed as ``asked``."""
+    """Return what to compile for: the machine as ``target`` sees it, changed as ``asked``."""
     if isinstance(asked, Machine):
         return asked
-    here = this_machine()
+    here = described_machine()
     if target == "opencl":
         bits = min(here.vector_bits, OPENCL_VECTOR_BITS)
         here = replace(here, vector_bits=bits, vector_lanes=OPENCL_LANES)
