@@ -24,7 +24,8 @@ examples:
   stepwell passes canonicalize                     what a pass does
   stepwell ops nd.softmax                          what an op means
 
-environment: STEPWELL_CC (C compiler), STEPWELL_CACHE (cache folder), STEPWELL_THREADS
+environment: STEPWELL_CC (C compiler), STEPWELL_CACHE (cache folder), STEPWELL_THREADS,
+STEPWELL_MACHINE (what to compile for, as --machine says it)
 weights lie in model.npz beside model.mlir; stepwell-opt shows and tests single passes
 """
 
