@@ -15,8 +15,6 @@ import numpy as np
 import pytest
 from machines import MACHINES, Described, can_cross_compile
 from op_rows import ROWS
-from op_rows.row import Array
-from op_rows.together import Together
 
 import stepwell as sw
 import stepwell.numpy as snp
@@ -24,6 +22,8 @@ from stepwell.compiled import Compiled
 from stepwell.core.machine import VARIABLE, Machine, machine_for
 from stepwell.descent import Source, Translation, translate
 from stepwell.runtime.program import load_program, write_program
+from stepwell.testing.op_rows.row import Array
+from stepwell.testing.op_rows.together import Together
 from stepwell.tools.main import main
 
 RANDOM = np.random.default_rng(21)
