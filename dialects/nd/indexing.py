@@ -88,7 +88,6 @@ def _gather_reference(op: GatherOp, operands: Sequence[Array]) -> Array:
         for i, a in zip(indices, along, strict=True)
     ]
     if 0 in (x.shape[a] for a in along):
-        y_shape = rules.gather((1,) * x.ndim, [indices[0].shape], along)
         kept = [n for a, n in enumerate(x.shape) if a not in along]
         y_shape = (*kept[: along[0]], *indices[0].shape, *kept[along[0] :])
         return np.zeros(y_shape, x.dtype)

@@ -1,103 +1,63 @@
 """``x[...]``, ``x.at[...]`` and taking by index.
 
-Indices may be ints, slices, ``...``, None, traced integers and integer arrays. Slices follow
-Python; an index held in a traced value or an array is clamped to the axis when it runs.
+Where the numbers of an index are known while tracing, they follow NumPy: negative ones count from
+the end, and what is out of range is an IndexError. What only the run knows counts from the end too;
+out of range, a read takes the element at that end of the axis, and a write is left out. So it is in
+JAX. Slices follow Python.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stepwell.core.shapes import Shape, ShapeError, show
+from stepwell.core.shapes import ShapeError
+from stepwell.core.shapes.indexing import dynamic_slice as sliced_shape
+from stepwell.core.shapes.indexing import dynamic_update_slice as updated_shape
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.creation import iota
 from stepwell.frontend.elementwise import check_axis
-from stepwell.frontend.errors import TraceError
-from stepwell.frontend.manipulation import broadcast_to, moveaxis, reshape
-from stepwell.frontend.promotion import INTEGER, as_dtype, broadcast, cast, lift
+from stepwell.frontend.manipulation import broadcast_to, permute_dims, reshape
+from stepwell.frontend.promotion import INTEGER, as_dtype, cast, full, is_number, lift
+from stepwell.frontend.subscripts import BLOCK, Subscript, as_index, from_front, spread, subscript
 from stepwell.frontend.tensor import Tensor
-
-
-@dataclass
-class _Plan:
-    """An index, spelled out: one entry for each axis of the operand, and where new axes come."""
-
-    axes: list[Any]
-    new: list[int]
-    """For each axis of the result before fancy indexing, 1 where it is a None."""
-
-
-def _plan(x: Tensor, index: Any) -> _Plan:
-    parts = index if isinstance(index, tuple) else (index,)
-    ellipses = sum(p is Ellipsis for p in parts)
-    if ellipses > 1:
-        raise IndexError("an index can have one ellipsis")
-    given = sum(p is not None and p is not Ellipsis for p in parts)
-    if given > x.ndim:
-        raise IndexError(f"{given} indices for {x.ndim} axes")
-    if not ellipses:
-        parts = (*parts, Ellipsis)
-    axes: list[Any] = []
-    new: list[int] = []
-    for part in parts:
-        if part is None:
-            new.append(len(axes))
-        elif part is Ellipsis:
-            axes.extend([slice(None)] * (x.ndim - given))
-        else:
-            axes.append(_checked(part, len(axes), x.shape))
-    return _Plan(axes, new)
-
-
-def _checked(part: Any, axis: int, shape: Shape) -> Any:
-    """Return an entry as a slice, an int counted from the front, or a traced integer array."""
-    if isinstance(part, slice):
-        for bound in (part.start, part.stop, part.step):
-            if isinstance(bound, Tensor):
-                raise TraceError(
-                    "the bounds of a slice must be known while tracing; "
-                    "use stepwell.lax.dynamic_slice"
-                )
-        return part
-    if isinstance(part, bool | np.bool_):
-        raise TraceError("a boolean index would have a shape that is not known while tracing")
-    if isinstance(part, int | np.integer):
-        if not -shape[axis] <= part < shape[axis]:
-            raise IndexError(f"index {part} is out of range for axis {axis} of size {shape[axis]}")
-        return int(part) % shape[axis]
-    value = lift(np.asarray(part) if isinstance(part, list) else part)
-    if value.kind.kind == "bool":
-        raise TraceError(
-            "a mask would have a result whose shape is not known while tracing; "
-            "use stepwell.numpy.where"
-        )
-    if value.kind.kind == "float":
-        raise IndexError(f"an index must be an integer, got {value.kind.name}")
-    return value
 
 
 def getitem(x: Any, index: Any, /) -> Tensor:
     """Return ``x[index]``."""
     value = lift(x)
-    plan = _plan(value, index)
-    fancy = [a for a, part in enumerate(plan.axes) if isinstance(part, Tensor)]
-    value = _slice(value, plan.axes)
-    dropped = [a for a, part in enumerate(plan.axes) if isinstance(part, int)]
+    place = subscript(value, index)
+    value = _slice(reshape(value, place.shape), place.parts)
+    fancy, block = place.fancy, place.block() if place.fancy else []
     if fancy:
-        return _take_many(value, plan, fancy, dropped)
-    return _drop_and_add(value, dropped, plan.new)
+        value = gather(value, block, tuple(fancy))
+    return _laid_out(value, place, block[0].ndim if block else 0)
 
 
-def _drop_and_add(value: Tensor, dropped: list[int], new: list[int]) -> Tensor:
-    """Drop axes of size 1, and put new ones in front of the axes ``new`` names."""
+def _laid_out(value: Tensor, place: Subscript, rank: int) -> Tensor:
+    """Put the axes of what was read in order, with ``rank`` of them from arrays.
+
+    The array's axes stand where the first axis indexed by one stood; ints have left axes of size 1.
+    """
+    fancy = place.fancy
+    kept = [a for a in range(len(place.parts)) if a not in fancy]
+    order: list[Any] = list(kept)
+    if fancy:
+        order.insert(sum(a < fancy[0] for a in kept), BLOCK)
+    first: dict[Any, int] = {}
+    for item in order:
+        first[item] = sum(rank if i == BLOCK else 1 for i in order[: order.index(item)])
+    wanted = [item for item in place.layout if item is not None]
+    wanted += [a for a in kept if a not in wanted]  # of ints: they go
+    axes = [first[i] + k for i in wanted for k in range(rank if i == BLOCK else 1)]
+    value = permute_dims(value, axes)
     shape: list[int] = []
-    for a in range(value.ndim + 1):
-        shape.extend([1] * new.count(a))
-        if a < value.ndim and a not in dropped:
-            shape.append(value.shape[a])
+    sizes = iter(value.shape)
+    for item in place.layout:
+        shape += [1] if item is None else [next(sizes) for _ in range(rank if item == BLOCK else 1)]
     return reshape(value, tuple(shape))
 
 
@@ -133,47 +93,6 @@ def _slice(x: Tensor, axes: list[Any]) -> Tensor:
     return result
 
 
-def _take_many(value: Tensor, plan: _Plan, fancy: list[int], dropped: list[int]) -> Tensor:
-    """Index axes by arrays, broadcast together; NumPy's rule says where the result's axes go."""
-    indices = _broadcast_indices([_from_front(plan.axes[a], value.shape[a]) for a in fancy])
-    taken = gather(value, indices, tuple(fancy))
-    rank = indices[0].ndim
-    rest = [a for a in range(value.ndim) if a not in fancy]
-    advanced = sorted([*fancy, *dropped])  # beside an array, an int counts as one
-    adjacent = advanced == list(range(advanced[0], advanced[-1] + 1))
-    at = sum(a < fancy[0] for a in rest)  # where gather puts the axes of the indices
-    if not adjacent and at:
-        taken = moveaxis(taken, tuple(range(at, at + rank)), tuple(range(rank)))
-        at = 0
-    shape: list[int] = []
-    kept = [a for a in rest if a not in dropped]
-    before = [a for a in kept if adjacent and a < advanced[0]]
-    for a in before:
-        shape += [1] * plan.new.count(a) + [value.shape[a]]
-    shape += indices[0].shape
-    for a in kept[len(before) :]:
-        shape += [1] * plan.new.count(a) + [value.shape[a]]
-    shape += [1] * plan.new.count(value.ndim)
-    return reshape(taken, tuple(shape))
-
-
-def _from_front(index: Tensor, size: int) -> Tensor:
-    """Return indices counted from the front where negative ones count from the end."""
-    if index.kind.kind == "unsigned":
-        return index
-    return e.where(e.less(index, 0), e.add(index, size), index)
-
-
-def _broadcast_indices(indices: list[Tensor]) -> list[Tensor]:
-    try:
-        shape = np.broadcast_shapes(*(i.shape for i in indices))
-    except ValueError:
-        raise ShapeError(
-            f"indices {' and '.join(f'[{show(i.shape)}]' for i in indices)} do not fit together"
-        ) from None
-    return [broadcast(i, shape) for i in indices]
-
-
 def gather(x: Tensor, indices: list[Tensor], axes: tuple[int, ...]) -> Tensor:
     """Return the elements of ``x`` at ``indices`` along ``axes``; the indices' axes come first.
 
@@ -185,31 +104,92 @@ def gather(x: Tensor, indices: list[Tensor], axes: tuple[int, ...]) -> Tensor:
     return x.trace.emit("gather", [x, *indices], [(x.kind, shape)], (), axes=axes)[0]
 
 
-def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
-    """Return the slices of ``x`` along ``axis`` at ``indices``; None flattens ``x`` first."""
+def take(x: Any, indices: Any, /, axis: int | None = None, mode: str | None = None) -> Tensor:
+    """Return the slices of ``x`` along ``axis`` at ``indices``; None flattens ``x`` first.
+
+    mode : what is done with indices out of range, as in NumPy: 'clip' takes the first element for
+        negative ones and the last beyond the end, 'wrap' begins anew; None is what ``x[...]`` does
+    """
     value = reshape(x, -1) if axis is None else lift(x)
     at = check_axis(axis or 0, value.ndim)
-    index = lift(np.asarray(indices) if isinstance(indices, list | int) else indices)
-    return gather(value, [_from_front(index, value.shape[at])], (at,))
+    size = value.shape[at]
+    if mode not in (None, "clip", "wrap"):
+        raise ValueError(f"mode must be 'clip', 'wrap' or None, got {mode!r}")
+    if mode is None:
+        return gather(value, [_nonempty(as_index(indices, size, at), size, at)], (at,))
+    index = lift(np.asarray(indices) if isinstance(indices, list | tuple | int) else indices)
+    wide = cast(index, INTEGER) if index.kind.name != "ui64" else index
+    _nonempty(index, size, at)
+    inside = (
+        e.remainder(wide, max(size, 1)) if mode == "wrap" else e.clip(wide, 0, max(size - 1, 0))
+    )
+    return gather(value, [cast(inside, INTEGER)], (at,))
+
+
+def _nonempty(index: Tensor, size: int, axis: int) -> Tensor:
+    if size == 0 and index.size:
+        raise IndexError(f"axis {axis} has size 0: there is nothing to read")
+    return index
 
 
 def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
     """Return ``x[..., indices[..., k, ...], ...]`` along ``axis``; all other axes agree."""
-    value, index = lift(x), lift(indices)
+    value = lift(x)
     at = check_axis(axis, value.ndim)
+    size = value.shape[at]
+    index = _nonempty(as_index(indices, size, at), size, at)
     if index.ndim != value.ndim:
         raise ShapeError(f"indices need {value.ndim} axes, got {index.ndim}")
-    shape = tuple(
-        n if a == at else max(n, m)
-        for a, (n, m) in enumerate(zip(index.shape, value.shape, strict=True))
-    )
-    own = tuple(
-        m if a == at else n for a, (n, m) in enumerate(zip(shape, value.shape, strict=True))
-    )
-    value = broadcast_to(value, own)
-    index = broadcast_to(_from_front(index, value.shape[at]), shape)
-    places = [index if a == at else iota(shape, a, index.kind) for a in range(value.ndim)]
+    sizes = zip(index.shape, value.shape, strict=True)
+    shape = tuple(n if a == at or m == 1 else m for a, (n, m) in enumerate(sizes))
+    own = tuple(size if a == at else n for a, n in enumerate(shape))
+    value, index = broadcast_to(value, own), cast(broadcast_to(index, shape), INTEGER)
+    places = [index if a == at else iota(shape, a, INTEGER) for a in range(value.ndim)]
     return gather(value, places, tuple(range(value.ndim)))
+
+
+def _places(place: Subscript) -> Tensor:
+    """Return for each element that an index means its number in the array, -1 if out of range."""
+    block = place.block() if place.fancy else []
+    sizes = _axis_sizes(place, block[0].shape if block else ())
+    strides = [math.prod(place.shape[a + 1 :]) for a in range(len(place.shape))]
+    shape = tuple(n for size in sizes for n in size)
+    at = [len([n for size in sizes[:k] for n in size]) for k in range(len(sizes))]
+    numbers, inside = full(shape, _offset(place, strides), INTEGER), None
+    for item, first in zip(place.layout, at, strict=True):
+        if item == BLOCK:
+            for axis, index in zip(place.fancy, block, strict=True):
+                wide = spread(cast(index, INTEGER), shape, first)
+                size = place.shape[axis]
+                fits = e.logical_and(e.greater_equal(wide, 0), e.less(wide, size))
+                inside = fits if inside is None else e.logical_and(inside, fits)
+                numbers = e.add(numbers, e.multiply(wide, strides[axis]))
+        elif item is not None:
+            step = range(place.shape[item])[place.parts[item]].step
+            numbers = e.add(numbers, e.multiply(iota(shape, first, INTEGER), step * strides[item]))
+    return numbers if inside is None else e.where(inside, numbers, -1)
+
+
+def _axis_sizes(place: Subscript, block: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return the sizes of what each item of a layout stands for."""
+
+    def sizes(item: Any) -> tuple[int, ...]:
+        if item is None:
+            return (1,)
+        return block if item == BLOCK else (len(range(place.shape[item])[place.parts[item]]),)
+
+    return [sizes(item) for item in place.layout]
+
+
+def _offset(place: Subscript, strides: list[int]) -> int:
+    """Return the number of the first element of an index of ints and slices."""
+    offset = 0
+    for part, size, stride in zip(place.parts, place.shape, strides, strict=True):
+        if isinstance(part, int):
+            offset += part * stride
+        elif isinstance(part, slice):
+            offset += range(size)[part].start * stride
+    return offset
 
 
 @dataclass
@@ -224,7 +204,10 @@ class _At:
 
 @dataclass
 class _Place:
-    """``x.at[index]``: returns copies of ``x`` that are changed there."""
+    """``x.at[index]``: returns copies of ``x`` that are changed there.
+
+    What is written to an index out of range, of which only the run knows, is left out.
+    """
 
     x: Tensor
     index: Any
@@ -256,8 +239,7 @@ class _Place:
     def _scatter(self, op: str, value: Any) -> Tensor:
         """Write through the indices of every place: the index picks them from a numbering of x."""
         x = self.x
-        numbers = reshape(iota((x.size,), 0, INTEGER), x.shape)
-        places = getitem(numbers, self.index)
+        places = _places(subscript(x, self.index))
         updates = cast(lift(value, x.kind), x.kind)
         updates = broadcast_to(updates, places.shape)
         flat, where = reshape(x, (x.size,)), reshape(places, (places.size,))
@@ -276,25 +258,51 @@ def at(x: Tensor) -> _At:
     return _At(x)
 
 
+def _starts(starts: Any, shape: tuple[int, ...]) -> list[Tensor]:
+    """Return where a block begins along each axis, negative starts counted from the end."""
+    given = list(starts)
+    if len(given) != len(shape):
+        raise ShapeError(f"one start is needed for each of {len(shape)} axes, got {len(given)}")
+    return [_start(s, n) for s, n in zip(given, shape, strict=True)]
+
+
+def _start(start: Any, size: int) -> Tensor:
+    if is_number(start):
+        if not isinstance(start, int):
+            raise IndexError(f"a start must be an integer, got {start}")
+        return lift(max(start + size if start < 0 else min(start, size), 0))
+    value = lift(start)
+    if value.kind.kind not in ("signed", "unsigned") or value.shape:
+        raise IndexError(f"a start must be an integer without axes, got {value!r}")
+    return cast(from_front(value, size), as_dtype("i64"))
+
+
 def dynamic_slice(x: Any, starts: Any, sizes: Any, /) -> Tensor:
-    """Return the block of ``sizes`` that begins at the traced ``starts``, clamped to fit."""
+    """Return the block of ``sizes`` that begins at the traced ``starts``.
+
+    Negative starts count from the end. A block that would not lie inside is moved until it does.
+    """
     value = lift(x)
     sizes = tuple(int(n) for n in sizes)
-    first = [cast(lift(s), as_dtype("i64")) for s in starts]
+    first = _starts(starts, value.shape)
     axes = tuple(range(value.ndim))
-    if len(first) != value.ndim or len(sizes) != value.ndim:
-        raise ShapeError(f"need {value.ndim} starts and sizes, got {len(first)} and {len(sizes)}")
+    if not axes:
+        return value
+    shape = sliced_shape(value.shape, axes, sizes, len(first))
     return value.trace.emit(
-        "dynamic_slice", [value, *first], [(value.kind, sizes)], (), axes=axes, sizes=sizes
+        "dynamic_slice", [value, *first], [(value.kind, shape)], (), axes=axes, sizes=sizes
     )[0]
 
 
 def dynamic_update_slice(x: Any, update: Any, starts: Any, /) -> Tensor:
-    """Return ``x`` with the block ``update`` at the traced ``starts``, clamped to fit."""
+    """Return ``x`` with ``update`` in place of the block that `dynamic_slice` would read."""
     value = lift(x)
     block = cast(lift(update, value.kind), value.kind)
-    first = [cast(lift(s), as_dtype("i64")) for s in starts]
+    first = _starts(starts, value.shape)
     axes = tuple(range(value.ndim))
+    updated_shape(value.shape, block.shape, axes, len(first))
+    if not axes:
+        return block
     return value.trace.emit(
         "dynamic_update_slice", [value, block, *first], [(value.kind, value.shape)], (), axes=axes
     )[0]

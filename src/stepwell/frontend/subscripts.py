@@ -1,0 +1,227 @@
+"""What ``x[index]`` means: NumPy's rules, spelled out axis by axis.
+
+An index is ints, slices, ``...``, None, integer arrays, and masks whose values are known. Arrays
+and, beside them, ints are *advanced*: arrays broadcast together to one block of axes. The block
+stands where the first of them does; where a slice, None or ``...`` stands between two of them, it
+comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepwell.core.shapes import Shape, ShapeError, show
+from stepwell.frontend import elementwise as e
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, broadcast, cast, lift
+from stepwell.frontend.tensor import Tensor
+
+Known: TypeAlias = "NDArray[Any]"
+BLOCK = "block"
+"""In a layout, where the axes of the arrays stand."""
+
+
+@dataclass
+class Subscript:
+    """An index, spelled out."""
+
+    parts: list[Any]
+    """For each axis of what is indexed, a slice, an int counted from the front, or an array."""
+    layout: list[Any]
+    """For each axis of the result the axis it is made of, None for a new one, or BLOCK."""
+    shape: Shape
+    """What is indexed, with an axis of size 1 where the index has True or False."""
+
+    @property
+    def fancy(self) -> list[int]:
+        """Return the axes that are indexed by arrays."""
+        return [a for a, part in enumerate(self.parts) if isinstance(part, Tensor | np.ndarray)]
+
+    def block(self) -> list[Tensor]:
+        """Return the arrays, broadcast together."""
+        indices = [self.parts[a] for a in self.fancy]
+        try:
+            shape = np.broadcast_shapes(*(i.shape for i in indices))
+        except ValueError:
+            listed = " and ".join(f"[{show(i.shape)}]" for i in indices)
+            raise ShapeError(f"indices {listed} do not fit together") from None
+        return [broadcast(lift(i), shape) for i in indices]
+
+
+@dataclass
+class _Reader:
+    """Reads the parts of an index from left to right."""
+
+    shape: list[int]
+    parts: list[Any] = field(default_factory=list[Any])
+    items: list[Any] = field(default_factory=list[Any])
+    """What a layout has, and axes of ints and arrays, which are to be told apart yet."""
+
+    def basic(self, part: Any) -> None:
+        """Take a slice or None."""
+        if part is None:
+            self.items.append(None)
+            return
+        self.items.append(len(self.parts))
+        self.parts.append(part)
+
+    def advanced(self, part: Any) -> None:
+        """Take an int or an array, for the next axis."""
+        axis = len(self.parts)
+        size = self.shape[axis]
+        if isinstance(part, int | np.integer):
+            part = int(_in_range(np.asarray(int(part), np.int64), axis, size))
+        elif isinstance(part, np.ndarray):
+            part = _in_range(part, axis, size)
+        else:
+            if size == 0 and 0 not in part.shape:
+                raise IndexError(f"axis {axis} has size 0: there is nothing to read or write")
+            part = from_front(part, size)
+        self.items.append((axis,))
+        self.parts.append(part)
+
+    def mask(self, mask: Known) -> None:
+        """Take booleans that are known: the places where they are true, along as many axes."""
+        axis = len(self.parts)
+        if mask.ndim == 0:  # all or nothing, along an axis of its own
+            self.shape.insert(axis, 1)
+            self.advanced(np.zeros(int(mask), np.int64))
+            return
+        if (covered := tuple(self.shape[axis : axis + mask.ndim])) != mask.shape:
+            shown = f"a mask of [{show(mask.shape)}] for axes of [{show(covered)}]"
+            raise IndexError(f"{shown}, from axis {axis} on: they must be the same")
+        for places in mask.nonzero():
+            self.advanced(places)
+
+    def done(self) -> Subscript:
+        """Return the index, the layout of its result put in order."""
+        axes = [item[0] for item in self.items if isinstance(item, tuple)]
+        if all(isinstance(self.parts[a], int) for a in axes):
+            layout = [item for item in self.items if not isinstance(item, tuple)]
+            return Subscript(self.parts, layout, tuple(self.shape))
+        at = [k for k, item in enumerate(self.items) if isinstance(item, tuple)]
+        together = at == list(range(at[0], at[-1] + 1))
+        layout = [item for item in self.items if not isinstance(item, tuple)]
+        layout.insert(at[0] if together else 0, BLOCK)
+        return Subscript(self.parts, layout, tuple(self.shape))
+
+
+def subscript(x: Tensor, index: Any) -> Subscript:
+    """Return what ``index`` means for ``x``; IndexError where it means nothing."""
+    parts = [_read(p) for p in (index if isinstance(index, tuple) else (index,))]
+    ellipses = sum(p is Ellipsis for p in parts)
+    if ellipses > 1:
+        raise IndexError("an index can have one ellipsis")
+    given = sum(map(_axes_of, parts))
+    if given > x.ndim:
+        raise IndexError(f"{given} indices for {x.ndim} axes")
+    reader = _Reader(list(x.shape))
+    for part in parts if ellipses else (*parts, Ellipsis):
+        if part is Ellipsis:
+            for _ in range(x.ndim - given):
+                reader.basic(slice(None))
+            if given == x.ndim and ellipses:
+                reader.items.append(...)  # stands between two arrays, though for no axis
+        elif part is None or isinstance(part, slice):
+            reader.basic(part)
+        elif isinstance(part, np.ndarray) and part.dtype == bool:
+            reader.mask(part)
+        else:
+            reader.advanced(part)
+    found = reader.done()
+    found.layout = [item for item in found.layout if item is not ...]
+    return found
+
+
+def _axes_of(part: Any) -> int:
+    """Return for how many axes a part of an index stands."""
+    if part is None or part is Ellipsis:
+        return 0
+    return part.ndim if isinstance(part, np.ndarray) and part.dtype == bool else 1
+
+
+def _read(part: Any) -> Any:
+    """Return a part of an index as None, ..., a slice, an int, a known array or a traced one."""
+    if part is None or part is Ellipsis:
+        return part
+    if isinstance(part, slice):
+        for bound in (part.start, part.stop, part.step):
+            if isinstance(bound, Tensor):
+                raise TraceError(
+                    "the bounds of a slice must be known while tracing; "
+                    "use stepwell.lax.dynamic_slice"
+                )
+        return part
+    if isinstance(part, Tensor):
+        return _checked(lift(part))
+    if isinstance(part, int | np.integer) and not isinstance(part, bool):
+        return part
+    if any(isinstance(i, Tensor) for i in part) if isinstance(part, list | tuple) else False:
+        raise TraceError("a list of traced values is no index; join them with stepwell.numpy.stack")
+    array = np.asarray(part)
+    if array.size == 0 and not hasattr(part, "dtype"):
+        array = array.astype(np.int64)  # an empty list
+    if array.dtype.kind not in "iub":
+        raise IndexError(f"an index must be an integer, got {_spelled(part, array)}")
+    return int(array) if array.ndim == 0 and array.dtype.kind != "b" else array
+
+
+def _spelled(part: Any, array: Known) -> str:
+    return str(array.dtype) if array.dtype.kind not in "OUS" else f"{part!r}"
+
+
+def _checked(index: Tensor) -> Tensor:
+    if index.kind is BOOL:
+        raise TraceError(
+            "a mask would have a result whose shape is not known while tracing; "
+            "use stepwell.numpy.where"
+        )
+    if index.kind.kind == "float":
+        raise IndexError(f"an index must be an integer, got {index.kind.name}")
+    return index
+
+
+def _in_range(index: Known, axis: int, size: int) -> Known:
+    """Return indices that are known, counted from the front."""
+    wide = index.astype(object) if index.dtype == np.uint64 else index.astype(np.int64)
+    outside = (wide < -size) | (wide >= size)
+    if outside.any():
+        first = np.asarray(wide)[outside].flat[0]
+        raise IndexError(f"index {first} is out of range for axis {axis} of size {size}")
+    return np.where(wide < 0, wide + size, wide).astype(np.int64)
+
+
+def from_front(index: Tensor, size: int) -> Tensor:
+    """Return indices with negative ones counted from the end, in a dtype that holds ``size``."""
+    if index.kind.name == "ui64":  # what no i64 holds is out of range too
+        return cast(e.minimum(index, size), INTEGER)
+    wide = as_dtype("i32") if size < 1 << 31 and index.kind.name != "ui32" else INTEGER
+    if index.kind.kind == "unsigned":
+        return cast(index, wide)
+    index = cast(index, wide if index.kind.bytes < 8 else INTEGER)
+    return e.where(e.less(index, 0), e.add(index, size), index)
+
+
+def as_index(indices: Any, size: int, axis: int) -> Tensor:
+    """Return what a function takes as indices of an axis, counted from the front."""
+    part = _read(indices)
+    if part is None or part is Ellipsis or isinstance(part, slice):
+        raise IndexError(f"an index must be an integer, got {part}")
+    if isinstance(part, Tensor):
+        return from_front(part, size)
+    if isinstance(part, np.ndarray) and part.dtype == bool:
+        raise IndexError("an index must be an integer, got booleans; use x[mask]")
+    return lift(_in_range(np.asarray(part), axis, size))
+
+
+def spread(x: Tensor, to: Sequence[int], first: int) -> Tensor:
+    """Return ``x`` repeated to shape ``to``, where its axes stand at ``first``."""
+    if x.shape == tuple(to):
+        return x
+    dims = tuple(range(first, first + x.ndim))
+    return x.trace.emit("broadcast", [x], [(x.kind, tuple(to))], (), dims=dims)[0]
