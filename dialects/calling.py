@@ -22,6 +22,7 @@ from xdsl.ir import Attribute
 from xdsl.traits import SymbolTable
 
 from stepwell.core.shapes import DYNAMIC
+from stepwell.dialects.checks import check_call
 from stepwell.dialects.interpreter import Interpreter, Value
 from stepwell.dialects.readings import Array
 from stepwell.dialects.types import dtype
@@ -93,6 +94,7 @@ def _signless(value: Value, type: Attribute) -> Value:
 def _call_on_buffers(
     interpreter: Interpreter, entry: str, function: func.FuncOp, inputs: Sequence[Array]
 ) -> tuple[Array, ...]:
+    check_call(function, inputs)
     dims = [
         np.int64(n)
         for x, a in zip(inputs, function.args, strict=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -68,13 +69,17 @@ class Interpreter:
     _depth: int = field(default=0, init=False)
 
     def call(self, name: str, arguments: Sequence[Value]) -> tuple[Value, ...]:
-        """Call the function or kernel ``name``; arguments and results are arrays."""
+        """Call the function or kernel ``name``; arguments and results are arrays.
+
+        ValueError where their sizes are not what the function wants.
+        """
         callee = SymbolTable.lookup_symbol(self.module, name)
         if callee is None:
             raise LookupError(f"no function @{name} in the module")
-        outer, self._values = self._values, _Values()
         if not self._depth:
             self._plans = {}  # a pass may have changed what was run before
+            import_module("stepwell.dialects.checks").check_call(callee, arguments)
+        outer, self._values = self._values, _Values()
         self._depth += 1
         try:
             with np.errstate(all="ignore"):

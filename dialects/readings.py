@@ -48,6 +48,13 @@ Exact always; what an op of constants is, `reference` tells. For rewrites of oth
 canonicalization patterns to the class.
 """
 
+extents: RuleTable[Callable[[Any, Any], Sequence[Any]]] = RuleTable("extents")
+"""``(op, sizing) -> for each result the sizes of its axes``, or the number that an index is.
+
+What its shape rule says of sizes known only at run time, and what must hold of them, as
+`dialects.sizing` wants it. What an op decomposes into answers for it; a base class may have a rule.
+"""
+
 REQUIRED: tuple[RuleTable[Any], ...] = (reference, shape, gradient, batching)
 """The readings every op answers, says why not, or is known to answer later."""
 

@@ -15,6 +15,7 @@ from stepwell.dialects.nd import (
     control,
     convert,
     creation,
+    extents,
     identities,
     indexing,
     normalization,
@@ -67,4 +68,4 @@ PATTERNS = rewrites.MODULES
 
 ND = Dialect("nd", list(OPS), list(ATTRIBUTES))
 
-assert identities, "imported for its rules"
+assert identities and extents, "imported for their rules"

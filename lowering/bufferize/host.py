@@ -7,6 +7,7 @@ from itertools import product
 
 from xdsl.dialects import arith, func, memref, tensor
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     ArrayAttr,
     DictionaryAttr,
     FunctionType,
@@ -61,7 +62,12 @@ def on_buffers(
         arg_attrs=ArrayAttr(roles),
     )
     done.attributes, done.location = dict(function.attributes), function.location
-    wanted = [n for o in analysis.outputs for n in o.sizes if n.number is None]
+    wanted = [
+        n
+        for o in analysis.outputs
+        for n, known in zip(o.sizes, o.type.get_shape(), strict=True)
+        if known == DYNAMIC_INDEX
+    ]
     return [done, _shapes(writer, wanted)] if wanted else [done]
 
 

@@ -21,7 +21,9 @@ from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Constant, Signature, Tensor
 from stepwell.core.signature import Kernel as KernelOfSignature
 from stepwell.dialects import kernel
+from stepwell.dialects.checks import read_checks
 from stepwell.dialects.types import places
+from stepwell.lowering.emit.checks import checks_text
 from stepwell.lowering.emit.kinds import BITS, element_name
 from stepwell.lowering.emit.names import identifier
 from stepwell.transforms.passes import fail
@@ -160,6 +162,7 @@ def _signature(
         ),
         arena=_arena_bytes(arguments, arena),
         kernels=kernels,
+        checks=read_checks(op),
         loops=loops,
         target=target,
     )
@@ -200,6 +203,8 @@ def exported(entry: Entry, written: Callable[[Operation, str], Any], note: str) 
             (a, axis) for a in entry.of_role("output") for axis, n in enumerate(a.shape) if n < 0
         )
     }
+    if entry.signature.checks:
+        yield checks_text(name, entry.signature.checks, comment)
     if entry.shapes is not None and sizes:
         yield _shapes(name, written(entry.shapes, entry.shapes.sym_name.data), comment)
     yield _arena(name, entry, written, comment)
@@ -263,6 +268,9 @@ def _main(
             f"  int64_t sizes[{len(sizes)}];{comment}",
             f"  {name}_shapes(dims, sizes);{comment}",
         ]
+    if entry.signature.checks:
+        rows.append(f"  const int32_t failed = {name}_checks(dims);{comment}")
+        rows.append(f"  if (failed) return failed;{comment}")
     unused = [w for w in ("rt", "buffers", "dims", "arena") if w not in "".join(rows[2:]) + text]
     rows += [f"  (void){word};{comment}" for word in unused]
     rows += [f"  {function.name}({text});{comment}", f"  return 0;{comment}"]
@@ -313,9 +321,13 @@ def _declarations(entry: Entry) -> Iterator[str]:
     yield " *"
     yield " * All arrays are contiguous and row-major; no result overlaps another array."
     yield f" * arena is scratch memory of {name}_arena(dims) bytes, aligned to 64."
-    yield " * Returns 0, or the number of an error. */"
+    wanted = f"; {name}_checks says first whether the sizes fit" if signature.checks else ""
+    yield f" * Returns 0, or the number of an error{wanted}. */"
     yield f"int32_t {name}(const struct sw_runtime *rt, void *const *buffers, const int64_t *dims,"
     yield f"{' ' * (len(name) + 9)}char *arena);"
+    if signature.checks:
+        yield "/* Returns 0, or the number, from 1, of the first check of sizes that fails. */"
+        yield f"int32_t {name}_checks(const int64_t *dims);"
     if signature.sized_by_program:
         yield "/* Writes every unknown size of the results, in order. */"
         yield f"void {name}_shapes(const int64_t *dims, int64_t *sizes);"

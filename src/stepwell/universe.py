@@ -14,6 +14,7 @@ DIALECTS: dict[str, str] = {
 }
 
 PASSES: dict[str, str] = {
+    "check-sizes": "stepwell.transforms.check_sizes:CheckSizes",
     "inline-calls": "stepwell.transforms.inline_calls:InlineCalls",
     "decompose": "stepwell.transforms.decompose:Decompose",
     "fold-scales": "stepwell.transforms.fold_scales:FoldScales",

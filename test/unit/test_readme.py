@@ -70,7 +70,7 @@ def test_the_picture_is_that_of_the_pipeline() -> None:
         p for line in re.findall(r"^   \|  +(.+)$", picture, re.MULTILINE) for p in line.split(", ")
     ]
     assert shown == [p for p in passes if p in shown]
-    assert set(passes) - set(shown) <= {"inline-calls", *OVERRIDES}
+    assert set(passes) - set(shown) <= {"check-sizes", "inline-calls", *OVERRIDES}
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
+from stepwell.core.checks import Check
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.host_schedule import Tree, in_call
 from stepwell.core.shapes import DYNAMIC, Shape
@@ -77,6 +78,8 @@ class Signature:
     """Groups of `?` of the arguments (numbered in order) that must be equal in every call."""
     fixed: tuple[tuple[int, int], ...] = ()
     """`?` of the arguments that must have one size in every call: (number, size)."""
+    checks: tuple[Check, ...] = ()
+    """What else must hold of the `?` of the arguments in every call."""
     loops: bool = False
     """Whether the host runs loops: such a call may take long however small its arrays are."""
     target: str = "c"
@@ -136,6 +139,7 @@ class Signature:
             "kernels": tuple(Kernel(**_in_tuples(k)) for k in found["kernels"]),
             "equal": tuple(tuple(group) for group in found["equal"]),
             "fixed": tuple((number, size) for number, size in found["fixed"]),
+            "checks": tuple(Check(**_in_tuples(each)) for each in found["checks"]),
             "host": tuple(found["host"]),
             "maker": cls._from(found["maker"]) if found["maker"] else None,
         }

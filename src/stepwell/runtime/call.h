@@ -19,6 +19,7 @@
 typedef int32_t (*entry_function)(const struct sw_runtime *, void *const *, const int64_t *, char *);
 typedef void (*shapes_function)(const int64_t *, int64_t *);
 typedef int64_t (*arena_function)(const int64_t *);
+typedef int32_t (*checks_function)(const int64_t *);
 
 enum { HEAVY_BYTES = 32 << 10, LARGE_BYTES = 1 << 20, LINE = 64 };
 
@@ -38,6 +39,7 @@ typedef struct {
   vectorcallfunc vectorcall;
   entry_function entry;
   shapes_function shapes;
+  checks_function checks; /* of what `?` must be; NULL where there is nothing to check */
   arena_function arena_bytes;
   int64_t static_arena;
   int inputs, constants, outputs; /* buffers, in this order */
@@ -168,7 +170,7 @@ static inline int fits_all(Program *p, PyObject *const *args, void **buffers, in
     int64_t other = p->equal[i].other;
     if (dims[p->equal[i].dim] != (other < 0 ? -other - 1 : dims[other])) return 0;
   }
-  return 1;
+  return p->checks == NULL || p->checks(dims) == 0;
 }
 
 static int overlap(PyObject *x, PyObject *y) {
@@ -416,14 +418,14 @@ static int read_equal(Program *p, PyObject *equal) {
 }
 
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-  static char *names[] = {"entry", "shapes", "arena", "static_arena", "heavy", "inputs", "constants",
+  static char *names[] = {"entry", "shapes", "checks", "arena", "static_arena", "heavy", "inputs", "constants",
                           "outputs", "equal", "keep", "miss", "failed", NULL};
-  Py_ssize_t entry, shapes, arena;
+  Py_ssize_t entry, shapes, checks, arena;
   long long static_arena;
   int heavy;
   PyObject *inputs, *constants, *outputs, *equal, *keep, *miss, *failed;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$nnnLpO!O!O!O!OOO", names, &entry, &shapes, &arena,
-                                   &static_arena, &heavy, &PyTuple_Type, &inputs, &PyTuple_Type, &constants,
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$nnnnLpO!O!O!O!OOO", names, &entry, &shapes, &checks,
+                                   &arena, &static_arena, &heavy, &PyTuple_Type, &inputs, &PyTuple_Type, &constants,
                                    &PyTuple_Type, &outputs, &PyTuple_Type, &equal, &keep, &miss, &failed))
     return NULL;
   Py_ssize_t in = ranks(inputs), out = ranks(outputs);
@@ -432,7 +434,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
   if (p == NULL) return NULL;
   p->vectorcall = program_vectorcall;
   p->entry = (entry_function)entry, p->shapes = (shapes_function)shapes, p->arena_bytes = (arena_function)arena;
-  p->static_arena = static_arena, p->heavy = heavy;
+  p->checks = (checks_function)checks, p->static_arena = static_arena, p->heavy = heavy;
   p->inputs = (int)PyTuple_GET_SIZE(inputs), p->constants = (int)PyTuple_GET_SIZE(constants);
   p->outputs = (int)PyTuple_GET_SIZE(outputs), p->equals = (int)PyTuple_GET_SIZE(equal);
   p->guards = PyMem_Calloc((size_t)(p->inputs + p->outputs) + 1, sizeof(Guard));

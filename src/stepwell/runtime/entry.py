@@ -19,6 +19,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from stepwell.core.checks import first_failure
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Signature, Tensor, numpy_name, spell
@@ -62,7 +63,7 @@ class Entry:
         values = self._bind(args, named)
         specs = self.signature.arguments
         arrays = tuple(self._fit(s, v, site) for s, v in zip(specs, values, strict=True))
-        self._check_equal(arrays)
+        self._check_sizes(arrays)
         if out is None:
             return self.callee.invoke(arrays, None)
         outs = self._outs(out)
@@ -115,6 +116,17 @@ class Entry:
                 "%s:%d: argument '%s' is %s and is copied in every call", *site, spec.name, reason
             )
         return np.array(array, dtype=want, order="C", copy=True, subok=False)
+
+    def _check_sizes(self, arrays: Sequence[Array]) -> None:
+        """Check what must hold of the `?` together."""
+        sizes = dynamic_sizes(self.signature, arrays)
+        said = first_failure(self.signature.checks, sizes)
+        try:
+            self._check_equal(arrays)
+        except ValueError as error:
+            raise ValueError(f"{error}\n{said}" if said else str(error)) from None
+        if said:
+            raise ValueError(said)
 
     def _check_equal(self, arrays: Sequence[Array]) -> None:
         """Check the `?` that must agree."""

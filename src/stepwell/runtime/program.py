@@ -178,6 +178,7 @@ def _load_library(path: Path, entry: Entry, constants: Sequence[Array]) -> Calle
     entry.callee = extension.Program(
         entry=run,
         shapes=_address(library, f"{name}_shapes"),
+        checks=_address(library, f"{name}_checks") if signature.checks else 0,
         arena=_address(library, f"{name}_arena") if signature.arena is None else 0,
         static_arena=signature.arena or 0,
         heavy=signature.loops,

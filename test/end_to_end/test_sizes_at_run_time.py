@@ -1,0 +1,249 @@
+"""Sizes that only a call tells: right where they fit, an error with names, values and line elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+from stepwell.core.diagnostics import CompileError
+from stepwell.dialects.calling import call
+from stepwell.dialects.interpreter import Interpreter
+from stepwell.testing.op_rows.run import parsed
+
+X = np.arange(6, dtype=np.float32)
+
+
+def floats(*shape: int) -> Any:
+    """Return 0, 1, 2, ... of a shape."""
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+def both(text: str, *arguments: Any) -> tuple[Any, ...]:
+    """Return what the compiled program gives, which must be what the reference gives."""
+    want = call(Interpreter(parsed(text)), "main", arguments)
+    got = sw.compile(text)(*arguments)
+    got = got if isinstance(got, tuple) else (got,)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)
+    return got
+
+
+def refused(text: str, *arguments: Any) -> str:
+    """Return what both the program and the reference say, which is the same save for the name."""
+    with pytest.raises(ValueError) as said:
+        call(Interpreter(parsed(text)), "main", arguments)
+    with pytest.raises(ValueError) as got:
+        sw.compile(text, name="m.mlir")(*arguments)
+    message = str(got.value).splitlines()[-1]
+    where, _, words = message.partition(": ")
+    assert where.startswith("m.mlir:")
+    assert words in str(said.value)
+    return message
+
+
+# -- (a) a `?` that is a constant
+
+
+def test_a_result_size_that_is_a_constant_does_not_move_the_others() -> None:
+    text = """func.func @main(%x: tensor<?xf32>) -> tensor<?x?xf32> {
+      %c = arith.constant 4 : index
+      %b = nd.broadcast %x, sizes(%c) {dims = [1]} : tensor<?xf32> -> tensor<?x?xf32>
+      func.return %b : tensor<?x?xf32>
+    }"""
+    assert both(text, X)[0].shape == (4, 6)
+
+
+MADE = {
+    "reshape": "nd.reshape %e, sizes(%c) : tensor<300xf32> -> tensor<?xf32>",
+    "full": "nd.full 1.5, sizes(%c) : tensor<?xf32>",
+    "iota": "nd.iota sizes(%c) {axis = 0} : tensor<?xf32>",
+    "bits": "nd.random_bits %key, %start, sizes(%c) : tensor<?xui32>",
+    "scan": """nd.scan () length(%c) : () -> tensor<?xf32> {
+        %one = nd.full 1.0 : tensor<f32>
+        nd.yield %one : tensor<f32>
+      }""",
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_is_made_in_a_constant_size_stands_beside_what_is_not(name: str) -> None:
+    kind = "ui32" if name == "bits" else "f32"
+    text = f"""func.func @main(%x: tensor<?xf32>, %e: tensor<300xf32>,
+        %key: tensor<2xui32>, %start: tensor<ui64>) -> (tensor<?x{kind}>, tensor<?xf32>) {{
+      %c = arith.constant 300 : index
+      %r = {MADE[name]}
+      %n = nd.neg %x : tensor<?xf32>
+      func.return %r, %n : tensor<?x{kind}>, tensor<?xf32>
+    }}"""
+    arguments = X, floats(300), np.array([1, 2], np.uint32), np.array(7, np.uint64)
+    assert [r.shape for r in both(text, *arguments)] == [(300,), (6,)]
+
+
+# -- (b) sizes that must agree
+
+GROWN = """func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %one = nd.full 1.0 : tensor<1xf32>
+  %c = nd.concat %x, %one {axis = 0} : (tensor<?xf32>, tensor<1xf32>) -> tensor<?xf32>
+  %z = nd.add %c, %y : tensor<?xf32>
+  func.return %z : tensor<?xf32>
+}"""
+
+
+def test_sizes_that_are_derived_must_agree() -> None:
+    assert both(GROWN, X, floats(7))[0].shape == (7,)
+    assert refused(GROWN, X, floats(6)) == (
+        "m.mlir:4:3: nd.add: axis 0 of %c has size 7 (x.shape[0] + 1), "
+        "but axis 0 of %y has size 6 (y.shape[0])"
+    )
+    refused(GROWN, floats(0), floats(0))
+
+
+def test_a_product_with_a_grown_cache_wants_as_many_rows() -> None:
+    text = """func.func @main(%p: tensor<1x?xf32>, %v: tensor<?x4xf32>, %n: tensor<1x4xf32>)
+        -> tensor<1x4xf32> {
+      %all = nd.concat %v, %n {axis = 0} : (tensor<?x4xf32>, tensor<1x4xf32>) -> tensor<?x4xf32>
+      %y = nd.matmul %p, %all : (tensor<1x?xf32>, tensor<?x4xf32>) -> tensor<1x4xf32>
+      func.return %y : tensor<1x4xf32>
+    }"""
+    both(text, floats(1, 6), floats(5, 4), floats(1, 4))
+    assert "nd.matmul" in refused(text, floats(1, 6), floats(6, 4), floats(1, 4))
+
+
+def test_a_broadcast_must_be_told_the_size_that_is_used() -> None:
+    text = """func.func @main(%x: tensor<?xf32>, %y: tensor<?x?xf32>) -> tensor<?x?xf32> {
+      %n = nd.dim %x {axis = 0} : tensor<?xf32>
+      %b = nd.broadcast %x, sizes(%n) {dims = [1]} : tensor<?xf32> -> tensor<?x?xf32>
+      %z = nd.add %b, %y : tensor<?x?xf32>
+      func.return %z : tensor<?x?xf32>
+    }"""
+    both(text, X, floats(6, 6))
+    assert "axis 0 of %y has size 5" in refused(text, X, floats(5, 6))
+
+
+def test_a_reshape_keeps_the_number_of_elements() -> None:
+    text = """func.func @main(%x: tensor<?x?xf32>, %y: tensor<?xf32>) -> tensor<?x2xf32> {
+      %n = nd.dim %y {axis = 0} : tensor<?xf32>
+      %r = nd.reshape %x, sizes(%n) : tensor<?x?xf32> -> tensor<?x2xf32>
+      func.return %r : tensor<?x2xf32>
+    }"""
+    both(text, floats(3, 4), floats(6))
+    assert refused(text, floats(3, 4), floats(5)) == (
+        "m.mlir:3:7: nd.reshape: %x has 12 (x.shape[0] * x.shape[1]) elements, "
+        "but %r would have 10 (2 * y.shape[0])"
+    )
+
+
+# -- (c) slices
+
+
+def test_a_dynamic_slice_fits_into_what_it_is_taken_from() -> None:
+    text = """func.func @main(%x: tensor<?xf32>, %i: tensor<i32>) -> tensor<4xf32> {
+      %y = nd.dynamic_slice %x, starts(%i) {axes = [0], sizes = [4]}
+        : (tensor<?xf32>, tensor<i32>) -> tensor<4xf32>
+      func.return %y : tensor<4xf32>
+    }"""
+    both(text, floats(4), np.array(2, np.int32))
+    said = refused(text, floats(3), np.array(2, np.int32))
+    assert said.endswith("cannot take 4 elements along axis 0 of %x, which has 3 (x.shape[0])")
+
+
+def test_a_dynamic_update_fits_into_its_operand() -> None:
+    text = """func.func @main(%x: tensor<?xf32>, %u: tensor<?xf32>, %i: tensor<i32>) -> tensor<?xf32> {
+      %y = nd.dynamic_update_slice %x, %u, starts(%i) {axes = [0]}
+        : (tensor<?xf32>, tensor<?xf32>, tensor<i32>) -> tensor<?xf32>
+      func.return %y : tensor<?xf32>
+    }"""
+    both(text, floats(4), floats(4), np.array(2, np.int32))
+    refused(text, floats(4), floats(5), np.array(2, np.int32))
+
+
+# -- (d), (e) sizes below 0, and beyond memory
+
+SIZED = """func.func @main(%x: tensor<?xf32>) -> tensor<f32> {{
+  %n = nd.dim %x {{axis = 0}} : tensor<?xf32>
+  %c = arith.constant {number} : index
+  %m = arith.{op} %n, %c : index
+  %i = nd.iota sizes(%m) {{axis = 0}} : tensor<?xf32>
+  %y = nd.reduce_sum %i {{axes = [0]}} : tensor<?xf32> -> tensor<f32>
+  func.return %y : tensor<f32>
+}}"""
+
+
+def test_a_size_is_not_negative() -> None:
+    text = SIZED.format(number=4, op="subi")
+    both(text, X)
+    both(text, floats(4))
+    assert "nd.iota: axis 0 of %i would have size -1 (x.shape[0] - 4)" in refused(text, floats(3))
+
+
+@pytest.mark.parametrize("shift", [62, 63, 60, 46])
+def test_a_size_is_one_that_memory_can_have(shift: int) -> None:
+    text = SIZED.format(number=(1 << shift) - (shift == 63), op="muli")
+    both(text, floats(0))
+    for n in (1, 2, 4, 8):
+        assert "elements, which no memory holds" in refused(text, floats(n))
+
+
+def test_an_overflow_on_the_way_is_none_of_the_size() -> None:
+    text = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %n = nd.dim %x {axis = 0} : tensor<?xf32>
+      %big = arith.constant 4611686018427387904 : index
+      %a = arith.muli %n, %big : index
+      %b = arith.addi %a, %n : index
+      %m = arith.subi %b, %a : index
+      %y = nd.full 2.0, sizes(%m) : tensor<?xf32>
+      func.return %y : tensor<?xf32>
+    }"""
+    assert both(text, X)[0].shape == (6,)
+
+
+def test_sizes_that_can_never_agree_are_an_error_of_the_compiler() -> None:
+    text = GROWN.replace("%c, %y", "%c, %x")
+    with pytest.raises(CompileError, match=r"axis 0 of %c has size x.shape\[0\] \+ 1"):
+        sw.compile(text)
+
+
+# -- control flow
+
+
+def test_a_scan_stacks_what_it_is_told() -> None:
+    text = """func.func @main(%x: tensor<?x?xf32>, %y: tensor<?xf32>) -> tensor<?x?xf32> {
+      %n = nd.dim %y {axis = 0} : tensor<?xf32>
+      %r = nd.scan () over (%row = %x) sizes(%n) : (tensor<?x?xf32>) -> tensor<?x?xf32> {
+        %s = nd.neg %row : tensor<?xf32>
+        nd.yield %s : tensor<?xf32>
+      }
+      func.return %r : tensor<?x?xf32>
+    }"""
+    both(text, floats(3, 4), floats(4))
+    assert "stacked as %r has size 4" in refused(text, floats(3, 4), floats(5))
+
+
+def test_a_gather_reads_from_what_has_elements() -> None:
+    text = """func.func @main(%x: tensor<?xf32>, %i: tensor<?xi32>) -> tensor<?xf32> {
+      %y = nd.gather %x, indices(%i) {axes = [0]} : (tensor<?xf32>, tensor<?xi32>) -> tensor<?xf32>
+      func.return %y : tensor<?xf32>
+    }"""
+    both(text, floats(0), np.zeros(0, np.int32))
+    both(text, floats(2), np.array([5, -3, 1], np.int32))
+    assert "nothing to read, but 3" in refused(text, floats(0), np.zeros(3, np.int32))
+
+
+# -- where else programs run
+
+
+def test_a_saved_program_checks(tmp_path: Any) -> None:
+    sw.compile(GROWN, name="m.mlir").save(tmp_path)
+    program = sw.load(tmp_path)
+    assert program(X, floats(7)).shape == (7,)
+    with pytest.raises(ValueError, match=r"m.mlir:4:3: nd.add: axis 0 of %c has size 7"):
+        program(X, floats(6))
+
+
+def test_only_what_has_sizes_to_check_checks() -> None:
+    assert "stepwell_main_checks" in sw.compile(GROWN).source
+    static = GROWN.replace("%x: tensor<?", "%x: tensor<6").replace("(tensor<?", "(tensor<6")
+    assert "stepwell_main_checks" not in sw.compile(static.replace("?", "7")).source
