@@ -29,6 +29,10 @@ _FUNCTION = re.compile(rf"\((?:{_T}(?:, {_T})*)?\) -> (?:{_T}|\({_T}(?:, {_T})*\
 _LOCATION = re.compile(r'loc\("[^"\\\n]*":\d+:\d+\)', re.ASCII)
 """Types and locations that a text repeats."""
 
+_WIDTH = re.compile(r"[su]?i(\d+)", re.ASCII)
+WIDEST = 2**24 - 1
+"""The most bits of an integer's type, as in MLIR."""
+
 
 class Source:
     """A text, or the part of a file that begins at ``first_line``, by line and column."""
@@ -88,6 +92,14 @@ class LocatedParser(Parser):
     def parse_optional_location(self) -> Any:
         """Parse as xDSL does, a location that was read before by its text alone."""
         return self._known(_LOCATION, super().parse_optional_location)
+
+    def _parse_optional_integer_or_float_type(self) -> Any:
+        """Parse as xDSL does; an integer no wider than MLIR has any."""
+        width = _WIDTH.match(self.source.text, self._current_token.span.start)
+        if width is not None and (len(width[1]) > 8 or int(width[1]) > WIDEST):
+            wide = f"an integer of {width[1][:20]} bits"
+            self.source.fail(f"{wide} is wider than any may be, {WIDEST}", self._current_token.span)
+        return super()._parse_optional_integer_or_float_type()
 
     def _known(self, pattern: re.Pattern[str], parse: Callable[[], Any]) -> Any:
         """Return what the text here meant before; where it is new, parse it and note that."""

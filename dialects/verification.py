@@ -12,6 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.dialects.types import place_of
+from stepwell.dialects.upstream.verifiers import check, check_counts
 
 
 def verify(module: ModuleOp) -> None:
@@ -23,7 +24,9 @@ def verify(module: ModuleOp) -> None:
 
 def _verify_op(op: Operation) -> None:
     try:
+        check_counts(op)
         op.verify(verify_nested_ops=False)
+        check(op)
     except VerifyException as error:
         _fail(op, f"'{op.name}': {_first_line(error)}")
     except ValueError as error:  # xDSL's word for an operand that has been erased

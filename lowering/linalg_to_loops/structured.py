@@ -235,8 +235,6 @@ def _read_fill(op: linalg.FillOp) -> Structured:
     (value,), (target,) = op.inputs, op.outputs
     if not isinstance(target.type, MemRefType):
         fail(op, f"linalg.fill works on {target.type}", "run bufferize before linalg-to-loops")
-    if value.type != target.type.element_type:
-        fail(op, f"linalg.fill of {target.type} with a value of type {value.type}")
     rank = target.type.get_num_dims()
     identity = tuple(AffineExpr.dimension(i) for i in range(rank))
     return Structured(op, (False,) * rank, (), (Access(target, identity),), None, value)

@@ -82,7 +82,7 @@ kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) attributes {kernel.split 
 // -----
 
 kernel.func @k(%c: f64, %y: memref<8xf32>) {
-  // expected-error@+1 {{linalg.fill of memref<8xf32> with a value of type f64}}
+  // expected-error@+1 {{memref<8xf32> is not filled with f64}}
   linalg.fill ins(%c : f64) outs(%y : memref<8xf32>)
   kernel.return
 }

@@ -1,0 +1,68 @@
+"""The table of additional checks, and one that every op gets: how many operands it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation, OptionalDef, VariadicDef
+from xdsl.utils.exceptions import VerifyException
+
+Check = Callable[[Any], None]
+_C = TypeVar("_C", bound=Check)
+
+CHECKS: dict[type[Operation], Check] = {}
+
+
+def checks(*kinds: type[Operation]) -> Callable[[_C], _C]:
+    """Register a function that raises `VerifyException` for an op that is wrong."""
+
+    def register(function: _C) -> _C:
+        for kind in kinds:
+            assert kind not in CHECKS, kind
+            CHECKS[kind] = function
+        return function
+
+    return register
+
+
+def check(op: Operation) -> None:
+    """Raise `VerifyException` where ``op``, which xDSL has verified, is wrong all the same."""
+    if (function := CHECKS.get(type(op))) is not None:
+        function(op)
+
+
+def check_counts(op: Operation) -> None:
+    """Raise where an op has another number of operands, results or regions than its class says."""
+    counts = _counts(type(op))
+    if counts is None:
+        return
+    for (name, least, most), found in zip(
+        counts, (len(op.operands), len(op.results), len(op.regions)), strict=True
+    ):
+        if found < least or (most is not None and found > most):
+            wanted = f"{least}" if least == most else f"{least} or more"
+            raise VerifyException(f"it has {found} {name}, there must be {wanted}")
+
+
+@cache
+def _counts(kind: type[Operation]) -> tuple[tuple[str, int, int | None], ...] | None:
+    """Return how many operands, results and regions there are at least and at most."""
+    if not issubclass(kind, IRDLOperation):
+        return None
+    definition = kind.get_irdl_definition()
+    return (
+        ("operands", *_range(definition.operands)),
+        ("results", *_range(definition.results)),
+        ("regions", *_range(definition.regions)),
+    )
+
+
+def _range(definitions: Sequence[tuple[str, Any]]) -> tuple[int, int | None]:
+    several = [each for _, each in definitions if isinstance(each, VariadicDef)]
+    least = len(definitions) - len(several)
+    if all(isinstance(each, OptionalDef) for each in several):
+        return least, len(definitions)
+    return least, None

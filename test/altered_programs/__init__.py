@@ -1,0 +1,1 @@
+"""Programs with one thing altered, and what MLIR says of them."""
