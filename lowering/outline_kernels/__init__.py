@@ -26,6 +26,7 @@ from xdsl.ir import Block, Operation, OpResult
 from stepwell.lowering.outline_kernels.build import Kernel
 from stepwell.lowering.outline_kernels.edges import read_beyond_edges
 from stepwell.lowering.outline_kernels.grow import Cut
+from stepwell.lowering.outline_kernels.inserts import wrap_inserts
 from stepwell.lowering.outline_kernels.merge import merge_walks
 from stepwell.lowering.outline_kernels.names import kernel_name
 from stepwell.lowering.outline_kernels.order import arrange
@@ -64,6 +65,7 @@ def _outline(
     assert module is not None
     if least:
         read_beyond_edges(block)
+    wrap_inserts(block)
     erase_dead(block)
     sources: list[Operation] = []
     for cluster in Cut(block, outside).grow(least):

@@ -128,14 +128,17 @@ class Kernel:
 
     def _copied(self, op: Operation, inits: Iterable[SSAValue]) -> None:
         """Copy an op that writes ``inits`` element by element."""
-        mapped = {
-            init: self._destination(op, init, result)
+        written = [
+            self._destination(op, init, result)
             for init, result in zip(inits, op.results, strict=True)
-        }
-        for value in _outer_values(op):
-            if value not in mapped:
-                mapped[value] = self._inside(value)
-        self._add(op.clone(mapped), op)
+        ]
+        first = len(op.operands) - len(written)
+        read = dict.fromkeys((*op.operands[:first], *_read_inside(op)))
+        mapped = {value: self._inside(value) for value in read}
+        copy = op.clone(mapped)
+        # what it reads of a tensor that it also starts from is as it was before
+        copy.operands = [*copy.operands[:first], *written]
+        self._add(copy, op)
 
     def _add(self, new: Operation, old: Operation) -> None:
         new.location = old.location
@@ -247,13 +250,20 @@ def _stand_in(kind: Attribute, name: str | None) -> SSAValue:
 
 def _outer_values(op: Operation) -> dict[SSAValue, None]:
     """Return what ``op`` and the ops inside it use from outside of it."""
+    return dict.fromkeys((*op.operands, *_read_inside(op)))
+
+
+def _read_inside(op: Operation) -> dict[SSAValue, None]:
+    """Return what the ops inside ``op`` use from outside of it."""
     inside: set[SSAValue] = set()
     for each in op.walk():
         inside.update(each.results)
         for region in each.regions:
             for block in region.blocks:
                 inside.update(block.args)
-    return {v: None for each in op.walk() for v in each.operands if v not in inside}
+    return {
+        v: None for each in op.walk() if each is not op for v in each.operands if v not in inside
+    }
 
 
 def _locate(op: Operation, location: LocationAttr) -> None:

@@ -18,6 +18,10 @@ from stepwell.transforms.passes import remark
 from stepwell.transforms.structured import is_parallel, shape
 
 _SCALAR = ("arith", "math")
+_ELEMENTS = (
+    *(scf.ForOp, scf.IfOp, scf.YieldOp),
+    *(tensor.InsertOp, tensor.ExtractOp, tensor.DimOp),
+)
 
 
 @dataclass
@@ -170,16 +174,14 @@ def is_computing(op: Operation) -> bool:
 
 def is_scalar_nest(op: scf.ForOp) -> bool:
     """Whether ``op`` writes single elements of tensors: a scatter, not the host's control flow."""
-    inserts = False
-    for inner in op.walk():
-        inserts |= isinstance(inner, tensor.InsertOp)
-        known = isinstance(
-            inner,
-            scf.ForOp | scf.IfOp | scf.YieldOp | tensor.InsertOp | tensor.ExtractOp | tensor.DimOp,
-        )
-        if not known and inner.name.split(".")[0] not in _SCALAR:
-            return False
-    return inserts
+    return is_scalar_code(op) and any(isinstance(inner, tensor.InsertOp) for inner in op.walk())
+
+
+def is_scalar_code(op: Operation) -> bool:
+    """Whether ``op`` and all in it work on numbers and single elements of tensors."""
+    return all(
+        isinstance(inner, _ELEMENTS) or inner.name.split(".")[0] in _SCALAR for inner in op.walk()
+    )
 
 
 def _parallel_loops(op: Operation) -> list[int]:

@@ -163,7 +163,7 @@ def _depending(first: Operation, middle: list[Operation]) -> set[Operation]:
     """Return the ops of ``middle`` that use, by way of others, a result of ``first``."""
     found: set[Operation] = {first}
     for op in middle:
-        if any(v.owner in found for v in op.operands):
+        if any(v.owner in found for inner in op.walk() for v in inner.operands):
             found.add(op)
     return found - {first}
 
@@ -171,9 +171,11 @@ def _depending(first: Operation, middle: list[Operation]) -> set[Operation]:
 def _needed(second: Operation, middle: list[Operation]) -> set[Operation]:
     """Return the ops of ``middle`` that ``second`` uses, by way of others."""
     found: set[Operation] = {second}
+    used = {v.owner for v in second.operands}
     for op in reversed(middle):
-        if any(use.operation in found for result in op.results for use in result.uses):
+        if op in used:
             found.add(op)
+            used.update(v.owner for inner in op.walk() for v in inner.operands)
     return found - {second}
 
 

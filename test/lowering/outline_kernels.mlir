@@ -231,10 +231,10 @@ func.func @dead(%x: tensor<8xf32>) -> tensor<8xf32> {
   func.return %x : tensor<8xf32>
 }
 
-// Single elements are written on the host, wherever they come from.
+// A tensor of single elements is made on the host; one element is replaced by a kernel, as many are.
 // CHECK-LABEL:   func.func @elements(
 // CHECK-NEXT:      tensor.from_elements
-// CHECK-NEXT:      tensor.insert
+// CHECK-NEXT:      kernel.launch @elements_scatter
 // CHECK-NEXT:      func.return
 func.func @elements(%x: f32, %i: index) -> tensor<2xf32> {
   %a = tensor.from_elements %x, %x : tensor<2xf32>
@@ -345,4 +345,70 @@ func.func @gathered(%x: tensor<512x512xf32>, %i: tensor<512xindex>) -> tensor<51
     linalg.yield %v : f32
   } -> tensor<512x512xf32>
   func.return %y : tensor<512x512xf32>
+}
+
+// What a scatter reads of the tensor that it starts from is as it was before: it is passed twice.
+//
+// CHECK-LABEL: func.func @onto_itself(
+//  CHECK-NEXT:   kernel.launch @onto_itself_scatter ins(%p, %v : {{.*}}) outs(%v :
+func.func @onto_itself(%v: tensor<8xf32>, %p: tensor<8xindex>) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %y = scf.for %i = %c0 to %c8 step %c1 iter_args(%z = %v) -> (tensor<8xf32>) {
+    %at = tensor.extract %p[%i] : tensor<8xindex>
+    %new = tensor.extract %v[%i] : tensor<8xf32>
+    %w = tensor.insert %new into %z[%at] : tensor<8xf32>
+    scf.yield %w : tensor<8xf32>
+  }
+  func.return %y : tensor<8xf32>
+}
+
+// Two ops that walk over the same elements are one, what gathers from the first after it.
+//
+// CHECK-LABEL: kernel.func @gather_between
+//       CHECK:   %neg, %exp_1 = linalg.generic
+//       CHECK:   tensor.extract %neg
+func.func @gather_between(%x: tensor<64xf32>, %i: tensor<20xindex>) -> (tensor<20xf32>, tensor<64xf32>) {
+  %e = tensor.empty() : tensor<64xf32>
+  %neg = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]} ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %n = arith.negf %a : f32
+    linalg.yield %n : f32
+  } -> tensor<64xf32>
+  %e1 = tensor.empty() : tensor<20xf32>
+  %gather = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]} ins(%i : tensor<20xindex>) outs(%e1 : tensor<20xf32>) {
+  ^bb0(%k: index, %b: f32):
+    %n = tensor.extract %neg[%k] : tensor<64xf32>
+    linalg.yield %n : f32
+  } -> tensor<20xf32>
+  %e2 = tensor.empty() : tensor<64xf32>
+  %exp = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]} ins(%neg : tensor<64xf32>) outs(%e2 : tensor<64xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %n = math.exp %a : f32
+    linalg.yield %n : f32
+  } -> tensor<64xf32>
+  func.return %gather, %exp : tensor<20xf32>, tensor<64xf32>
+}
+
+// Numbers are computed in kernels only, those of a single element too.
+//
+// CHECK-LABEL: kernel.func @one_element_scatter
+//       CHECK:   scf.if
+//       CHECK:     arith.addf
+// CHECK-LABEL: func.func @one_element(
+//  CHECK-NEXT:   kernel.launch @one_element_scatter ins(%i : index) outs(%x
+func.func @one_element(%x: tensor<16xf32>, %i: index) -> tensor<16xf32> {
+  %one = arith.constant 1.0 : f32
+  %n = arith.constant 16 : index
+  %inside = arith.cmpi ult, %i, %n : index
+  %y = scf.if %inside -> (tensor<16xf32>) {
+    %a = tensor.extract %x[%i] : tensor<16xf32>
+    %b = arith.addf %a, %one : f32
+    %z = tensor.insert %b into %x[%i] : tensor<16xf32>
+    scf.yield %z : tensor<16xf32>
+  } else {
+    scf.yield %x : tensor<16xf32>
+  }
+  func.return %y : tensor<16xf32>
 }
