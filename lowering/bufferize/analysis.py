@@ -360,6 +360,8 @@ class Analysis:
 
     def _clash(self, inner: Storage, outer: Storage, view: Steps) -> str:
         """Return why the two cannot be one, "" where they can."""
+        if any(loop.exchanges(inner, outer, self.places) for loop in self.loops.values()):
+            return "a loop exchanges them"
         self.places.pending = (inner, outer, view)
         try:
             theirs = [self._member(b, path) for b, path in outer.members]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import scf, tensor
@@ -193,23 +193,28 @@ def _ends_beside(query: Query, value: SSAValue) -> bool:
     """
     end = query.point
     parent = end.parent_op()
+    given: Sequence[SSAValue]
     match end, parent:
         case scf.YieldOp(), scf.IfOp():
-            held, given = list[SSAValue](parent.results), end.operands
+            held, given, after = parent.results, end.operands, parent.results
         case scf.YieldOp(), scf.ForOp():
-            held, given = list[SSAValue](parent.body.block.args[1:]), end.operands
+            held, given, after = parent.body.block.args[1:], end.operands, parent.results
+        case scf.YieldOp(), scf.WhileOp():
+            held = after = parent.before_region.block.args
+            given = end.operands
         case scf.ConditionOp(), scf.WhileOp():
-            held, given = list[SSAValue](parent.after_region.block.args), end.args
+            held, given, after = parent.after_region.block.args, end.args, parent.results
         case ((scf.ForOp() | scf.WhileOp()), _):
-            held = list[SSAValue](end.results)
-            beside = value in held and query.writing in held and value is not query.writing
+            results = end.results
+            beside = value in results and query.writing in results and value is not query.writing
             return beside and value.first_use is not None
         case _:
             return False
     if value.owner is not query.writing.owner or value not in held or query.writing not in held:
         return False
     other, this = held.index(value), held.index(query.writing)
-    return given[other] is not given[this] and parent.results[other].first_use is not None
+    used = value.first_use is not None or after[other].first_use is not None
+    return given[other] is not given[this] and used
 
 
 def _goes_on_as(op: Operation, index: int) -> SSAValue | None:

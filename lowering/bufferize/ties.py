@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from xdsl.dialects import scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from stepwell.lowering.bufferize.places import Storage
+from stepwell.lowering.bufferize.places import Places, Storage
 from stepwell.lowering.bufferize.views import Slice, Step
 
 What: TypeAlias = Literal["update", "insert", "branch", "init", "next", "hand", "exit", "output"]
@@ -66,3 +66,8 @@ class Loop:
     """Spare buffers, by number, that must begin as a slot does, except for some boxes."""
     number: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     """For each slot that rotates, its number among ``carried``."""
+
+    def exchanges(self, a: Storage, b: Storage, places: Places) -> bool:
+        """Whether each of two buffers is, or contains, one of those exchanged."""
+        roots = [places.root(storage, ())[0] for storage in self.outside]
+        return a in roots and b in roots
