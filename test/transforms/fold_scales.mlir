@@ -133,3 +133,22 @@ func.func @refused(%x: tensor<4x4xf32>, %v: tensor<4x4xf32>, %s: tensor<4xf32>, 
   %z6 = nd.div %b, %y6 : tensor<4x4xf32>
   func.return %z0, %z1, %z2, %z3, %z4, %y4, %z5, %z6 : tensor<4x4xf32>, tensor<4x4xf16>, tensor<4x4xi32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// A vector that is the same number everywhere is that number: a network as it is initialised.
+// CHECK-LABEL: @uniform
+// CHECK:         %[[SHIFT:.*]] = nd.mul %{{.*}}, %{{.*}} : tensor<f32>
+// CHECK-NEXT:    %y = nd.dot_general %x, %{{.*}} contract
+// CHECK-NEXT:    %[[ALL:.*]] = nd.broadcast %[[SHIFT]] {dims = []} : tensor<f32> -> tensor<4x4xf32>
+// CHECK-NEXT:    %z = nd.add %y, %[[ALL]]
+// CHECK-NEXT:    func.return %z
+func.func @uniform(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %w = nd.constant dense<2.0> : tensor<4x4xf32>
+  %mean = nd.full 0.0 : tensor<4xf32>
+  %scale = nd.full 3.0 : tensor<4xf32>
+  %y = nd.dot_general %x, %w contract [1] x [0] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %m = nd.broadcast %mean {dims = [1]} : tensor<4xf32> -> tensor<4x4xf32>
+  %c = nd.sub %y, %m : tensor<4x4xf32>
+  %f = nd.broadcast %scale {dims = [1]} : tensor<4xf32> -> tensor<4x4xf32>
+  %z = nd.mul %c, %f : tensor<4x4xf32>
+  func.return %z : tensor<4x4xf32>
+}

@@ -95,7 +95,10 @@ class Step:
     op: StepOp
     part: SSAValue
     axes: Axes
-    """The axes of the product that those of ``part`` that are longer than 1 belong to."""
+    """The axes of the product that those of ``part`` that are longer than 1 belong to.
+
+    There are none where ``part`` is the same number everywhere.
+    """
 
     @property
     def scales(self) -> bool:
@@ -196,6 +199,8 @@ def _step(op: StepOp, other: SSAValue) -> Step | None:
         return Step(op, other, ())
     if not isinstance(made_by, BroadcastOp):
         return None
+    if isinstance(made_by.x.owner, FullOp):
+        return Step(op, made_by.x, ())
     sizes = shape_of(made_by.x)
     if DYNAMIC in sizes:
         return None
