@@ -68,12 +68,15 @@ class Watch:
         """
         count = len(before) - self.points * len(self.watched)
         after, left = list(values[:count]), list(before[count:])
+        done: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}  # points may share what they compute
         for p in range(self.points):
             for m, i in enumerate(self.watched):
                 mark = p * len(self.watched) + m
                 for v in range(self.vectors):
                     at = (p * self.vectors + v) * self.count + i
-                    after[at], met = self._split(before[at], values[at])
+                    if (value := values[at]) not in done:
+                        done[value] = self._split(before[at], value)
+                    after[at], met = done[value]
                     left[mark] = self.writer.binary(arith.OrIOp, left[mark], met)
         return [*after, *left]
 
