@@ -22,7 +22,7 @@ from stepwell.lowering.emit.arith import constant
 from stepwell.lowering.emit.device import OpenCLUnit, Part, scratch
 from stepwell.lowering.emit.entry import Entry
 from stepwell.lowering.emit.host_numbers import NUMBERS, constant_bytes
-from stepwell.lowering.emit.kinds import Kind, element_name
+from stepwell.lowering.emit.kinds import NARROW, Kind, element_name
 from stepwell.lowering.emit.memref import kept_axes
 from stepwell.lowering.emit.places import Place, add, count, multiply, row_major
 from stepwell.transforms.passes import fail
@@ -300,15 +300,20 @@ def _nothing(h: Host, op: Operation) -> None:
 def _load(h: Host, op: memref.LoadOp) -> None:
     place, name = h.places[op.memref], h.fresh()
     source = place.moved([h.trees[i] for i in op.indices])
-    h.steps.append({"do": "read", "name": name, "source": source, "dtype": place.element})
+    h.steps.append({"do": "read", "name": name, "source": source, "dtype": _moved(place)})
     h.trees[op.res] = name
 
 
 def _store(h: Host, op: memref.StoreOp) -> None:
     place = h.places[op.memref]
     target = place.moved([h.trees[i] for i in op.indices])
-    step = {"do": "write", "target": target, "value": h.trees[op.value], "dtype": place.element}
+    step = {"do": "write", "target": target, "value": h.trees[op.value], "dtype": _moved(place)}
     h.steps.append(step)
+
+
+def _moved(place: Place) -> str:
+    """Return the dtype as which the host reads and writes an element: bits of floats of 16."""
+    return "i16" if place.element in NARROW else place.element
 
 
 def _copy(h: Host, op: memref.CopyOp) -> None:

@@ -14,9 +14,10 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
 )
+from xdsl.ir import SSAValue
 
 from stepwell.core.host_schedule import Tree
-from stepwell.lowering.emit.kinds import element_name
+from stepwell.lowering.emit.kinds import NARROW, element_name
 from stepwell.lowering.emit.places import add, multiply
 from stepwell.transforms.launch_sizes import SIGNS
 from stepwell.transforms.passes import fail
@@ -39,10 +40,19 @@ def _constant(op: arith.ConstantOp, _: Sequence[Tree]) -> Tree:
     match op.value:
         case IntegerAttr(value=value, type=IntegerType(width=width)) if width.data == 1:
             return bool(value.data)
+        case FloatAttr() if is_narrow(op.result):
+            return _bits(op.result, op.value.value.data)
         case IntegerAttr(value=value) | FloatAttr(value=value):
             return value.data
         case other:
             fail(op, f"{other} cannot be on the host of an OpenCL program")
+
+
+def _bits(value: SSAValue, number: float) -> int:
+    """Return the bits of a float of 16, as a signed number."""
+    element = element_name(value.type)
+    assert element is not None
+    return int.from_bytes(_packed(element, number), "little", signed=True)
 
 
 def _infix(op: Any, operands: Sequence[Tree]) -> Tree:
@@ -64,7 +74,21 @@ def _cmpf(op: arith.CmpfOp, operands: Sequence[Tree]) -> Tree:
     sign = _COMPARE_FLOATS.get(op.predicate.value.data)
     if sign is None:
         fail(op, "this comparison cannot run on the host of an OpenCL program")
-    return [sign, *operands]
+    return [sign, *(_float(v, tree) for v, tree in zip(op.operands, operands, strict=True))]
+
+
+def is_narrow(value: SSAValue) -> bool:
+    """Whether the host has only the bits of a float, as of those of 16."""
+    return element_name(value.type) in NARROW
+
+
+def _float(value: SSAValue, tree: Tree) -> Tree:
+    """Return the tree of a float as a number, not as its bits."""
+    return [element_name(value.type), tree] if is_narrow(value) else tree
+
+
+def _extf(op: arith.ExtFOp, operands: Sequence[Tree]) -> Tree:
+    return _float(op.input, operands[0])
 
 
 def _select(op: arith.SelectOp, operands: Sequence[Tree]) -> Tree:
@@ -100,13 +124,19 @@ NUMBERS: dict[type[Any], Number] = {
     arith.SelectOp: _select,
     arith.IndexCastOp: _same,
     arith.ExtSIOp: _extsi,
-    arith.ExtFOp: _same,
+    arith.ExtFOp: _extf,
     arith.ExtUIOp: _extui,
     arith.TruncIOp: _trunci,
 }
 """Ops of one result that the host evaluates."""
 
 _FORMATS = {"f64": "d", "f32": "f", "f16": "e", "bf16": "f"}
+
+
+def _packed(element: str, value: float) -> bytes:
+    """Return the bytes of a float that ``element`` can hold."""
+    data = struct.pack(f"<{_FORMATS[element]}", value)
+    return data[2:] if element == "bf16" else data
 
 
 def constant_bytes(op: memref.GlobalOp) -> bytes:
@@ -123,9 +153,8 @@ def constant_bytes(op: memref.GlobalOp) -> bytes:
         count *= n
     if numbers:
         numbers *= count // len(numbers)
-    if (letter := _FORMATS.get(element)) is not None:
-        packed = [struct.pack(f"<{letter}", value) for value in numbers]
-        return b"".join(data[2:] if element == "bf16" else data for data in packed)
+    if element in _FORMATS:
+        return b"".join(_packed(element, value) for value in numbers)
     width = type.element_type.width.data if isinstance(type.element_type, IntegerType) else 64
     size, mask = max(width // 8, 1), (1 << width) - 1
     return b"".join((int(value) & mask).to_bytes(size, "little") for value in numbers)

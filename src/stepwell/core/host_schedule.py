@@ -24,12 +24,14 @@ steps allocate or bind. A part of a buffer is named by the buffer and a tree of 
 ``sizes`` and ``arena`` come first, before any buffer exists, and only they may be evaluated then.
 A launch runs ``items`` work items in one dimension, none where that is not positive. Its arguments
 follow the kernel's: ``{"buffer": name, "skip": tree}`` is two, the buffer and a long of bytes to
-skip; ``{"value": tree, "dtype": dtype}`` is a scalar (i1 is passed as i32, f16 and bf16 as bits).
+skip; ``{"value": tree, "dtype": dtype}`` is a scalar (i1 is passed as i32).
+Of f16 and bf16 the host reads, writes and passes the bits, as i16; trees make numbers of them.
 Steps run in order, each seeing what those before it wrote.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -83,9 +85,12 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "u>=": lambda a, b: _unsigned(a) >= _unsigned(b),
     "select": lambda c, a, b: a if c else b,
     "not": lambda a: not a,
+    "f16": lambda bits: struct.unpack("<e", struct.pack("<h", bits))[0],
+    "bf16": lambda bits: struct.unpack("<f", struct.pack("<xxh", bits))[0],
     "wrap": lambda a, bits: (a + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1),
 }
-"""The operators of a tree; ``/`` and ``%`` truncate, ``wrap`` keeps the low bits as signed.
+"""The operators of a tree; ``/`` and ``%`` truncate, ``wrap`` keeps the low bits as signed,
+``f16`` and ``bf16`` make a number of its bits.
 
 Those beginning with u take the bits of signed 64-bit numbers as unsigned ones."""
 
