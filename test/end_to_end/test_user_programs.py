@@ -1,0 +1,189 @@
+"""What users write, as it stands in their loops and losses, against NumPy, on both targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import stepwell as sw
+import stepwell.numpy as snp
+from stepwell import lax, nn
+
+TARGETS = ["c", "opencl"] if find_spec("pyopencl") else ["c"]
+RANDOM = np.random.default_rng(8)
+
+
+def whole(*shape: int, dtype: Any = np.float32) -> Any:
+    """Return whole numbers, of which every sum here is exact."""
+    low = 0 if np.dtype(dtype).kind == "u" else -9
+    return RANDOM.integers(low, 9, shape).astype(dtype)
+
+
+V, ROWS, P = whole(64), whole(64, 5), RANDOM.permutation(64).astype(np.int32)
+"""A vector, a matrix, and a permutation of the places of either."""
+
+
+def replaced(x: Any, at: Any, values: Any, combine: Any = None) -> Any:
+    """Return a copy of ``x`` with ``values`` put, or combined, at ``at``."""
+    y = x.copy()
+    if combine is None:
+        y[at] = values
+    else:
+        combine.at(y, at, values)
+    return y
+
+
+def repeated(step: Callable[[Any], Any], times: int, start: Any) -> Any:
+    """Return what ``times`` steps make of ``start``."""
+    for _ in range(times):
+        start = step(start)
+    return start
+
+
+SCATTERS: dict[str, tuple[Any, Any, list[Any]]] = {
+    "permuted": (lambda v, p: v.at[p].set(v), lambda v, p: replaced(v, p, v), [V, P]),
+    "reversed": (lambda v: v.at[::-1].set(v), lambda v: v[::-1], [V]),
+    "added": (lambda v, p: v.at[p].add(v), lambda v, p: replaced(v, p, v, np.add), [V, P]),
+    "least": (lambda v, p: v.at[p].min(v), lambda v, p: replaced(v, p, v, np.minimum), [V, P]),
+    "rows": (lambda v, p: v.at[p].set(v), lambda v, p: replaced(v, p, v), [ROWS, P]),
+    "computed": (
+        lambda v, p: (v * 2).at[p].set(v * 2),
+        lambda v, p: replaced(v * 2, p, v * 2),
+        [ROWS, P],
+    ),
+    "indices": (
+        lambda p: p.at[p].set(p),
+        lambda p: replaced(p, p, p),
+        [P],
+    ),
+    "in a loop": (
+        lambda v, p: lax.fori_loop(0, 3, lambda _, c: c.at[p].set(c), v),
+        lambda v, p: repeated(lambda c: replaced(c, p, c), 3, v),
+        [V, P],
+    ),
+    "added in a loop, kept": (
+        lambda v, p: lax.fori_loop(0, 3, lambda _, c: (c[0].at[p].add(c[0]), c[0]), (v, v)),
+        lambda v, p: repeated(lambda c: (replaced(c[0], p, c[0], np.add), c[0]), 3, (v, v)),
+        [V, P],
+    ),
+}
+
+
+def check(function: Any, reference: Any, args: list[Any], target: str) -> None:
+    """Compare a traced function with its NumPy twin, exactly."""
+    got, want = sw.jit(function, target=target)(*args), reference(*args)
+    pairs = zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]
+    for have, wanted in pairs:
+        np.testing.assert_array_equal(have, wanted)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", SCATTERS)
+def test_a_scatter_reads_its_destination_as_it_was(name: str, target: str) -> None:
+    check(*SCATTERS[name], target)
+
+
+def momentum(v: Any, n: Any) -> Any:
+    start = (snp.zeros_like(v), snp.zeros_like(v))
+    return lax.fori_loop(0, n, lambda _, c: (c[0] + c[1] + v, c[0]), start)
+
+
+def momentum_of_while(v: Any, n: Any) -> Any:
+    def step(c: Any) -> Any:
+        return c[0] + 1, c[1] + c[2] + v, c[1]
+
+    start = (0, snp.zeros_like(v), snp.zeros_like(v))
+    return lax.while_loop(lambda c: c[0] < n, step, start)[1]
+
+
+def turning(v: Any, n: Any) -> Any:
+    start = (snp.zeros_like(v), snp.zeros_like(v), snp.zeros_like(v))
+    return lax.fori_loop(0, n, lambda _, c: (c[2] + v, c[0], c[1] * 2), start)
+
+
+def stepped(v: Any, n: int) -> Any:
+    step = repeated(lambda c: (c[0] + c[1] + v, c[0]), int(n), (v * 0, v * 0))
+    return step
+
+
+def turned(v: Any, n: int) -> Any:
+    return repeated(lambda c: (c[2] + v, c[0], c[1] * 2), int(n), (v * 0, v * 0, v * 0))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("n", [0, 5])
+def test_one_value_carried_twice(n: int, target: str) -> None:
+    number = np.int32(n)
+    check(momentum, stepped, [V, number], target)
+    check(momentum_of_while, lambda v, n: stepped(v, n)[0], [V, number], target)
+    check(turning, turned, [V, number], target)
+    check(lambda v: momentum(v, n), lambda v: stepped(v, n), [V], target)
+    check(lambda v: momentum(v, n)[0], lambda v: stepped(v, n)[0], [V], target)
+    check(lambda v: turning(v, n)[2], lambda v: turned(v, n)[2], [V], target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_computed_rows_are_gathered_and_used(target: str) -> None:
+    def loss(x: Any, labels: Any) -> Any:
+        logs = nn.log_softmax(x)
+        return -snp.mean(logs[snp.arange(16), labels]), snp.exp(logs)
+
+    x, labels = RANDOM.standard_normal((16, 10)), RANDOM.integers(0, 10, 16).astype(np.int32)
+    chances = np.exp(x - x.max(1, keepdims=True))
+    chances /= chances.sum(1, keepdims=True)
+    got, probabilities = sw.jit(loss, target=target)(x, labels)
+    np.testing.assert_allclose(probabilities, chances, rtol=1e-9)
+    np.testing.assert_allclose(got, -np.log(chances[np.arange(16), labels]).mean(), rtol=1e-9)
+    check(lambda x, i: ((-x)[i], -x + 1), lambda x, i: (-x[i], 1 - x), [V, labels], target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_network_is_freshly_initialised(target: str) -> None:
+    one, zero, weights = np.ones(8, np.float32), np.zeros(8, np.float32), whole(8, 3, 3, 3)
+
+    def layer(x: Any) -> Any:
+        return nn.batch_norm(nn.conv(x, weights), zero, one, one, zero, eps=0.0)
+
+    x = whole(2, 3, 8, 8)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
+    want = np.einsum("bcijkl,ockl->boij", windows, weights)
+    np.testing.assert_allclose(sw.jit(layer, target=target)(x), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("n", [64, 127])
+def test_the_greatest_of_one_number_repeated(n: int, target: str) -> None:
+    def below(s: Any) -> Any:
+        return snp.max(snp.broadcast_to(s, (n,))) - 1
+
+    check(below, lambda s: s - 1, [np.float32(3)], target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.uint64])
+def test_single_elements_are_moved_and_combined(dtype: Any, target: str) -> None:
+    x, v = whole(16, dtype=dtype), whole(16, dtype=dtype)
+    check(lambda x, v: x.at[6].set(v[1]), lambda x, v: replaced(x, 6, v[1]), [x, v], target)
+    check(lambda x: x.at[4].add(1), lambda x: replaced(x, 4, x[4] + dtype(1)), [x], target)
+    check(
+        lambda x, i: x.at[i].multiply(x[2]).at[0].max(x[1]),
+        lambda x, i: replaced(replaced(x, i, x[i] * x[2]), 0, max(x[0], x[1])),
+        [x, np.int32(5)],
+        target,
+    )
+
+    def filled(x: Any, v: Any) -> Any:
+        return lax.fori_loop(1, 16, lambda k, c: c.at[k].set(c[k - 1] + v[k]), x)
+
+    def sums(x: Any, v: Any) -> Any:
+        y = x.copy()
+        for k in range(1, 16):
+            y[k] = y[k - 1] + v[k]
+        return y
+
+    check(filled, sums, [x, v], target)
