@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from stepwell.dialects import kernel
@@ -113,8 +114,8 @@ class Analysis:
             if (rule := _VISIT.get(type(op))) is not None:
                 rule(self, op)
             elif any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
-                help = "run outline-kernels first" if op.name.startswith("linalg") else ""
-                help = "run inline-calls first" if isinstance(op, func.CallOp) else help
+                first = {func.CallOp: "inline-calls", GenericOp: "outline-kernels"}.get(type(op))
+                help = f"run {first} first" if first else ""
                 fail(op, f"bufferize does not know {op.name} on the host", help)
 
     def _written(self, value: SSAValue, op: Operation, step: Step | None = None) -> None:

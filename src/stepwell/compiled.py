@@ -7,12 +7,10 @@ run by the runtime alone.
 from __future__ import annotations
 
 import logging
-import os
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
@@ -24,39 +22,24 @@ from stepwell.core.collecting import uncollected
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
 from stepwell.core.machine import Machine, machine_for, thread_count
-from stepwell.core.plugins import plugins
+from stepwell.core.plugins import named, using
 from stepwell.core.signature import Kernel, Signature
 from stepwell.core.version import VERSION
 from stepwell.modules import ModuleText, read_module
+from stepwell.pipeline import default_stages
+from stepwell.placement import Placement, parse_placements
 from stepwell.runtime.cache import cache_root, digest, disk_cache
 from stepwell.runtime.extension import prepare
 from stepwell.runtime.program import Program, load_program, write_program
 from stepwell.runtime.toolchain import find_compiler
 from stepwell.runtime.weights import Weights
+from stepwell.stamps import class_stamp, files_stamp, plugins_stamp
 
 if TYPE_CHECKING:
     from stepwell.runtime.parts import Parts
 
 LOG = logging.getLogger("stepwell")
 PACKAGE = Path(__file__).parent
-
-_OWN = frozenset(
-    [
-        "builtin",
-        "func",
-        "nd",
-        "kernel",
-        "arith",
-        "tensor",
-        "linalg",
-        "math",
-        "scf",
-        "memref",
-        "vector",
-    ]
-)
-_DIALECT = re.compile(r'(?:^|[\s"=#!])([a-z]\w*)\.[a-z]')
-"""What may be the name of a dialect: before the dot of an op, an attribute or a type."""
 
 _RESOURCE = re.compile(r'#nd\.resource<"([^"]*)", *"([^"]*)">')
 
@@ -71,6 +54,8 @@ class _Request:
     machine: Machine
     lock: str = ""
     """A lock file that fits this machine."""
+    passes: tuple[Placement, ...] = ()
+    plugins: tuple[str, ...] = ()
 
     def translate(self, part: Callable[[str], None] | None = None) -> Any:
         """Return the program as its target's text, with header and signature.
@@ -93,18 +78,27 @@ class _Request:
             descent = import_module("stepwell.descent")
             return descent.stage_texts(self._source(descent))
 
+    def tune(self, budget: float) -> Any:
+        """Return schedules for the kernels, found in ``budget`` seconds."""
+        with self._showing(), uncollected():
+            tuning = import_module("stepwell.tuning")
+            source = self._source(import_module("stepwell.descent"))
+            return with_deep_stack(lambda: tuning.tune(source, budget, say=LOG.info))
+
     @contextmanager
     def _showing(self) -> Generator[None]:
         """Let an error show the line it is about, though the module may lie in no file."""
         try:
-            yield
+            with using(self.plugins):
+                yield
         except CompileError as error:
             error.sources[self.module.name] = self.module.text
             raise
 
     def _source(self, descent: Any) -> Any:
         return descent.Source(
-            self.module.text, self.module.name, self.entry, self.machine, self.lock
+            *(self.module.text, self.module.name, self.entry, self.machine),
+            *(self.lock, self.passes),
         )
 
 
@@ -184,6 +178,8 @@ def compile(
     name: str = "",
     lock: str | Path | None = None,
     tune: bool | float = False,
+    passes: Sequence[str | Placement] = (),
+    plugins: Sequence[str] = (),
 ) -> Compiled:
     """Compile a module for this machine, or fetch it from the cache.
 
@@ -197,6 +193,9 @@ def compile(
     lock : a file of schedules found by tuning; for a Path, `name.lock.json` beside it if there
     tune : search for schedules by timing, for so many seconds or a minute, where the lock file is
         not there yet; without ``lock`` it is kept in the cache
+    passes : passes of yours and where each stands, ``"acme-fuse@before:nd-to-linalg"`` or
+        ``AcmeFuse().at("before:nd-to-linalg")``; those of installed packages need not be named
+    plugins : universes of packages that are not installed, ``"module:NAME"``
 
     Raises `CompileError` where the module is wrong or there is no working C compiler (for OpenCL:
     no pyopencl or no device).
@@ -206,9 +205,12 @@ def compile(
     described = machine_for(target, machine)
     _check_resources(read)
     place = _lock_file(module, read, entry, described, lock, tune)
-    locked = _locked(place, read, entry, target, described, tune)
     text = ModuleText(read.text, read.name)  # what asks for stages later need hold no weights
-    request = _Request(text, entry, target, described, str(place) if locked else "")
+    placed = parse_placements(passes)
+    everything = tuple(dict.fromkeys((*named(), *plugins)))
+    request = _Request(text, entry, target, described, "", placed, everything)
+    locked = _locked(place, request, tune)
+    request = replace(request, lock=str(place) if locked else "")
     native = target == "c"
     if native and prepare() and disk_cache().lacks("program"):
         with uncollected():
@@ -216,7 +218,7 @@ def compile(
     compiler = find_compiler() if native else None
     key = digest(
         *(read.text, read.name, entry, target, repr(described), compiler.id if compiler else ""),
-        *(VERSION, _fingerprint(PACKAGE), _plugins(read.text), locked),
+        *(VERSION, files_stamp(PACKAGE), _pipeline_key(request), locked),
     )
 
     built: list[Path] = []
@@ -266,26 +268,16 @@ def lock_beside(module: Path) -> Path:
     return module.with_suffix(".lock.json")
 
 
-def _locked(
-    place: Path | None,
-    read: ModuleText,
-    entry: str,
-    target: str,
-    machine: Machine,
-    tune: bool | float,
-) -> str:
+def _locked(place: Path | None, request: _Request, tune: bool | float) -> str:
     """Return the text of a lock file, made first where that is asked for; "" where none fits."""
     if place is None:
         return ""
-    if target != "c":
-        raise _no_lock(f"schedules are tuned for programs of C, not for {target}")
+    if request.target != "c":
+        raise _no_lock(f"schedules are tuned for programs of C, not for {request.target}")
     if tune is not False and not place.exists():
-        tuning = import_module("stepwell.tuning")
-        budget = tuning.BUDGET if tune is True else float(tune)
-        with uncollected():
-            found = with_deep_stack(lambda: tuning.tune(read, entry, machine, budget, say=LOG.info))
-        import_module("stepwell.core.locks").write_lock(place, found)
-    return fitting_lock(place, machine)
+        budget = import_module("stepwell.tuning").BUDGET if tune is True else float(tune)
+        import_module("stepwell.core.locks").write_lock(place, request.tune(budget))
+    return fitting_lock(place, request.machine)
 
 
 def fitting_lock(place: Path, machine: Machine) -> str:
@@ -348,32 +340,9 @@ def _check_resources(module: ModuleText) -> None:
             raise CompileError(Diagnostic("error", message, help=help))
 
 
-@cache
-def _fingerprint(package: Path) -> str:
-    """Return a digest of which files a package consists of: an edited compiler is another.
-
-    package : a folder, or the file of a module that is no package
-    """
-    stamps: list[str] = []
-    if package.is_file():
-        stat = package.stat()
-        return digest(f"{package} {stat.st_size} {stat.st_mtime_ns}")
-    for folder, folders, files in os.walk(package, followlinks=True):
-        folders.sort()
-        for name in sorted(files):
-            if name.endswith(".py"):
-                stat = os.stat(os.path.join(folder, name))
-                stamps.append(f"{name} {stat.st_size} {stat.st_mtime_ns}")
-    return digest(*stamps)
-
-
-def _plugins(text: str) -> str:
-    """Return a digest of the plug-ins in reach, if ``text`` may have ops that are not ours."""
-    if _OWN.issuperset(_DIALECT.findall(text)):
-        return ""
-    stamps: list[str] = []
-    for plugin in plugins():
-        stamps.append(plugin.place)
-        for place in plugin.files():
-            stamps.append(_fingerprint(Path(place)))
-    return digest(*stamps)
+def _pipeline_key(request: _Request) -> str:
+    """Return what identifies the passes that a program goes through, and their code."""
+    stages = [f"{stage.name}: {stage.passes}" for stage in default_stages()]
+    classes = [class_stamp(p.kind) for p in request.passes if p.kind is not None]
+    with using(request.plugins):
+        return digest(*stages, *map(str, request.passes), *classes, plugins_stamp())

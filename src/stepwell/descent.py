@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +15,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Operation
 
-from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
+from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, report
 from stepwell.core.machine import Machine
 from stepwell.core.signature import Kernel, Signature
 from stepwell.dialects import kernel, upstream
@@ -22,8 +23,18 @@ from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
 from stepwell.dialects.types import place_of
 from stepwell.dialects.verification import verify
-from stepwell.pass_pipeline import Step, parse
-from stepwell.pipeline import EMITTERS, SCHEDULING, STAGE_NAMES, STAGES, Stage, through
+from stepwell.leavings import Introduced
+from stepwell.pass_pipeline import Step, steps_of
+from stepwell.pipeline import (
+    EMITTERS,
+    SCHEDULING,
+    STAGE_NAMES,
+    STAGES,
+    Stage,
+    default_stages,
+    stages_through,
+)
+from stepwell.placement import Placement, elements, place
 from stepwell.portions import Portions
 from stepwell.registry import Registry, registry
 from stepwell.reproducer import write_reproducer
@@ -43,6 +54,35 @@ class Source:
     machine: Machine
     lock: str = ""
     """A lock file with schedules of its kernels."""
+    passes: tuple[Placement, ...] = ()
+    """Passes besides those of the pipeline and of installed plug-ins."""
+
+    @cached_property
+    def known(self) -> Registry:
+        """Every dialect, pass and target in reach."""
+        found = registry()
+        for placement in self.passes:
+            if (kind := placement.kind) is not None:
+                found.add_pass(kind)
+        return found
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages with all passes that stand in them."""
+        return place(default_stages(), [*self.known.placements, *self.passes])
+
+    def steps(self, stage: Stage) -> Iterator[Step]:
+        """Return the passes of ``stage``; an option that `Machine` has too is set to that."""
+        machine = {f.name: getattr(self.machine, f.name) for f in fields(Machine)}
+        machine["lock"] = self.lock
+        for step in steps_of(stage, self.known.passes):
+            options: Any = {f.name: f.default for f in fields(step.pass_)}
+            told = {
+                name: value
+                for name, value in machine.items()
+                if name in options and getattr(step.pass_, name) == options[name]
+            }
+            yield replace(step, pass_=replace(step.pass_, **told)) if told else step
 
 
 @dataclass
@@ -50,7 +90,6 @@ class Descent:
     """Takes one module down the stages; afterwards ``equal`` says which `?` must agree."""
 
     source: Source
-    known: Registry
     context: Context
     module: ModuleOp
     careful: bool = True
@@ -61,17 +100,18 @@ class Descent:
     done: list[Step] = field(default_factory=list[Step])
     first: int = 0
     """The number of the first stage to run: those before it have nothing to do."""
+    introduced: Introduced = field(default_factory=Introduced)
 
     @classmethod
     def of(cls, source: Source, careful: bool = True) -> Descent:
         """Parse and verify, and make the entry the only public function."""
-        known = registry()
-        context = known.context()
+        context = source.known.context()
         module = parse_module(context, source.text, source.name)
         verify(module)
         choose_entry(module, source.entry)
         first = first_stage(module)
-        descent = cls(source, known, context, module, careful, first=first)
+        descent = cls(source, context, module, careful, first=first)
+        descent._warn_of_idle()
         if first > STAGE_NAMES.index("structured"):  # no stage finds this any more
             descent.equal = equal_sizes(module, source.entry)
         return descent
@@ -79,21 +119,28 @@ class Descent:
     @classmethod
     def alone(cls, source: Source, module: ModuleOp) -> Descent:
         """Take down a module that is on a lower floor, for the machine of ``source``."""
-        known = registry()
-        return cls(source, known, known.context(), module, careful=False)
+        return cls(source, source.known.context(), module, careful=False)
+
+    def _warn_of_idle(self) -> None:
+        """Warn of passes asked for that stand in a stage above the floor of the module."""
+        for stage in self.source.stages[: self.first]:
+            for name in {p.name for p in self.source.passes} & {
+                e.partition("{")[0] for e in elements(stage.passes)
+            }:
+                begins = STAGE_NAMES[self.first]
+                message = f"pass '{name}' stands in stage '{stage.name}' and does not run"
+                said = f"the module begins at stage '{begins}'"
+                report(Diagnostic("warning", f"{message}: {said}"))
 
     def to(self, last: str = STAGES[-1].name) -> None:
         """Run every stage up to and including ``last``."""
-        through(last)  # complains about a stage that is not there
-        for stage in STAGES:
+        for stage in stages_through(last, self.source.stages):
             self.down(stage)
-            if stage.name == last:
-                return
 
     def kernels_outlined(self) -> None:
         """Run the passes that make the kernels, none that schedules them."""
-        for stage in STAGES[self.first :]:
-            for step in self._steps(stage):
+        for stage in self.source.stages[self.first :]:
+            for step in self.source.steps(stage):
                 if step.pass_.name == SCHEDULING:
                     return
                 self._run(stage, step, self.module, self.done)
@@ -101,7 +148,7 @@ class Descent:
 
     def after_scheduling(self) -> None:
         """Run the rest of the way on kernels that are scheduled."""
-        steps = [(stage, step) for stage in STAGES for step in self._steps(stage)]
+        steps = [(stage, step) for stage in self.source.stages for step in self.source.steps(stage)]
         place = next(k for k, (_, step) in enumerate(steps) if step.pass_.name == SCHEDULING)
         for stage, step in steps[place + 1 :]:
             self._run(stage, step, self.module, self.done)
@@ -109,16 +156,16 @@ class Descent:
 
     def down(self, stage: Stage) -> None:
         """Run one stage, unless the module is below it; those before it have run."""
-        if STAGES.index(stage) < self.first:
+        if STAGE_NAMES.index(stage.name) < self.first:
             return
-        for step in self._steps(stage):
+        for step in self.source.steps(stage):
             self._run(stage, step, self.module, self.done)
             self.done.append(step)
         self._finish(stage)
 
     def down_in_portions(self, stage: Stage, use: Callable[[ModuleOp], None]) -> None:
         """Run one stage on a few kernels after the other, ``use`` each as soon as it is down."""
-        steps = list(self._steps(stage))
+        steps = list(self.source.steps(stage))
         portions = Portions(self.module)
         for some in portions:
             for k, step in enumerate(steps):
@@ -130,7 +177,6 @@ class Descent:
         self._finish(stage)
 
     def _finish(self, stage: Stage) -> None:
-        _check_leavings(stage, self.module)
         if self.careful:
             _verify_own(stage, self.module)
         if stage.name == "structured":
@@ -138,18 +184,9 @@ class Descent:
         if stage.name in ("kernels", "buffers"):  # bufferize makes more of them, for views
             self.costs = kernel_costs(self.module, self.costs)
 
-    def _steps(self, stage: Stage) -> Iterator[Step]:
-        """Return the passes of ``stage``; what has an option that `Machine` knows is told."""
-        machine = {f.name: getattr(self.source.machine, f.name) for f in fields(Machine)}
-        machine["lock"] = self.source.lock
-        for step in parse(stage.passes, self.known.passes):
-            options: Any = {f.name for f in fields(step.pass_)}
-            told = {k: v for k, v in machine.items() if k in options}
-            yield replace(step, pass_=replace(step.pass_, **told)) if told else step
-
     def _run(self, stage: Stage, step: Step, module: ModuleOp, done: Sequence[Step]) -> None:
         try:
-            step.run(self.context, module)
+            step.run(self.context, module, self.introduced)
         except (CompileError, RecursionError):
             raise
         except Exception as error:
@@ -226,10 +263,11 @@ def _emitted(descent: Descent, target: str) -> Any:
 
 def _emitted_in_parts(descent: Descent, part: Callable[[str], None]) -> Any:
     """Take a module down and print it as C, kernel by kernel."""
-    for stage in STAGES[:-1]:
+    *upper, loops = descent.source.stages
+    for stage in upper:
         descent.down(stage)
     program = import_module("stepwell.lowering.emit").PartedProgram.of(descent.module, part)
-    descent.down_in_portions(STAGES[-1], program.write)
+    descent.down_in_portions(loops, program.write)
     return program.finish(descent.source.entry)
 
 
@@ -257,10 +295,16 @@ def stage_texts(source: Source) -> dict[str, str]:
     """Return the module as it is after each stage, by the stage's name."""
     descent = Descent.of(source)
     texts: dict[str, str] = {}
-    for stage in STAGES:
+    for stage in source.stages:
         descent.down(stage)
         texts[stage.name] = text_of(descent.module)
     return texts
+
+
+def pipeline_text(source: Source) -> str:
+    """Return each stage's passes with all options, as `stepwell-opt -p` takes them."""
+    rows = [f"{s.name}: {','.join(map(str, source.steps(s)))}" for s in source.stages]
+    return "\n".join(rows)
 
 
 def choose_entry(module: ModuleOp, entry: str) -> None:
@@ -295,21 +339,6 @@ def _check_entry(function: func.FuncOp) -> None:
             raise CompileError(Diagnostic("error", message, place_of(function), help=help))
 
 
-def _check_leavings(stage: Stage, module: ModuleOp) -> None:
-    """Fail where an op of a dialect is left that should be gone after ``stage``."""
-    fine: set[type[Operation]] = set()
-    for op in module.walk():
-        if type(op) in fine:
-            continue
-        dialect = op.name.partition(".")[0]
-        if dialect in stage.leaves:
-            fine.add(type(op))
-        elif not (stage is STAGES[0] and _has_lowering(op)):
-            message = f"{op.name} is left after stage '{stage.name}', which no pass lowers"
-            help = f"a stage leaves only {', '.join(sorted(stage.leaves))}"
-            raise CompileError(Diagnostic("error", message, place_of(op), help=help))
-
-
 def first_stage(module: ModuleOp) -> int:
     """Return the number of the stage to begin with: the first that leaves what is there.
 
@@ -333,11 +362,6 @@ def first_stage(module: ModuleOp) -> int:
         help = "write all of it in nd, or begin with 'stepwell compile --stage structured'"
         raise CompileError(Diagnostic("error", message, place_of(lower[0]), help=help))
     return first
-
-
-def _has_lowering(op: Operation) -> bool:
-    """Whether an op of a third party goes down beside those of `nd`."""
-    return import_module("stepwell.lowering.nd_to_linalg.table").lower.get(type(op)) is not None
 
 
 def _verify_own(stage: Stage, module: ModuleOp) -> None:

@@ -21,6 +21,14 @@ from xdsl.utils.hints import isa, type_repr
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, Place, did_you_mean
 from stepwell.core.plugins import with_broken
+from stepwell.leavings import (
+    Introduced,
+    check_left,
+    is_foreign,
+    load_dialects,
+    note_introduced,
+)
+from stepwell.pipeline import STAGE_NAMES, Stage, default_stages, stages_through
 
 SOURCE = "<pipeline>"
 """The file name of diagnostics about the pipeline's own text."""
@@ -38,6 +46,8 @@ class Step:
     pass_: ModulePass
     named: bool = True
     """Whether the pipeline names the pass itself, or only a stage that has it."""
+    stage: Stage | None = None
+    """The stage whose floor it makes: it fails over ops that it leaves of the floor above."""
 
     def __str__(self) -> str:
         text = str(self.pass_.spec())
@@ -59,14 +69,25 @@ class Step:
             ]
         return found
 
-    def run(self, ctx: Context, module: ModuleOp) -> int:
-        """Apply the pass; return on how many ops it ran."""
+    def run(self, ctx: Context, module: ModuleOp, introduced: Introduced | None = None) -> int:
+        """Apply the pass; return on how many ops it ran.
+
+        introduced : which ops passes of other packages have made so far; added to
+        """
+        introduced = {} if introduced is None else introduced
+        load_dialects(ctx, self.pass_)
+        foreign = is_foreign(self.pass_)
+        before = {type(op) for op in module.walk()} if foreign else set[type[Operation]]()
         targets = self.targets(module)
         for target in targets:
             if isinstance(target, ModuleOp):
                 self.pass_.apply(ctx, target)
             else:
                 _apply_alone(ctx, self.pass_, target)
+        if foreign:
+            note_introduced(ctx, module, self.pass_, before, introduced)
+        if self.stage is not None:
+            check_left(self.stage, self.pass_.name, module, introduced)
         return len(targets)
 
 
@@ -88,21 +109,31 @@ def _apply_alone(ctx: Context, pass_: ModulePass, target: Operation) -> None:
                 block.insert_op_before(op, after)
 
 
-def parse(text: str, passes: Passes, stages: Mapping[str, str] | None = None) -> list[Step]:
+def steps_of(stage: Stage, passes: Passes) -> list[Step]:
+    """Return the steps of a stage, the one that makes its floor knowing so."""
+    return [
+        dataclasses.replace(step, named=False, stage=stage)
+        if step.pass_.name == stage.converts
+        else dataclasses.replace(step, named=False)
+        for step in parse(stage.passes, passes)
+    ]
+
+
+def parse(text: str, passes: Passes, stages: Sequence[Stage] | None = None) -> list[Step]:
     """Parse a pipeline; raise `CompileError` with the column of what is wrong.
 
     A pipeline may stand inside ``builtin.module(...)``. Options are ``{name=value flag}``.
 
-    stages : what ``through(name)`` stands for, itself a pipeline
+    stages : what ``through(name)`` stands for; the default pipeline's if None
     """
-    return list(_Reader(text, passes, stages or {}).read((), ""))
+    return list(_Reader(text, passes, stages or default_stages()).read((), ""))
 
 
 @dataclass
 class _Reader:
     text: str
     passes: Passes
-    stages: Mapping[str, str]
+    stages: Sequence[Stage]
     at: int = 0
 
     def read(self, anchors: tuple[str, ...], end: str) -> Iterator[Step]:
@@ -144,15 +175,15 @@ class _Reader:
         if anchors:
             self._fail("a stage is for the whole module, not for parts of it", start)
         at, name = self.at, self._name()
-        if name not in self.stages:
-            listed = f"the stages are {', '.join(self.stages)}"
-            help = did_you_mean(name, self.stages) or listed
+        if name not in STAGE_NAMES:
+            listed = f"the stages are {', '.join(STAGE_NAMES)}"
+            help = did_you_mean(name, STAGE_NAMES) or listed
             self._fail(f"unknown stage '{name}'", at, help, max(len(name), 1))
         if self._peek() != ")":
             self._fail("expected ')'")
         self.at += 1
-        for step in parse(self.stages[name], self.passes):
-            yield dataclasses.replace(step, named=False)
+        for stage in stages_through(name, self.stages):
+            yield from steps_of(stage, self.passes)
 
     def _pass(self, name: str, start: int, anchors: tuple[str, ...]) -> Step:
         if name not in self.passes:

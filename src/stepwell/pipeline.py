@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
@@ -14,6 +15,8 @@ class Stage:
     name: str
     passes: str
     leaves: frozenset[str]
+    converts: str = ""
+    """The pass that takes the floor above down; what it leaves of that, nothing lowers."""
 
 
 _GRAPH = frozenset({"builtin", "func", "nd", "arith"})
@@ -27,15 +30,17 @@ STAGES = (
         "structured",
         "nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise,winograd",
         _TENSORS,
+        "nd-to-linalg",
     ),
     Stage(
         "kernels",
         "outline-kernels,split-groups,collapse-loops,schedule,pack-operands,compute-once,"
         "nontemporal-stores",
         _TENSORS | {"kernel"},
+        "outline-kernels",
     ),
-    Stage("buffers", "bufferize,run-together,plan-memory", _BUFFERS),
-    Stage("loops", "linalg-to-loops,expand-math,canonicalize,cse", _LOOPS),
+    Stage("buffers", "bufferize,run-together,plan-memory", _BUFFERS, "bufferize"),
+    Stage("loops", "linalg-to-loops,expand-math,canonicalize,cse", _LOOPS, "linalg-to-loops"),
 )
 
 SCHEDULING = "schedule"
@@ -50,15 +55,19 @@ EMITTERS = {
 """For each target what prints a module: ``(module, entry)`` -> text, header and signature."""
 
 
-def through(stage: str) -> str:
-    """Return the pipeline of every stage up to and including ``stage``."""
-    if stage not in STAGE_NAMES:
-        help = did_you_mean(stage, STAGE_NAMES) or f"the stages are {', '.join(STAGE_NAMES)}"
-        raise CompileError(Diagnostic("error", f"unknown stage '{stage}'", help=help))
-    reached = STAGES[: STAGE_NAMES.index(stage) + 1]
-    return ",".join(s.passes for s in reached if s.passes)
+def default_stages() -> tuple[Stage, ...]:
+    """Return `STAGES` as it is now: part of the key of every cached program."""
+    return STAGES
 
 
-def stages() -> dict[str, str]:
-    """Return for each stage the pipeline that leads there; `through(STAGE)` in a pipeline."""
-    return {name: through(name) for name in STAGE_NAMES}
+def stages_through(name: str, stages: Sequence[Stage]) -> Sequence[Stage]:
+    """Return every stage up to and including ``name``; `CompileError` where there is none."""
+    if name not in STAGE_NAMES:
+        help = did_you_mean(name, STAGE_NAMES) or f"the stages are {', '.join(STAGE_NAMES)}"
+        raise CompileError(Diagnostic("error", f"unknown stage '{name}'", help=help))
+    return stages[: STAGE_NAMES.index(name) + 1]
+
+
+def through(name: str) -> str:
+    """Return the passes of every stage up to and including ``name``, as a pipeline."""
+    return ",".join(stage.passes for stage in stages_through(name, STAGES))

@@ -8,11 +8,13 @@ from typing import Any, NoReturn
 
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
+from xdsl.passes import ModulePass
 from xdsl.transforms import get_all_passes
 from xdsl.universe import Universe
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
 from stepwell.core.plugins import load, plugins
+from stepwell.placement import Placement, parse_placement
 from stepwell.universe import STEPWELL_OVERRIDES, STEPWELL_UNIVERSE
 
 XDSL = "xdsl"
@@ -27,6 +29,8 @@ class Registry:
     passes: dict[str, Callable[[], Any]] = field(default_factory=dict[str, Callable[[], Any]])
     targets: dict[str, Callable[[], Any]] = field(default_factory=dict[str, Callable[[], Any]])
     owner: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    placements: list[Placement] = field(default_factory=list[Placement])
+    """The passes of plug-ins that stand in the pipeline of every program."""
 
     def add(self, owner: str, universe: Universe, strict: bool = True) -> None:
         """Add a universe; its names must be free.
@@ -57,6 +61,18 @@ class Registry:
                     continue
                 self.owner[kind, name] = f"{before} and {owner}"
                 table[name] = _refusing(clash)
+        for text in getattr(universe, "pipeline", ()):
+            self.placements.append(parse_placement(text, owner))
+
+    def add_pass(self, kind: type[ModulePass]) -> None:
+        """Add one pass that the caller has; a name stands for one class."""
+        known = self.passes.get(kind.name)
+        if known is not None and known() is not kind:
+            whose = self.owner.get(("pass", kind.name), XDSL)
+            message = f"pass '{kind.name}' of {kind.__module__} is already one of {whose}"
+            raise CompileError(Diagnostic("error", message))
+        self.passes[kind.name] = lambda: kind
+        self.owner.setdefault(("pass", kind.name), kind.__module__)
 
     def context(self, allow_unregistered: bool = False) -> Context:
         """Return a context that knows every dialect, loaded on first use."""

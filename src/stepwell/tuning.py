@@ -50,7 +50,6 @@ from stepwell.lowering.schedule.locked import (
     write_schedule,
 )
 from stepwell.lowering.schedule.variants import variants
-from stepwell.modules import ModuleText
 from stepwell.runtime.entry import numpy_dtype
 from stepwell.runtime.program import load_program, write_program
 from stepwell.runtime.toolchain import Compiler, find_compiler
@@ -100,9 +99,7 @@ class Candidate:
 
 
 def tune(
-    module: ModuleText,
-    entry: str,
-    machine: Machine,
+    source: Source,
     budget: float = BUDGET,
     size: int | None = None,
     say: Callable[[str], None] = lambda _: None,
@@ -115,7 +112,6 @@ def tune(
     if not budget > 0:
         help = "give the seconds a search may take"
         raise CompileError(Diagnostic("error", f"no schedule is found in {budget:g} s", help=help))
-    source = Source(module.text, module.name, entry, machine)
     found = candidates_of(source, size)
     candidates = [each for each in found if each.sizes is not None]
     if len(candidates) < len(found):
@@ -139,7 +135,7 @@ def tune(
         say(f"{candidate.name}: {tuned.before:.3g} s -> {tuned.seconds:.3g} s, {tuned.tried} tried")
     if left:
         say(f"not worth their part of {budget:g} s: {', '.join(left)}")
-    return Lock(machine_key(machine), better)
+    return Lock(machine_key(source.machine), better)
 
 
 def _tell_unsized(names: Sequence[str], size: int | None) -> None:

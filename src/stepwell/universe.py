@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
 from xdsl.universe import Universe
+
+
+class Extension(Universe):
+    """What a package gives: dialects, passes, targets, and where its passes stand by default.
+
+    It is a `Universe` of xDSL's, so xdsl-opt has the dialects and passes too.
+
+    pipeline : placements as in ``--pass``: ``"acme-fuse@before:nd-to-linalg"``. These passes run
+        in every compilation where the package is installed
+    """
+
+    def __init__(self, *, pipeline: Sequence[str] = (), **kinds: Any) -> None:
+        super().__init__(**kinds)
+        self.pipeline = tuple(pipeline)
+
 
 DIALECTS: dict[str, str] = {
     "nd": "stepwell.dialects.nd:ND",

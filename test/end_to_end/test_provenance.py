@@ -49,7 +49,7 @@ def _lost(module: ModuleOp) -> list[Operation]:
 def test_each_op_and_statement_names_its_lines(text: str) -> None:
     source = Source(text, FILE, "main", Machine())
     before = Descent.of(source)
-    for step in parse(through("loops"), before.known.passes):
+    for step in parse(through("loops"), before.source.known.passes):
         step.run(before.context, before.module)
         lost = _lost(before.module)
         assert not lost, (

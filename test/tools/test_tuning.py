@@ -23,7 +23,6 @@ from stepwell.dialects import kernel
 from stepwell.lowering.schedule import Schedule
 from stepwell.lowering.schedule.locked import kernel_key, schedule_of
 from stepwell.lowering.schedule.variants import variants
-from stepwell.modules import ModuleText
 from stepwell.runtime.toolchain import find_compiler
 from stepwell.tools.main import main
 
@@ -275,9 +274,9 @@ def test_jit_tunes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("STEPWELL_CACHE", str(tmp_path))
     searched: list[str] = []
 
-    def tune(module: ModuleText, entry: str, machine: Machine, *_: Any, **__: Any) -> Lock:
-        searched.append(entry)
-        return Lock(machine_key(machine))
+    def tune(source: Source, *_: Any, **__: Any) -> Lock:
+        searched.append(source.entry)
+        return Lock(machine_key(source.machine))
 
     monkeypatch.setattr(tuning, "tune", tune)
     x = np.ones((8, 8), np.float32)

@@ -9,14 +9,13 @@ from stepwell.compiled import lock_beside
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.locks import write_lock
 from stepwell.core.signature import Signature
-from stepwell.descent import stage_text, translate
+from stepwell.descent import pipeline_text, stage_text, translate
 from stepwell.modules import ModuleText
 from stepwell.runtime.program import write_program
 from stepwell.tools.given import (
-    entry_of,
+    bare_source_of,
     fail,
     lock_of,
-    machine_of,
     module_of,
     program_of,
     source_of,
@@ -35,6 +34,9 @@ def compile_command(options: argparse.Namespace) -> int:
         options.lock = lock_of(options) or lock_beside(Path(options.file))
         _tune(module, options)
     target = target_of(options)
+    if options.print_pipeline:
+        print(pipeline_text(source_of(module, options)))
+        return 0
     if options.stage:
         source = source_of(module, options)
         print(with_deep_stack(lambda: stage_text(source, options.stage)), end="")
@@ -64,8 +66,8 @@ def _tune(module: ModuleText, options: argparse.Namespace) -> None:
     if (target := target_of(options)) != "c":
         fail(f"schedules are tuned for programs of C, not for {target}", "leave --tune away")
     budget = BUDGET if options.budget is None else options.budget
-    entry, machine = entry_of(options), machine_of(options)
-    found = with_deep_stack(lambda: tune(module, entry, machine, budget, options.size, print))
+    source = bare_source_of(module, options)
+    found = with_deep_stack(lambda: tune(source, budget, options.size, print))
     write_lock(Path(options.lock), found)
     print(f"lock file: {options.lock}, {len(found.kernels)} kernels")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,6 +20,7 @@ from stepwell.core.machine import Machine, machine_for
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Tensor
 from stepwell.modules import ModuleText, open_arrays, read_module
+from stepwell.placement import parse_placements
 from stepwell.runtime.entry import numpy_dtype
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 SIZE = 8
 """What `?` is where arrays are made up and nobody says."""
-COMPILING = ("entry", "weights", "target", "machine", "lock")
+COMPILING = ("entry", "weights", "target", "machine", "lock", "pass")
 """Options that a program which is compiled already does not heed."""
 
 
@@ -48,6 +50,11 @@ def target_of(options: argparse.Namespace) -> str:
     return "c" if options.target is None else options.target
 
 
+def passes_of(options: argparse.Namespace) -> list[str]:
+    """Return the passes to place in the pipeline, each as ``PASS@before:ANCHOR``."""
+    return getattr(options, "pass") or []
+
+
 def machine_of(options: argparse.Namespace) -> Machine:
     """Return the machine to compile for."""
     return machine_for(target_of(options), options.machine or "")
@@ -65,10 +72,18 @@ def module_of(options: argparse.Namespace) -> ModuleText:
 
 def source_of(module: ModuleText, options: argparse.Namespace) -> Source:
     """Return what is to be compiled; a lock file that does not fit is told, and left out."""
-    machine, lock = machine_of(options), lock_of(options)
-    used = str(lock) if lock and fitting_lock(lock, machine) else ""
+    source, lock = bare_source_of(module, options), lock_of(options)
+    used = str(lock) if lock and fitting_lock(lock, source.machine) else ""
+    return replace(source, lock=used)
+
+
+def bare_source_of(module: ModuleText, options: argparse.Namespace) -> Source:
+    """Return what is to be compiled, without the schedules of a lock file."""
     source: type[Source] = import_module("stepwell.descent").Source  # only few commands need it
-    return source(module.text, module.name, entry_of(options), machine, used)
+    return source(
+        *(module.text, module.name, entry_of(options), machine_of(options)),
+        passes=parse_placements(passes_of(options)),
+    )
 
 
 def program_of(options: argparse.Namespace, module: ModuleText | None = None) -> Compiled:
@@ -89,6 +104,7 @@ def program_of(options: argparse.Namespace, module: ModuleText | None = None) ->
         target=target_of(options),
         machine=options.machine or "",
         lock=lock_of(options),
+        passes=passes_of(options),
     )
 
 

@@ -71,6 +71,9 @@ def arguments() -> argparse.ArgumentParser:
     build.add_argument(
         "--stage", help="print the module after nd, structured, kernels, buffers or loops instead"
     )
+    build.add_argument(
+        "--print-pipeline", action="store_true", help="print every stage's passes instead"
+    )
     profile = _command(commands, "profile", "say where the time of a program goes")
     _add_module(profile, PROGRAM)
     _add_inputs(profile)
@@ -129,6 +132,12 @@ def _add_module(parser: argparse.ArgumentParser, file: str = "a module of textua
     )
     parser.add_argument(
         "--lock", metavar="FILE", help="tuned schedules (default: FILE's own .lock.json, if there)"
+    )
+    parser.add_argument(
+        "--pass",
+        action="append",
+        metavar="PASS@before:ANCHOR",
+        help="a pass to place in the pipeline; an anchor is a pass, a stage, or stage/pass",
     )
     parser.add_argument("--remarks", action="store_true", help="show what passes decided and why")
 

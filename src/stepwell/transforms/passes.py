@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NoReturn, TypeAlias
 
 from xdsl.ir import Operation
@@ -11,6 +11,7 @@ from xdsl.passes import ModulePass
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
 from stepwell.dialects.types import place_of
+from stepwell.placement import Placement, parse_placement
 
 Numerics: TypeAlias = Literal["bit-exact", "reassociating", "approximating"]
 
@@ -27,6 +28,18 @@ class Pass(ModulePass, ABC):
 
     expects_work: ClassVar[bool] = True
     """Whether finding nothing to do is worth a warning; False for passes that clean up."""
+
+    dialects: ClassVar[tuple[str, ...]] = ()
+    """The dialects of ops that the pass makes: loaded before it runs, rules and all."""
+
+    def at(self, *relations: str) -> Placement:
+        """Return where this pass is to stand in the pipeline, for ``passes`` of `sw.jit`.
+
+        relations : ``before:ANCHOR`` or ``after:ANCHOR``, as in `stepwell.placement`
+        """
+        name, braced, options = str(self.spec()).partition("{")
+        read = parse_placement(f"{name}{braced}{options}@{','.join(relations)}")
+        return replace(read, kind=type(self))
 
 
 def fail(op: Operation, message: str, help: str = "") -> NoReturn:

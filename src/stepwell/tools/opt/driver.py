@@ -22,9 +22,11 @@ from stepwell.dialects import upstream
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
 from stepwell.dialects.verification import verify
+from stepwell.leavings import Introduced
 from stepwell.pass_pipeline import SOURCE as PIPELINE
 from stepwell.pass_pipeline import Step, parse
-from stepwell.pipeline import stages
+from stepwell.pipeline import default_stages
+from stepwell.placement import place
 from stepwell.registry import Registry, registry
 from stepwell.reproducer import pipeline_of, plugins_of, write_reproducer
 from stepwell.tools.opt.check import Checker
@@ -90,7 +92,7 @@ class Driver:
     def _run_on(self, text: str) -> int:
         options, known = self.options, registry()
         self.messages.sources[PIPELINE] = [options.passes]
-        steps = parse(options.passes, known.passes, stages())
+        steps = parse(options.passes, known.passes, place(default_stages(), known.placements))
         self.printer.check_names(known.passes)
         self._refuse_inexact(steps)
         out, failed = io.StringIO(), False
@@ -175,10 +177,11 @@ class Driver:
         with self.timer.measure("verify input"):
             verify(module)
         checker = Checker(module, self.messages.note_to_user) if self.options.check else None
+        introduced: Introduced = {}
         for number, step in enumerate(steps):
             with self.timer.measure(f"{step}" + _ordinal(steps, number)):
                 try:
-                    self._step(context, module, step)
+                    self._step(context, module, step, introduced)
                 except (CompileError, RecursionError, Crash) as error:
                     if self.options.reproducer or isinstance(error, Crash):
                         self._reproduce(known, steps, number, text, first)
@@ -189,11 +192,11 @@ class Driver:
         with self.timer.measure("print"):
             return self._result(known, context, module)
 
-    def _step(self, context: Context, module: ModuleOp, step: Step) -> None:
+    def _step(self, context: Context, module: ModuleOp, step: Step, introduced: Introduced) -> None:
         self.printer.before(step, module)
         count, mark = self.statistics.count(module), fingerprint(module)
         try:
-            ran = step.run(context, module)
+            ran = step.run(context, module, introduced)
             if self.options.verify_each:
                 with self.timer.measure("verify"):
                     verify(module)

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from xdsl.universe import Universe
+from stepwell.universe import Extension
 
 
 def _dialect() -> Any:
@@ -19,8 +19,9 @@ def _target() -> Any:
     return import_module("acme.targets").OpCounts
 
 
-ACME_UNIVERSE = Universe(
+ACME_UNIVERSE = Extension(
     all_dialects={"acme": _dialect},
     all_passes={"softsign-of-neg": _pass},
     all_targets={"op-counts": _target},
+    pipeline=["softsign-of-neg@before:decompose"],
 )
