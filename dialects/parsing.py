@@ -10,17 +10,19 @@ from itertools import accumulate
 from typing import Any, NoReturn
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnregisteredOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.exceptions import MultipleSpansParseError, ParseError, VerifyException
-from xdsl.utils.lexer import Input
+from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, Place, did_you_mean
 from stepwell.core.plugins import with_broken
+from stepwell.dialects.faults import in_words, sentence
 from stepwell.dialects.lexing import QuickLexer
+from stepwell.dialects.resources import keep_resources
 from stepwell.dialects.types import UNKNOWN
 
 _T = r"tensor<[\w?]*>"
@@ -28,6 +30,15 @@ _TENSOR = re.compile(_T, re.ASCII)
 _FUNCTION = re.compile(rf"\((?:{_T}(?:, {_T})*)?\) -> (?:{_T}|\({_T}(?:, {_T})*\))", re.ASCII)
 _LOCATION = re.compile(r'loc\("[^"\\\n]*":\d+:\d+\)', re.ASCII)
 """Types and locations that a text repeats."""
+_OP_NAME = re.compile(r'(?:%[^=]*=\s*)?"?([\w.$]+)', re.ASCII)
+"""The beginning of an op, up to its name."""
+_UNEXPECTED = re.compile(r"unexpected attribute (.*)")
+"""What xDSL says of a type or attribute that an op cannot have."""
+_BLOB = re.compile(r"0[xX](?:[0-9a-fA-F]{2})+")
+_TOKEN = re.compile(
+    r"^(un)?expected|expected$|could not parse|not registered|re-declaration", re.IGNORECASE
+)
+"""What xDSL says where the next token is wrong; all else is about what it has just read."""
 
 _WIDTH = re.compile(r"[su]?i(\d+)", re.ASCII)
 WIDEST = 2**24 - 1
@@ -71,15 +82,69 @@ class LocatedParser(Parser):
         self._file = StringAttr(source.name)
         self._uses: dict[str, Any] = {}
         self._definitions: dict[str, Any] = {}
+        self.resources: dict[tuple[str, str], str] = {}
 
     def parse_operation(self) -> Operation:
         """Parse one op and give it its own position unless its text says another."""
         start = self._current_token.span.start
-        op = super().parse_operation()
+        try:
+            op = super().parse_operation()
+        except (ParseError, CompileError, RecursionError):
+            raise
+        except Exception as error:  # a parser that stumbles has met what it did not think of
+            self._refuse_op(start, error)
         if op.location == UNKNOWN:
             line, column = self.source.position(start)
             op.location = FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
         return op
+
+    def parse_optional_attribute(self) -> Any:
+        """Parse as xDSL does; what is wrong with an attribute is told where that stands."""
+        start = self._current_token.span.start
+        try:
+            return super().parse_optional_attribute()
+        except (VerifyException, OverflowError, ArithmeticError, ValueError, MemoryError) as error:
+            raise self._refused(start, in_words(error)) from error
+        except ParseError as error:
+            if self._is_about_the_token(error):
+                raise
+            raise self._refused(start, sentence(error.msg)) from error
+
+    def _is_about_the_token(self, error: ParseError) -> bool:
+        """Whether an error is about the text where it is placed, or about what came before it."""
+        return error.span.start != self.here.start or bool(_TOKEN.search(error.msg))
+
+    def _refused(self, start: int, message: str) -> CompileError:
+        """Return an error about the text from ``start`` to where the parser is."""
+        end = self._end_before_here(start)
+        whole = type(self.here)(start, max(end, start + 1), self.here.input)
+        return CompileError(Diagnostic("error", message, self.source.place(whole)))
+
+    def _refuse_op(self, start: int, error: Exception) -> NoReturn:
+        """Stop at the op that begins at ``start``, or at what the error names in it."""
+        said, end = in_words(error), self._end_before_here(start)
+        match = _OP_NAME.match(self.source.text, start)
+        first, last = match.span(1) if match else (start, start + 1)
+        name = match[1] if match else "op"
+        if (named := _UNEXPECTED.fullmatch(said)) is not None:
+            said = f"{named[1]} is not what may stand here"
+            found = self.source.text.rfind(named[1], last, end)
+            if found >= 0:
+                first, last = found, found + len(named[1])
+        where = self.source.place(type(self.here)(first, last, self.here.input))
+        raise CompileError(Diagnostic("error", f"'{name}': {said}", where)) from error
+
+    def _end_before_here(self, start: int) -> int:
+        """Return where the last token ends that has been read since ``start``."""
+        here, end = self.here.start, start
+        lexer = QuickLexer(self.here.input)
+        lexer.pos = start
+        try:
+            while (token := lexer.lex()).span.end <= here and token.kind != MLIRTokenKind.EOF:
+                end = token.span.end
+        except ParseError:  # it is told already
+            pass
+        return end
 
     def parse_optional_type(self) -> Any:
         """Parse as xDSL does, a tensor's type that was read before by its text alone."""
@@ -145,6 +210,23 @@ class LocatedParser(Parser):
         self._definitions[name] = span
         super()._register_ssa_definition(name, values, span)
 
+    def _parse_dialect_resource_handle(self, dialect_name: str, interface: Any) -> str:
+        return self.parse_identifier(" for resource handle")
+
+    def _parse_resource(self, dialect_name: str, interface: Any) -> None:
+        start = self.here
+        key = self._parse_dialect_resource_handle(dialect_name, interface)
+        self.parse_punctuation(":")
+        at, value = self.here, self.parse_str_literal()
+        if not _BLOB.fullmatch(value):
+            self.source.fail(f"a resource is hex digits behind 0x, '{key}' is not", at)
+        if (dialect_name, key) in self.resources:
+            self.source.fail(f"there are two resources '{key}'", start)
+        self.resources[dialect_name, key] = value
+
+    def _parse_external_resources(self) -> None:
+        self.source.fail("external_resources cannot be read, only dialect_resources", self.here)
+
     def check_all_defined(self) -> None:
         """Complain at the first use of a value that nothing defines."""
         for name, span in self._uses.items():
@@ -154,11 +236,16 @@ class LocatedParser(Parser):
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         found = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
-        if found is not None:
+        if found is not None and not issubclass(found, UnregisteredOp):
             return found
         here = self._current_token.span
         start = here.input.content.rfind(name, 0, here.start)
         span = type(here)(start, start + len(name), here.input)
+        if found is not None:
+            if here.input.content[start - 1 : start] != '"':
+                help = f'write "{name}"(...) : (...) -> ...'
+                self.source.fail(f"unknown op '{name}': only its generic form is read", span, help)
+            return found
         dialect, _, _ = name.partition(".")
         if dialect not in self.ctx.registered_dialect_names:
             help = did_you_mean(dialect, self.ctx.registered_dialect_names)
@@ -182,10 +269,12 @@ def parse_module(ctx: Context, text: str, name: str, first_line: int = 1) -> Mod
     try:
         parser = LocatedParser(ctx, source)
         return _parse(parser)
+    except CompileError:
+        raise
     except MultipleSpansParseError as error:
-        diagnostic = Diagnostic("error", _sentence(error.msg), source.place(error.span))
+        diagnostic = Diagnostic("error", sentence(error.msg), source.place(error.span))
         for span, message in error.refs:
-            said = _sentence(message or error.ref_text or "see")
+            said = sentence(message or error.ref_text or "see")
             diagnostic = diagnostic.with_note(said, source.place(span))
         raise CompileError(diagnostic) from None
     except ParseError as error:
@@ -193,26 +282,22 @@ def parse_module(ctx: Context, text: str, name: str, first_line: int = 1) -> Mod
             end = len(text.rstrip())
             last: Any = replace(error.span, start=end - 1, end=end)
             source.fail("unexpected end of the file", last)
-        said = Diagnostic("error", _sentence(error.msg), source.place(error.span))
+        said = error.msg.replace("{first_char}", text[error.span.start : error.span.start + 1])
+        told = Diagnostic("error", sentence(said), source.place(error.span))
         unknown = "registered" in error.msg  # an attribute or a type of nobody
-        raise CompileError(with_broken(said) if unknown else said) from None
-    except VerifyException as error:
-        assert parser is not None
-        source.fail(_sentence(str(error)), parser.here)
+        raise CompileError(with_broken(told) if unknown else told) from None
+    except Exception as error:  # outside of every op: an alias, the metadata of the file
+        here = parser.here if parser is not None else Span(0, 1, Input(text, name))
+        raise CompileError(Diagnostic("error", in_words(error), source.place(here))) from error
 
 
 def _parse(parser: LocatedParser) -> ModuleOp:
     """Parse; values that are nowhere defined are told at their first use."""
     try:
-        return parser.parse_module()
+        module = parser.parse_module()
     except ParseError as error:
         if error.msg.startswith("values used but not defined"):
             parser.check_all_defined()
         raise
-
-
-def _sentence(message: str) -> str:
-    """Return xDSL's message in our form: one line, lower case first, no full stop."""
-    line = " ".join(message.split()).rstrip(".!")
-    first, rest = line[:1], line[1:]
-    return line if rest[:1].isupper() else first.lower() + rest
+    keep_resources(module, parser.resources)
+    return module

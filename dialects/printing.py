@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import io
 import math
+from typing import Any
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.printer import Printer
+
+from stepwell.dialects.resources import metadata, resources_of
 
 
 class ElidingPrinter(Printer):
     """xDSL's printer; a dense constant of more than ``elide`` elements is only named."""
 
     elide: int | None = None
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.used: set[tuple[str, str]] = set()
+
+    def print_resource_handle(self, dialect: str, handle: str) -> None:
+        """Print the name of a resource, which is then told at the end."""
+        self.used.add((dialect, handle))
+        self.print_string(handle)
 
     def print_attribute(self, attribute: Attribute) -> None:
         """Print ``attribute``, or MLIR's placeholder for a large one."""
@@ -40,4 +52,6 @@ def text_of(
     printer.elide = elide
     printer.print_op(op)
     stream.write("\n")
+    if beside := metadata(resources_of(op), printer.used):
+        stream.write(f"{beside}\n")
     return stream.getvalue()

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.irdl.dominance import DominanceInfo
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.dialects.faults import in_words
 from stepwell.dialects.types import place_of
 from stepwell.dialects.upstream.verifiers import check, check_counts
+
+
+_GRAPHS = frozenset({"builtin.module", "hw.module", "test.op", "test.graph_region"})
+"""Ops whose regions are graphs, as far as xDSL knows them; those it does not know may be too."""
 
 
 def verify(module: ModuleOp) -> None:
     """Raise `CompileError` at the first op that breaks a constraint or uses a value too early."""
     _verify_op(module)
     for region in module.regions:
-        _verify_region(region, set())
+        _verify_region(region, set(), graph=True)
 
 
 def _verify_op(op: Operation) -> None:
@@ -29,8 +34,12 @@ def _verify_op(op: Operation) -> None:
         check(op)
     except VerifyException as error:
         _fail(op, f"'{op.name}': {_first_line(error)}")
-    except ValueError as error:  # xDSL's word for an operand that has been erased
-        _fail(op, f"'{op.name}': {error}")
+    except (RecursionError, MemoryError):
+        raise
+    except Exception as error:  # a verifier that stumbles has found what it did not think of
+        raise CompileError(
+            Diagnostic("error", f"'{op.name}': {in_words(error)}", place_of(op))
+        ) from error
 
 
 def _first_line(error: Exception) -> str:
@@ -42,10 +51,19 @@ def _fail(op: Operation, message: str) -> NoReturn:
     raise CompileError(Diagnostic("error", message, place_of(op))) from None
 
 
-def _verify_region(region: Region, visible: set[SSAValue]) -> None:
+def _is_graph(op: Operation) -> bool:
+    """Whether values may be used before they are defined, in regions of ``op`` of one block."""
+    return isinstance(op, UnregisteredOp) or op.name in _GRAPHS
+
+
+def _verify_region(region: Region, visible: set[SSAValue], graph: bool = False) -> None:
     blocks = tuple(region.blocks)
     if len(blocks) == 1:
+        early = {value for op in blocks[0].ops for value in op.results} if graph else set()
+        early -= visible
+        visible |= early
         _verify_block(blocks[0], visible)
+        visible -= early
         return
     dominance = DominanceInfo(region)
     defined = {b: {*b.args, *(v for op in b.ops for v in op.results)} for b in blocks}
@@ -68,7 +86,7 @@ def _verify_block(block: Block, visible: set[SSAValue]) -> None:
         _verify_op(op)
         inside: set[SSAValue] = set() if op.has_trait(IsolatedFromAbove) else visible
         for region in op.regions:
-            _verify_region(region, inside)
+            _verify_region(region, inside, _is_graph(op))
         visible.update(op.results)
         added.extend(op.results)
     visible.difference_update(added)

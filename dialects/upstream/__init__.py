@@ -1,12 +1,13 @@
 """What xDSL's own dialects lack for us: reference rules, memory effects, syntax.
 
-Importing this package patches the upstream ops once (`effects`, `quick`, `syntax`, `walking`,
+Importing this package patches the upstream ops once (`effects`, `functions`, `quick`, `syntax`, `walking`,
 `widened`; each has a test) and fills the interpreter's tables for them.
 """
 
 from stepwell.dialects.upstream import (
     control,
     effects,
+    functions,
     identities,
     linalg,
     literals,
@@ -24,6 +25,7 @@ from stepwell.dialects.upstream import (
 __all__ = [
     "control",
     "effects",
+    "functions",
     "identities",
     "linalg",
     "literals",

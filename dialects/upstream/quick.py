@@ -263,7 +263,8 @@ def _read(self: Any, obj: Any, objtype: Any = None) -> Any:
 
 
 def _read_single(self: Any, obj: Any, objtype: Any = None) -> Any:
-    return _item(_parts(obj, self.construct), self.idx)
+    parts = _parts(obj, self.construct)
+    return _item(parts, self.idx) if isinstance(parts, tuple) else parts[self.idx]  # successors
 
 
 def _read_sized(self: Any, obj: Any, objtype: Any = None) -> Any:

@@ -13,6 +13,31 @@ from typing import Any, Literal, TypeAlias
 Severity: TypeAlias = Literal["error", "warning", "remark", "note"]
 
 
+MOST_COLUMNS = 240
+"""Of a source line so much is shown: generated text has lines of megabytes."""
+MOST_WORDS = 2000
+"""So many characters of a message are shown: types and attributes may be of any length."""
+_LEFT_OUT = " ... "
+
+
+def _around(line: str, at: int) -> tuple[str, int]:
+    """Return what is shown of a line about its character ``at``, and where that is in it."""
+    if len(line) <= MOST_COLUMNS:
+        return line, at
+    first = max(0, min(at - MOST_COLUMNS // 3, len(line) - MOST_COLUMNS))
+    left = _LEFT_OUT if first else ""
+    right = _LEFT_OUT if first + MOST_COLUMNS < len(line) else ""
+    return left + line[first : first + MOST_COLUMNS] + right, at - first + len(left)
+
+
+def _shortened(message: str) -> str:
+    """Return a message with its middle left out where it is very long."""
+    if len(message) <= MOST_WORDS:
+        return message
+    tail = MOST_WORDS // 4
+    return message[: MOST_WORDS - tail] + _LEFT_OUT + message[-tail:]
+
+
 @dataclass(frozen=True)
 class Place:
     """A position in a source file, 1-based like every editor."""
@@ -47,11 +72,13 @@ class Diagnostic:
     def render(self, source_line: str | None = None) -> str:
         """Spell it for a terminal; ``source_line`` is the text of the line it points at."""
         at = f"{self.place}: " if self.place else ""
-        rows = [f"{at}{self.severity}: {self.message}"]
+        rows = [f"{at}{self.severity}: {_shortened(self.message)}"]
         if self.place and source_line is not None:
-            pad = "".join("\t" if c == "\t" else " " for c in source_line[: self.place.column - 1])
-            rows.append(f"{self.place.line:>5} | {source_line}")
-            rows.append(f"      | {pad}{'^' * self.place.width}")
+            shown, before = _around(source_line, self.place.column - 1)
+            pad = "".join("\t" if c == "\t" else " " for c in shown[:before])
+            width = min(self.place.width, max(len(shown) - before, 1))
+            rows.append(f"{self.place.line:>5} | {shown}")
+            rows.append(f"      | {pad}{'^' * width}")
         if self.help:
             rows.append(f"   help: {self.help}")
         return "\n".join(rows)

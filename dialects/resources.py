@@ -1,0 +1,52 @@
+"""Blobs that a module's text keeps beside the module: ``{-# dialect_resources: ... #-}``.
+
+xDSL keeps them in its builtin dialect, one table for all modules of a process, in which the blob
+of a second module gets another name; here each module has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from weakref import WeakKeyDictionary
+
+from xdsl.ir import Operation
+
+Resources = Mapping[tuple[str, str], str]
+"""Blobs, as hex digits behind ``0x``, by dialect and key."""
+
+_OF: WeakKeyDictionary[Operation, Resources] = WeakKeyDictionary()
+
+
+def keep_resources(module: Operation, resources: Resources) -> None:
+    """Note what stood beside the text of ``module``."""
+    if resources:
+        _OF[module] = resources
+
+
+def resources_of(module: Operation) -> Resources:
+    """Return what stood beside the text of ``module``."""
+    return _OF.get(module, {})
+
+
+def metadata(resources: Resources, used: Iterable[tuple[str, str]]) -> str:
+    """Return the text of the resources that are used, empty where there are none.
+
+    >>> print(metadata({("builtin", "a"): "0x0400"}, [("builtin", "a"), ("builtin", "b")]))
+    <BLANKLINE>
+    {-#
+      dialect_resources: {
+        builtin: {
+          a: "0x0400"
+        }
+      }
+    #-}
+    """
+    dialects: dict[str, list[str]] = {}
+    for dialect, key in sorted({*used} & resources.keys()):
+        dialects.setdefault(dialect, []).append(f'      {key}: "{resources[dialect, key]}"')
+    if not dialects:
+        return ""
+    each = [
+        f"    {dialect}: {{\n" + ",\n".join(rows) + "\n    }" for dialect, rows in dialects.items()
+    ]
+    return "\n{-#\n  dialect_resources: {\n" + ",\n".join(each) + "\n  }\n#-}"
