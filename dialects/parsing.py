@@ -7,14 +7,24 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate
+from math import prod
 from typing import Any, NoReturn
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnregisteredOp
+from xdsl.dialects.builtin import (
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    FileLineColLoc,
+    IntAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    UnregisteredOp,
+)
 from xdsl.ir import Operation, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.generic_parser import ParserState
-from xdsl.utils.exceptions import MultipleSpansParseError, ParseError, VerifyException
+from xdsl.utils.exceptions import MultipleSpansParseError, ParseError
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
@@ -34,6 +44,9 @@ _OP_NAME = re.compile(r'(?:%[^=]*=\s*)?"?([\w.$]+)', re.ASCII)
 """The beginning of an op, up to its name."""
 _UNEXPECTED = re.compile(r"unexpected attribute (.*)")
 """What xDSL says of a type or attribute that an op cannot have."""
+_SPLAT = re.compile(r"<\s*[-\w.+]+\s*>\s*:", re.ASCII)
+MOST_BYTES = 1 << 31
+"""Of a constant in a text; one value for all elements is held for each of them, too."""
 _BLOB = re.compile(r"0[xX](?:[0-9a-fA-F]{2})+")
 _TOKEN = re.compile(
     r"^(un)?expected|expected$|could not parse|not registered|re-declaration", re.IGNORECASE
@@ -103,12 +116,38 @@ class LocatedParser(Parser):
         start = self._current_token.span.start
         try:
             return super().parse_optional_attribute()
-        except (VerifyException, OverflowError, ArithmeticError, ValueError, MemoryError) as error:
-            raise self._refused(start, in_words(error)) from error
-        except ParseError as error:
-            if self._is_about_the_token(error):
-                raise
-            raise self._refused(start, sentence(error.msg)) from error
+        except Exception as error:
+            self._refuse_part(start, error)
+
+    def _refuse_part(self, start: int, error: Exception) -> NoReturn:
+        """Stop at the attribute or type that begins at ``start``, if it is what is wrong."""
+        if isinstance(error, CompileError | RecursionError):
+            raise error
+        if isinstance(error, ParseError) and self._is_about_the_token(error):
+            raise error
+        said = sentence(error.msg) if isinstance(error, ParseError) else in_words(error)
+        raise self._refused(start, said) from error
+
+    def parse_dense_int_or_fp_elements_attr(self, type: Any) -> Any:
+        """Parse as xDSL does; one value for all elements without a list of them all."""
+        if type is not None or _SPLAT.match(self.source.text, self.pos) is None:
+            return super().parse_dense_int_or_fp_elements_attr(type)
+        self.parse_punctuation("<")
+        element = self._parse_tensor_literal_element()
+        self.parse_punctuation(">")
+        self.parse_punctuation(":")
+        type = self._parse_dense_literal_type()
+        one: Any = TensorType(type.element_type, [1])
+        value = DenseIntOrFPElementsAttr.from_list(one, [element.to_type(self, type.element_type)])
+        return DenseIntOrFPElementsAttr(type, BytesAttr(value.data.data * prod(type.get_shape())))
+
+    def _parse_dense_literal_type(self) -> Any:
+        found = super()._parse_dense_literal_type()
+        size = prod(found.get_shape()) * found.element_type.compile_time_size
+        if size > MOST_BYTES:
+            said = f"a constant of {size} bytes, where {MOST_BYTES} are the most"
+            self.raise_error(said)
+        return found
 
     def _is_about_the_token(self, error: ParseError) -> bool:
         """Whether an error is about the text where it is placed, or about what came before it."""
@@ -148,7 +187,11 @@ class LocatedParser(Parser):
 
     def parse_optional_type(self) -> Any:
         """Parse as xDSL does, a tensor's type that was read before by its text alone."""
-        return self._known(_TENSOR, super().parse_optional_type)
+        start = self._current_token.span.start
+        try:
+            return self._known(_TENSOR, super().parse_optional_type)
+        except Exception as error:
+            self._refuse_part(start, error)
 
     def parse_optional_function_type(self) -> Any:
         """Parse as xDSL does, a type that was read before by its text alone."""

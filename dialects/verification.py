@@ -15,7 +15,6 @@ from stepwell.dialects.faults import in_words
 from stepwell.dialects.types import place_of
 from stepwell.dialects.upstream.verifiers import check, check_counts
 
-
 _GRAPHS = frozenset({"builtin.module", "hw.module", "test.op", "test.graph_region"})
 """Ops whose regions are graphs, as far as xDSL knows them; those it does not know may be too."""
 
