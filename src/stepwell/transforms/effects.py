@@ -20,10 +20,28 @@ from stepwell.dialects import upstream
 assert upstream, "imported for the effects it declares"
 
 
+_CONTROL = frozenset({"affine", "builtin", "func", "linalg", "scf", "test", "tosa"})
+"""Dialects of xDSL whose ops with regions do nothing that their regions do not do."""
+
+
+@cache
+def _says_all(kind: type[Operation]) -> bool:
+    """Whether an op of a class has the effects that it declares, and no others.
+
+    xDSL says of acc.atomic.update, and of all else in acc and omp, only that it has the effects of
+    what it contains: it begins threads, copies memory, or updates what it is given.
+    """
+    if not kind.has_trait(RecursiveMemoryEffect) or not kind.__module__.startswith("xdsl."):
+        return True
+    return kind.name.partition(".")[0] in _CONTROL
+
+
 @cache
 def _removable(kind: type[Operation]) -> bool | None:
     """Whether an unused op of a class may go: always, never, or (None) it depends on the op."""
     if kind.has_trait(IsTerminator) or kind.has_trait(SymbolOpInterface):
+        return False
+    if not _says_all(kind):
         return False
     nested = kind.has_trait(RecursiveMemoryEffect)
     return True if kind.has_trait(NoMemoryEffect) and not nested else None
@@ -37,7 +55,14 @@ def is_dead(op: Operation) -> bool:
     for result in op.results:
         if result.first_use is not None:
             return False
-    return removable or (bool(op.results) and result_only_effects(op)) or _does_nothing(op)
+    return removable or _gives_results_only(op) or _does_nothing(op)
+
+
+def _gives_results_only(op: Operation) -> bool:
+    """Whether all that an op does is to give its results, and to read memory."""
+    if not op.results or not result_only_effects(op):
+        return False
+    return not op.regions or all(_says_all(type(each)) for each in op.walk())
 
 
 def _does_nothing(op: Operation) -> bool:
@@ -62,6 +87,8 @@ def _touches_nothing(op: Operation, known: dict[Operation, bool] | None = None) 
                 return False
             continue
         kind = type(each)
+        if not _says_all(kind):
+            return False
         if not (_as_its_regions(kind) or _pure(kind) or get_effects(each) == set()):
             return False
         for region in each.regions:
