@@ -1,0 +1,113 @@
+"""Many texts in a few processes, each with a limit of time and memory that ends only the process."""
+
+from __future__ import annotations
+
+import faulthandler
+import multiprocessing
+import random
+import resource
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+SECONDS = 30.0
+"""A text that takes longer counts as a hang; the machine may be busy with other things."""
+BYTES = 6 << 30
+"""Of address space for a process."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What went wrong with one text."""
+
+    number: int
+    mode: str
+    what: str
+    text: str
+    said: str
+
+
+def _work(connection: Connection, texts: Sequence[str], seed: int) -> None:
+    """Try one text for each number that comes, and answer with a fault or None."""
+    from any_text.modes import any_mode, tried
+    from any_text.mutations import mutated
+
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    faulthandler.enable()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "text.mlir")
+        while True:
+            number = connection.recv()
+            rng = random.Random(f"{seed}/{number}")
+            text, mode = mutated(texts, rng), any_mode(rng)
+            connection.send((mode, text))
+            try:
+                what, answer = tried(mode, text, path)
+                said = answer.said or answer.out
+            except BaseException as error:
+                what, said = f"raised {type(error).__name__}", traceback.format_exc()
+            connection.send(Fault(number, mode, what, text, said[-4000:]) if what else None)
+
+
+@dataclass
+class _Worker:
+    process: Any
+    connection: Connection
+    number: int = -1
+    mode: str = ""
+    text: str = ""
+
+    @classmethod
+    def begun(cls, texts: Sequence[str], seed: int) -> _Worker:
+        """Begin a process."""
+        ours, theirs = multiprocessing.Pipe()
+        context = multiprocessing.get_context("fork")
+        process = context.Process(target=_work, args=(theirs, texts, seed), daemon=True)
+        process.start()
+        theirs.close()
+        return cls(process, ours)
+
+    def next(self, number: int) -> None:
+        """Give the process its next number."""
+        self.number, self.mode, self.text = number, "", ""
+        self.connection.send(number)
+
+    def outcome(self) -> Fault | None:
+        """Wait for what comes of the number."""
+        try:
+            for _ in range(2):
+                if not wait([self.connection], SECONDS):
+                    return self.fault("hangs")
+                found = self.connection.recv()
+                if isinstance(found, tuple):
+                    self.mode, self.text = found
+                    continue
+                return found
+        except (EOFError, ConnectionError):
+            self.process.join()
+            return self.fault(f"ended with {self.process.exitcode}")
+        return None
+
+    def fault(self, what: str) -> Fault:
+        """Return a fault that the process cannot tell."""
+        return Fault(self.number, self.mode, what, self.text, "")
+
+
+def faults(texts: Sequence[str], seed: int, numbers: range) -> Iterator[Fault | None]:
+    """Try one text for each of ``numbers``; yield what is wrong with each, or None."""
+    worker = _Worker.begun(texts, seed)
+    try:
+        for number in numbers:
+            worker.next(number)
+            found = worker.outcome()
+            if found is not None and found.what.startswith(("hangs", "ended")):
+                worker.process.kill()
+                worker = _Worker.begun(texts, seed)
+            yield found
+    finally:
+        worker.process.kill()
+        worker.process.join()
