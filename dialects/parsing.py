@@ -138,7 +138,8 @@ class LocatedParser(Parser):
         self.parse_punctuation(":")
         type = self._parse_dense_literal_type()
         one: Any = TensorType(type.element_type, [1])
-        value = DenseIntOrFPElementsAttr.from_list(one, [element.to_type(self, type.element_type)])
+        number: Any = element.to_type(self, type.element_type)
+        value = DenseIntOrFPElementsAttr.from_list(one, [number])
         return DenseIntOrFPElementsAttr(type, BytesAttr(value.data.data * prod(type.get_shape())))
 
     def _parse_dense_literal_type(self) -> Any:

@@ -6,13 +6,14 @@ from typing import NoReturn
 
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
-from xdsl.irdl.dominance import DominanceInfo
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.dialects.dominance import dominators
 from stepwell.dialects.faults import in_words
 from stepwell.dialects.types import place_of
+from stepwell.dialects.upstream.unchanged import unchanged
 from stepwell.dialects.upstream.verifiers import check, check_counts
 
 _GRAPHS = frozenset({"builtin.module", "hw.module", "test.op", "test.graph_region"})
@@ -21,9 +22,10 @@ _GRAPHS = frozenset({"builtin.module", "hw.module", "test.op", "test.graph_regio
 
 def verify(module: ModuleOp) -> None:
     """Raise `CompileError` at the first op that breaks a constraint or uses a value too early."""
-    _verify_op(module)
-    for region in module.regions:
-        _verify_region(region, set(), graph=True)
+    with unchanged():
+        _verify_op(module)
+        for region in module.regions:
+            _verify_region(region, set(), graph=True)
 
 
 def _verify_op(op: Operation) -> None:
@@ -56,26 +58,35 @@ def _is_graph(op: Operation) -> bool:
 
 
 def _verify_region(region: Region, visible: set[SSAValue], graph: bool = False) -> None:
-    blocks = tuple(region.blocks)
-    if len(blocks) == 1:
-        early = {value for op in blocks[0].ops for value in op.results} if graph else set()
+    first = region.first_block
+    if first is None:
+        return
+    if first.next_block is None:
+        early = {value for op in first.ops for value in op.results} if graph else set()
         early -= visible
         visible |= early
-        _verify_block(blocks[0], visible)
+        visible.difference_update(_verify_block(first, visible))
         visible -= early
         return
-    dominance = DominanceInfo(region)
-    defined = {b: {*b.args, *(v for op in b.ops for v in op.results)} for b in blocks}
-    for block in blocks:
-        above = set(visible)
-        for other in blocks:
-            if other is not block and dominance.strictly_dominates(other, block):
-                above |= defined[other]
-        _verify_block(block, above)
+    children, unreached = dominators(region)
+    waiting: list[Block | list[SSAValue]] = [first]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, Block):
+            waiting.append(_verify_block(at, visible))
+            waiting += reversed(children[at])
+        else:
+            visible.difference_update(at)
+    if unreached:  # where nothing ever comes, all is defined
+        anything = {
+            v for b in region.blocks for v in (*b.args, *(v for op in b.ops for v in op.results))
+        }
+        for block in unreached:
+            _verify_block(block, visible | anything)
 
 
-def _verify_block(block: Block, visible: set[SSAValue]) -> None:
-    """Verify a block in which the values ``visible`` may be used; it is left as it was."""
+def _verify_block(block: Block, visible: set[SSAValue]) -> list[SSAValue]:
+    """Verify a block in which the values ``visible`` may be used; return those it adds to them."""
     added: list[SSAValue] = list(block.args)
     visible.update(added)
     for op in block.ops:
@@ -88,7 +99,7 @@ def _verify_block(block: Block, visible: set[SSAValue]) -> None:
             _verify_region(region, inside, _is_graph(op))
         visible.update(op.results)
         added.extend(op.results)
-    visible.difference_update(added)
+    return added
 
 
 def _undominated(op: Operation, number: int, value: SSAValue) -> NoReturn:

@@ -1,7 +1,7 @@
 """What xDSL's own dialects lack for us: reference rules, memory effects, syntax.
 
 Importing this package patches the upstream ops once (`effects`, `functions`, `quick`, `syntax`,
-`walking`, `widened`; each has a test) and fills the interpreter's tables for them.
+`unchanged`, `walking`, `widened`; each has a test) and fills the interpreter's tables for them.
 """
 
 from stepwell.dialects.upstream import (
@@ -17,6 +17,7 @@ from stepwell.dialects.upstream import (
     scalar,
     syntax,
     tensor,
+    unchanged,
     vector,
     walking,
     widened,
@@ -35,6 +36,7 @@ __all__ = [
     "scalar",
     "syntax",
     "tensor",
+    "unchanged",
     "vector",
     "walking",
     "widened",

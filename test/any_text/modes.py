@@ -30,7 +30,7 @@ class Answer:
     said: str
 
 
-def answer(tool: str, arguments: Sequence[str], text: str, path: Path) -> Answer:
+def answer(tool: str, arguments: Sequence[str | Path], text: str, path: Path) -> Answer:
     """Run a tool of this process on ``text``, written into ``path``; its exceptions pass."""
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     out, said = io.StringIO(), io.StringIO()

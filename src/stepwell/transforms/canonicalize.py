@@ -91,6 +91,8 @@ class _Worklist:
         self.stack.reverse()
         self.waiting = set(self.stack)
         self.gone: set[Operation] = set()
+        self.busy: dict[Operation, bool] = {}
+        """Ops with regions in which something is done."""
         self.location: LocationAttr = UNKNOWN
         self.left = REWRITES_PER_OP * (len(self.stack) + 16)
         self.listener = PatternRewriterListener(
@@ -116,8 +118,8 @@ class _Worklist:
 
     def visit(self, op: Operation) -> None:
         """Rewrite one op, if anything can be done with it."""
-        if is_dead(op):
-            self.removed(op)
+        if is_dead(op, self.busy):
+            self.forgotten(op)
             op.detach()
             op.erase()
             return
@@ -158,7 +160,7 @@ class _Worklist:
             if value.name_hint is None:
                 value.name_hint = result.name_hint
             result.replace_all_uses_with(value)
-        self.removed(op)
+        self.forgotten(op)
         op.detach()
         op.erase()
 
@@ -179,6 +181,14 @@ class _Worklist:
                 value.op.location = fuse_locations((value.op.location, op.location))
 
     def removed(self, op: Operation) -> None:
+        """Forget ``op``, which a pattern drops: what is around it may do nothing any more."""
+        above = op.parent_op()
+        while above is not None and self.busy.pop(above, None) is not None:
+            self.push(above)
+            above = above.parent_op()
+        self.forgotten(op)
+
+    def forgotten(self, op: Operation) -> None:
         """Forget ``op`` and all it contains; what it used may be dead now."""
         for each in op.walk():
             self.gone.add(each)

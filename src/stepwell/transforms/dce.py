@@ -29,19 +29,20 @@ class DeadCode(Pass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Clean the whole module."""
-        _clean(op)
+        _clean(op, {})
 
 
-def _clean(op: Operation) -> None:
+def _clean(op: Operation, busy: dict[Operation, bool]) -> None:
+    """Clean all that ``op`` contains; ``busy`` are ops in which something is done."""
     for region in op.regions:
         for block in region.blocks:
             for each in reversed(list(block.ops)):
-                if is_dead(each):
+                if is_dead(each, busy):
                     each.detach()
                     each.erase()
                     continue
                 if each.regions:
-                    _clean(each)
-                    if is_dead(each):
+                    _clean(each, busy)
+                    if is_dead(each, busy):
                         each.detach()
                         each.erase()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.traits import (
     IsTerminator,
     MemoryEffect,
+    MemoryEffectKind,
     NoMemoryEffect,
     RecursiveMemoryEffect,
     SymbolOpInterface,
@@ -47,27 +48,64 @@ def _removable(kind: type[Operation]) -> bool | None:
     return True if kind.has_trait(NoMemoryEffect) and not nested else None
 
 
-def is_dead(op: Operation) -> bool:
-    """Whether nobody would miss the op: its results are not used and it does nothing else."""
+def is_dead(op: Operation, known: dict[Operation, bool] | None = None) -> bool:
+    """Whether nobody would miss the op: its results are not used and it does nothing else.
+
+    known : ops with regions in which something is done, which are then asked once however deep
+        they are; what erases an op that does something takes those around it out again
+    """
     removable = _removable(type(op))
     if removable is False:
         return False
     for result in op.results:
         if result.first_use is not None:
             return False
-    return removable or _gives_results_only(op) or _does_nothing(op)
+    if removable:
+        return True
+    if not op.regions:
+        return bool(op.results) and result_only_effects(op)
+    return _reads_at_most(op, known)
 
 
-def _gives_results_only(op: Operation) -> bool:
-    """Whether all that an op does is to give its results, and to read memory."""
-    if not op.results or not result_only_effects(op):
-        return False
-    return not op.regions or all(_says_all(type(each)) for each in op.walk())
+def _reads_at_most(op: Operation, known: dict[Operation, bool] | None) -> bool:
+    """Whether neither an op with regions nor any in it writes to what there is without it."""
+    waiting = [op]
+    while waiting:
+        each = waiting.pop()
+        kind = type(each)
+        if known is not None and known.get(each) is False:
+            _note(each, op, known)
+            return False
+        if _as_its_regions(kind) and _says_all(kind):
+            for region in each.regions:
+                for block in region.blocks:
+                    waiting += block.ops
+        elif not (_pure(kind) or (_says_all(kind) and _is_seen_by_none(each, op))):
+            _note(each, op, known)
+            return False
+    return True
 
 
-def _does_nothing(op: Operation) -> bool:
-    """Whether an op without results touches no memory, like a loop emptied of its stores."""
-    return not op.results and bool(op.regions) and _touches_nothing(op)
+def _is_seen_by_none(op: Operation, root: Operation) -> bool:
+    """Whether an op inside ``root`` only reads, or makes room for what ends with it."""
+    effects = get_effects(op)
+    return effects is not None and all(
+        each.kind is MemoryEffectKind.READ
+        or (
+            each.kind is MemoryEffectKind.ALLOC
+            and isinstance(each.value, SSAValue)
+            and root.is_ancestor(each.value.owner)
+        )
+        for each in effects
+    )
+
+
+def _note(op: Operation, root: Operation, known: dict[Operation, bool] | None) -> None:
+    """Note of an op and all around it, up to ``root``, that something is done."""
+    at: Operation | None = op
+    while known is not None and at is not None:
+        known[at] = False
+        at = None if at is root else at.parent_op()
 
 
 @cache
@@ -84,12 +122,13 @@ def _touches_nothing(op: Operation, known: dict[Operation, bool] | None = None) 
         each = waiting.pop()
         if known is not None and (found := known.get(each)) is not None:
             if not found:
+                _note(each, op, known)
                 return False
             continue
         kind = type(each)
-        if not _says_all(kind):
-            return False
-        if not (_as_its_regions(kind) or _pure(kind) or get_effects(each) == set()):
+        nothing = _as_its_regions(kind) or _pure(kind) or get_effects(each) == set()
+        if not (nothing and _says_all(kind)):
+            _note(each, op, known)
             return False
         for region in each.regions:
             for block in region.blocks:

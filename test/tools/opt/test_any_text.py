@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,6 +111,13 @@ REFUSED = {
         "2:38",
         "hex digits",
     ),
+    "use in a block beside": Refused(
+        body("cf.cond_br %c, ^a, ^b", "^a:", '%x = "test.op"() : () -> i32', "cf.br ^b", "^b:")
+        .replace("@f()", "@f(%c: i1)")
+        .replace("func.return", '"test.op"(%x) : (i32) -> ()\nfunc.return'),
+        "7:1",
+        "%x is used before it is defined",
+    ),
     "use before definition": Refused(
         body('%a = "test.op"(%b) : (i32) -> i32', '%b = "test.op"() : () -> i32'),
         "2:1",
@@ -123,6 +131,28 @@ KEPT = {
 ^bb1:
   cf.cond_br %c, ^bb1, ^bb2
 ^bb2:
+  func.return
+}""",
+    "blocks that are never reached": """func.func @f() {
+  func.return
+^bb1:
+  "test.op"(%x) : (i32) -> ()
+  cf.br ^bb2
+^bb2:
+  %x = "test.op"() : () -> i32
+  cf.br ^bb1
+}""",
+    "loops of blocks": """func.func @f(%c: i1, %n: i32) {
+  %x = "test.op"() : () -> i32
+  cf.br ^bb1(%x : i32)
+^bb1(%i: i32):
+  %y = arith.addi %i, %x : i32
+  cf.cond_br %c, ^bb2, ^bb3
+^bb2:
+  %z = arith.addi %y, %n : i32
+  cf.cond_br %c, ^bb1(%z : i32), ^bb2
+^bb3:
+  "test.op"(%y) : (i32) -> ()
   func.return
 }""",
     "attributes of declared arguments": """
@@ -144,6 +174,28 @@ llvm.func @h(!llvm.ptr {llvm.noalias}, i32)""",
     "graphs": """%x = "test.op"(%y) : (i32) -> i32
 %y = "test.op"(%x) : (i32) -> i32""",
 }
+
+LARGE = {
+    "calls": "\n".join(f"func.func @f{k}() {{ func.return }}" for k in range(4000))
+    + body(*(f"func.call @f{k}() : () -> ()" for k in range(4000))),
+    "blocks": "func.func @f(%c: i1) {\ncf.br ^b0\n"
+    + "\n".join(f"^b{k}:\ncf.cond_br %c, ^b{k + 1}, ^b{k}" for k in range(4000))
+    + "\n^b4000:\nfunc.return\n}",
+    "nested conditions": body(
+        *["scf.if %c {"] * 1500, '"test.op"() : () -> ()', *["}"] * 1500
+    ).replace("@f()", "@f(%c: i1)"),
+}
+"""What took minutes when each op looked at all others."""
+SECONDS = 40
+"""For one of them, on a machine that is busy; it takes two to five."""
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    start = time.perf_counter()
+    code, _, said = run(LARGE[name], ("-p", "canonicalize,cse,dce"), capsys)
+    assert (code, said) == (0, "")
+    assert time.perf_counter() - start < SECONDS
 
 
 def run(
