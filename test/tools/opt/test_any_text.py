@@ -51,7 +51,9 @@ REFUSED = {
     "size of many digits": Refused(
         f"func.func private @f(tensor<{DIGITS}xf32>)", "1:22", "too many digits"
     ),
-    "width of many digits": Refused(f"func.func private @f(i{DIGITS})", "1:22", "too many digits"),
+    "width of many digits": Refused(
+        f"func.func private @f(i{DIGITS})", "1:22", "is wider than any may be"
+    ),
     "dense of many digits": Refused(
         f'"test.op"() {{a = dense<{DIGITS}> : tensor<2xi32>}} : () -> ()', "1:18", "too many digits"
     ),
@@ -77,7 +79,7 @@ REFUSED = {
             arguments="%x: tensor<4xf32>",
         ),
         "2:1",
-        "Expected 1 region, but got 0",
+        "it has 0 regions, there must be 1",
     ),
     "splat without end": Refused(
         body("%v = arith.constant dense<1.0> : tensor<1099511627776xf32>"),
