@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from stepwell.core.diagnostics import CompileError
     from stepwell.frontend import lax, nn
     from stepwell.frontend.errors import TraceError
+    from stepwell.frontend.foreign import Dialect, op
     from stepwell.frontend.jit import jit
 
 __version__ = VERSION
@@ -17,10 +18,12 @@ __version__ = VERSION
 _PUBLIC = {
     "CompileError": "stepwell.core.diagnostics",
     "Compiled": "stepwell.compiled",
+    "Dialect": "stepwell.frontend.foreign",
     "TraceError": "stepwell.frontend.errors",
     "compile": "stepwell.compiled",
     "jit": "stepwell.frontend.jit",
     "load": "stepwell.compiled",
+    "op": "stepwell.frontend.foreign",
 }
 """Public names and where they are defined; each is imported when it is first asked for."""
 
@@ -31,7 +34,18 @@ _MODULES = {
 }
 """Public modules, imported when they are first asked for."""
 
-__all__ = ["CompileError", "Compiled", "TraceError", "compile", "jit", "lax", "load", "nn"]
+__all__ = [
+    "CompileError",
+    "Compiled",
+    "Dialect",
+    "TraceError",
+    "compile",
+    "jit",
+    "lax",
+    "load",
+    "nn",
+    "op",
+]
 
 
 def __getattr__(name: str) -> Any:

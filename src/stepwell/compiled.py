@@ -345,4 +345,6 @@ def _pipeline_key(request: _Request) -> str:
     stages = [f"{stage.name}: {stage.passes}" for stage in default_stages()]
     classes = [class_stamp(p.kind) for p in request.passes if p.kind is not None]
     with using(request.plugins):
-        return digest(*stages, *map(str, request.passes), *classes, plugins_stamp())
+        return digest(
+            *stages, *map(str, request.passes), *classes, plugins_stamp(request.module.text)
+        )

@@ -13,7 +13,7 @@ from xdsl.transforms import get_all_passes
 from xdsl.universe import Universe
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
-from stepwell.core.plugins import load, plugins
+from stepwell.core.plugins import defined, load, plugins
 from stepwell.placement import Placement, parse_placement
 from stepwell.universe import STEPWELL_OVERRIDES, STEPWELL_UNIVERSE
 
@@ -101,6 +101,9 @@ def registry() -> Registry:
             report(Diagnostic("remark", error.diagnostic.message))
             continue
         found.add(plugin.name, universe, strict=not plugin.installed)
+    for dialect in defined():
+        if ("dialect", dialect.name) not in found.owner:  # else a plug-in brings it
+            found.add("this process", dialect)
     return found
 
 

@@ -12,26 +12,31 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
-from stepwell.core.plugins import plugins
+from stepwell.core.plugins import defined, plugins
 from stepwell.runtime.cache import digest
 
 
-def plugins_stamp() -> str:
-    """Return a digest of the files of every plug-in in reach; "" where there is none.
+def plugins_stamp(text: str) -> str:
+    """Return a digest of the files of all that may change a program; "" where there is none.
 
-    Passes, ops and lowerings of any of them may be in any program.
+    That is every plug-in in reach, whose passes may be in any program, and each dialect defined
+    in this process that ``text`` may name.
     """
     found = [
         f"{plugin} {plugin.place} {files_stamp(Path(place))}"
         for plugin in plugins()
         for place in plugin.files()
     ]
+    for dialect in defined():
+        if f"{dialect.name}." in text:
+            found += [f"{dialect.name} {_function_stamp(each)}" for each in dialect.functions]
     return digest(*found) if found else ""
 
 
 def class_stamp(kind: type[Any]) -> str:
-    """Return what identifies the code of a class: its package's files, or only this process."""
+    """Return what identifies the code of a class: its package's files, or only this very class."""
     try:
         spec = find_spec(kind.__module__.partition(".")[0])
     except (ImportError, ValueError):  # `__main__` has no spec
@@ -39,23 +44,39 @@ def class_stamp(kind: type[Any]) -> str:
     if spec is not None and spec.submodule_search_locations:
         return files_stamp(Path(next(iter(spec.submodule_search_locations))))
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return files_stamp(Path(file)) if file else _this_process()
+    return _token(kind) if file is None else files_stamp(Path(file))
 
 
-@cache
-def _this_process() -> str:
-    """Return a key that no other process has, for code typed in by hand."""
-    return uuid4().hex
+def _function_stamp(function: Any) -> str:
+    """Return what identifies a function: its file and the numbers it reads there.
+
+    A function that was typed in by hand, or closes over values, is only itself.
+    """
+    code, names = function.__code__, function.__globals__
+    if function.__closure__ or not Path(code.co_filename).is_file():
+        return _token(function)
+    read = {n: names[n] for n in code.co_names if isinstance(names.get(n), int | float | str)}
+    return f"{files_stamp(Path(code.co_filename))} {function.__qualname__} {read}"
 
 
-@cache
+_tokens: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+def _token(code: Any) -> str:
+    """Return a key of this object that no other has, in this process or another."""
+    return _tokens.setdefault(code, uuid4().hex)
+
+
 def files_stamp(package: Path) -> str:
     """Return a digest of which files a package consists of: an edited package is another.
 
-    package : a folder, or the file of a module that is no package
+    package : a folder, which is read once in a process, or the file of a module
     """
-    if package.is_file():
-        return digest(_stamp(str(package)))
+    return digest(_stamp(str(package))) if package.is_file() else _folder_stamp(package)
+
+
+@cache
+def _folder_stamp(package: Path) -> str:
     stamps: list[str] = []
     for folder, folders, files in os.walk(package, followlinks=True):
         folders.sort()

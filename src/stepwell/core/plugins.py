@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
+from operator import attrgetter
 from typing import Any
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
@@ -74,6 +75,22 @@ def using(places: Sequence[str]) -> Generator[None]:
         _named.reset(token)
 
 
+_defined: dict[str, Any] = {}
+
+
+def define(dialect: Any) -> None:
+    """Have a dialect that Python code of this process defines; the newest of a name counts.
+
+    dialect : has a ``name``, the tables of a universe, and the ``functions`` that define its ops
+    """
+    _defined[dialect.name] = dialect
+
+
+def defined() -> list[Any]:
+    """Return the dialects that this process has defined, by name."""
+    return [_defined[name] for name in sorted(_defined)]
+
+
 def named() -> tuple[str, ...]:
     """Return the plug-ins that a person has named, by their places."""
     return _named.get()
@@ -91,7 +108,7 @@ def load(plugin: Plugin) -> Any:
     try:
         if not plugin.installed:
             _import_from_here(plugin.package)
-        found = getattr(import_module(module), name)
+        found = attrgetter(name)(import_module(module))
         if not all(isinstance(getattr(found, table, None), dict) for table in TABLES):
             raise TypeError("it is no Universe")
     except Exception as error:  # whatever a stranger's module does when it is imported

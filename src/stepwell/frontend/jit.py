@@ -298,7 +298,7 @@ class Function:
             }
             returned, tree = flatten(self.__wrapped__(*bound.args, **bound.kwargs))
             results = [_result(value) for value in returned]
-        text = _function_text(entry, inputs, results, trace.lines, self.__wrapped__)
+        text = function_text(entry, inputs, results, trace.lines, self.__wrapped__)
         file = inspect.getsourcefile(inspect.unwrap(self.__wrapped__)) or "<python>"
         module = ModuleText(text, file, trace.resources, hashed=True, trail=trace.trail)
         return Traced(module, entry, tree)
@@ -395,13 +395,14 @@ def _spelling(
     return tuple(kwargs), tuple(slots), fixed
 
 
-def _function_text(
+def function_text(
     entry: str,
     inputs: Sequence[Tensor],
     results: Sequence[Tensor],
     lines: Sequence[str],
     function: Callable[..., Any],
 ) -> str:
+    """Return a trace as the text of a function."""
     head = ", ".join(f"{t.name}: {type_text(t.kind, t.shape)}" for t in inputs)
     types = ", ".join(type_text(t.kind, t.shape) for t in results)
     names = ", ".join(t.name for t in results)

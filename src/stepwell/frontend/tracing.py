@@ -76,18 +76,19 @@ class Trace:
         /,
         **properties: Any,
     ) -> tuple[Tensor, ...]:
-        """Write one op; return its results."""
+        """Write one op, of `nd` unless its name says another dialect; return its results."""
         for operand in operands:
             operand.trace.check(operand)
         frame = users_frame()
-        names = [self.name(op) for _ in results]
+        names = [self.name(op.rpartition(".")[2]) for _ in results]
         inputs = ", ".join(type_text(t.kind, t.shape) for t in operands)
         outputs = ", ".join(type_text(*r) for r in results)
         outputs = outputs if len(results) == 1 else f"({outputs})"
         bodies = f" ({', '.join(regions)})" if regions else ""
         self.lines.append(
             f"{'  ' * len(self.scopes)}{', '.join(names)}{' = ' if names else ''}"
-            f'"nd.{op}"({", ".join(t.name for t in operands)}){properties_text(properties)}{bodies}'
+            f'"{op if "." in op else f"nd.{op}"}"({", ".join(t.name for t in operands)})'
+            f"{properties_text(properties)}{bodies}"
             f" : ({inputs}) -> {outputs}{location(frame)}"
         )
         made = self.scopes[-1], place_of(frame)

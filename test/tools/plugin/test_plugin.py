@@ -113,11 +113,51 @@ def test_xdsl_opt_has_it_too(site: Path) -> None:
     assert "math.absf" in text and "acme" not in text
 
 
+GUIDE = (ROOT / "docs" / "extending.md").read_text()
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
 def test_the_guide_shows_this_package() -> None:
-    """Each block of code in the guide is a piece of a file of the package."""
-    guide = (ROOT / "docs" / "extending.md").read_text()
+    """Each block of code in the guide is a piece of a file of the package, or a file it names."""
     files = [p.read_text() for p in ACME.rglob("*") if p.suffix in (".py", ".toml")]
-    blocks = re.findall(r"```(?:python|toml)\n(.*?)```", guide, re.DOTALL)
+    blocks = [m for m in BLOCK.finditer(GUIDE) if m[1] in ("python", "toml") and not named(m)]
     assert len(blocks) >= 6
     for block in blocks:
-        assert any(block in file for file in files), block
+        assert any(block[2] in file for file in files), block[2]
+
+
+def named(block: re.Match[str]) -> str:
+    """Return the file that the sentence before a block says it is: "This is `soft.py`:"."""
+    found = re.search(r"(?:This is|[Ww]ith) `([\w.]+)`:\s*$", GUIDE[: block.start()])
+    return found[1] if found else ""
+
+
+def test_the_guide_works_as_it_is_read(site: Path, tmp_path: Path) -> None:
+    """Files are written as shown; commands run in order and print what is below them."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "STEPWELL_CACHE": str(site / "cache")}
+    environment["PYTHONPATH"] = str(site)
+    ran = 0
+    for block in BLOCK.finditer(GUIDE):
+        if name := named(block):
+            (tmp_path / name).write_text(block[2])
+        if block[1] != "console":
+            continue
+        for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block[2], re.MULTILINE):
+            done = subprocess.run(
+                ["bash", "-c", command],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+            )
+            assert done.returncode == 0, f"{command}\n{done.stderr}"
+            for line in shown.splitlines():
+                assert line in done.stdout, f"{command}\n{done.stdout}"
+            ran += 1
+    assert ran >= 12
+
+
+def test_an_op_of_a_function_has_few_lines() -> None:
+    (source,) = (m[2] for m in BLOCK.finditer(GUIDE) if named(m) == "soft.py")
+    assert len(source.splitlines()) <= 20

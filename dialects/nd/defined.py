@@ -1,0 +1,167 @@
+"""Elementwise ops that a Python function defines: class, result type and decomposition.
+
+The function is traced for numbers instead of arrays, to a function of `nd` without axes. The op
+stands for the same ops in the shape of its operands, which may have `?`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from xdsl.builder import Builder
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    f64,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.dtypes import DType
+from stepwell.dialects.nd.base import element_dtype, like, tensor_of
+from stepwell.dialects.nd.composing import Composer
+from stepwell.dialects.nd.elementwise import Elementwise
+from stepwell.dialects.nd.syntax import SpelledOp, shape_of
+from stepwell.dialects.readings import decomposition, shape
+from stepwell.dialects.types import place_of
+
+Numbers: TypeAlias = Mapping[str, bool | int | float | str]
+Scalar: TypeAlias = Callable[[Sequence[DType], Numbers], ModuleOp]
+"""``(dtypes of the operands, attributes) -> @main`` that computes one element."""
+
+
+class DefinedOp(SpelledOp, ABC):
+    """An op that acts on each element by itself, as a Python function says.
+
+    * (C1) The operands have one type.
+    * (C2) The result has their shape, and the elements that the function gives.
+    """
+
+    y = result_def(TensorType)
+
+    def verify_(self) -> None:
+        """Check C1; C2 is the shape rule."""
+        first = tensor_of(self.operands[0])
+        for other in self.operands[1:]:
+            if other.type != first:  # defined_c1
+                raise VerifyException(f"operands must have one type, got {first} and {other.type}")
+        super().verify_()  # defined_c2
+
+    @abstractmethod
+    def traced(self, kinds: Sequence[DType], numbers: Numbers) -> ModuleOp:
+        """Return a module whose function computes one element."""
+
+    def scalar(self) -> func.FuncOp:
+        """Return the function that computes one element of these dtypes."""
+        kinds = [element_dtype(tensor_of(v)) for v in self.operands]
+        numbers = {k: _number(v) for k, v in self.properties.items()}
+        (main,) = self.traced(kinds, numbers).ops
+        assert isinstance(main, func.FuncOp)
+        return main
+
+
+def define(
+    name: str, operands: Sequence[str], numbers: Numbers, scalar: Scalar, about: tuple[str, str]
+) -> type[DefinedOp]:
+    """Return the class of the op ``name``, with its rules registered.
+
+    operands : their names
+    numbers : the attributes and their defaults: numbers and text; a flag is off
+    about : docstring and module of the Python function
+    """
+    members: dict[str, Any] = {each: operand_def(TensorType) for each in operands}
+    members |= {key: _field(default) for key, default in numbers.items()}
+    stem = "".join(part.capitalize() for part in name.rpartition(".")[2].split("_"))
+    doc, module = about
+    members |= {"name": name, "__doc__": doc, "__module__": module}
+    members["traced"] = lambda _, kinds, numbers: scalar(kinds, numbers)
+    kind = irdl_op_definition(type(f"{stem}Op", (DefinedOp,), members))
+    shape(kind)(_result_type)
+    decomposition(kind)(_decompose)
+    return kind
+
+
+def _field(default: bool | int | float | str) -> Any:
+    """Return the property that holds such a number; a flag is there or not."""
+    match default:
+        case bool():
+            return opt_prop_def(UnitAttr)
+        case int():
+            return prop_def(IntegerAttr, default_value=IntegerAttr(default, i64))
+        case float():
+            return prop_def(FloatAttr, default_value=FloatAttr(default, f64))
+        case str():
+            return prop_def(StringAttr, default_value=StringAttr(default))
+
+
+def _number(attribute: Attribute) -> bool | int | float | str:
+    match attribute:
+        case IntegerAttr() | FloatAttr():
+            return attribute.value.data
+        case StringAttr():
+            return attribute.data
+        case _:
+            return True
+
+
+def _result_type(op: DefinedOp) -> Sequence[Attribute]:
+    (result,) = op.scalar().function_type.outputs
+    assert isinstance(result, TensorType)
+    return (like(tensor_of(op.operands[0]), result.element_type),)
+
+
+def _decompose(builder: Builder, op: DefinedOp) -> Sequence[SSAValue]:
+    """Write the scalar function's ops in the shape of the operands."""
+    body = op.scalar().body.block
+    compose = Composer(builder)
+    first = op.operands[0]
+    values: dict[SSAValue, SSAValue] = dict(zip(body.args, op.operands, strict=True))
+    whole = set(op.operands)
+
+    def spread(value: SSAValue) -> SSAValue:
+        return value if value in whole else compose.along(value, first, ())
+
+    for inner in body.ops:
+        if isinstance(inner, func.ReturnOp):
+            return (spread(values[inner.operands[0]]),)
+        inputs = [values[v] for v in inner.operands]
+        axes = any(v in whole for v in inputs) and shape_of(first) != ()
+        made = compose.of(_in_shape(inner, [spread(v) for v in inputs] if axes else inputs))
+        made.name_hint = inner.results[0].name_hint
+        values[inner.results[0]] = made
+        if axes or shape_of(first) == ():
+            whole.add(made)
+    raise AssertionError("a function ends in func.return")
+
+
+def _in_shape(inner: Operation, inputs: Sequence[SSAValue]) -> Operation:
+    """Return the op ``inner``, which has no axes, on ``inputs``, which may have some."""
+    _check_elementwise(inner)
+    types = [
+        like(tensor_of(inputs[0]), tensor_of(v).element_type) if inputs else v.type
+        for v in inner.results
+    ]
+    return type(inner).create(
+        operands=inputs,
+        result_types=types,
+        properties=dict(inner.properties),
+        attributes=dict(inner.attributes),
+    )
+
+
+def _check_elementwise(op: Operation) -> None:
+    if isinstance(op, Elementwise | DefinedOp) or not (op.operands or op.regions):
+        return
+    message = f"an elementwise op is made of elementwise ops, and {op.name} is none"
+    help = "write a class with a decomposition instead: docs/extending.md"
+    raise CompileError(Diagnostic("error", message, place_of(op), help=help))

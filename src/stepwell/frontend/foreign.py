@@ -1,0 +1,206 @@
+"""Ops of other packages under `sw.jit`: called by name, or defined by a Python function.
+
+An op of a class is asked for its result type, so the first trace that calls one loads xDSL. An op
+that a function defines needs none of it: the function itself, traced for numbers, tells.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+from stepwell.core.dtypes import DTYPES, DType
+from stepwell.core.plugins import define
+from stepwell.frontend.jit import function_text
+from stepwell.frontend.promotion import lift, together
+from stepwell.frontend.spelling import properties_text, type_text
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import Trace, current_trace, tracing
+
+
+def op(name: str) -> Callable[..., Any]:
+    """Return the op ``name`` of a plug-in as a function of arrays, to be called under `sw.jit`.
+
+    Its arguments are the op's operands (traced values, arrays, numbers); those of an elementwise
+    op are broadcast together and promoted to one dtype. Keywords are its attributes: numbers,
+    text, lists of integers. It returns one traced value, or a tuple where the op has several
+    results.
+
+    name : ``dialect.op``, of an installed package, of `plugins` or of a `sw.Dialect`
+
+    raises TypeError : there is no such op, it has no shape rule, or it refuses its operands
+
+    >>> import numpy as np, stepwell as sw
+    >>> negative = sw.op("nd.neg")
+    >>> sw.jit(lambda x: negative(x))(np.float32([1, -2]))
+    array([-1.,  2.], dtype=float32)
+    """
+    if not re.fullmatch(r"\w+(\.\w+)+", name):
+        raise ValueError(f"an op is named as dialect.op, got {name!r}")
+
+    def call(*operands: Any, **attributes: Any) -> Any:
+        trace = current_trace()
+        kind = import_module("stepwell.inference").op_class(name)
+        values = together(*operands) if kind.elementwise else [lift(v) for v in operands]
+        types = tuple(type_text(v.kind, v.shape) for v in values)
+        found = kind.infer(types, properties_text(attributes))
+        results = [(DTYPES[dtype], shape) for dtype, shape in found]
+        made = trace.emit(name, values, results, (), **attributes)
+        return made[0] if len(made) == 1 else made
+
+    call.__name__ = call.__qualname__ = name.rpartition(".")[2]
+    call.__doc__ = f"Return the results of the op ``{name}``."
+    return call
+
+
+class Dialect:
+    """A dialect whose ops are defined by Python functions; every tool has them.
+
+    name : stands before the names of its ops in text: ``acme.softsign``
+
+    It is known to `sw.jit` and `sw.compile` in this process at once, to tools by ``--plugin
+    MODULE:NAME``, and to who installs the package by an entry point that names its `universe`.
+
+    >>> import numpy as np, stepwell as sw, stepwell.numpy as snp
+    >>> acme = sw.Dialect("acme_example")
+    >>> @acme.elementwise
+    ... def softsign(x):
+    ...     '''``y = x / (1 + |x|)``.'''
+    ...     return x / (1 + snp.abs(x))
+    >>> sw.jit(lambda x: softsign(x))(np.float32([1, -3]))
+    array([ 0.5 , -0.75], dtype=float32)
+    """
+
+    all_passes: Mapping[str, Any] = {}
+    all_targets: Mapping[str, Any] = {}
+
+    def __init__(self, name: str) -> None:
+        if not re.fullmatch(r"[a-z]\w*", name):
+            raise ValueError(f"a dialect is named in lower case letters, got {name!r}")
+        self.name = name
+        self._ops: dict[str, _Defined] = {}
+        define(self)
+
+    @property
+    def functions(self) -> list[Callable[..., Any]]:
+        """The functions that define its ops, by name."""
+        return [self._ops[name].function for name in sorted(self._ops)]
+
+    @property
+    def all_dialects(self) -> dict[str, Callable[[], Any]]:
+        """The dialect by name, as in a universe of xDSL's."""
+        return {self.name: self._load}
+
+    @property
+    def universe(self) -> Any:
+        """The same as a `Universe` of xDSL's, for the entry point ``xdsl.universe``."""
+        return import_module("xdsl.universe").Universe(all_dialects=self.all_dialects)
+
+    def _load(self) -> Any:
+        ops = [each.kind for each in self._ops.values()]
+        return import_module("xdsl.ir").Dialect(self.name, ops)
+
+    def elementwise(self, function: Callable[..., Any]) -> Callable[..., Tensor]:
+        """Make an op of a function of numbers that calls `stepwell.numpy`, `nn` and other ops.
+
+        Its positional parameters are the op's operands. Keyword-only ones, which have a number or
+        a text as default, are its attributes. Its docstring says what the op means.
+
+        Returns a function of arrays to be called under `sw.jit`: arguments are broadcast together
+        and promoted to one dtype; the result has the dtype that ``function`` gives.
+
+        raises TypeError : parameters are none of these
+        """
+        defined = _Defined(f"{self.name}.{function.__name__}", function)
+        self._ops[function.__name__] = defined
+
+        def call(*operands: Any, **numbers: Any) -> Tensor:
+            return defined(*operands, **numbers)
+
+        call.__name__ = call.__qualname__ = function.__name__
+        call.__doc__, call.__module__ = function.__doc__, function.__module__
+        call.__wrapped__ = function  # pyright: ignore[reportFunctionMemberAccess]
+        return call
+
+
+class _Defined:
+    """An elementwise op and the function that defines it."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name, self.function = name, function
+        self.operands: list[str] = []
+        self.numbers: dict[str, Any] = {}
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                self.operands.append(parameter.name)
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                self.numbers[parameter.name] = parameter.default
+            else:
+                raise TypeError(f"{name}: an op has no *{parameter.name}")
+        if not self.operands:
+            raise TypeError(f"{name}: an elementwise op has an operand, so give it a parameter")
+        for key, default in self.numbers.items():
+            if not isinstance(default, bool | int | float | str):
+                raise TypeError(f"{name}: the attribute '{key}' needs a number or text as default")
+        self._traced: dict[Any, tuple[str, DType]] = {}
+
+    def __call__(self, *operands: Any, **numbers: Any) -> Tensor:
+        if len(operands) != len(self.operands):
+            wanted = ", ".join(self.operands)
+            raise TypeError(f"{self.name} takes ({wanted}), got {len(operands)} arguments")
+        given = {key: self._attribute(key, value) for key, value in numbers.items()}
+        values = together(*operands)
+        _, kind = self.scalar([v.kind for v in values], {**self.numbers, **given})
+        return current_trace().emit(self.name, values, [(kind, values[0].shape)], (), **given)[0]
+
+    def _attribute(self, key: str, value: Any) -> Any:
+        if key not in self.numbers:
+            known = ", ".join(self.numbers) or "none"
+            raise TypeError(f"{self.name} has no attribute '{key}': it has {known}")
+        kind = type(self.numbers[key])
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        if type(value) is not kind:
+            said = value if isinstance(value, Tensor) else repr(value)
+            raise TypeError(f"{self.name}: the attribute '{key}' is {kind.__name__}, not {said}")
+        return value
+
+    def scalar(self, kinds: Sequence[DType], numbers: Mapping[str, Any]) -> tuple[str, DType]:
+        """Return the function for numbers of these dtypes as text, and the dtype it gives."""
+        key = (*kinds, *((k, type(v), v) for k, v in sorted(numbers.items())))
+        if (known := self._traced.get(key)) is not None:
+            return known
+        trace = Trace(self.name)
+        inputs = [trace.argument(n, k, ()) for n, k in zip(self.operands, kinds, strict=True)]
+        with tracing(trace):
+            result = lift(self.function(*inputs, **numbers))
+        if result.shape:
+            raise TypeError(f"{self.name} must give one number for one number, got {result!r}")
+        text = function_text("main", inputs, [result], trace.lines, self.function)
+        found = self._traced[key] = text, result.kind
+        return found
+
+    @cached_property
+    def kind(self) -> Any:
+        """The class of the op."""
+        parsed: dict[str, Any] = {}
+
+        def scalar(kinds: Sequence[DType], numbers: Mapping[str, Any]) -> Any:
+            text, _ = self.scalar(kinds, {**self._flags(), **numbers})
+            if text not in parsed:
+                context = import_module("stepwell.registry").registry().context()
+                parse = import_module("stepwell.dialects.parsing").parse_module
+                parsed[text] = parse(context, text, self.function.__code__.co_filename)
+            return parsed[text]
+
+        make = import_module("stepwell.dialects.nd.defined").define
+        about = inspect.getdoc(self.function) or "", self.function.__module__
+        return make(self.name, self.operands, self.numbers, scalar, about)
+
+    def _flags(self) -> dict[str, bool]:
+        """Return the flags, which are off where the op does not have them."""
+        return {key: False for key, default in self.numbers.items() if isinstance(default, bool)}
