@@ -38,6 +38,7 @@ from stepwell.placement import Placement, elements, place
 from stepwell.portions import Portions
 from stepwell.registry import Registry, registry
 from stepwell.reproducer import write_reproducer
+from stepwell.transforms.check_accesses import CheckAccesses
 from stepwell.transforms.costs import Cost, kernel_costs
 from stepwell.transforms.equal_sizes import EqualSizes, equal_sizes
 
@@ -112,6 +113,8 @@ class Descent:
         first = first_stage(module)
         descent = cls(source, context, module, careful, first=first)
         descent._warn_of_idle()
+        if first >= STAGE_NAMES.index("structured"):  # `check-sizes` has seen to no such op
+            CheckAccesses().apply(context, module)
         if first > STAGE_NAMES.index("structured"):  # no stage finds this any more
             descent.equal = equal_sizes(module, source.entry)
         return descent

@@ -29,6 +29,7 @@ DIALECTS: dict[str, str] = {
 }
 
 PASSES: dict[str, str] = {
+    "check-accesses": "stepwell.transforms.check_accesses:CheckAccesses",
     "check-sizes": "stepwell.transforms.check_sizes:CheckSizes",
     "inline-calls": "stepwell.transforms.inline_calls:InlineCalls",
     "decompose": "stepwell.transforms.decompose:Decompose",

@@ -6,10 +6,14 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
+from op_rows import ROWS
 
 import stepwell as sw
 from stepwell.core.machine import machine_for
 from stepwell.descent import Source, stage_text
+from stepwell.dialects.parsing import parse_module
+from stepwell.registry import registry
+from stepwell.transforms.check_accesses import CheckAccesses
 
 PRODUCT = """\
 func.func @main(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %c: tensor<?xf32>) -> tensor<?x?xf32> {
@@ -91,3 +95,41 @@ def test_a_module_of_two_floors_is_refused() -> None:
     )
     with pytest.raises(sw.CompileError, match=r"stands beside nd\.constant"):
         sw.compile(mixed)
+
+
+SHIFTED = """\
+func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %z = linalg.generic {indexing_maps = [affine_map<(i) -> (i * 2 + 1)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]} ins(%x : tensor<?xf32>) outs(%y : tensor<?xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<?xf32>
+  %s = tensor.extract_slice %x[2] [3] [1] : tensor<?xf32> to tensor<3xf32>
+  %t = tensor.insert_slice %s into %z[0] [3] [1] : tensor<3xf32> into tensor<?xf32>
+  func.return %t : tensor<?xf32>
+}
+"""
+
+
+def test_what_structured_text_reads_is_there() -> None:
+    program = sw.compile(SHIFTED, name="shifted.mlir")
+    x = np.arange(9, dtype=np.float32)
+    np.testing.assert_array_equal(program(x, x[:4]), [2, 3, 4, 7])
+    with pytest.raises(
+        ValueError, match=r"shifted\.mlir:2:3: linalg\.generic: axis 0 of %x has size 9"
+    ):
+        program(x, x)
+    with pytest.raises(ValueError, match=r"shifted\.mlir:7:3: tensor\.extract_slice: .* to 4"):
+        program(x[:4], x[:2])
+    with pytest.raises(ValueError, match=r"shifted\.mlir:8:3: tensor\.insert_slice: .* to 2"):
+        program(x[:5], x[:2])
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_rows_of_ops_are_proved_on_lower_floors(floor: str) -> None:
+    """What `nd` becomes is seen to lie within its tensors, without an error."""
+    known = registry()
+    programs = [row for row in ROWS if "index" not in (*row.arguments.values(), row.results)]
+    for row in programs[::7]:
+        module = parse_module(known.context(), at(row.module(row.dtypes[0]), floor), "row")
+        CheckAccesses().apply(known.context(), module)

@@ -31,11 +31,12 @@ class CheckSizes(Pass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Look at every function that can be called from outside."""
         for function in op.ops:
-            if isinstance(function, func.FuncOp) and _is_entry(function):
+            if isinstance(function, func.FuncOp) and is_entry(function):
                 _note(function)
 
 
-def _is_entry(function: func.FuncOp) -> bool:
+def is_entry(function: func.FuncOp) -> bool:
+    """Whether a function of tensors can be called from outside."""
     private = function.sym_visibility is not None and function.sym_visibility.data == "private"
     taken = function.function_type.inputs.data
     return (
