@@ -172,7 +172,7 @@ def is_computing(op: Operation) -> bool:
     return isinstance(op, scf.ForOp) and is_scalar_nest(op)
 
 
-def is_scalar_nest(op: scf.ForOp) -> bool:
+def is_scalar_nest(op: Operation) -> bool:
     """Whether ``op`` writes single elements of tensors: a scatter, not the host's control flow."""
     return is_scalar_code(op) and any(isinstance(inner, tensor.InsertOp) for inner in op.walk())
 

@@ -21,14 +21,14 @@ from xdsl.dialects import arith, scf, tensor
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ShapedType
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
-from stepwell.lowering.outline_kernels.grow import is_scalar_code
+from stepwell.lowering.outline_kernels.grow import is_scalar_code, is_scalar_nest
 
 
 def wrap_inserts(block: Block) -> None:
     """Put what inserts single elements in ``block``, with the numbers it needs, into loops."""
     order = {op: number for number, op in enumerate(block.ops)}
     for op in order:
-        if isinstance(op, tensor.InsertOp | scf.IfOp) and is_scalar_code(op):
+        if isinstance(op, tensor.InsertOp | scf.IfOp) and is_scalar_nest(op):
             bases = [_base(result, op) for result in op.results]
             found = [base for base in bases if base is not None]
             if len(set(found)) == len(bases):

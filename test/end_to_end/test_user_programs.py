@@ -187,3 +187,12 @@ def test_single_elements_are_moved_and_combined(dtype: Any, target: str) -> None
         return y
 
     check(filled, sums, [x, v], target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_both_branches_give_one_value(target: str) -> None:
+    def chosen(p: Any, a: Any, b: Any) -> Any:
+        return lax.cond(p, lambda a, b: (a, b), lambda a, b: (a, b), a, b)
+
+    for p in (True, False):
+        check(chosen, lambda p, a, b: (a, b), [np.bool_(p), V, V * 2], target)
