@@ -1,0 +1,118 @@
+"""Run random programs: `python -m stepwell.testing.user_programs --programs 500 --seed 1`."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+
+from stepwell.runtime.cache import disk_cache
+from stepwell.testing.user_programs.checking import check
+from stepwell.testing.user_programs.draw import program
+from stepwell.testing.user_programs.idioms import IDIOMS
+from stepwell.testing.user_programs.recipe import Recipe
+from stepwell.testing.user_programs.rules import RULES
+from stepwell.testing.user_programs.shrinking import shrink, text_of
+
+MACHINES = (
+    *("", "", "vector_bits=128,threads=1", "vector_bits=256,threads=4", "threads=8"),
+    *("l1=4096,l2=16384,l3=65536,threads=4", "vector_bits=512,vector_unit=256,threads=2"),
+    *("vector_bits=128,fma=0,vector_registers=16", "threads=64,l2=2097152", "ahead=0"),
+)
+"""What a program may be compiled for, where nothing else is said."""
+
+
+BATCH = 50
+"""So many programs are kept in the cache, then it is emptied."""
+
+
+def fresh_cache() -> None:
+    """Keep what is compiled from here on in a folder that ends with this process."""
+    folder = tempfile.mkdtemp(prefix="stepwell-")
+    if old := _caches[-1:]:
+        shutil.rmtree(old[0], ignore_errors=True)
+    _caches.append(folder)
+    os.environ["STEPWELL_CACHE"] = folder
+    disk_cache.cache_clear()
+
+
+_caches: list[str] = []
+atexit.register(lambda: [shutil.rmtree(folder, ignore_errors=True) for folder in _caches[-1:]])
+
+
+def recipe_of(seed: int, most: int = 80) -> Recipe:
+    """Return the program of a seed."""
+    return program(seed, (*RULES, *RULES, *IDIOMS), most)
+
+
+def kind_of(error: Exception) -> str:
+    """Return the class of a failure: the kind of error and the first line of what it says."""
+    text = str(error).split("\n")[0]
+    if "result" in text and type(error).__name__ == "Wrong":
+        return "Wrong"
+    return f"{type(error).__name__}: {text.rsplit(' in pass ', 1)[-1]}"[:100]
+
+
+def run(seed: int, target: str, machine: str, quick: bool = False) -> str:
+    """Run one program; return "" or a report of how it fails."""
+    recipe = recipe_of(seed)
+    threads = seed % 7 == 0
+
+    def failure(some: Recipe) -> Exception | None:
+        try:
+            check(some, seed, target, machine, threads)
+        except Exception as error:  # a report of any failure is what this is for
+            return error
+        return None
+
+    error = failure(recipe)
+    if error is None:
+        return ""
+    kind = kind_of(error)
+    if not quick:
+
+        def fails(some: Recipe) -> bool:
+            found = failure(some)
+            return found is not None and kind_of(found).split(":")[0] == kind.split(":")[0]
+
+        recipe = shrink(recipe, seed, fails)
+        error = failure(recipe) or error
+    told = "".join(traceback.format_exception_only(error))
+    return f"seed {seed}, {target}, machine '{machine}': {told}\n{text_of(recipe)}\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Run programs from ``--seed`` on; return 1 where one fails."""
+    parser = argparse.ArgumentParser(prog="python -m stepwell.testing.user_programs")
+    parser.add_argument("--programs", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--target", choices=("c", "opencl", "both"), default="c")
+    parser.add_argument("--machine", help="instead of several in turn")
+    parser.add_argument("--quick", action="store_true", help="do not shrink what fails")
+    told = parser.parse_args(arguments)
+    end, done, failed = time.monotonic() + told.seconds, 0, Counter[str]()
+    for seed in range(told.seed, told.seed + told.programs):
+        if time.monotonic() > end:
+            break
+        if done % BATCH == 0:
+            fresh_cache()
+        target = told.target if told.target != "both" else ("c", "c", "opencl")[seed % 3]
+        machine = told.machine if told.machine is not None else MACHINES[seed % len(MACHINES)]
+        report = run(seed, target, machine, told.quick)
+        done += 1
+        if report:
+            failed[report.split("\n")[0]] += 1
+            print(report, flush=True)
+    print(f"{done} programs, {sum(failed.values())} failed", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
