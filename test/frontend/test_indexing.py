@@ -97,7 +97,7 @@ class Generator:
                 None if r.random() < 0.4 else int(r.integers(-size - 2, size + 3)) for _ in range(2)
             ]
             step = None if r.random() < 0.5 else int(r.choice([-3, -2, -1, 1, 2, 3]))
-            return slice(*ends, step)
+            return slice(ends[0], ends[1], step)
         if kind == "int":
             number = int(
                 r.integers(-size - (r.random() < 0.03), max(size, 1) + (r.random() < 0.03))

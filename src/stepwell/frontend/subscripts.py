@@ -45,11 +45,7 @@ class Subscript:
     def block(self) -> list[Tensor]:
         """Return the arrays, broadcast together."""
         indices = [self.parts[a] for a in self.fancy]
-        try:
-            shape = np.broadcast_shapes(*(i.shape for i in indices))
-        except ValueError:
-            listed = " and ".join(f"[{show(i.shape)}]" for i in indices)
-            raise ShapeError(f"indices {listed} do not fit together") from None
+        shape = _together(indices)
         return [broadcast(lift(i), shape) for i in indices]
 
 
@@ -76,11 +72,7 @@ class _Reader:
         size = self.shape[axis]
         if isinstance(part, int | np.integer):
             part = int(_in_range(np.asarray(int(part), np.int64), axis, size))
-        elif isinstance(part, np.ndarray):
-            part = _in_range(part, axis, size)
-        else:
-            if size == 0 and 0 not in part.shape:
-                raise IndexError(f"axis {axis} has size 0: there is nothing to read or write")
+        elif isinstance(part, Tensor):
             part = from_front(part, size)
         self.items.append((axis,))
         self.parts.append(part)
@@ -108,7 +100,29 @@ class _Reader:
         together = at == list(range(at[0], at[-1] + 1))
         layout = [item for item in self.items if not isinstance(item, tuple)]
         layout.insert(at[0] if together else 0, BLOCK)
+        arrays = [a for a in axes if not isinstance(self.parts[a], int)]
+        empty = 0 in _together([self.parts[a] for a in arrays])
+        for a in arrays:
+            self.parts[a] = _usable(self.parts[a], a, self.shape[a], empty)
         return Subscript(self.parts, layout, tuple(self.shape))
+
+
+def _together(indices: Sequence[Any]) -> Shape:
+    """Return the shape that arrays of an index have together."""
+    try:
+        return np.broadcast_shapes(*(i.shape for i in indices))
+    except ValueError:
+        listed = " and ".join(f"[{show(i.shape)}]" for i in indices)
+        raise ShapeError(f"indices {listed} do not fit together") from None
+
+
+def _usable(index: Any, axis: int, size: int, empty: bool) -> Any:
+    """Return an array of an index, checked; where no element is meant it holds what it likes."""
+    if isinstance(index, np.ndarray):
+        return np.zeros(index.shape, np.int64) if empty else _in_range(index, axis, size)
+    if size == 0 and (not empty or index.ndim == 0):
+        raise IndexError(f"axis {axis} has size 0: there is nothing to read or write")
+    return index
 
 
 def subscript(x: Tensor, index: Any) -> Subscript:
