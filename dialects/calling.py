@@ -25,7 +25,6 @@ from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.checks import check_call
 from stepwell.dialects.interpreter import Interpreter, Value
 from stepwell.dialects.readings import Array
-from stepwell.dialects.types import dtype
 from stepwell.dialects.upstream.memory import from_memory, storage_type, to_memory
 from stepwell.dialects.upstream.scalar import element_of, numpy_type
 
@@ -45,18 +44,18 @@ def call(interpreter: Interpreter, entry: str, inputs: Sequence[Array]) -> tuple
     if not isinstance(function, func.FuncOp):
         raise LookupError(f"no function @{entry} in the module")
     interpreter.resources = {**interpreter.resources, **_made(interpreter, entry, function)}
-    if any(ROLE in _attributes(function, i) for i in range(len(function.args))):
+    if any(ROLE in attributes_of(function, i) for i in range(len(function.args))):
         return _call_on_buffers(interpreter, entry, function, inputs)
     values = list(inputs)
     for i, type in enumerate(function.function_type.inputs.data[len(inputs) :], len(inputs)):
-        values.append(_resource(interpreter.resources, _attributes(function, i), type))
+        values.append(_resource(interpreter.resources, attributes_of(function, i), type))
     pairs = zip(values, function.args, strict=True)
     return interpreter.call(entry, [_signless(v, a.type) for v, a in pairs])
 
 
 def _made(interpreter: Interpreter, entry: str, function: func.FuncOp) -> Mapping[str, Array]:
     """Return the weights that the program makes of the given ones."""
-    attributes = [_attributes(function, i) for i in range(len(function.args))]
+    attributes = [attributes_of(function, i) for i in range(len(function.args))]
     wanted = [(a[RESOURCE], a[MADE]) for a in attributes if MADE in a]
     if not wanted:
         return {}
@@ -68,7 +67,8 @@ def _made(interpreter: Interpreter, entry: str, function: func.FuncOp) -> Mappin
     }
 
 
-def _attributes(function: func.FuncOp, argument: int) -> Mapping[str, Attribute]:
+def attributes_of(function: func.FuncOp, argument: int) -> Mapping[str, Attribute]:
+    """Return what is noted of an argument of ``function``."""
     all = function.arg_attrs
     return all.data[argument].data if all is not None else DictionaryAttr({}).data
 
@@ -106,7 +106,7 @@ def _call_on_buffers(
     buffers: list[Array] = []
     outputs: list[tuple[Array, Attribute]] = []
     for i, argument in enumerate(function.args):
-        type, attributes = argument.type, _attributes(function, i)
+        type, attributes = argument.type, attributes_of(function, i)
         match attributes.get(ROLE):
             case StringAttr(data="input"):
                 value = _signless(next(given), type)
@@ -150,46 +150,3 @@ def _garbage(shape: Sequence[int], kind: np.dtype[Any]) -> Array:
     if kind.kind == "b":
         return np.ones(shape, kind)
     return np.full(size, 0x7F, np.uint8).view(kind).reshape(shape)
-
-
-def random_inputs(
-    function: func.FuncOp, size: int, extreme: bool, random: np.random.Generator
-) -> list[Array]:
-    """Return inputs for a function on tensors; every `?` is ``size`` long.
-
-    extreme : mix in zeros of both signs, infinities, NaN, tiny and huge values
-    """
-    inputs: list[Array] = []
-    for i, argument in enumerate(function.args):
-        if RESOURCE in _attributes(function, i):
-            continue
-        shape = [size if n == DYNAMIC else n for n in _shape(argument.type)]
-        kind = dtype(element_of(argument.type))
-        values = random.standard_normal(shape) if kind.kind == "float" else None
-        if values is None:
-            values = random.integers(0, 2 if kind.kind == "bool" else 100, shape)
-        values = np.asarray(values).astype(kind.numpy)
-        if extreme:
-            _mix_in(values, kind.kind, random)
-        inputs.append(kind.round(values))
-    return inputs
-
-
-def _shape(type: Attribute) -> Sequence[int]:
-    assert isinstance(type, TensorType), type
-    return type.get_shape()
-
-
-def _mix_in(values: Array, kind: str, random: np.random.Generator) -> None:
-    """Overwrite about a third of ``values`` with boundary values of their type."""
-    if kind == "bool" or not values.size:
-        return
-    if kind == "float":
-        info = np.finfo(values.dtype)
-        odd = [0.0, -0.0, np.inf, -np.inf, np.nan, info.tiny, info.max, -info.max, 1.0, -1.0]
-    else:
-        limits = np.iinfo(values.dtype)
-        odd = [0, 1, limits.max, limits.min, limits.max - 1, limits.min + 1]
-    flat = values.reshape(-1)
-    chosen = random.random(flat.size) < 1 / 3
-    flat[chosen] = random.choice(np.array(odd, values.dtype), int(chosen.sum()))

@@ -60,6 +60,10 @@ class Interpreter:
     resources: Mapping[str, Any] = field(default_factory=dict[str, Any])
     fuel: int | None = None
     """How many more ops may be evaluated before `Exhausted` is raised; None is no limit."""
+    effects: list[tuple[Operation, Sequence[Value]]] | None = None
+    """Collects what ops do whose only meaning is an effect, which no rule tells; None refuses."""
+    watch: Callable[[Operation, Sequence[Value], Sequence[Value]], None] | None = None
+    """Is told of each op of a block that was evaluated, with its operands and results."""
     loop_indices: list[Sequence[Value]] = field(default_factory=list[Sequence[Value]], init=False)
     """The loop indices of each linalg.generic being run, innermost last."""
     _values: _Values = field(default_factory=lambda: _Values(), init=False)
@@ -100,7 +104,9 @@ class Interpreter:
             plan = self._plans[block] = self._planned(block)
         values.update(plan.constants)
         for op, operands, results in plan.steps:
-            found = self.evaluate(op, [values[v] for v in operands])
+            found = self.evaluate(op, given := [values[v] for v in operands])
+            if self.watch is not None:
+                self.watch(op, given, found)
             if len(results) == 1 == len(found):
                 values[results[0]] = found[0]
             else:
@@ -128,7 +134,7 @@ class Interpreter:
     def _planned(self, block: Block) -> _Plan:
         plan = _Plan()
         for op in block.ops:
-            if op.has_trait(IsTerminator):
+            if op is block.last_op and op.has_trait(IsTerminator):  # unregistered ops say they are
                 plan.handed = tuple(op.operands)
                 break
             if not op.operands and len(op.results) == 1 and op.has_trait(ConstantLike):
@@ -154,6 +160,9 @@ class Interpreter:
             return tuple(_as_declared(r, v) for r, v in zip(results, op.results, strict=True))
         if (parts := readings.decomposition.get(kind)) is not None:
             return self._by_parts(op, operands, parts)
+        if self.effects is not None and not op.results and not op.regions:
+            self.effects.append((op, tuple(map(np.copy, operands))))
+            return ()
         raise MissingRule(f"{op.name} has no reference rule yet; add one beside {kind.__name__}")
 
     def _by_parts(self, op: Operation, operands: Sequence[Value], parts: Any) -> tuple[Value, ...]:

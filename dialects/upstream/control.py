@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 from xdsl.dialects import func, scf
+from xdsl.traits import SymbolTable
 
 from stepwell.dialects.interpreter import Interpreter, Value, evaluate
 
@@ -15,6 +16,11 @@ from stepwell.dialects.interpreter import Interpreter, Value, evaluate
 def _call(
     interpreter: Interpreter, op: func.CallOp, operands: Sequence[Value]
 ) -> tuple[Value, ...]:
+    callee = SymbolTable.lookup_symbol(interpreter.module, op.callee)
+    declared = isinstance(callee, func.FuncOp) and not callee.body.blocks
+    if declared and interpreter.effects is not None and not op.results:
+        interpreter.effects.append((op, tuple(map(np.copy, operands))))
+        return ()
     return interpreter.call(op.callee.string_value(), operands)
 
 

@@ -24,7 +24,7 @@ class Pass(ModulePass, ABC):
     """
 
     numerics: ClassVar[Numerics] = "bit-exact"
-    """What the pass may do to results."""
+    """What the pass may do to results; `tools.opt.contracts` says what each word means."""
 
     expects_work: ClassVar[bool] = True
     """Whether finding nothing to do is worth a warning; False for passes that clean up."""

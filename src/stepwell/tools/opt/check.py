@@ -1,125 +1,237 @@
-"""--check: run the module in the reference interpreters before and after every pass."""
+"""--check: run the module in the reference interpreters before and after every pass.
+
+`trials` says with what, `contracts` what counts as the same, `blame` which op is at fault. Compared
+are results, what is left in buffers that the caller gave, and effects that only ops without a
+meaning of their own have: calls of declared functions, prints.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr, TensorType
 from xdsl.ir import SSAValue
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.rules import MissingRule
-from stepwell.dialects.calling import RESOURCE, call, random_inputs
+from stepwell.dialects.calling import RESOURCE, ROLE, attributes_of, call
 from stepwell.dialects.interpreter import Exhausted, Interpreter
 from stepwell.dialects.nd import creation
 from stepwell.dialects.nd.syntax import shape_of
 from stepwell.dialects.readings import Array
 from stepwell.dialects.types import dtype, place_of
+from stepwell.dialects.upstream.memory import from_memory
 from stepwell.dialects.upstream.scalar import element_of
 from stepwell.pass_pipeline import Step
+from stepwell.tools.opt.blame import Run, Search, name_of, spelled
+from stepwell.tools.opt.contracts import Contract
+from stepwell.tools.opt.trials import Inputs, as_given, trials
 from stepwell.transforms.passes import Pass
-
-SIZES = (0, 1, 7, 33)
-"""What every `?` is in turn: empty, one, a prime, more than two vectors."""
 
 FUEL = 2_000_000
 """Ops one call may evaluate before the check gives up on it."""
+ENOUGH = 1_000_000
+"""Ops that all trials may evaluate after a pass before the check makes do with fewer of them."""
+FEW = 3
+"""So many numbers are tried with the same sizes, whatever that takes."""
 
-TOLERANCE = {"float16": 2e-2, "float32": 1e-4, "float64": 1e-9}
-"""What a reassociating or approximating pass may change, against the largest result."""
+_KINDS = {"float16": "f16", "float32": "f32", "float64": "f64"}
 
 
-@dataclass
+@dataclass(frozen=True)
+class _Outcome:
+    """What one call has done."""
+
+    results: Sequence[Array]
+    """Results, then the buffers of the caller."""
+    effects: Sequence[tuple[str, Sequence[Array]]]
+    """Names of ops and what they were given."""
+
+
+@dataclass(eq=False)
 class _Trial:
     entry: str
-    what: str
-    inputs: Sequence[Array]
-    results: Sequence[Array]
+    inputs: Inputs
+    outcome: _Outcome
+    kinds: Sequence[str]
+    """The dtypes of the results, which lower floors no longer tell of all."""
     exhausted: bool = False
     """Whether it has run too long: lower floors only take longer."""
 
 
 @dataclass
 class Checker:
-    """Remembers what each function returns and compares after each pass."""
+    """Remembers what each function does and compares after each pass."""
 
     module: ModuleOp
     tell: Callable[[str], None]
     _trials: list[_Trial] = field(default_factory=list[_Trial], init=False)
     _weights: dict[str, Array] = field(default_factory=dict[str, Array], init=False)
+    _before: ModuleOp = field(init=False)
+    """The module as it was before the pass that runs next."""
 
     def __post_init__(self) -> None:
         self._weights = _random_weights(self.module)
         for op in self.module.ops:
             if isinstance(op, func.FuncOp) and op.body.blocks and _is_public(op):
                 self._begin(op)
+        self._before = self.module.clone()
 
     def _begin(self, function: func.FuncOp) -> None:
-        name = function.sym_name.data
-        dynamic = "?" in str(function.function_type)
-        reason = "it takes arguments that are not tensors"
-        made = 0
-        for size in SIZES if dynamic else (0,):
-            for extreme in (False, True):
-                random = np.random.default_rng([size, extreme])
-                what = f"{'boundary' if extreme else 'random'} inputs"
-                what += f", ? = {size}" if dynamic else ""
-                try:
-                    inputs = random_inputs(function, size, extreme, random)
-                    results = self._call(self.module, name, inputs)
-                except (AssertionError, KeyError):
-                    break
-                except (ValueError, IndexError, MissingRule, LookupError, Exhausted) as error:
-                    reason = str(error)
+        """Run a function with all that it is to be tried with."""
+        name, kinds = function.sym_name.data, _kinds(function)
+        reason, begun, spent = "it takes arguments that are not arrays", len(self._trials), 0
+        try:
+            for inputs in trials(self.module, function):
+                if spent > ENOUGH and inputs.rank >= FEW:
                     continue
-                made += 1
-                self._trials.append(_Trial(name, what, inputs, results))
-        if not made:
+                interpreter = Interpreter(self.module, self._weights, fuel=FUEL)
+                try:
+                    outcome = self._run(interpreter, name, inputs)
+                    self._trials.append(_Trial(name, inputs, outcome, kinds))
+                except (ValueError, IndexError, LookupError, Exhausted) as error:
+                    reason = str(error) or "it runs too long"
+                    if isinstance(error, MissingRule):
+                        break
+                finally:
+                    spent += FUEL - max(interpreter.fuel or 0, 0)
+        except (AssertionError, KeyError, TypeError) as error:
+            reason = str(error) if isinstance(error, TypeError) else reason
+        if len(self._trials) == begun:
             self.tell(f"@{name} is not checked: {reason}")
 
-    def _call(self, module: ModuleOp, entry: str, inputs: Sequence[Array]) -> Sequence[Array]:
-        return call(Interpreter(module, self._weights, fuel=FUEL), entry, inputs)
+    def _run(self, interpreter: Interpreter, entry: str, inputs: Inputs) -> _Outcome:
+        function = _function(interpreter.module, entry)
+        assert function is not None
+        interpreter.effects = []
+        given = as_given(inputs, function)
+        results = list(call(interpreter, entry, given))
+        for number, (value, argument) in enumerate(zip(given, function.args, strict=False)):
+            handed = isinstance(argument.type, MemRefType)
+            if handed and ROLE not in attributes_of(function, number):
+                results.append(np.asarray(from_memory(value, argument.type)))
+        effects = [(name_of(op), values) for op, values in interpreter.effects]
+        return _Outcome(results, effects)
 
     def compare(self, module: ModuleOp, step: Step) -> None:
-        """Run every trial again; raise `CompileError` at the first element that differs."""
-        numerics = step.pass_.numerics if isinstance(step.pass_, Pass) else "bit-exact"
-        for trial in self._trials:
-            if trial.exhausted:
-                continue
-            function = next(
-                (
-                    op
-                    for op in module.ops
-                    if isinstance(op, func.FuncOp) and op.sym_name.data == trial.entry
-                ),
-                None,
-            )
-            if function is None:
-                raise CompileError(
-                    Diagnostic("error", f"pass '{step}' removed the function @{trial.entry}")
-                )
-            try:
-                results = self._call(module, trial.entry, trial.inputs)
-            except Exhausted:
-                about = f"@{trial.entry} is not checked with {trial.what} after '{step}' and later"
-                self.tell(f"{about}: it runs too long")
-                trial.exhausted = True
-                continue
-            except Exception as error:
-                message = f"after pass '{step}' @{trial.entry} cannot be run ({trial.what}): "
-                said = str(error).splitlines()[0] if str(error) else type(error).__name__
-                raise CompileError(
-                    Diagnostic("error", message + said, place_of(function))
-                ) from error
-            difference = _first_difference(trial.results, results, numerics != "bit-exact")
-            if difference:
-                message = f"pass '{step}' changes the result of @{trial.entry}: {difference}"
-                error = Diagnostic("error", message, place_of(function))
-                raise CompileError(error.with_note(f"found with {trial.what}"))
-            trial.results = results
+        """Run every trial again; raise `CompileError` at the op that makes the first difference."""
+        contract = Contract(step.pass_.numerics if isinstance(step.pass_, Pass) else "bit-exact")
+        left = [trial for trial in self._trials if not trial.exhausted]
+        spent = 0
+        for trial in sorted(left, key=lambda t: t.inputs.rank):
+            if spent > ENOUGH and trial.inputs.rank >= FEW:
+                self._trials.remove(trial)
+            else:
+                spent += self._compare(module, step, trial, contract)
+        for entry, count in Counter(t.entry for t in left if t.exhausted).items():
+            total = sum(t.entry == entry for t in self._trials)
+            about = f"@{entry} is not checked with {count} of {total} inputs after '{step}'"
+            self.tell(f"{about} and later: it runs too long")
+        self._before = module.clone()
+
+    def _compare(self, module: ModuleOp, step: Step, trial: _Trial, contract: Contract) -> int:
+        """Run a trial again; return how many ops that took."""
+        function = _function(module, trial.entry)
+        if function is None:
+            message = f"pass '{step}' removed the function @{trial.entry}"
+            raise CompileError(Diagnostic("error", message))
+        interpreter = Interpreter(module, self._weights, fuel=FUEL)
+        try:
+            outcome = self._run(interpreter, trial.entry, trial.inputs)
+        except Exhausted:
+            trial.exhausted = True
+            return FUEL
+        except Exception as error:
+            message = f"after pass '{step}' @{trial.entry} cannot be run ({trial.inputs.what}): "
+            said = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise CompileError(Diagnostic("error", message + said, place_of(function))) from error
+        if contract.exact or not trial.inputs.huge:
+            found = contract.difference(trial.outcome.results, outcome.results, trial.kinds)
+            found = found or _other_effects(trial.outcome, outcome, contract)
+            if found:
+                raise self._difference(module, step, trial, contract, found)
+        trial.outcome = outcome
+        return FUEL - (interpreter.fuel or 0)
+
+    def _difference(
+        self, module: ModuleOp, step: Step, trial: _Trial, contract: Contract, found: str
+    ) -> CompileError:
+        """Say what differs, at the op that is to blame."""
+        function = _function(module, trial.entry)
+        message = f"pass '{step}' changes "
+        about = "" if found.startswith("effects") else f"the result of @{trial.entry}: "
+        at = place_of(function) if function is not None else None
+        blamed = self._blamed(module, trial, contract, found)
+        note = f"found with {trial.inputs.what}"
+        if blamed is not None:
+            at = place_of(blamed) or at
+            note = f"the first op with another value is {spelled(blamed)}; {note}"
+        return CompileError(Diagnostic("error", message + about + found, at).with_note(note))
+
+    def _blamed(self, module: ModuleOp, trial: _Trial, contract: Contract, found: str) -> Any:
+        runs: list[Run] = []
+        for each in (self._before, module):
+            run = Run()
+            interpreter = Interpreter(each, self._weights, fuel=FUEL)
+            interpreter.watch = run.watch
+            self._run(interpreter, trial.entry, trial.inputs)
+            runs.append(run)
+
+        def same(a: Array, b: Array) -> bool:
+            return bool(contract.same(a, b, _KINDS.get(a.dtype.name, "")).all())
+
+        search = Search(runs[0], runs[1], same)
+        words = found.split()
+        if words[0] != "result":
+            return search.in_order()
+        return search.from_result(self._before, module, trial.entry, int(words[1]))
+
+
+def _function(module: ModuleOp, name: str) -> func.FuncOp | None:
+    for op in module.ops:
+        if isinstance(op, func.FuncOp) and op.sym_name.data == name:
+            return op
+    return None
+
+
+def _kinds(function: func.FuncOp) -> list[str]:
+    """Return the dtypes of results, and of buffers that a caller gives."""
+    given = [a.type for n, a in enumerate(function.args) if ROLE not in attributes_of(function, n)]
+    outputs = [
+        a.type
+        for n, a in enumerate(function.args)
+        if attributes_of(function, n).get(ROLE) == StringAttr("output")
+    ]
+    results = [*function.function_type.outputs.data, *outputs]
+    types = [*results, *(t for t in given if isinstance(t, MemRefType))]
+    return [_kind(type) for type in types]
+
+
+def _kind(type: Any) -> str:
+    return str(element_of(type))
+
+
+def _other_effects(was: _Outcome, now: _Outcome, contract: Contract) -> str:
+    """Describe how effects differ; nothing where ops with an effect were lowered to others."""
+    before = Counter(name for name, _ in was.effects)
+    after = Counter(name for name, _ in now.effects)
+    if set(after) - set(before):  # lowered: what it means now is another op's
+        return ""
+    for name in before:
+        if before[name] != after[name]:
+            return f"effects: {name} took place {before[name]} times, now {after[name]}"
+    for (name, given), (other, taken) in zip(was.effects, now.effects, strict=True):
+        if name != other:
+            return f"effects: {name} took place first, now {other}"
+        kinds = [_KINDS.get(np.asarray(each).dtype.name, "") for each in given]
+        if said := contract.difference(given, taken, kinds):
+            return f"effects: what {name} is given: {said.replace('result', 'operand', 1)}"
+    return ""
 
 
 def _random_weights(module: ModuleOp) -> dict[str, Array]:
@@ -128,7 +240,7 @@ def _random_weights(module: ModuleOp) -> dict[str, Array]:
     for op in module.walk():
         if isinstance(op, creation.ConstantOp) and isinstance(op.value, creation.ResourceAttr):
             _add_weight(found, op.value.key.data, op.results[0])
-        elif isinstance(op, func.FuncOp):
+        elif isinstance(op, func.FuncOp) and op.body.blocks:
             for argument, each in zip(op.args, op.arg_attrs or (), strict=False):
                 named = isinstance(name := each.data.get(RESOURCE), StringAttr)
                 if named and isinstance(argument.type, TensorType):
@@ -148,35 +260,3 @@ def _add_weight(found: dict[str, Array], name: str, value: SSAValue) -> None:
 def _is_public(function: func.FuncOp) -> bool:
     private = function.sym_visibility is not None and function.sym_visibility.data == "private"
     return not private and "." not in function.sym_name.data
-
-
-def _first_difference(before: Sequence[Array], after: Sequence[Array], loose: bool) -> str:
-    """Describe the first element that differs; nothing where none does."""
-    if len(before) != len(after):
-        return f"it returned {len(before)} results, now {len(after)}"
-    for number, (was, now) in enumerate(zip(before, after, strict=True)):
-        was, now = np.asarray(was), np.asarray(now)
-        if was.dtype.kind == "u" and now.dtype.kind == "i":
-            now = np.ascontiguousarray(now).view(was.dtype).reshape(now.shape)
-        if was.shape != now.shape:
-            return f"result {number} had shape {list(was.shape)}, now {list(now.shape)}"
-        wrong = ~_equal(was, now, loose)
-        if wrong.any():
-            at = tuple(int(i[0]) for i in np.nonzero(wrong)) if wrong.ndim else ()
-            place = f" at {list(at)}" if at else ""
-            return f"result {number}{place} is {now[at]}, was {was[at]}"
-    return ""
-
-
-def _equal(was: Array, now: Array, loose: bool) -> Array:
-    with np.errstate(all="ignore"):
-        same = was == now
-        if was.dtype.kind != "f":
-            return same
-        same |= np.isnan(was) & np.isnan(now)
-        if not loose:
-            return same
-        finite = np.abs(was[np.isfinite(was)])
-        scale = float(finite.max()) if finite.size else 1.0
-        close = np.abs(was.astype(np.float64) - now) <= TOLERANCE[was.dtype.name] * max(scale, 1.0)
-        return same | close | (~np.isfinite(was) & ~np.isfinite(now))

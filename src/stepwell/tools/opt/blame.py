@@ -1,0 +1,193 @@
+"""Which op a pass has changed: the first whose value is another one, found from the results back.
+
+Both modules are run once more and every value is noted. Where a result differs, the two ops that
+give it are compared: if they are alike the difference is in one of their operands, and the search
+goes on there; if all of these agree, or another op stands there now, it is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import SymbolTable
+
+from stepwell.core.diagnostics import Place
+from stepwell.dialects import kernel
+from stepwell.dialects.readings import Array
+from stepwell.dialects.types import places
+
+MOST = 4000
+"""Ops whose values are noted in a run."""
+LARGEST = 1 << 16
+"""Elements of a value beyond which it is not noted."""
+
+Same: TypeAlias = Callable[[Array, Array], bool]
+
+
+@dataclass
+class Record:
+    """One op that was run: what it took and gave, and what it left in the buffers it was given."""
+
+    op: Operation
+    operands: Sequence[Any]
+    results: Sequence[Any]
+
+    @property
+    def name(self) -> str:
+        """What the op is called."""
+        return name_of(self.op)
+
+    @property
+    def place(self) -> Place | None:
+        """Where it stands in the source."""
+        found = places(self.op.location)
+        return found[0] if found else None
+
+
+@dataclass
+class Run:
+    """The ops of one call, in the order in which they ran."""
+
+    records: list[Record] = field(default_factory=list[Record])
+    made: dict[SSAValue, Record] = field(default_factory=dict[SSAValue, Record])
+
+    def watch(self, op: Operation, operands: Sequence[Any], results: Sequence[Any]) -> None:
+        """Note an op; the interpreter calls this."""
+        if len(self.records) >= MOST:
+            return
+        record = Record(op, [_noted(v) for v in operands], [_noted(v) for v in results])
+        self.records.append(record)
+        for value in op.results:
+            self.made[value] = record
+
+
+def name_of(op: Operation) -> str:
+    """Return what an op is called in text."""
+    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+
+
+def _noted(value: Any) -> Any:
+    return np.array(value) if isinstance(value, np.generic) or np.size(value) <= LARGEST else None
+
+
+@dataclass
+class Search:
+    """Compares a run of the module before a pass with one of the module after it."""
+
+    before: Run
+    after: Run
+    same: Same
+
+    def from_result(
+        self, old: ModuleOp, new: ModuleOp, entry: str, number: int
+    ) -> Operation | None:
+        """Return the op to blame for result ``number``, as it was before the pass if it can be."""
+        was, now = _returned(old, entry), _returned(new, entry)
+        if was is not None and now is not None and number < min(len(was), len(now)):
+            return self._walk(was[number], now[number], set())
+        return self.in_order()
+
+    def _walk(self, was: SSAValue, now: SSAValue, seen: set[SSAValue]) -> Operation | None:
+        old, new = self.before.made.get(was), self.after.made.get(now)
+        if old is None or was in seen:
+            owners = (was.owner, new.op if new is not None else now.owner)
+            return next((each for each in owners if isinstance(each, Operation)), None)
+        seen.add(was)
+        if new is None or old.name != new.name or len(old.operands) != len(new.operands):
+            return self._vanished(old, seen).op
+        given = zip(old.op.operands, new.op.operands, old.operands, new.operands, strict=True)
+        for a, b, x, y in given:
+            if not self._agree(x, y):
+                return self._walk(a, b, seen) or old.op
+        if (old.op.properties, old.op.attributes) != (new.op.properties, new.op.attributes):
+            return old.op
+        return self._nested(old, new) or old.op
+
+    def _nested(self, old: Record, new: Record) -> Operation | None:
+        """Return what differs in the regions of two ops that are alike, or in what they call."""
+        was, now = _inside(old.op), _inside(new.op)
+        if not was:
+            return None
+        return self._first_apart(
+            [r for r in self.before.records if r.op in was],
+            [r for r in self.after.records if r.op in now],
+        )
+
+    def _vanished(self, old: Record, seen: set[SSAValue]) -> Record:
+        """Return the op, of one and those before it, whose operands are all computed still."""
+        for operand, value in zip(old.op.operands, old.operands, strict=True):
+            record = self.before.made.get(operand)
+            if record is None or operand in seen or self._is_computed(value):
+                continue
+            seen.add(operand)
+            return self._vanished(record, seen)
+        return old
+
+    def _is_computed(self, value: Any) -> bool:
+        return any(self._agree(value, each) for r in self.after.records for each in r.results)
+
+    def _agree(self, a: Any, b: Any) -> bool:
+        if a is None or b is None:
+            return True
+        a, b = np.asarray(a), np.asarray(b)
+        return a.shape == b.shape and self.same(a, b)
+
+    def in_order(self) -> Operation | None:
+        """Return the first op that left something else behind, by its place in the source."""
+        return self._first_apart(self.before.records, self.after.records)
+
+    def _first_apart(self, old: Sequence[Record], new: Sequence[Record]) -> Operation | None:
+        after: dict[Any, list[Record]] = {}
+        for record in new:
+            after.setdefault(_key(record), []).append(record)
+        gone: Operation | None = None
+        for record in old:
+            others = after.get(_key(record))
+            if others:
+                if not self._alike(record, others.pop(0)):
+                    return gone or record.op
+            elif others is not None:  # it ran less often
+                return record.op.parent_op()
+            elif not record.results:  # what it left behind is missing
+                return record.op
+            else:
+                gone = gone or record.op
+        return gone or next((r.op for records in after.values() for r in records), None)
+
+    def _alike(self, old: Record, new: Record) -> bool:
+        was, now = (*old.operands, *old.results), (*new.operands, *new.results)
+        return len(was) == len(now) and all(map(self._agree, was, now))
+
+
+def _inside(op: Operation) -> set[Operation]:
+    """Return the ops of an op's regions, or of the function that it calls."""
+    found: Operation | None = op
+    if isinstance(op, func.CallOp | kernel.LaunchOp):
+        found = SymbolTable.lookup_symbol(op, op.callee)
+    return {each for each in found.walk() if each not in (op, found)} if found else set()
+
+
+def _key(record: Record) -> tuple[str, str]:
+    return record.name, str(record.place)
+
+
+def _returned(module: ModuleOp, entry: str) -> Sequence[SSAValue] | None:
+    """Return what a function returns; None where it writes buffers instead."""
+    for op in module.ops:
+        if isinstance(op, func.FuncOp) and op.sym_name.data == entry:
+            last = op.body.block.last_op
+            if isinstance(last, func.ReturnOp) and last.operands:
+                return tuple(last.operands)
+    return None
+
+
+def spelled(op: Operation) -> str:
+    """Return how messages call an op."""
+    hint = next((r.name_hint for r in op.results if r.name_hint), "")
+    return f"{name_of(op)} (%{hint})" if hint else name_of(op)

@@ -1,0 +1,81 @@
+"""When results count as the same, by what a pass declares that it may do to them.
+
+* bit-exact: the same bits, zeros of one sign; every NaN is as good as another.
+* reassociating: numbers may differ a little; NaN stays NaN, an infinity stays that infinity, and
+  what was a number stays one.
+* approximating: as that, but an infinity may become NaN.
+
+Integers and booleans are the same under each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepwell.dialects.readings import Array
+from stepwell.transforms.passes import Numerics
+
+TOLERANCE = {"f16": 2e-2, "bf16": 3e-2, "f32": 1e-4, "f64": 1e-9}
+"""What numbers may differ by, against the largest of a result."""
+LEAST = 0.1
+"""The largest of a result counts as no less: what was added up to it may have been larger."""
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What a pass may do to results."""
+
+    numerics: Numerics
+
+    @property
+    def exact(self) -> bool:
+        """Whether no bit may change."""
+        return self.numerics == "bit-exact"
+
+    def difference(self, was: Sequence[Array], now: Sequence[Array], kinds: Sequence[str]) -> str:
+        """Describe the first element that may not be as it is now; nothing where all may.
+
+        kinds : the dtype of each result, as types spell it
+        """
+        if len(was) != len(now):
+            return f"it returned {len(was)} results, now {len(now)}"
+        for number, (a, b, kind) in enumerate(zip(was, now, kinds, strict=True)):
+            a, b = np.asarray(a), np.asarray(b)
+            if a.shape != b.shape:
+                return f"result {number} had shape {list(a.shape)}, now {list(b.shape)}"
+            wrong = ~self.same(a, b, kind)
+            if wrong.any():
+                at = tuple(int(i) for i in np.argwhere(wrong)[0])
+                place = f" at {list(at)}" if at else ""
+                return f"result {number}{place} is {_signed(b, a)[at]}, was {a[at]}"
+        return ""
+
+    def same(self, was: Array, now: Array, kind: str) -> Array:
+        """Return which elements of two arrays of one shape count as the same."""
+        now = _signed(now, was)
+        if was.dtype != now.dtype:
+            return np.zeros(was.shape, np.bool_)
+        if was.dtype.kind != "f":
+            return np.asarray(was == now)
+        with np.errstate(all="ignore"):
+            nan = np.isnan(was) & np.isnan(now)
+            if self.exact:
+                return nan | ((was == now) & (np.signbit(was) == np.signbit(now)))
+            same = nan | (was == now)
+            if self.numerics == "approximating":
+                same |= np.isinf(was) & np.isnan(now)
+            finite = np.isfinite(was) & np.isfinite(now)
+            numbers = np.abs(was[np.isfinite(was)]).astype(np.float64)
+            scale = max(float(numbers.max()) if numbers.size else 0.0, LEAST)
+            apart = np.abs(was.astype(np.float64) - now.astype(np.float64))
+            return same | (finite & (apart <= TOLERANCE.get(kind, 1e-4) * scale))
+
+
+def _signed(now: Array, was: Array) -> Array:
+    """Return integers that have lost their sign, or got one, as they were; below `nd` none has."""
+    if now.dtype.kind in "iu" and was.dtype.kind in "iu" and now.itemsize == was.itemsize:
+        return np.ascontiguousarray(now).view(was.dtype).reshape(now.shape)
+    return now
