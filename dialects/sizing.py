@@ -278,9 +278,15 @@ class Sizing:
 
     def _not_too_large(self, result: SSAValue, shape: Shape) -> None:
         """Want an array to have fewer bytes than an address space."""
-        count = product(shape)
         assert isinstance(result.type, TensorType)
-        bytes = dtype(result.type.element_type).bytes
+        self._bound(result, shape, product(shape), dtype(result.type.element_type).bytes)
+        if len(shape) > 1:  # nothing is beside an axis of no element, however long others are
+            for size in shape:
+                if not all(_is_small(*term) for term in size.terms):
+                    self._bound(result, shape, size, 1)
+
+    def _bound(self, result: SSAValue, shape: Shape, count: Formula, bytes: int) -> None:
+        """Want as many times so many bytes to be less than an address space."""
         if all(self._is_given(monomial, factor * bytes) for monomial, factor in count.terms):
             return
         factor = 1
@@ -370,6 +376,13 @@ def named(value: SSAValue) -> str:
 
 def _sizes(value: SSAValue) -> tuple[int, ...]:
     return value.type.get_shape() if isinstance(value.type, TensorType) else ()
+
+
+def _is_small(monomial: Monomial, factor: int) -> bool:
+    """Whether a term of a size is a number, or a few times a `?` of an argument."""
+    if not monomial:
+        return factor <= LIMIT // SLACK
+    return len(monomial) == 1 and not monomial[0].operands and factor <= SLACK
 
 
 def _in_function(op: Operation) -> bool:

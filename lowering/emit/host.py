@@ -219,7 +219,7 @@ def _subview(h: Host, op: memref.SubviewOp) -> None:
     offsets = _mixed(h, op.static_offsets, op.offsets)
     sizes = _mixed(h, op.static_sizes, op.sizes)
     steps = _mixed(h, op.static_strides, op.strides)
-    kept = kept_axes([str(n) for n in sizes], type.get_shape())
+    kept = kept_axes(op.static_sizes.get_values(), type.get_shape())
     if kept is None:
         fail(op, f"cannot tell which axes {type} leaves out")
     buffer, skip = source.moved(offsets)

@@ -114,7 +114,7 @@ def _subview(w: Writer, op: memref.SubviewOp) -> None:
     sizes = _mixed(w, op.static_sizes, op.sizes)
     steps = _mixed(w, op.static_strides, op.strides)
     strides = [times(s, t) for s, t in zip(steps, source.strides, strict=True)]
-    kept = kept_axes(sizes, type.get_shape())
+    kept = kept_axes(op.static_sizes.get_values(), type.get_shape())
     if kept is None:
         fail(op, f"cannot tell which axes {type} leaves out")
     address = _moved(source.pointer, offset(zip(offsets, source.strides, strict=True)))
@@ -122,26 +122,30 @@ def _subview(w: Writer, op: memref.SubviewOp) -> None:
     _view(w, op, op.result, source, address, shape)
 
 
-def kept_axes(sizes: Sequence[str], shape: Sequence[int]) -> list[int] | None:
-    """Return which axes of ``sizes`` are those of ``shape``, dropping axes of size 1."""
+def kept_axes(sizes: Sequence[int], shape: Sequence[int]) -> list[int] | None:
+    """Return which axes of ``sizes`` are those of ``shape``, dropping axes of size 1.
+
+    A size that is no number in the op is none in the type either, whatever it turns out to be.
+
+    >>> kept_axes((1, 4, 1), (4, 1)), kept_axes((DYNAMIC_INDEX, 1), (DYNAMIC_INDEX,))
+    ([1, 2], [0])
+    """
     kept: list[int] = []
     spare = len(sizes) - len(shape)
     for axis, size in enumerate(sizes):
         wanted = shape[len(kept)] if len(kept) < len(shape) else None
-        known = number(size)
-        fits = wanted is not None and (known == wanted or (known is None and wanted < 0))
-        if fits and not (
-            known == 1 and spare and _fits_later(sizes[axis + 1 :], shape[len(kept) :])
+        if size == wanted and not (
+            size == 1 and spare and _fits_later(sizes[axis + 1 :], shape[len(kept) :])
         ):
             kept.append(axis)
-        elif known == 1 and spare:
+        elif size == 1 and spare:
             spare -= 1
         else:
             return None
     return kept
 
 
-def _fits_later(sizes: Sequence[str], shape: Sequence[int]) -> bool:
+def _fits_later(sizes: Sequence[int], shape: Sequence[int]) -> bool:
     """Whether the rest of the axes can be ``shape`` on their own."""
     return len(sizes) >= len(shape) and kept_axes(sizes, shape) is not None
 
