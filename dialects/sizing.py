@@ -89,6 +89,8 @@ class Sizing:
         """Those that no sizes meet."""
         self.hopeless: Diagnostic | None = None
         """Says so of the first of these."""
+        self.pins: list[tuple[Operation, int, Shape, Shape]] = []
+        """What branches and loops hand on: the operand, the sizes wanted, and those it has."""
         self.names: list[str] = []
         """What each `?` of the arguments is called."""
         self._shapes: dict[SSAValue, Shape] = {}
@@ -168,6 +170,11 @@ class Sizing:
                 self.hopeless = Diagnostic("error", self._speaker() + text, place)
         elif (key := repr(condition)) not in self.checks:
             self.checks[key] = self._check(condition, words)
+
+    def pin(self, op: Operation | None, number: int, wanted: Shape, found: Shape) -> None:
+        """Note that an operand is checked, not proved, to have the sizes that are wanted."""
+        if op is not None and wanted != found:
+            self.pins.append((op, number, wanted, found))
 
     def same_shapes(self, first: SSAValue, *others: SSAValue) -> Shape:
         """Want tensors to have one shape, and return it."""

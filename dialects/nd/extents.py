@@ -189,11 +189,12 @@ def _scatter(op: ScatterOpBase, s: Sizing) -> Sequence[Shape]:
 
 @extents(DynamicSliceOp)
 def _dynamic_slice(op: DynamicSliceOp, s: Sizing) -> Sequence[Shape]:
-    result = list(s.shape(op.x))
+    result, told = list(s.shape(op.x)), iter(op.told)
     for axis, n in zip(axes(op.axes), axes(op.lengths), strict=True):
-        what = f"cannot take {n} elements along axis {axis} of {named(op.x)}, which has "
-        s.at_least(result[axis], Formula.of(n), (what, result[axis]))
-        result[axis] = Formula.of(n)
+        size = s.number(next(told)) if n == DYNAMIC else Formula.of(n)
+        what = f" elements along axis {axis} of {named(op.x)}, which has "
+        s.at_least(result[axis], size, ("cannot take ", size, what, result[axis]))
+        result[axis] = size
     return [tuple(result)]
 
 
@@ -294,12 +295,14 @@ def _if(op: IfOp, s: Sizing) -> Sequence[Shape]:
                 f"axis {axis} of what the branches yield as {named(op.outputs[number])} has size "
             )
             s.equal(n, m, (what, n, " in the first, ", m, " in the second"))
+        s.pin(op.otherwise.block.last_op, number, a, b)
     return branches[0]
 
 
 def _kept(s: Sizing, op: Any, before: Sequence[Shape], after: Sequence[SSAValue]) -> None:
     """Want what a loop carries to have the sizes after each step that it had before."""
-    for was, value, shape in zip(op.carried, after, before, strict=True):
+    for number, (was, value, shape) in enumerate(zip(op.carried, after, before, strict=True)):
+        s.pin(op.body.block.last_op, number, shape, s.shape(value))
         for axis, (n, m) in enumerate(zip(shape, s.shape(value), strict=True)):
             what = f"axis {axis} of what is carried, first {named(was)}, has size "
             s.equal(n, m, (what, n, " before the first step, ", m, " after it"))

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from stepwell.core.shapes import Shape, ShapeError
+from stepwell.core.shapes import DYNAMIC, Shape, ShapeError
 from stepwell.core.shapes import indexing as rules
 from stepwell.dialects.nd.base import I1
-from stepwell.dialects.nd.groups import GroupedOp, like
-from stepwell.dialects.nd.syntax import AXES, axes, axes_attr, element, lists, shape_of
+from stepwell.dialects.nd.groups import INDEX, GroupedOp, like
+from stepwell.dialects.nd.syntax import (
+    AXES,
+    SpelledOp,
+    axes,
+    axes_attr,
+    element,
+    lists,
+    parse_fields,
+    parse_types,
+    print_fields,
+    print_types,
+    shape_of,
+)
 from stepwell.dialects.readings import Array, reference, shape
 from stepwell.dialects.types import dtype
 
@@ -216,10 +230,12 @@ def _scatter_reference(op: ScatterOpBase, operands: Sequence[Array]) -> Array:
 
 
 @irdl_op_definition
-class DynamicSliceOp(GroupedOp):
+class DynamicSliceOp(SpelledOp):
     """y = the part of ``x`` of ``sizes`` elements along ``axes`` that begins at ``starts``.
 
-    A start is moved as far as needed for the part to lie inside x; x must be large enough.
+    A start is moved as far as needed for the part to lie inside x; x must be large enough. Sizes
+    that only a call tells stand with the others in a group, ``sizes(4, %n)``; then there is no list
+    of sizes, and y has a `?` for each of them.
 
     * (C1) axes are axes of x, rising, with one start and one size for each.
     * (C2) No size is larger than its axis.
@@ -227,9 +243,9 @@ class DynamicSliceOp(GroupedOp):
     """
 
     name = "nd.dynamic_slice"
-    GROUP: ClassVar = "starts"
     x = operand_def(TensorType)
-    starts = var_operand_def()
+    places = var_operand_def()
+    """The starts, then the sizes that are not known."""
     y = result_def(TensorType)
     axes = prop_def(AXES)
     lengths = prop_def(AXES, prop_name="sizes")
@@ -239,26 +255,103 @@ class DynamicSliceOp(GroupedOp):
         x: SSAValue,
         starts: Sequence[SSAValue],
         axes: Sequence[int],
-        sizes: Sequence[int],
+        sizes: Sequence[int | SSAValue],
     ) -> None:
-        result = rules.dynamic_slice(shape_of(x), axes, sizes, len(starts))
+        static = [n if isinstance(n, int) else DYNAMIC for n in sizes]
+        told = [n for n in sizes if not isinstance(n, int)]
+        result = rules.dynamic_slice(shape_of(x), axes, static, len(starts))
         super().__init__(
-            operands=[x, list(starts)],
+            operands=[x, [*starts, *told]],
             result_types=[like(x, result)],
-            properties=lists(axes=axes, sizes=sizes),
+            properties=lists(axes=axes, sizes=static),
         )
+
+    @property
+    def starts(self) -> Sequence[SSAValue]:
+        """Where the part begins along each of the axes."""
+        return self.places[: len(axes(self.axes))]
+
+    @property
+    def told(self) -> Sequence[SSAValue]:
+        """The sizes that only a call tells, in order."""
+        return self.places[len(axes(self.axes)) :]
 
     def verify_(self) -> None:
         """Check C1 to C3."""
         super().verify_()
         _check_scalars(self.starts)  # dynamic_slice_c3
+        if any(not isinstance(n.type, IndexType) for n in self.told):
+            raise VerifyException("sizes that are not known must be index values")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> DynamicSliceOp:
+        """Parse ``%x, starts(%i), sizes(4, %n) {fields} : (T, S) -> R``."""
+        at = parser.pos
+        x = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        parser.parse_keyword("starts")
+        starts = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, parser.parse_unresolved_operand
+        )
+        mixed: list[Any] = []
+        if parser.parse_optional_punctuation(","):
+            parser.parse_keyword("sizes")
+            mixed = parser.parse_comma_separated_list(
+                parser.Delimiter.PAREN,
+                lambda: (
+                    parser.parse_optional_unresolved_operand()
+                    or parser.parse_integer(allow_boolean=False)
+                ),
+            )
+        fields = parse_fields(parser)
+        if mixed:
+            if "sizes" in fields:
+                parser.raise_error("sizes are given twice", at)
+            fields |= lists(sizes=[n if isinstance(n, int) else DYNAMIC for n in mixed])
+        parser.parse_punctuation(":")
+        inputs, outputs = parse_types(parser, 1 + len(starts))
+        told = [n for n in mixed if not isinstance(n, int)]
+        types = [*inputs, *(INDEX for _ in told)]
+        known = set(cls.get_irdl_definition().properties)
+        return cls.create(
+            operands=parser.resolve_operands([x, *starts, *told], types, at),
+            result_types=outputs,
+            properties={k: v for k, v in fields.items() if k in known},
+            attributes={k: v for k, v in fields.items() if k not in known},
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print what `parse` reads."""
+        printer.print_string(" ")
+        printer.print_ssa_value(self.x)
+        printer.print_string(", starts(")
+        printer.print_list(self.starts, printer.print_ssa_value)
+        printer.print_string(")")
+        written = dict(self.properties)
+        if self.told:
+            del written["sizes"]
+            told = iter(self.told)
+            printer.print_string(", sizes(")
+            sizes = [next(told) if n == DYNAMIC else n for n in axes(self.lengths)]
+            printer.print_list(
+                sizes,
+                lambda n: (
+                    printer.print_string(str(n))
+                    if isinstance(n, int)
+                    else printer.print_ssa_value(n)
+                ),
+            )
+            printer.print_string(")")
+        print_fields(printer, {**written, **self.attributes})
+        printer.print_string(" : ")
+        print_types(printer, [v.type for v in (self.x, *self.starts)], self.result_types)
 
 
 @shape(DynamicSliceOp)
 def _dynamic_slice_shape(op: DynamicSliceOp) -> Sequence[Attribute]:
     sizes = axes(op.lengths)
-    result = rules.dynamic_slice(shape_of(op.x), axes(op.axes), sizes, len(op.starts))
-    return (like(op.x, result),)
+    told = len(op.places) - sizes.count(DYNAMIC)  # dynamic_slice_c1
+    return (like(op.x, rules.dynamic_slice(shape_of(op.x), axes(op.axes), sizes, told)),)
 
 
 def _window(x: Array, starts: Sequence[Array], along: Shape, sizes: Shape) -> tuple[slice, ...]:
@@ -273,7 +366,9 @@ def _window(x: Array, starts: Sequence[Array], along: Shape, sizes: Shape) -> tu
 @reference(DynamicSliceOp)
 def _dynamic_slice_reference(op: DynamicSliceOp, operands: Sequence[Array]) -> Array:
     x, *starts = operands
-    return x[_window(x, starts, axes(op.axes), axes(op.lengths))]
+    told = iter(starts[len(op.starts) :])
+    sizes = tuple(int(next(told)) if n == DYNAMIC else n for n in axes(op.lengths))
+    return x[_window(x, starts[: len(op.starts)], axes(op.axes), sizes)]
 
 
 @irdl_op_definition

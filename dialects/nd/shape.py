@@ -246,10 +246,22 @@ class SliceOp(SpelledOp):
         print_types(printer, self.operand_types, self.result_types)
 
 
+def _parse_bound(parser: Parser) -> int | None:
+    at = parser.pos
+    if parser.parse_optional_unresolved_operand() is not None:
+        parser.raise_error(
+            "bounds of nd.slice are numbers; nd.dynamic_slice takes starts and sizes that a call "
+            "tells: starts(%i), sizes(%n)",
+            at,
+            parser.pos,
+        )
+    return parser.parse_optional_integer(allow_boolean=False)
+
+
 def _parse_range(parser: Parser) -> tuple[int, int, int]:
-    start = parser.parse_optional_integer(allow_boolean=False)
+    start = _parse_bound(parser)
     parser.parse_punctuation(":")
-    limit = parser.parse_optional_integer(allow_boolean=False)
+    limit = _parse_bound(parser)
     stride = None
     if parser.parse_optional_punctuation(":"):
         stride = parser.parse_integer(allow_boolean=False)

@@ -27,6 +27,8 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import base
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import ParseError
+from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from stepwell.core.shapes import Shape
 from stepwell.dialects.nd.base import NdOp
@@ -73,6 +75,15 @@ def shape_of(value: SSAValue) -> Shape:
     return value.type.get_shape()
 
 
+_INSERTED = ", not values; nd.dynamic_update_slice puts x into an nd.full whose sizes a call tells"
+_SAID_BY = {
+    "low": _INSERTED,
+    "high": _INSERTED,
+    "sizes": ", not values; sizes that a call tells are written sizes(4, %n), before the braces",
+}
+"""What to write instead of values in a list."""
+
+
 def parse_fields(parser: Parser) -> dict[str, Attribute]:
     """Parse ``{axis = 1, low = [0, 1], reverse}``, if it is there."""
 
@@ -80,7 +91,13 @@ def parse_fields(parser: Parser) -> dict[str, Attribute]:
         name = parser.parse_identifier()
         if parser.parse_optional_punctuation("=") is None:
             return name, UnitAttr()
-        return name, _dense(parser.parse_attribute())
+        try:
+            return name, _dense(parser.parse_attribute())
+        except ParseError:
+            token = parser._current_token  # pyright: ignore[reportPrivateUsage]
+            if token.kind is MLIRTokenKind.PERCENT_IDENT:
+                parser.raise_error(f"{name} holds numbers{_SAID_BY.get(name, '')}")
+            raise
 
     fields = parser.parse_optional_comma_separated_list(parser.Delimiter.BRACES, parse_field)
     return dict(fields or ())

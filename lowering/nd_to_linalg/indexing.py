@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects import arith, scf, tensor
-from xdsl.dialects.builtin import IndexType, TensorType, i64
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, i64
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from stepwell.core.dtypes import DTYPES, DType
+from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.nd.indexing import (
     DynamicSliceOp,
     DynamicUpdateSliceOp,
@@ -203,11 +204,12 @@ def _nest(
 
 @lower(DynamicSliceOp)
 def _dynamic_slice(lowering: Lowering, op: DynamicSliceOp, operands: Operands) -> Operands:
-    x, *starts = operands
+    x, *given = operands
     along, sizes = axes(op.axes), Sizes(lowering)
+    starts, told = given[: len(along)], iter(given[len(along) :])
     result = sizes.all_of(x)
     for axis, n in zip(along, axes(op.lengths), strict=True):
-        result[axis] = n
+        result[axis] = next(told) if n == DYNAMIC else n
     offsets = _offsets(lowering, op, x, starts, [result[axis] for axis in along])
     strides = [1] * len(result)
     part = tensor.ExtractSliceOp(x, offsets, result, strides, result_type(op))
@@ -232,11 +234,20 @@ def _offsets(
     offsets: list[Size] = [0] * tensor_type(x).get_num_dims()
     for axis, start, old, length in zip(axes(op.axes), starts, op.starts, lengths, strict=True):
         room = sizes.sub(sizes.of(x, axis), length)
-        if room == 0:
+        if room == 0 or _is_zero(old):  # a check has found that there is room
             continue
         begin = _host_index(lowering, old, start)
         offsets[axis] = sizes.max(sizes.min(begin, room), 0)
     return offsets
+
+
+def _is_zero(start: SSAValue) -> bool:
+    """Whether a start is the index 0."""
+    match start.owner:
+        case arith.ConstantOp(value=IntegerAttr(value=number)):
+            return number.data == 0
+        case _:
+            return False
 
 
 def _host_index(lowering: Lowering, old: SSAValue, start: SSAValue) -> SSAValue:

@@ -150,6 +150,22 @@ def test_a_dynamic_slice_fits_into_what_it_is_taken_from() -> None:
     assert said.endswith("cannot take 4 elements along axis 0 of %x, which has 3 (x.shape[0])")
 
 
+def test_a_slice_of_a_size_that_the_call_tells() -> None:
+    text = """func.func @main(%x: tensor<?x2xf32>, %i: tensor<i64>, %v: tensor<?xf32>)
+        -> tensor<?x2xf32> {
+      %n = nd.dim %v {axis = 0} : tensor<?xf32>
+      %y = nd.dynamic_slice %x, starts(%i), sizes(%n) {axes = [0]}
+        : (tensor<?x2xf32>, tensor<i64>) -> tensor<?x2xf32>
+      func.return %y : tensor<?x2xf32>
+    }"""
+    for start in (-1, 0, 3, 9):
+        for n in (0, 1, 5):
+            both(text, floats(5, 2), np.array(start), floats(n))
+    assert "cannot take 6 (v.shape[0]) elements along axis 0 of %x, which has 5" in refused(
+        text, floats(5, 2), np.array(0), floats(6)
+    )
+
+
 def test_a_dynamic_update_fits_into_its_operand() -> None:
     text = """func.func @main(%x: tensor<?xf32>, %u: tensor<?xf32>, %i: tensor<i32>) -> tensor<?xf32> {
       %y = nd.dynamic_update_slice %x, %u, starts(%i) {axes = [0]}
@@ -207,6 +223,37 @@ def test_sizes_that_can_never_agree_are_an_error_of_the_compiler() -> None:
 
 
 # -- control flow
+
+
+def test_branches_yield_one_size() -> None:
+    text = """func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>, %c: tensor<i1>) -> tensor<?xf32> {
+      %r = nd.if %c -> tensor<?xf32> {
+        nd.yield %x : tensor<?xf32>
+      } else {
+        nd.yield %y : tensor<?xf32>
+      }
+      func.return %r : tensor<?xf32>
+    }"""
+    both(text, X, X + 1, np.array(False))
+    assert "6 (x.shape[0]) in the first, 5" in refused(text, X, floats(5), np.array(True))
+
+
+def test_what_a_loop_carries_keeps_its_size() -> None:
+    text = """func.func @main(%x: tensor<?xf32>, %n: tensor<i32>) -> tensor<?xf32> {
+      %zero = nd.full 0 : tensor<i32>
+      %one = nd.full 1 : tensor<i32>
+      %i, %r = nd.while (%k = %zero, %v = %x) : tensor<i32>, tensor<?xf32> {
+        %go = nd.lt %k, %n : tensor<i32> -> tensor<i1>
+        nd.condition %go
+      } do (%j, %w) {
+        %next = nd.add %j, %one : tensor<i32>
+        %s = nd.slice %w[:4] : tensor<?xf32> -> tensor<?xf32>
+        nd.yield %next, %s : tensor<i32>, tensor<?xf32>
+      }
+      func.return %r : tensor<?xf32>
+    }"""
+    both(text, floats(3), np.array(2, np.int32))
+    assert "before the first step, 4" in refused(text, X, np.array(2, np.int32))
 
 
 def test_a_scan_stacks_what_it_is_told() -> None:

@@ -132,6 +132,18 @@ BLOCKS = (
         note="of unknown sizes",
     ),
     Row(
+        "nd.dynamic_slice",
+        {"x": "tensor<?x?x{e}>", "i": "tensor<i8>", "v": "tensor<?xi8>"},
+        "%n = nd.dim %v {axis = 0} : tensor<?xi8>\n"
+        "  %y = nd.dynamic_slice %x, starts(%i, %n), sizes(2, %n) {axes = [0, 1]} : "
+        "(tensor<?x?x{e}>, tensor<i8>, index) -> tensor<2x?x{e}>",
+        "tensor<2x?x{e}>",
+        ("f32", "i64", "i1"),
+        ((3, 4), (4, 17)),
+        {"x": anything, "i": near(5), "v": near(5)},
+        note="of sizes that a call tells",
+    ),
+    Row(
         "nd.dynamic_update_slice",
         {"x": "tensor<5x7x{e}>", "u": "tensor<5x2x{e}>", "i": "tensor<i64>"},
         "%y = nd.dynamic_update_slice %x, %u, starts(%i) {axes = [1]} : "

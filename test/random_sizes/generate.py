@@ -34,7 +34,7 @@ def branch(b: Block, r: Random) -> None:
     zero, c = Value(b.fresh(), "i32", (), ()), Value(b.fresh(), "i1", (), ())
     b.add(zero, "nd.full 0 : tensor<i32>", lambda env: np.int32(0))
     text = f"nd.lt %{zero.name}, %{n.name} : tensor<i32> -> tensor<i1>"
-    b.add(c, text, lambda env: 0 < env[n.name])
+    b.add(c, text, lambda env: env[n.name] > 0)
     sides = [b.inside(), b.inside()]
     for side in sides:
         fill(side, r, r.randrange(3))
@@ -107,13 +107,9 @@ def scan(b: Block, r: Random) -> None:
     b.env[carried.name] = b.env[start.name]
     b.env[row.name] = b.env[x.name][0] if shape[0] else np.zeros(shape[1:], np.int32)
     inside = b.inside()
-    inside.values += [carried, row]
-    fill(inside, r, r.randrange(1, 3))
+    fill(inside.seeing(carried, row), r, r.randrange(1, 3))
     end, out = partner(inside, r, carried), partner(inside, r, row)
-    told = [n for n in b.numbers if len(row.sizes) == 1 and n.key == row.keys[0]]
-    if row.unknown and not told:
-        dim_of(b, x, 1)
-        told = [b.numbers[-1]]
+    told = _told(b, x, row)
     y = Value(b.fresh(), "i32", start.sizes, start.keys)
     ys = Value(b.fresh(), "i32", x.sizes, x.keys)
     backwards = r.random() < 0.3
@@ -137,17 +133,25 @@ def scan(b: Block, r: Random) -> None:
         env[y.name], env[ys.name] = now, stacked
 
     sizes = f" sizes(%{told[0].name})" if row.unknown else ""
-    fields = " {reverse}" if backwards else ""
     types = f"({start.type}, {x.type}) -> ({y.type}, {ys.type})"
     head = f"%{y.name}, %{ys.name} = nd.scan (%{carried.name} = %{start.name}) over "
     lines = [
-        f"{head}(%{row.name} = %{x.name}){sizes}{fields} : {types} {{",
-        inside.text,
+        f"{head}(%{row.name} = %{x.name}){sizes}{' {reverse}' * backwards} : {types} {{",
+        *inside.text.splitlines(),
         f"  nd.yield %{end.name}, %{out.name} : {carried.type}, {row.type}",
         "}",
     ]
-    if b.put(y, "\n".join(line for line in lines if line), step):
+    if b.put(y, "\n".join(lines), step):
         b.values.append(ys)
+
+
+def _told(b: Block, x: Value, row: Value) -> list[Number]:
+    """Return the size of a row of ``x``, where that is not known."""
+    if not row.unknown:
+        return []
+    if not any(n.key == row.keys[0] for n in b.numbers):
+        dim_of(b, x, 1)
+    return [n for n in b.numbers if n.key == row.keys[0]]
 
 
 def dim_of(b: Block, x: Value, axis: int) -> None:

@@ -61,7 +61,9 @@ def concat(b: Block, r: Random) -> None:
 
     def joined(env: Env) -> Array:
         p, q = env[x.name], env[z.name]
-        want(all(s == t for k, (s, t) in enumerate(zip(p.shape, q.shape, strict=True)) if k != axis))
+        want(
+            all(s == t for k, (s, t) in enumerate(zip(p.shape, q.shape, strict=True)) if k != axis)
+        )
         return np.concatenate([p, q], axis)
 
     text = f"nd.concat %{x.name}, %{z.name} {{axis = {axis}}} : ({x.type}, {z.type}) -> {y.type}"
@@ -188,7 +190,8 @@ def reduce(b: Block, r: Random) -> None:
     if (x := pick(b, r)) is None or not x.sizes:
         return
     axis, op = r.randrange(len(x.sizes)), r.choice(["sum", "max", "argmax"])
-    sizes, keys = ((*k[:axis], *k[axis + 1 :]) for k in (x.sizes, x.keys))
+    sizes = (*x.sizes[:axis], *x.sizes[axis + 1 :])
+    keys = (*x.keys[:axis], *x.keys[axis + 1 :])
     if op != "argmax":
         y = Value(b.fresh(), "i32", sizes, keys)
         text = f"nd.reduce_{op} %{x.name} {{axes = [{axis}]}} : {x.type} -> {y.type}"
@@ -239,7 +242,9 @@ def windows(b: Block, r: Random) -> None:
         starts = range(0, len(p) - k + 1, stride)
         return np.array([p[s : s + k].sum(dtype=np.int32) for s in starts], np.int32)
 
-    text = f"nd.window_sum %{x.name} {{strides = [{stride}], window = [{k}]}} : {x.type} -> {y.type}"
+    text = (
+        f"nd.window_sum %{x.name} {{strides = [{stride}], window = [{k}]}} : {x.type} -> {y.type}"
+    )
     b.add(y, text, sums)
 
 
@@ -297,4 +302,3 @@ MOVING: tuple[Maker, ...] = (
     products,
     select,
 )
-

@@ -15,9 +15,7 @@ Maker = Callable[[Block, Random], Any]
 
 def pick(b: Block, r: Random, rank: int | None = None, dtype: str = "i32") -> Value | None:
     """Return some tensor, a late one rather than an early one."""
-    found = [
-        v for v in b.values if v.dtype == dtype and (rank is None or len(v.sizes) == rank)
-    ]
+    found = [v for v in b.values if v.dtype == dtype and (rank is None or len(v.sizes) == rank)]
     if not found:
         return None
     return found[-1] if r.random() < 0.3 else r.choice(found)
@@ -41,7 +39,11 @@ def size(b: Block, r: Random) -> Number:
 def constant(b: Block, r: Random, n: int | None = None) -> Number:
     """Write a constant index."""
     large = [1 << 62, 1 << 40, -1, (1 << 63) - 1]
-    n = (r.choice(large) if r.random() < 0.04 else r.choice([0, 1, 2, 3, 4, 7, 300])) if n is None else n
+    n = (
+        (r.choice(large) if r.random() < 0.04 else r.choice([0, 1, 2, 3, 4, 7, 300]))
+        if n is None
+        else n
+    )
     name = b.fresh()
     number = Number(name, str(n))
     b.put(number, f"%{name} = arith.constant {n} : index", lambda env: env.update({name: n}))
@@ -57,7 +59,9 @@ def dim(b: Block, r: Random) -> None:
     def step(env: Env) -> None:
         env[name] = env[x.name].shape[axis]
 
-    b.put(Number(name, x.keys[axis]), f"%{name} = nd.dim %{x.name} {{axis = {axis}}} : {x.type}", step)
+    b.put(
+        Number(name, x.keys[axis]), f"%{name} = nd.dim %{x.name} {{axis = {axis}}} : {x.type}", step
+    )
 
 
 def _quotient(a: int, b: int) -> int:

@@ -94,6 +94,11 @@ class Block:
         """Return a block that sees what there is here."""
         return Block(self.env, list(self.values), list(self.numbers), depth=self.depth + 1)
 
+    def seeing(self, *values: Value) -> Block:
+        """Return this block, in which there are these values too."""
+        self.values += values
+        return self
+
     def fresh(self) -> str:
         """Return a new name."""
         self.env["names"] = number = self.env.get("names", 0) + 1

@@ -189,7 +189,7 @@ class DynamicSliceAtConstant(RewritePattern):
         ranges = [WHOLE] * len(shape)
         for start, axis, size in zip(op.starts, axes(op.axes), axes(op.lengths), strict=True):
             at = known_scalar(start)
-            if at is None or shape[axis] == DYNAMIC:
+            if at is None or DYNAMIC in (shape[axis], size):
                 return
             begin = min(max(int(at), 0), shape[axis] - size)
             ranges[axis] = (begin, begin + size, 1)

@@ -13,6 +13,7 @@ from stepwell.core.diagnostics import CompileError
 from stepwell.dialects.checks import read_checks, write_checks
 from stepwell.dialects.sizing import sizing_of
 from stepwell.transforms.passes import Pass
+from stepwell.transforms.pinning import pin
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class CheckSizes(Pass):
     Before:  func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>) ... { nd.add %x, %y ... }
     After:   func.func @main(...) attributes {nd.checks = [
                {holds = ["==", "d0", "d1"], words = [...], values = [...], at = "a.mlir:2:3"}]}
-    Afterwards: a call whose sizes meet all checks keeps what the types of all ops promise.
+    Afterwards: a call whose sizes meet all checks keeps what the types of all ops promise; what
+    branches and loops hand on has sizes that are proved (see `pinning`).
     """
 
     name = "check-sizes"
@@ -56,3 +58,4 @@ def _note(function: func.FuncOp) -> None:
     for each in sizing.finished():
         noted.setdefault(repr(each.holds), each)
     write_checks(function, list(noted.values()))
+    pin(function, sizing)

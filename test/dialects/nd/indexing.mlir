@@ -31,6 +31,8 @@ func.func @scatter(%x: tensor<5x7xf32>, %i: tensor<3xi32>, %u: tensor<3x7xf32>) 
 func.func @dynamic(%x: tensor<?x4xf32>, %u: tensor<1x4xf32>, %i: tensor<i32>, %n: index) {
   // CHECK: %{{.*}} = nd.dynamic_slice %x, starts(%i) {axes = [0], sizes = [1]} : (tensor<?x4xf32>, tensor<i32>) -> tensor<1x4xf32>
   %0 = nd.dynamic_slice %x, starts(%i) {axes = [0], sizes = [1]} : (tensor<?x4xf32>, tensor<i32>) -> tensor<1x4xf32>
+  // CHECK: %{{.*}} = nd.dynamic_slice %x, starts(%n, %i), sizes(%n, 3) {axes = [0, 1]} : (tensor<?x4xf32>, index, tensor<i32>) -> tensor<?x3xf32>
+  %2 = nd.dynamic_slice %x, starts(%n, %i), sizes(%n, 3) {axes = [0, 1]} : (tensor<?x4xf32>, index, tensor<i32>) -> tensor<?x3xf32>
   // CHECK: %{{.*}} = nd.dynamic_update_slice %x, %u, starts(%n) {axes = [0]} : (tensor<?x4xf32>, tensor<1x4xf32>, index) -> tensor<?x4xf32>
   %1 = nd.dynamic_update_slice %x, %u, starts(%n) {axes = [0]} : (tensor<?x4xf32>, tensor<1x4xf32>, index) -> tensor<?x4xf32>
   func.return

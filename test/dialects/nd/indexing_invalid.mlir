@@ -161,3 +161,20 @@ func.func @f(%x: tensor<4xf32>, %u: tensor<1xf32>, %i: tensor<i1>) {
   %y = nd.dynamic_update_slice %x, %u, starts(%i) {axes = [0]} : (tensor<4xf32>, tensor<1xf32>, tensor<i1>) -> tensor<4xf32>
   func.return
 }
+
+// -----
+
+// dynamic_slice_c1
+func.func @f(%x: tensor<?xf32>, %i: tensor<i32>, %n: index) {
+  // expected-error@+1 {{result must be tensor<?xf32>, got tensor<4xf32>}}
+  %y = nd.dynamic_slice %x, starts(%i), sizes(%n) {axes = [0]} : (tensor<?xf32>, tensor<i32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<?xf32>, %i: tensor<i32>, %n: index) {
+  // expected-error@+1 {{sizes holds numbers, not values; sizes that a call tells are written sizes(4, %n), before the braces}}
+  %y = nd.dynamic_slice %x, starts(%i) {axes = [0], sizes = [%n]} : (tensor<?xf32>, tensor<i32>) -> tensor<?xf32>
+  func.return
+}

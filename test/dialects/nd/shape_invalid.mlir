@@ -197,3 +197,19 @@ func.func @f(%x: tensor<4xf32>) {
   %y = nd.reverse %x {axes = [1]} : tensor<4xf32>
   func.return
 }
+
+// -----
+
+func.func @f(%x: tensor<?xf32>, %n: index) {
+  // expected-error@+1 {{bounds of nd.slice are numbers; nd.dynamic_slice takes starts and sizes that a call tells: starts(%i), sizes(%n)}}
+  %y = nd.slice %x[:%n] : tensor<?xf32> -> tensor<?xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<?xf32>, %v: tensor<f32>, %n: index) {
+  // expected-error@+1 {{low holds numbers, not values; nd.dynamic_update_slice puts x into an nd.full whose sizes a call tells}}
+  %y = nd.pad %x, %v {low = [%n], high = [0]} : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+  func.return
+}

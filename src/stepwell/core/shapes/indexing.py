@@ -40,7 +40,7 @@ def scatter(x: Shape, indices: Sequence[Shape], updates: Shape, axes: Sequence[i
 
 
 def dynamic_slice(x: Shape, axes: Sequence[int], sizes: Sequence[int], starts: int) -> Shape:
-    """Return the shape of ``x`` cut to ``sizes`` along ``axes``.
+    """Return the shape of ``x`` cut to ``sizes`` along ``axes``; DYNAMIC is one not known yet.
 
     >>> dynamic_slice((DYNAMIC, 4), (0,), (1,), 1)
     (1, 4)
@@ -50,7 +50,7 @@ def dynamic_slice(x: Shape, axes: Sequence[int], sizes: Sequence[int], starts: i
         raise ShapeError(f"one size and one start are needed for each of {len(axes)} axes")
     result = list(x)
     for a, n in zip(axes, sizes, strict=True):
-        if n < 0 or DYNAMIC != x[a] < n:  # dynamic_slice_c2
+        if n != DYNAMIC and (n < 0 or DYNAMIC != x[a] < n):  # dynamic_slice_c2
             raise ShapeError(f"cannot take {n} elements along axis {a} of {show(x)}")
         result[a] = n
     return tuple(result)
