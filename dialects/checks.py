@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
-from stepwell.core.checks import Check, first_failure
+from stepwell.core.checks import Check, check_all
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.host_schedule import ARITY, Tree
 from stepwell.core.shapes import DYNAMIC
@@ -137,8 +137,7 @@ def check_call(function: Operation, arguments: Sequence[Any]) -> None:
         for size, n in zip(arguments[number].shape, shape, strict=True)
         if n == DYNAMIC
     ]
-    if said := first_failure(checks, sizes):
-        raise ValueError(said)
+    check_all(checks, sizes)
 
 
 _LOWER = ("linalg.", "tensor.", "scf.", "memref.", "kernel.")

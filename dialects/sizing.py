@@ -226,7 +226,7 @@ class Sizing:
             with suppress(KeyError):
                 self._numbers[op.results[0]] = self._bounded(rule(self._numbers, op))
             return
-        rule = _rule_of(type(op))
+        rule = extents_of(type(op))
         if not (op.regions or rule is _call) and not any(
             _is_dynamic(v.type) or isinstance(v.type, IndexType)
             for v in (*op.operands, *op.results)
@@ -401,7 +401,7 @@ def _in_function(op: Operation) -> bool:
 
 
 @cache
-def _rule_of(kind: type[Operation]) -> Any:
+def extents_of(kind: type[Operation]) -> Any:
     """Return the rule of an op, or of a class it derives from."""
     found = (readings.extents.get(each) for each in kind.__mro__)
     return next((rule for rule in found if rule is not None), None)

@@ -48,6 +48,8 @@ FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -g"
         ("test_op_table.py", "c-shape or c-indexing or c-composite or c-contraction or c-control"),
         ("test_op_table.py", "c-reduction or c-creation or c-elementwise-0 or c-elementwise-4"),
         ("test_random_programs.py", "test_compiled"),
+        ("test_random_sizes.py", "test_sample"),
+        ("test_sizes_at_run_time.py", ""),
     ],
 )
 def test_programs_are_clean_under_sanitizers(file: str, chosen: str, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -288,6 +290,30 @@ def test_a_saved_program_checks(tmp_path: Any) -> None:
     assert program(X, floats(7)).shape == (7,)
     with pytest.raises(ValueError, match=r"m.mlir:4:3: nd.add: axis 0 of %c has size 7"):
         program(X, floats(6))
+
+
+def test_a_tool_points_at_the_line(tmp_path: Any) -> None:
+    program, x = tmp_path / "m.mlir", tmp_path / "x.npy"
+    program.write_text(GROWN)
+    np.save(x, X)
+    command = [
+        sys.executable,
+        "-m",
+        "stepwell.tools.main",
+        "run",
+        program,
+        "--input",
+        x,
+        "--input",
+        x,
+    ]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    place, source, caret = done.stderr.splitlines()
+    assert place.startswith(
+        f"{program}:4:3: error: nd.add: axis 0 of %c has size 7 (x.shape[0] + 1)"
+    )
+    assert source.endswith("%z = nd.add %c, %y : tensor<?xf32>") and caret.endswith("^")
 
 
 def test_only_what_has_sizes_to_check_checks() -> None:

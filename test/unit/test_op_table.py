@@ -8,6 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from stepwell.dialects import nd, readings
+from stepwell.dialects.sizing import extents_of
 from stepwell.lowering.nd_to_linalg import NdToLinalg
 from stepwell.testing.op_rows.run import after, reference
 from stepwell.transforms.decompose import Decompose
@@ -25,6 +26,11 @@ def _lower(module: ModuleOp) -> None:
 
 def test_no_holes() -> None:
     assert readings.missing(nd.OPS) == []
+
+
+def test_sizes_known_only_at_run_time_have_rules() -> None:
+    told = [op for op in nd.OPS if extents_of(op) or readings.decomposition.get(op)]
+    assert {op.name for op in nd.OPS} - {op.name for op in told} == {"nd.yield", "nd.condition"}
 
 
 def test_what_is_still_to_be_written_is_said_once() -> None:

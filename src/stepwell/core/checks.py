@@ -9,7 +9,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from stepwell.core.diagnostics import Place
 from stepwell.core.host_schedule import OPERATORS, Tree, evaluate
+
+
+class UnfitSizes(ValueError):
+    """The sizes of a call's arguments are not what the program wants: nothing has run.
+
+    >>> error = UnfitSizes("nd.add: axis 0 of %c has size 7, ...", "model.mlir:4:3")
+    >>> str(error), error.place.line
+    ('model.mlir:4:3: nd.add: axis 0 of %c has size 7, ...', 4)
+    """
+
+    def __init__(self, words: str, at: str = "", before: str = "") -> None:
+        self.words = words
+        self.place = _place(at)
+        """Of the op that wants it, where that is known."""
+        said = f"{at}: {words}" if at else words
+        super().__init__(f"{before}\n{said}" if before else said)
+
+
+def _place(at: str) -> Place | None:
+    file, line, column = [*at.rsplit(":", 2), "", ""][:3]
+    return Place(file, int(line), int(column)) if line.isdecimal() and column.isdecimal() else None
 
 
 @dataclass(frozen=True)
@@ -35,13 +57,18 @@ class Check:
         text = self.words[0]
         for value, words in zip(self.values, self.words[1:], strict=True):
             text += f"{evaluate(value, variables)}{words}"
-        return f"{self.at}: {text}" if self.at else text
+        return text
 
 
-def first_failure(checks: Sequence[Check], sizes: Sequence[int]) -> str:
-    """Return what is wrong with these sizes, each `?` of the arguments in order."""
+def check_all(checks: Sequence[Check], sizes: Sequence[int], before: str = "") -> None:
+    """Raise `UnfitSizes` where one does not hold of ``sizes``, each `?` of the arguments in order.
+
+    before : what is wrong besides, to be said first
+    """
     variables = {f"d{k}": n for k, n in enumerate(sizes)}
-    return next((said for check in checks if (said := check.failure(variables))), "")
+    for check in checks:
+        if said := check.failure(variables):
+            raise UnfitSizes(said, check.at, before)
 
 
 def holds(tree: Tree, variables: Mapping[str, int]) -> bool:

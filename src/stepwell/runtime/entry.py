@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from stepwell.core.checks import first_failure
+from stepwell.core.checks import check_all
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Signature, Tensor, numpy_name, spell
@@ -120,13 +120,12 @@ class Entry:
     def _check_sizes(self, arrays: Sequence[Array]) -> None:
         """Check what must hold of the `?` together."""
         sizes = dynamic_sizes(self.signature, arrays)
-        said = first_failure(self.signature.checks, sizes)
         try:
             self._check_equal(arrays)
         except ValueError as error:
-            raise ValueError(f"{error}\n{said}" if said else str(error)) from None
-        if said:
-            raise ValueError(said)
+            check_all(self.signature.checks, sizes, str(error))
+            raise
+        check_all(self.signature.checks, sizes)
 
     def _check_equal(self, arrays: Sequence[Array]) -> None:
         """Check the `?` that must agree."""
