@@ -24,9 +24,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
-from stepwell.core.checks import Check, check_all
+from stepwell.core.checks import ARITY, Check, check_all
 from stepwell.core.diagnostics import CompileError, Diagnostic
-from stepwell.core.host_schedule import ARITY, Tree
+from stepwell.core.host_schedule import Tree
 from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.sizing import sizing_of
 from stepwell.dialects.types import place_of
@@ -96,7 +96,10 @@ def _tree(given: Attribute, dims: set[str]) -> Tree:
         case ArrayAttr(data=(StringAttr(data=operator), *operands)):
             if ARITY.get(operator) != len(operands):
                 raise ValueError(f"there is no operator {operator} of {len(operands)}")
-            return [operator, *(_tree(each, dims) for each in operands)]
+            given = [_tree(each, dims) for each in operands]
+            if operator == "wrap" and not (isinstance(given[1], int) and 0 < given[1] <= 64):
+                raise ValueError("numbers wrap to 1 to 64 bits")
+            return [operator, *given]
         case _:
             raise ValueError(f"{given} is no size")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from typing import Any
@@ -290,6 +291,18 @@ def test_a_saved_program_checks(tmp_path: Any) -> None:
     assert program(X, floats(7)).shape == (7,)
     with pytest.raises(ValueError, match=r"m.mlir:4:3: nd.add: axis 0 of %c has size 7"):
         program(X, floats(6))
+
+
+def test_who_links_a_program_is_told_too(tmp_path: Any) -> None:
+    sw.compile(GROWN).save(tmp_path)
+    library = ctypes.CDLL(str(tmp_path / "program.so"))
+    assert library.stepwell_main_checks((ctypes.c_int64 * 2)(6, 7)) == 0
+    wrong = (ctypes.c_int64 * 2)(6, 6)
+    assert library.stepwell_main_checks(wrong) == 1
+    assert library.stepwell_main(None, None, wrong, None) == 1, "before any array is touched"
+    assert (
+        "int32_t stepwell_main_checks(const int64_t *dims);" in (tmp_path / "program.h").read_text()
+    )
 
 
 def test_a_tool_points_at_the_line(tmp_path: Any) -> None:

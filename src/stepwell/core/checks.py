@@ -12,6 +12,15 @@ from dataclasses import dataclass
 from stepwell.core.diagnostics import Place
 from stepwell.core.host_schedule import OPERATORS, Tree, evaluate
 
+ARITY: dict[str, int] = {
+    **dict.fromkeys(("+", "-", "*", "/", "%", "floor/", "ceil/", "min", "max", "wrap"), 2),
+    **dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "&", "|", "^"), 2),
+    **dict.fromkeys(("u/", "u%", "umin", "umax", "u<", "u<=", "u>", "u>="), 2),
+    "select": 3,
+    "not": 1,
+}
+"""How many operands each operator of a check takes: those of `core.host_schedule` on integers."""
+
 
 class UnfitSizes(ValueError):
     """The sizes of a call's arguments are not what the program wants: nothing has run.

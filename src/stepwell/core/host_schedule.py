@@ -94,9 +94,6 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 
 Those beginning with u take the bits of signed 64-bit numbers as unsigned ones."""
 
-ARITY: dict[str, int] = {**dict.fromkeys(OPERATORS, 2), "select": 3, "not": 1}
-"""How many operands each operator takes."""
-
 
 def evaluate(tree: Tree, variables: Mapping[str, Any]) -> Any:
     """Return the value of a tree.
