@@ -21,9 +21,10 @@ import numpy as np
 from stepwell.core.collecting import uncollected
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
-from stepwell.core.machine import Machine, machine_for, thread_count
+from stepwell.core.machine import Machine, thread_count
 from stepwell.core.plugins import named, using
 from stepwell.core.signature import Kernel, Signature
+from stepwell.core.targets import machine_for, target_of
 from stepwell.core.version import VERSION
 from stepwell.modules import ModuleText, read_module
 from stepwell.pipeline import default_stages
@@ -131,6 +132,11 @@ class Compiled:
         return self._program.source
 
     @property
+    def native(self) -> bool:
+        """Whether it is a library of machine code; then a dispatcher calls it without Python."""
+        return self._program.target.native
+
+    @property
     def program(self) -> Any:
         """What runs the program; `Dispatcher.add` takes it."""
         return self._program.call
@@ -186,7 +192,8 @@ def compile(
     module : the text of a module, the Path of a file (with its weights in a .npz beside it), or a
         ModuleOp of xDSL
     entry : the function to call
-    target : "c", or "opencl" for the first CPU among OpenCL's devices, else the first of all
+    target : "c", or "opencl" for the first CPU among OpenCL's devices, else the first of all, or
+        one of a package (`stepwell targets` lists them)
     resources : the arrays of the module's `#nd.resource` names
     machine : properties to compile for instead of this machine's, as in 'vector_bits=256'
     name : what messages and comments call the module, "<string>" where it has no file
@@ -202,23 +209,36 @@ def compile(
     """
     _check_tune(tune)
     read = _read(module, name, resources)
-    described = machine_for(target, machine)
-    _check_resources(read)
-    place = _lock_file(module, read, entry, described, lock, tune)
-    text = ModuleText(read.text, read.name)  # what asks for stages later need hold no weights
-    placed = parse_placements(passes)
-    everything = tuple(dict.fromkeys((*named(), *plugins)))
-    request = _Request(text, entry, target, described, "", placed, everything)
-    locked = _locked(place, request, tune)
-    request = replace(request, lock=str(place) if locked else "")
-    native = target == "c"
+    with using(plugins):
+        described = machine_for(target, machine)
+        _check_resources(read)
+        place = _lock_file(module, read, entry, described, lock, tune)
+        text = ModuleText(read.text, read.name)  # what asks for stages later need hold no weights
+        request = _Request(text, entry, target, described, "", parse_placements(passes), named())
+        locked = _locked(place, request, tune)
+        return _fetched(replace(request, lock=str(place) if locked else ""), read, locked)
+
+
+def _fetched(request: _Request, read: ModuleText, locked: str) -> Compiled:
+    """Return a program from the cache, compiled first where it is not there.
+
+    read : the module with its weights
+    locked : the text of the lock file
+    """
+    native = target_of(request.target).native
     if native and prepare() and disk_cache().lacks("program"):
         with uncollected():
             import_module("stepwell.descent")  # will be needed: loaded while compilers run
     compiler = find_compiler() if native else None
     key = digest(
-        *(read.text, read.name, entry, target, repr(described), compiler.id if compiler else ""),
-        *(VERSION, files_stamp(PACKAGE), _pipeline_key(request), locked),
+        *(read.text, read.name, request.entry, request.target, repr(request.machine)),
+        *(
+            compiler.id if compiler else "",
+            VERSION,
+            files_stamp(PACKAGE),
+            _pipeline_key(request),
+            locked,
+        ),
     )
 
     built: list[Path] = []
@@ -272,7 +292,7 @@ def _locked(place: Path | None, request: _Request, tune: bool | float) -> str:
     """Return the text of a lock file, made first where that is asked for; "" where none fits."""
     if place is None:
         return ""
-    if request.target != "c":
+    if not target_of(request.target).native:
         raise _no_lock(f"schedules are tuned for programs of C, not for {request.target}")
     if tune is not False and not place.exists():
         budget = import_module("stepwell.tuning").BUDGET if tune is True else float(tune)

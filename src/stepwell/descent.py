@@ -18,6 +18,7 @@ from xdsl.ir import Operation
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, report
 from stepwell.core.machine import Machine
 from stepwell.core.signature import Kernel, Signature
+from stepwell.core.targets import Target, target_of
 from stepwell.dialects import kernel, upstream
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
@@ -26,7 +27,6 @@ from stepwell.dialects.verification import verify
 from stepwell.leavings import Introduced
 from stepwell.pass_pipeline import Step, steps_of
 from stepwell.pipeline import (
-    EMITTERS,
     SCHEDULING,
     STAGE_NAMES,
     STAGES,
@@ -233,14 +233,11 @@ def translate(
     part : is called with each part of a large program of C as soon as that is written; to compile
         all parts and link them is to compile the program
     """
-    if target not in EMITTERS:
-        help = did_you_mean(target, EMITTERS) or f"the targets are {', '.join(EMITTERS)}"
-        raise CompileError(Diagnostic("error", f"unknown target '{target}'", help=help))
-    if target != "c":  # a work-item has no stack to pack operands on
-        source = replace(source, machine=replace(source.machine, l2=0, ahead=0, threads=1))
+    record = target_of(target)
+    source = replace(source, machine=record.limits(source.machine))
     descent = Descent.of(source, careful=os.environ.get("STEPWELL_VERIFY", "0") != "0")
     with _blaming_an_earlier_stage(descent):
-        emitted = _emitted(descent, target) if part is None else _emitted_in_parts(descent, part)
+        emitted = _emitted(descent, record) if part is None else _emitted_in_parts(descent, part)
     signature = replace(
         emitted.signature,
         equal=descent.equal.groups,
@@ -257,11 +254,10 @@ def _with_cost(kernel: Kernel, costs: Mapping[str, Cost]) -> Kernel:
     return kernel if cost is None else replace(kernel, **asdict(cost))
 
 
-def _emitted(descent: Descent, target: str) -> Any:
+def _emitted(descent: Descent, target: Target) -> Any:
     """Take a module down and print it in the target's language."""
     descent.to()
-    module, name = EMITTERS[target].split(":")
-    return getattr(import_module(module), name)(descent.module, descent.source.entry)
+    return target.emitted(descent.module, descent.source.entry)
 
 
 def _emitted_in_parts(descent: Descent, part: Callable[[str], None]) -> Any:

@@ -48,12 +48,6 @@ SCHEDULING = "schedule"
 
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
 
-EMITTERS = {
-    "c": "stepwell.lowering.emit:emit_c",
-    "opencl": "stepwell.lowering.emit.opencl:emit_opencl",
-}
-"""For each target what prints a module: ``(module, entry)`` -> text, header and signature."""
-
 
 def default_stages() -> tuple[Stage, ...]:
     """Return `STAGES` as it is now: part of the key of every cached program."""

@@ -53,6 +53,9 @@ PASSES: dict[str, str] = {
     "report-traffic": "stepwell.lowering.traffic:ReportTraffic",
 }
 
+TARGETS = {"c": "stepwell.targets:c", "opencl": "stepwell.targets:opencl"}
+"""Functions that return what `-t NAME` prints by."""
+
 OVERRIDES: dict[str, str] = {
     "canonicalize": "stepwell.transforms.canonicalize:Canonicalize",
     "cse": "stepwell.transforms.cse:CommonSubexpressions",
@@ -69,8 +72,13 @@ def _load(path: str) -> Callable[[], Any]:
     return load
 
 
+def _called(path: str) -> Callable[[], Any]:
+    return lambda: _load(path)()()
+
+
 STEPWELL_UNIVERSE = Universe(
     all_dialects={name: _load(path) for name, path in DIALECTS.items()},
     all_passes={name: _load(path) for name, path in PASSES.items()},
+    all_targets={name: _called(path) for name, path in TARGETS.items()},
 )
 STEPWELL_OVERRIDES = Universe(all_passes={name: _load(path) for name, path in OVERRIDES.items()})

@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 
 import stepwell as sw
 import stepwell.numpy as snp
-from stepwell.core.machine import machine_for
+from stepwell.core.targets import machine_for
 from stepwell.descent import Descent, Source
 from stepwell.dialects.kernel import FuncOp, LaunchOp
 from stepwell.pass_pipeline import parse

@@ -9,7 +9,7 @@ import pytest
 from op_rows import ROWS
 
 import stepwell as sw
-from stepwell.core.machine import machine_for
+from stepwell.core.targets import machine_for
 from stepwell.descent import Source, stage_text
 from stepwell.dialects.parsing import parse_module
 from stepwell.registry import registry

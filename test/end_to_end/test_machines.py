@@ -19,7 +19,8 @@ from op_rows import ROWS
 import stepwell as sw
 import stepwell.numpy as snp
 from stepwell.compiled import Compiled
-from stepwell.core.machine import VARIABLE, Machine, machine_for
+from stepwell.core.machine import VARIABLE, Machine
+from stepwell.core.targets import machine_for
 from stepwell.descent import Source, Translation, translate
 from stepwell.runtime.program import load_program, write_program
 from stepwell.testing.op_rows.row import Array

@@ -13,6 +13,7 @@ import stepwell.numpy as snp
 from stepwell.core.diagnostics import CompileError
 from stepwell.core.machine import Machine
 from stepwell.core.signature import Kernel, Signature
+from stepwell.core.targets import target_of
 from stepwell.descent import Descent, Source
 from stepwell.pipeline import STAGES
 from stepwell.runtime import profiling
@@ -200,6 +201,7 @@ def test_a_program_without_kernels() -> None:
 def test_other_targets_are_refused() -> None:
     class Elsewhere:
         signature = Signature("main", (), (), target="opencl")
+        target = target_of("opencl")
 
     with pytest.raises(CompileError, match="only programs of C can be profiled"):
         profiling.profile(Elsewhere(), ())  # pyright: ignore

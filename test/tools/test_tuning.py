@@ -17,7 +17,8 @@ import stepwell as sw
 from stepwell import tuning
 from stepwell.core.diagnostics import CompileError, Diagnostic, listening
 from stepwell.core.locks import Lock, Tuned, machine_key, parse_lock, write_lock
-from stepwell.core.machine import Machine, machine_for
+from stepwell.core.machine import Machine
+from stepwell.core.targets import machine_for
 from stepwell.descent import Descent, Source
 from stepwell.dialects import kernel
 from stepwell.lowering.schedule import Schedule

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -53,9 +54,17 @@ def test_an_installed_plugin_is_found(
     assert found.owner["dialect", "apart"] == "apart_plugin"
 
 
+def _nothing() -> Any:
+    return None
+
+
+def _missing() -> Any:
+    return {}["x"]
+
+
 def test_a_name_of_two_packages_is_refused_to_who_asks_for_it() -> None:
-    ours = Universe(all_dialects={"twice": lambda: None, "once": lambda: None})
-    theirs = Universe(all_dialects={"twice": lambda: None}, all_passes={"cse": lambda: None})
+    ours = Universe(all_dialects={"twice": _nothing, "once": _nothing})
+    theirs = Universe(all_dialects={"twice": _nothing}, all_passes={"cse": _nothing})
     found = registry()
     found.add("one", ours, strict=False)
     heard: list[Diagnostic] = []
@@ -72,7 +81,7 @@ def test_a_name_of_two_packages_is_refused_to_who_asks_for_it() -> None:
 
 def test_a_thing_that_cannot_be_loaded_is_said_to_be_whose_it_is() -> None:
     found = registry()
-    found.add("one", Universe(all_passes={"bad": lambda: {}["x"]}))
+    found.add("one", Universe(all_passes={"bad": _missing}))
     with pytest.raises(CompileError, match="cannot load the pass 'bad' of one: KeyError: 'x'"):
         found.passes["bad"]()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects.builtin import LocationAttr
 
-from stepwell.core.machine import machine_for
+from stepwell.core.targets import machine_for
 from stepwell.descent import Descent, Source
 from stepwell.dialects import kernel
 from stepwell.dialects.types import fuse_locations, places

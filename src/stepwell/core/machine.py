@@ -124,13 +124,6 @@ def this_machine() -> Machine:
     )
 
 
-OPENCL_VECTOR_BITS = 256
-OPENCL_LANES = 8
-"""The widest vectors of OpenCL programs, so that a truth value of 32 bits for each lane fits too.
-
-PoCL's compiler dies of some operations on wider vectors, and gets others wrong."""
-
-
 VARIABLE = "STEPWELL_MACHINE"
 
 
@@ -145,17 +138,6 @@ def described_machine() -> Machine:
 @cache
 def _described(text: str) -> Machine:
     return this_machine().override(text, VARIABLE)
-
-
-def machine_for(target: str, asked: str | Machine = "") -> Machine:
-    """Return what to compile for: the machine as ``target`` sees it, changed as ``asked``."""
-    if isinstance(asked, Machine):
-        return asked
-    here = described_machine()
-    if target == "opencl":
-        bits = min(here.vector_bits, OPENCL_VECTOR_BITS)
-        here = replace(here, vector_bits=bits, vector_lanes=OPENCL_LANES)
-    return here.override(asked)
 
 
 def thread_count() -> int:

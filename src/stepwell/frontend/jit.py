@@ -198,7 +198,7 @@ class Function:
             return traced.compile(**self._options), traced.out_tree
 
         program, tree = self._programs.get(call.key, make)
-        if program.signature.target == "c":
+        if program.native:
             with self._lock:
                 self._learn(program, tree, call, args, kwargs)
         result = program(*call.leaves) if out is None else program(*call.leaves, out=out)

@@ -54,6 +54,11 @@ class Entry:
     """What runs the program once its arguments fit; set after construction."""
     _told: set[tuple[str, int, str, str]] = field(default_factory=set[tuple[str, int, str, str]])
 
+    @property
+    def name(self) -> str:
+        """The function that is called."""
+        return self.signature.entry
+
     def miss(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Serve a call that the guards did not let pass."""
         assert self.callee is not None

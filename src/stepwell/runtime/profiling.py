@@ -119,7 +119,7 @@ def profile(program: Program, arguments: Sequence[Any], repeat: int = 0) -> Prof
     if repeat < 0:
         raise ValueError(f"repeat must be 0 or more, got {repeat}")
     signature = program.signature
-    if signature.target != "c":
+    if not program.target.native:
         raise CompileError(
             Diagnostic(
                 "error",

@@ -14,7 +14,6 @@ import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -25,6 +24,7 @@ from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.files import replacing
 from stepwell.core.machine import this_machine
 from stepwell.core.signature import Constant, Signature
+from stepwell.core.targets import Target, target_of
 from stepwell.runtime.cache import CONSTANTS
 from stepwell.runtime.entry import Array, Entry, numpy_dtype, spell_array
 from stepwell.runtime.extension import Callee, Dispatcher, load_extension
@@ -32,7 +32,6 @@ from stepwell.runtime.fallback import CtypesProgram, PythonDispatcher
 
 LOG = logging.getLogger("stepwell")
 SOURCE, HEADER, LIBRARY, DESCRIPTION = "program.c", "program.h", "program.so", "program.json"
-SOURCES = {"c": SOURCE, "opencl": "program.cl"}
 LINE = 64
 """Bytes of a cache line, with which each weight begins."""
 TWICE = 1 << 24
@@ -52,11 +51,12 @@ class Program:
     signature: Signature
     constants: tuple[Array, ...]
     call: Callee
+    target: Target
 
     @property
     def source(self) -> str:
         """Return the text of the program in its target's language."""
-        name = SOURCES[self.signature.target]
+        name = self.target.source
         try:
             return (self.folder / name).read_text()
         except FileNotFoundError:
@@ -65,7 +65,7 @@ class Program:
     def save(self, path: Path) -> None:
         """Write all that `load` needs into the folder ``path``."""
         path.mkdir(parents=True, exist_ok=True)
-        for name in (*SOURCES.values(), HEADER, LIBRARY, DESCRIPTION):
+        for name in (self.target.source, HEADER, LIBRARY, DESCRIPTION):
             if (self.folder / name).exists() and self.folder.resolve() != path.resolve():
                 with replacing(path / name) as file:  # the one there may be loaded
                     copyfile(self.folder / name, file)
@@ -86,7 +86,7 @@ def write_program(
     build : makes the library of a program of C from its source
     """
     folder.mkdir(parents=True, exist_ok=True)
-    text = folder / SOURCES[signature.target]
+    text = folder / target_of(signature.target).source
     text.write_text(source)
     (folder / DESCRIPTION).write_text(signature.to_json())
     if build is not None:
@@ -106,7 +106,8 @@ def load_program(
     kept : returns the constants of the program, or calls what makes them of ``resources``
     """
     signature = _read_signature(folder)
-    if signature.target == "c":
+    target = _target(folder, signature)
+    if target.native:
         _check_machine(signature, folder)
     if resources is None:
         constants = map_constants(folder / CONSTANTS, signature.constants)
@@ -114,7 +115,8 @@ def load_program(
         constants = _constants(folder, signature, resources)
     else:
         constants = kept(signature, lambda: _constants(folder, signature, resources))
-    return Program(folder, signature, constants, load_callee(folder, signature, constants))
+    callee = load_callee(folder, signature, constants)
+    return Program(folder, signature, constants, callee, target)
 
 
 def _constants(
@@ -149,15 +151,15 @@ def make_dispatcher(
 def load_callee(folder: Path, signature: Signature, constants: Sequence[Array]) -> Callee:
     """Return what runs the program in ``folder``."""
     entry = Entry(signature)
-    if signature.target == "opencl":
-        source = folder / SOURCES["opencl"]
-        if not source.is_file():
-            raise _broken(folder, f"there is no {source.name} in it")
-        opencl: Any = import_module("stepwell.runtime.opencl")  # seldom needed
-        callee: Callee = opencl.OpenCLProgram(source, entry, constants)
-        entry.callee = callee
-        return callee
-    return _load_library(folder / LIBRARY, entry, constants)
+    target = _target(folder, signature)
+    if target.native:
+        return _load_library(folder / LIBRARY, entry, constants)
+    source = folder / target.source
+    if not source.is_file():
+        raise _broken(folder, f"there is no {source.name} in it")
+    callee: Callee = target.loaded(source, entry, constants)
+    entry.callee = callee
+    return callee
 
 
 def _load_library(path: Path, entry: Entry, constants: Sequence[Array]) -> Callee:
@@ -244,6 +246,15 @@ def _read_signature(folder: Path) -> Signature:
         raise _broken(folder, f"its {DESCRIPTION} cannot be read ({error})") from None
 
 
+def _target(folder: Path, signature: Signature) -> Target:
+    """Return what a program was compiled to; it may be the target of a package that is missing."""
+    try:
+        return target_of(signature.target)
+    except CompileError as error:
+        help = "install the package that has this target, or name it by --plugin"
+        raise _broken(folder, error.diagnostic.message, help) from error
+
+
 def _check_machine(signature: Signature, folder: Path) -> None:
     """Refuse a program whose instructions this processor may lack, instead of dying of one."""
     wanted = {f for f in signature.machine.split() if _INSTRUCTIONS.match(f)}
@@ -254,9 +265,9 @@ def _check_machine(signature: Signature, folder: Path) -> None:
         )
 
 
-def _broken(folder: Path, why: str) -> CompileError:
+def _broken(folder: Path, why: str, help: str = "compile it again") -> CompileError:
     return CompileError(
-        Diagnostic("error", f"cannot load the program in {folder}: {why}", help="compile it again")
+        Diagnostic("error", f"cannot load the program in {folder}: {why}", help=help)
     )
 
 

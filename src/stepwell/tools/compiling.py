@@ -41,9 +41,9 @@ def compile_command(options: argparse.Namespace) -> int:
         source = source_of(module, options)
         print(with_deep_stack(lambda: stage_text(source, options.stage)), end="")
         return 0
-    if target != "c":
+    if not target.native:
         source = source_of(module, options)
-        made = with_deep_stack(lambda: translate(source, target))
+        made = with_deep_stack(lambda: translate(source, target.name))
         if options.output is None:
             print(made.text, end="")
         else:
@@ -63,8 +63,8 @@ def compile_command(options: argparse.Namespace) -> int:
 
 def _tune(module: ModuleText, options: argparse.Namespace) -> None:
     """Search for better schedules and write them into the lock file."""
-    if (target := target_of(options)) != "c":
-        fail(f"schedules are tuned for programs of C, not for {target}", "leave --tune away")
+    if not (target := target_of(options)).native:
+        fail(f"schedules are tuned for programs of C, not for {target.name}", "leave --tune away")
     budget = BUDGET if options.budget is None else options.budget
     source = bare_source_of(module, options)
     found = with_deep_stack(lambda: tune(source, budget, options.size, print))

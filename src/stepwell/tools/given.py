@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from stepwell.compiled import Compiled, compile, fitting_lock, load, lock_beside
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.dtypes import DTYPES
-from stepwell.core.machine import Machine, machine_for
+from stepwell.core.machine import Machine
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Tensor
+from stepwell.core.targets import Target, machine_for
+from stepwell.core.targets import target_of as target_named
 from stepwell.modules import ModuleText, open_arrays, read_module
 from stepwell.placement import parse_placements
 from stepwell.runtime.entry import numpy_dtype
@@ -37,7 +39,7 @@ def lock_of(options: argparse.Namespace) -> Path | None:
     if options.lock:
         return Path(options.lock)
     beside = lock_beside(Path(options.file))
-    return beside if target_of(options) == "c" and beside.exists() else None
+    return beside if target_of(options).native and beside.exists() else None
 
 
 def entry_of(options: argparse.Namespace) -> str:
@@ -45,9 +47,9 @@ def entry_of(options: argparse.Namespace) -> str:
     return "main" if options.entry is None else options.entry
 
 
-def target_of(options: argparse.Namespace) -> str:
-    """Return the language to compile to."""
-    return "c" if options.target is None else options.target
+def target_of(options: argparse.Namespace) -> Target:
+    """Return what to compile to."""
+    return target_named("c" if options.target is None else options.target)
 
 
 def passes_of(options: argparse.Namespace) -> list[str]:
@@ -57,7 +59,7 @@ def passes_of(options: argparse.Namespace) -> list[str]:
 
 def machine_of(options: argparse.Namespace) -> Machine:
     """Return the machine to compile for."""
-    return machine_for(target_of(options), options.machine or "")
+    return machine_for(target_of(options).name, options.machine or "")
 
 
 def module_of(options: argparse.Namespace) -> ModuleText:
@@ -101,7 +103,7 @@ def program_of(options: argparse.Namespace, module: ModuleText | None = None) ->
     return compile(
         module or module_of(options),
         entry_of(options),
-        target=target_of(options),
+        target=target_of(options).name,
         machine=options.machine or "",
         lock=lock_of(options),
         passes=passes_of(options),

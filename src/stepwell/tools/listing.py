@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import inspect
+from collections.abc import Callable
+from typing import Any
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, report
 from stepwell.core.plugins import broken, with_broken
+from stepwell.core.targets import record
 from stepwell.registry import registry
 from stepwell.tools.catalogue import Families, families, not_yet, show, summary
 from stepwell.tools.opt.listing import list_passes, show_pass
@@ -25,6 +29,32 @@ def ops(options: argparse.Namespace) -> int:
     print(_show(options.name, known) if options.name else _list(known))
     _warn_of_broken(options)
     return 0
+
+
+def targets(options: argparse.Namespace) -> int:
+    """List every target by whose it is, and say what becomes of its text."""
+    known = registry()
+    width = max(map(len, known.targets))
+    for owner in dict.fromkeys(known.owner["target", name] for name in known.targets):
+        print(f"targets of {owner}:")
+        for name, factory in known.targets.items():
+            if known.owner["target", name] == owner:
+                print(f"  {name:<{width}}  {_about(factory)}".rstrip())
+    for warning in broken():
+        report(warning)
+    return 0
+
+
+def _about(factory: Callable[[], Any]) -> str:
+    """Return a line on a target."""
+    try:
+        printing = factory()
+    except CompileError as error:
+        return f"({error.diagnostic.message})"
+    if (found := record(printing)) is not None:
+        return found.about
+    said = (inspect.getdoc(printing) or "").partition("\n")[0]
+    return f"{said} (by stepwell-opt -t alone)".lstrip()
 
 
 def _warn_of_broken(options: argparse.Namespace) -> None:

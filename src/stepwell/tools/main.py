@@ -23,6 +23,7 @@ examples:
   stepwell compile model.mlir --tune -o build      time schedules first, keep them in a lock file
   stepwell passes canonicalize                     what a pass does
   stepwell ops nd.softmax                          what an op means
+  stepwell targets                                 what programs are compiled to
 
 environment: STEPWELL_CC (C compiler), STEPWELL_CACHE (cache folder), STEPWELL_THREADS,
 STEPWELL_MACHINE (what to compile for, as --machine says it)
@@ -36,6 +37,7 @@ COMMANDS = {
     "profile": "stepwell.tools.profiling:profile_command",
     "passes": "stepwell.tools.listing:passes",
     "ops": "stepwell.tools.listing:ops",
+    "targets": "stepwell.tools.listing:targets",
 }
 """What does the work of each subcommand, imported when it is asked for."""
 
@@ -93,6 +95,7 @@ def arguments() -> argparse.ArgumentParser:
     passes.add_argument("name", nargs="?", help="a pass")
     ops = _command(commands, "ops", "list the ops of the nd dialect, or show one")
     ops.add_argument("name", nargs="?", help="an op")
+    _command(commands, "targets", "list the targets: what programs are compiled to")
     return parser
 
 
@@ -126,7 +129,7 @@ def _add_module(parser: argparse.ArgumentParser, file: str = "a module of textua
     parser.add_argument("file", help=file)
     parser.add_argument("--entry", help="the function to call (default main)")
     parser.add_argument("--weights", metavar="FILE.npz", help="weights, if not FILE's own .npz")
-    parser.add_argument("--target", help="c or opencl (default c)")
+    parser.add_argument("--target", help="c (the default), opencl, or one of a package")
     parser.add_argument(
         "--machine", help="compile for another machine, as in vector_bits=256,threads=1"
     )

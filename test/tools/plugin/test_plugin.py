@@ -90,6 +90,78 @@ def test_it_goes_all_the_way_down(site: Path) -> None:
     assert errors == "" and len(out.split(",")) == 1, "negation and softsign are one kernel"
 
 
+JIT = """
+import numpy as np, stepwell as sw, stepwell.numpy as snp, sys
+@sw.jit(target="acme-steps")
+def f(x, w):
+    return snp.tanh(x) @ w, snp.sum(x, axis=0)
+x, w = np.ones((3, 4), np.float32), np.arange(8, dtype=np.float32).reshape(4, 2)
+for _ in range(2):
+    y, s = f(x, w)
+np.testing.assert_allclose(y, np.tanh(x) @ w, rtol=1e-5)
+np.testing.assert_allclose(s, [3, 3, 3, 3])
+@sw.jit(target="acme-steps")
+def closed(x):
+    return x * w.T[0] + 1
+np.testing.assert_allclose(closed(x), x * w.T[0] + 1)
+program = sw.compile(sys.stdin.read(), target="acme-steps")
+out = np.zeros(5, np.float32)
+assert program(np.ones(5, np.float32), out=out) is out
+np.testing.assert_allclose(out, -0.5)
+program.save(sys.argv[1])
+np.testing.assert_allclose(sw.load(sys.argv[1])(np.ones(2, np.float32)), [-0.5, -0.5])
+print(program.source.count("scf.for"), len(program.kernels))
+try:
+    program(np.ones(5, np.int32))
+except TypeError as error:
+    print(error)
+"""
+
+
+def test_its_target_runs(site: Path, tmp_path: Path) -> None:
+    listed, _ = run(site, "-m", "stepwell.tools.main", "targets")
+    assert re.search(r"\n +c +C for this processor", listed)
+    assert "  acme-steps  loops as text, run by the reference interpreter\n" in listed
+    assert re.search(r" op-counts +Write how often .* \(by stepwell-opt -t alone\)\n", listed)
+    file = tmp_path / "p.mlir"
+    file.write_text(PROGRAM)
+    command = ("-m", "stepwell.tools.main", "run", str(file), "--random", "--target")
+    assert run(site, *command, "acme-steps") == run(site, *command, "c")
+    out, errors = run(site, "-c", JIT, str(tmp_path / "saved"))
+    assert errors == "" and re.match(r"\d+ 1\nargument 'x': expected float32\[\?\], got", out)
+    _, errors = run(site, *command, "acme-step")
+    assert "error: unknown target 'acme-step'\n   help: did you mean 'acme-steps'?" in errors
+    _, errors = run(site, *command, "op-counts")
+    assert "error: target 'op-counts' of acme only prints modules" in errors
+    _, errors = run(Path("elsewhere"), "-m", "stepwell.tools.main", "run", str(tmp_path / "saved"))
+    assert "unknown target 'acme-steps'\n   help: install the package" in errors
+
+
+def test_targets_print_loops(site: Path) -> None:
+    for target, word in (
+        ("c", "int32_t stepwell_main("),
+        ("opencl", "__kernel"),
+        ("acme-steps", "scf."),
+    ):
+        text, errors = opt(site, "-p", "through(loops)", "-t", target)
+        assert errors == "" and word in text
+    text, errors = opt(site, "-t", "c")
+    assert text == "" and "error: argument 0 of @main must be a memref" in errors
+
+
+def test_a_changed_target_compiles_anew(site: Path, tmp_path: Path) -> None:
+    file = tmp_path / "p.mlir"
+    file.write_text(PROGRAM.replace("acme.softsign", "nd.neg"))
+    command = ("-m", "stepwell.tools.main", "run", str(file), "--random", "--target", "acme-steps")
+    steps = site / "acme" / "steps.py"
+    before, (first, _) = steps.read_text(), run(site, *command)
+    steps.write_text(before.replace('source="program.mlir"', 'source="other.mlir"'))
+    try:
+        assert run(site, *command)[0] == first
+    finally:
+        steps.write_text(before)
+
+
 def test_a_changed_package_compiles_anew(site: Path) -> None:
     lowering = site / "acme" / "lowering.py"
     before = lowering.read_text()

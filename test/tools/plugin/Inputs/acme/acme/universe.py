@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import Any
 
+from stepwell.targets import printing
 from stepwell.universe import Extension
 
 
@@ -19,9 +20,13 @@ def _target() -> Any:
     return import_module("acme.targets").OpCounts
 
 
+def _steps() -> Any:
+    return printing(import_module("acme.steps").STEPS)
+
+
 ACME_UNIVERSE = Extension(
     all_dialects={"acme": _dialect},
     all_passes={"softsign-of-neg": _pass},
-    all_targets={"op-counts": _target},
+    all_targets={"op-counts": _target, "acme-steps": _steps},
     pipeline=["softsign-of-neg@before:decompose"],
 )

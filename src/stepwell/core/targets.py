@@ -1,0 +1,176 @@
+"""What programs are compiled to: one record for each target, ours and those of packages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
+from stepwell.core.machine import Machine, described_machine
+from stepwell.core.plugins import Plugin, load, plugins, with_broken
+
+Emit: TypeAlias = Callable[[Any, str], Any]
+"""``(module on the floor of loops, entry) -> text``, which has source, header and signature."""
+Load: TypeAlias = Callable[[Path, Any, Sequence[Any]], Any]
+"""``(file of the text, Entry, constants) -> Callee``, both as in `stepwell.runtime`."""
+
+
+def _same(machine: Machine) -> Machine:
+    return machine
+
+
+@dataclass(frozen=True)
+class Target:
+    """All that the compiler, the runtime and the tools must know of a target.
+
+    emit : prints a module on the floor of loops: a function of its type, or ``"module:NAME"``
+    load : makes a callable of the text that was printed; none for what is ours to load
+    source : the file of the text in a saved program
+    about : a line that `stepwell targets` prints
+    usual : the machine to compile for, unless told otherwise, of the one we run on
+    limits : what of a machine its programs cannot have, whatever is asked for
+    native : whether the text is C that the C compiler makes a library of; only such programs can
+        be compiled in parts, tuned and profiled
+    """
+
+    name: str
+    emit: str | Emit
+    load: str | Load = ""
+    source: str = "program.txt"
+    about: str = ""
+    usual: Callable[[Machine], Machine] = _same
+    limits: Callable[[Machine], Machine] = _same
+    native: bool = False
+
+    def emitted(self, module: Any, entry: str) -> Any:
+        """Return a module's text, header and signature."""
+        return _found(self.emit)(module, entry)
+
+    def loaded(self, text: Path, entry: Any, constants: Sequence[Any]) -> Any:
+        """Return what runs a program whose text lies in a file."""
+        return _found(self.load)(text, entry, constants)
+
+
+def _found(place: Any) -> Any:
+    if not isinstance(place, str):
+        return place
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+OPENCL_VECTOR_BITS = 256
+OPENCL_LANES = 8
+"""The widest vectors of OpenCL programs, so that a truth value of 32 bits for each lane fits too.
+
+PoCL's compiler dies of some operations on wider vectors, and gets others wrong."""
+
+
+def _narrow(machine: Machine) -> Machine:
+    bits = min(machine.vector_bits, OPENCL_VECTOR_BITS)
+    return replace(machine, vector_bits=bits, vector_lanes=OPENCL_LANES)
+
+
+def _of_work_items(machine: Machine) -> Machine:
+    """A work-item has no stack to pack operands on; its threads are the device's."""
+    return replace(machine, l2=0, ahead=0, threads=1)
+
+
+OURS = {
+    target.name: target
+    for target in (
+        Target(
+            "c",
+            "stepwell.lowering.emit:emit_c",
+            source="program.c",
+            about="C for this processor, compiled by the C compiler",
+            native=True,
+        ),
+        Target(
+            "opencl",
+            "stepwell.lowering.emit.opencl:emit_opencl",
+            "stepwell.runtime.opencl:OpenCLProgram",
+            "program.cl",
+            "OpenCL C for the first CPU device, else the first of all (stepwell[opencl])",
+            _narrow,
+            _of_work_items,
+        ),
+    )
+}
+"""The targets that are part of Stepwell, by name."""
+
+
+def target_of(name: str) -> Target:
+    """Return the record of a target whose programs can be run; `CompileError` where there is none.
+
+    >>> target_of("c").source
+    'program.c'
+    """
+    if name in OURS:
+        return OURS[name]
+    if (plugin := _plugin_with(name)) is None:
+        known = target_names()
+        help = did_you_mean(name, known) or f"the targets are {', '.join(known)}"
+        unknown = Diagnostic("error", f"unknown target '{name}'", help=help)
+        raise CompileError(with_broken(unknown))
+    found = record(_made(plugin, name))
+    if found is None:
+        message = f"target '{name}' of {plugin.name} only prints modules: nothing runs its text"
+        help = f"print by stepwell-opt -t {name}"
+        raise CompileError(Diagnostic("error", message, help=help))
+    return found
+
+
+def _made(plugin: Plugin, name: str) -> Any:
+    try:
+        return load(plugin).all_targets[name]()
+    except CompileError:
+        raise
+    except Exception as error:  # whatever a stranger's module does when it is imported
+        said = f"{type(error).__name__}: {error}".splitlines()[0]
+        message = f"cannot load the target '{name}' of {plugin.name}: {said}"
+        raise CompileError(Diagnostic("error", message)) from error
+
+
+def target_names() -> list[str]:
+    """Return the name of every target, those that only print modules among them."""
+    names = dict.fromkeys(OURS)
+    for _, universe in _universes():
+        names.update(dict.fromkeys(universe.all_targets))
+    return list(names)
+
+
+def record(printing: Any) -> Target | None:
+    """Return the record of what ``-t`` prints by; None where that only prints."""
+    found = getattr(printing, "record", None)
+    return found if isinstance(found, Target) else None
+
+
+def _plugin_with(name: str) -> Plugin | None:
+    """Return the plug-in that has a target; `CompileError` where several do."""
+    having = [plugin for plugin, universe in _universes() if name in universe.all_targets]
+    if len(having) > 1:
+        message = f"target '{name}' of {having[1].name} is already one of {having[0].name}"
+        help = "one of the packages has to choose another name"
+        raise CompileError(Diagnostic("error", message, help=help))
+    return having[0] if having else None
+
+
+def _universes() -> list[tuple[Plugin, Any]]:
+    found: list[tuple[Plugin, Any]] = []
+    for plugin in plugins():
+        try:
+            found.append((plugin, load(plugin)))
+        except CompileError:
+            if not plugin.installed:
+                raise
+    return found
+
+
+def machine_for(target: str, asked: str | Machine = "") -> Machine:
+    """Return what to compile for: the machine as ``target`` sees it, changed as ``asked``."""
+    if isinstance(asked, Machine):
+        return asked
+    return target_of(target).usual(described_machine()).override(asked)
