@@ -247,6 +247,7 @@ def _main(
 ) -> str:
     dims, sizes = places
     buffers = {a.number: k for k, a in enumerate(entry.of_role("input", "constant", "output"))}
+    _check_unwritten(entry, function)
     given: list[str] = []
     for p in function.parameters:
         at = (p.operand, p.axis)
@@ -275,6 +276,16 @@ def _main(
     rows += [f"  (void){word};{comment}" for word in unused]
     rows += [f"  {function.name}({text});{comment}", f"  return 0;{comment}"]
     return "\n".join([*rows, "}"])
+
+
+def _check_unwritten(entry: Entry, function: Any) -> None:
+    """Fail where an argument that is the caller's may be written."""
+    for p in function.parameters:
+        given = next((a for a in entry.of_role("input", "constant") if a.number == p.operand), None)
+        if given and p.part == "pointer" and not p.type.startswith("const "):
+            message = f"%{given.name} is an {given.role} of @{entry.name}, but may be written"
+            help = 'what is written is a result: {kernel.role = "output"}'
+            fail(entry.op, message.replace("an constant", "a constant"), help)
 
 
 def header(found: Sequence[Entry]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from xdsl.dialects import func, memref, vector
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, OpResult, Region, SSAValue
+from xdsl.traits import MemoryEffectKind, only_has_effect
 
 from stepwell.dialects import kernel
 from stepwell.lowering.emit.buffers import Buffer
@@ -114,6 +115,9 @@ _READS = (
 )
 
 
+_READ = MemoryEffectKind.READ
+
+
 def root(value: SSAValue) -> SSAValue:
     """Return the buffer that a view looks at."""
     while isinstance(value, OpResult) and (field := _VIEWS.get(type(value.op))):
@@ -136,6 +140,6 @@ def written(region: Region, writes_of: Callable[[Operation, str], Iterable[bool]
             for operand, writes in zip(op.operands, writes_of(op, callee), strict=True):
                 if writes and isinstance(operand.type, MemRefType):
                     found.add(root(operand))
-        elif kind not in _VIEWS and kind not in _READS:
+        elif kind not in _VIEWS and kind not in _READS and not only_has_effect(op, _READ):
             found.update(root(v) for v in op.operands if isinstance(v.type, MemRefType))
     return found

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, NoneAttr, VectorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from stepwell.dialects import kernel
 from stepwell.dialects.types import UNKNOWN
@@ -133,9 +134,11 @@ class BodyWriter:
 
     def _lanes(self, op: Operation, operands: list[SSAValue], width: int) -> SSAValue:
         """Write an arith or math op, or a dot product of bytes, on vectors."""
+        if len(op.results) != 1 or op.regions:
+            fail(op, f"{op.name} cannot stand in the body of a structured op")
         known = op.dialect_name() in ("arith", "math") or isinstance(op, kernel.Dot4Op)
-        if not known or len(op.results) != 1 or op.regions:
-            fail(op, f"{op.name} cannot be vectorised", "schedule this kernel without kernel.loops")
+        if not known and not _takes_vectors(op, width):
+            return self._one_by_one(op, operands, width)
         keep = 1 if isinstance(op, arith.SelectOp) else 0
         wide = [*operands[:keep], *(self.writer.broadcast(v, width) for v in operands[keep:])]
         type_ = vector_type(op.results[0].type, width)
@@ -146,6 +149,17 @@ class BodyWriter:
             attributes=dict(op.attributes),
         )
         return self.writer.result(new, op.results[0].name_hint)
+
+    def _one_by_one(self, op: Operation, operands: Sequence[SSAValue], width: int) -> SSAValue:
+        """Write an op that has no vectors for each lane alone."""
+        lanes = [
+            self._scalar(
+                op,
+                [self.writer.lane(v, k) if isinstance(v.type, VectorType) else v for v in operands],
+            )
+            for k in range(width)
+        ]
+        return self.writer.assemble(lanes)
 
     def _index(self, op: linalg.IndexOp, point: Point, kind: Attribute) -> SSAValue:
         """Write the number of an iteration, in the type it is wanted in: lanes may be narrow."""
@@ -187,6 +201,24 @@ class BodyWriter:
             ]
             lanes.append(self.writer.load(buffer, at))
         return self.writer.assemble(lanes)
+
+
+def _takes_vectors(op: Operation, width: int) -> bool:
+    """Whether an op of a package is defined on vectors as well, lane by lane."""
+    block = Block(arg_types=[vector_type(v.type, width) for v in op.operands])
+    trial = type(op).create(
+        operands=block.args,
+        result_types=[vector_type(op.results[0].type, width)],
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
+    )
+    try:
+        trial.verify()
+    except VerifyException:
+        return False
+    finally:
+        trial.drop_all_references()
+    return True
 
 
 def is_only_cast(op: linalg.IndexOp) -> bool:

@@ -97,8 +97,9 @@ class _Request:
             raise
 
     def _source(self, descent: Any) -> Any:
+        machine = target_of(self.target).limits(self.machine)
         return descent.Source(
-            *(self.module.text, self.module.name, self.entry, self.machine),
+            *(self.module.text, self.module.name, self.entry, machine),
             *(self.lock, self.passes),
         )
 

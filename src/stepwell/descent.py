@@ -13,17 +13,17 @@ from typing import Any
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr, TensorType
-from xdsl.ir import Operation
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, report
 from stepwell.core.machine import Machine
 from stepwell.core.signature import Kernel, Signature
 from stepwell.core.targets import Target, target_of
-from stepwell.dialects import kernel, upstream
+from stepwell.dialects import upstream
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
 from stepwell.dialects.types import place_of
 from stepwell.dialects.verification import verify
+from stepwell.floors import LOOPS, first_stage
 from stepwell.leavings import Introduced
 from stepwell.pass_pipeline import Step, steps_of
 from stepwell.pipeline import (
@@ -117,6 +117,8 @@ class Descent:
             CheckAccesses().apply(context, module)
         if first > STAGE_NAMES.index("structured"):  # no stage finds this any more
             descent.equal = equal_sizes(module, source.entry)
+        if first == LOOPS:  # nor does one count what kernels do
+            descent.costs = kernel_costs(module)
         return descent
 
     @classmethod
@@ -130,9 +132,10 @@ class Descent:
             for name in {p.name for p in self.source.passes} & {
                 e.partition("{")[0] for e in elements(stage.passes)
             }:
-                begins = STAGE_NAMES[self.first]
                 message = f"pass '{name}' stands in stage '{stage.name}' and does not run"
-                said = f"the module begins at stage '{begins}'"
+                said = "the module is of loops, which no stage changes"
+                if self.first < len(STAGES):
+                    said = f"the module begins at stage '{STAGE_NAMES[self.first]}'"
                 report(Diagnostic("warning", f"{message}: {said}"))
 
     def to(self, last: str = STAGES[-1].name) -> None:
@@ -168,7 +171,8 @@ class Descent:
 
     def down_in_portions(self, stage: Stage, use: Callable[[ModuleOp], None]) -> None:
         """Run one stage on a few kernels after the other, ``use`` each as soon as it is down."""
-        steps = list(self.source.steps(stage))
+        past = STAGE_NAMES.index(stage.name) < self.first
+        steps = [] if past else list(self.source.steps(stage))
         portions = Portions(self.module)
         for some in portions:
             for k, step in enumerate(steps):
@@ -321,7 +325,7 @@ def choose_entry(module: ModuleOp, entry: str) -> None:
             _check_entry(function)
         elif made and function.sym_name.data == f"{entry}.constants":  # makes weights of its own
             function.properties.pop("sym_visibility", None)
-        else:
+        elif function.sym_name.data not in (f"{entry}.shapes", f"{entry}.arena"):  # buffers' sizes
             function.properties["sym_visibility"] = StringAttr("private")
 
 
@@ -336,31 +340,6 @@ def _check_entry(function: func.FuncOp) -> None:
             message = f"{what} of @{name} is of type {kind}, but a program takes and gives tensors"
             help = "make it a tensor of one element; a size is known from the arguments' `?`"
             raise CompileError(Diagnostic("error", message, place_of(function), help=help))
-
-
-def first_stage(module: ModuleOp) -> int:
-    """Return the number of the stage to begin with: the first that leaves what is there.
-
-    A module of tensors may be on any floor: `nd`, structured, or kernels with schedules.
-    """
-    found: dict[str, Operation] = {}
-    for op in module.walk():
-        found.setdefault(op.name.partition(".")[0], op)
-        lowered = isinstance(op, kernel.FuncOp) and any(
-            isinstance(a.type, MemRefType) for a in op.body.block.args
-        )
-        if lowered or op.name.startswith(("memref.", "vector.")):
-            message = f"{op.name} is of the floor of buffers, where no compilation can begin"
-            help = "compile the module of tensors; stepwell-opt runs single passes on this one"
-            raise CompileError(Diagnostic("error", message, place_of(op), help=help))
-    fitting = (k for k, stage in enumerate(STAGES) if stage.leaves >= found.keys())
-    first = next(fitting, 0)
-    lower = [op for name, op in found.items() if name in ("kernel", "linalg")]
-    if "nd" in found and lower:
-        message = f"{lower[0].name} stands beside {found['nd'].name}, but a module is of one floor"
-        help = "write all of it in nd, or begin with 'stepwell compile --stage structured'"
-        raise CompileError(Diagnostic("error", message, place_of(lower[0]), help=help))
-    return first
 
 
 def _verify_own(stage: Stage, module: ModuleOp) -> None:

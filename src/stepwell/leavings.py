@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import NoReturn, TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
+from xdsl.dialects.builtin import ModuleOp, TensorType, UnregisteredOp
 from xdsl.dialects.linalg.ops import FillOp, GenericOp, IndexOp, YieldOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
@@ -84,7 +84,19 @@ def _may_stay(op: Operation, stage: Stage) -> bool:
     dialect = op.name.partition(".")[0]
     if dialect == "linalg" and stage.name != "structured":
         return isinstance(op, _STRUCTURED)
-    return dialect in stage.leaves
+    return dialect in stage.leaves or (is_foreign_op(op) and _is_written(op))
+
+
+def _is_written(op: Operation) -> bool:
+    """Whether an op of a package stays as it is down to the text, which has a rule for it."""
+    if has_tensors(op):
+        return False
+    return import_module("stepwell.lowering.emit").emit.get(type(op)) is not None
+
+
+def has_tensors(op: Operation) -> bool:
+    """Whether an op takes or gives a tensor."""
+    return any(isinstance(value.type, TensorType) for value in (*op.operands, *op.results))
 
 
 def _complain(op: Operation, stage: Stage, pass_: str, maker: str) -> NoReturn:
@@ -109,6 +121,7 @@ def _way_down(op: Operation, stage: Stage, maker: str) -> str:
         rule = f"give {kind} a decomposition or a rule by @lower({kind}), or " * (
             stage.converts == "nd-to-linalg"
         )
+        rule += f"write it in C by @emit({kind}), or " * (not has_tensors(op))
         return f"{rule}place a pass that lowers it: --pass 'PASS@before:{stage.converts}'"
     names = ", ".join(sorted(above.leaves))
     return f"write it in {names}, or place a pass that does: --pass 'PASS@before:{stage.converts}'"

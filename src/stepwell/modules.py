@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.runtime.weights import Trail
+
+STDIN = "-"
+"""What stands for standard input where a file is named."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +34,20 @@ class ModuleText:
 
 
 def read_module(path: str | Path, weights: str | Path | None = None) -> ModuleText:
-    """Read ``path`` and its weights: ``weights``, else `name.npz` beside `name.mlir` if there."""
+    """Read ``path`` and its weights: ``weights``, else `name.npz` beside `name.mlir` if there.
+
+    path : a file, or "-" for standard input, which has nothing beside it
+    """
     path = Path(path)
     try:
-        text = path.read_bytes().decode("utf-8")
+        data = sys.stdin.buffer.read() if str(path) == STDIN else path.read_bytes()
+        text = data.decode("utf-8")
     except OSError as error:
         raise _error(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise _error(f"{path} is not text: byte {error.start} is not UTF-8") from None
+    if str(path) == STDIN:
+        return ModuleText(text, "<stdin>", {} if weights is None else _read_weights(Path(weights)))
     beside = path.with_suffix(".npz") if weights is None else Path(weights)
     if weights is None and not beside.exists():
         return ModuleText(text, str(path))

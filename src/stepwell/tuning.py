@@ -50,6 +50,7 @@ from stepwell.lowering.schedule.locked import (
     write_schedule,
 )
 from stepwell.lowering.schedule.variants import variants
+from stepwell.pipeline import STAGE_NAMES
 from stepwell.runtime.entry import numpy_dtype
 from stepwell.runtime.program import load_program, write_program
 from stepwell.runtime.toolchain import Compiler, find_compiler
@@ -150,6 +151,9 @@ def _tell_unsized(names: Sequence[str], size: int | None) -> None:
 def candidates_of(source: Source, size: int | None = None) -> list[Candidate]:
     """Return the kernels that nobody has scheduled, those with most to do first."""
     bare = Descent.of(source)
+    if bare.first > STAGE_NAMES.index("kernels"):
+        message = "schedules are chosen before buffers, and the module has no tensors any more"
+        raise CompileError(Diagnostic("error", message, help="tune the module of tensors"))
     bare.kernels_outlined()
     launches = launches_of(bare.module)
     constants = {v for f in entries(bare.module) for v in constants_of(f)}

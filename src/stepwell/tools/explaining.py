@@ -31,6 +31,8 @@ from stepwell.transforms.costs import Cost
 from stepwell.transforms.launch_sizes import Launches, loop_sizes
 from stepwell.transforms.sizes import Sizes, product
 
+UNCOUNTED = Cost(None, None, 32)
+"""Of a kernel that is of loops already: nobody counts what those do."""
 UNSAID = "it is what it is wherever it is needed: no choice was made"
 
 
@@ -51,7 +53,7 @@ class Scheduled:
 
     def cost(self, function: kernel.FuncOp) -> Cost:
         """Return what a launch of a kernel does."""
-        cost = self.descent.costs[function.sym_name.data]
+        cost = self.descent.costs.get(function.sym_name.data, UNCOUNTED)
         return cost.known if self.sizes is None else cost.at(self.sizes)
 
     def predicted(self, function: kernel.FuncOp) -> float | None:

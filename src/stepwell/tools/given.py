@@ -59,7 +59,8 @@ def passes_of(options: argparse.Namespace) -> list[str]:
 
 def machine_of(options: argparse.Namespace) -> Machine:
     """Return the machine to compile for."""
-    return machine_for(target_of(options).name, options.machine or "")
+    target = target_of(options)
+    return target.limits(machine_for(target.name, options.machine or ""))
 
 
 def module_of(options: argparse.Namespace) -> ModuleText:
@@ -69,7 +70,9 @@ def module_of(options: argparse.Namespace) -> ModuleText:
             f"{options.file} is a folder, not a module",
             "a saved program can be run and profiled; the rest needs the module it was made of",
         )
-    return read_module(options.file, options.weights)
+    module = read_module(options.file, options.weights)
+    options.messages.know(module.name, module.text)
+    return module
 
 
 def source_of(module: ModuleText, options: argparse.Namespace) -> Source:

@@ -16,6 +16,7 @@ from stepwell.tools.opt.messages import Messages
 def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     """Return what ``command`` returns; 1 after an error, which is shown with its source line."""
     messages = Messages(remarks=getattr(options, "remarks", False))
+    options.messages = messages
     try:
         with listening(messages.say), using(options.plugin):
             return command(options)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import BlockArgument, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.core.host_schedule import Tree
@@ -94,9 +95,18 @@ def _tree(size: Size, sizes: Sizes) -> Tree | None:
     return total
 
 
+def _is_input(argument: SSAValue) -> bool:
+    """Whether an argument is one of a call; below tensors an entry takes its results as well."""
+    assert isinstance(argument, BlockArgument)
+    function = argument.owner.parent_op()
+    attributes = function.arg_attrs if isinstance(function, func.FuncOp) else None
+    role = attributes.data[argument.index].data.get("kernel.role") if attributes else None
+    return role is None or role == StringAttr("input")
+
+
 def _atom(number: int, sizes: Sizes) -> Tree | None:
     match sizes.atoms[number]:
-        case Dim(index):
+        case Dim(index) if _is_input(sizes.arguments[sizes.dims[index][0]]):
             return f"d{index}"
         case Result(op, _, operands) if op in SIGNS:
             inner = [_tree(each, sizes) for each in operands]

@@ -149,6 +149,59 @@ def test_targets_print_loops(site: Path) -> None:
     assert text == "" and "error: argument 0 of @main must be a memref" in errors
 
 
+SATURATED = """\
+func.func @main(%x: tensor<?xf32>, %h: tensor<5x7xf16>, %d: tensor<5x7xf64>) -> (tensor<?xf32>, tensor<5x7xf16>, tensor<7xf64>) {
+  %n = nd.neg %x : tensor<?xf32>
+  %y = acme.hard_sigmoid %n : tensor<?xf32>
+  %k = acme.hard_sigmoid %h : tensor<5x7xf16>
+  %c = acme.hard_sigmoid %d : tensor<5x7xf64>
+  %s = nd.reduce_sum %c {axes = [0]} : tensor<5x7xf64> -> tensor<7xf64>
+  func.return %y, %k, %s : tensor<?xf32>, tensor<5x7xf16>, tensor<7xf64>
+}
+"""
+LOOPS = """\
+func.func @main(%x: memref<8xf32>, %y: memref<8xf32> {kernel.role = "output"}) {
+  %c0 = arith.constant 0 : index
+  %v = vector.load %x[%c0] : memref<8xf32>, vector<8xf32>
+  %s = acme.saturate %v : vector<8xf32>
+  vector.store %s, %y[%c0] : memref<8xf32>, vector<8xf32>
+  func.return
+}
+"""
+FLOORS = """
+import numpy as np, stepwell as sw, sys
+text = sys.stdin.read()
+x = np.linspace(-4, 4, 37, dtype=np.float32)
+h, d = x[:35].reshape(5, 7).astype(np.float16), x[:35].reshape(5, 7).astype(np.float64)
+def hard(x):
+    return np.clip(x / 4 + 0.5, 0, 1)
+for target in ("c", "opencl"):
+    program = sw.compile(text, target=target)
+    stages = program.texts()
+    assert "acme.saturate" in stages["loops"]
+    for stage in ("nd", "structured", "kernels", "buffers", "loops"):
+        y, k, s = sw.compile(stages[stage], target=target)(x, h, d)
+        np.testing.assert_allclose(y, hard(-x), rtol=1e-6)
+        np.testing.assert_allclose(k, hard(h.astype(np.float32)).astype(np.float16))
+        np.testing.assert_allclose(s, hard(d).sum(0))
+"""
+
+
+def test_an_op_of_loops_is_written(site: Path) -> None:
+    """From graphs through every floor, and from text of loops."""
+    _, errors = run(site, "-c", FLOORS, stdin=SATURATED)
+    assert errors == ""
+    text, errors = opt(site, "-p", "through(loops)", "--check", stdin=SATURATED)
+    assert errors == "" and "acme.saturate" in text and ": vector<" in text
+    text, errors = opt(site, "-t", "c", stdin=LOOPS)
+    assert errors == "" and "fmin" in text and "// <stdin>:4" in text
+    text, errors = run(site, "-m", "stepwell.tools.main", "run", "-", "--random", stdin=LOOPS)
+    assert errors == "" and text.startswith("y: float32[8]")
+    unknown = LOOPS.replace("acme.saturate", "acme.softsign").replace("vector<8xf32>", "f32")
+    _, errors = opt(site, "-t", "c", stdin=unknown)
+    assert "error:" in errors
+
+
 def test_a_changed_target_compiles_anew(site: Path, tmp_path: Path) -> None:
     file = tmp_path / "p.mlir"
     file.write_text(PROGRAM.replace("acme.softsign", "nd.neg"))

@@ -18,7 +18,7 @@ import numpy as np
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.host_schedule import OPERATORS, Step, Tree
 from stepwell.runtime.entry import Array, Entry, dynamic_sizes, make_results
-from stepwell.runtime.opencl.device import Build, Device, build, open_device
+from stepwell.runtime.opencl.device import Build, Device, OpenCLError, build, open_device
 
 Variables: TypeAlias = dict[str, Any]
 Value: TypeAlias = Callable[[Variables], Any]
@@ -188,8 +188,18 @@ class Translator:
 
         return run
 
+    def _kernel(self, name: str) -> Any:
+        try:
+            return self.cl.Kernel(self.made.program, name)
+        except self.cl.Error as error:
+            raise OpenCLError(
+                f"the device's compiler has made no kernel '{name}' ({error})",
+                help="vectors may be too wide for it: text below nd was scheduled for another "
+                "target, perhaps; print it by 'stepwell compile --target opencl --stage ...'",
+            ) from None
+
     def _launch(self, step: Step) -> Action:
-        kernel = self.cl.Kernel(self.made.program, step["kernel"])
+        kernel = self._kernel(step["kernel"])
         count = valued(step["items"])
         arguments = [self._argument(each) for each in step["arguments"]]
 

@@ -34,6 +34,10 @@ class Messages:
     remarks: bool = False
     sources: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
+    def know(self, name: str, text: str) -> None:
+        """Remember a text that lies in no file."""
+        self.sources[name] = text.splitlines()
+
     def hear(self, expected: Expectations | None) -> Said:
         """Return a listener for the diagnostics of one module."""
         return Said(self.say, expected)

@@ -6,6 +6,7 @@ import numpy as np
 from xdsl.ir import Dialect
 from xdsl.irdl import irdl_op_definition
 
+from acme.saturate import HardSigmoidOp, SaturateOp
 from stepwell.dialects.nd.base import FLOAT
 from stepwell.dialects.nd.elementwise import Unary, in_numpy, same_type
 
@@ -21,4 +22,4 @@ class SoftsignOp(Unary):
 same_type(SoftsignOp)
 in_numpy({SoftsignOp: lambda x: x / (np.abs(x) + x.dtype.type(1))})
 
-ACME = Dialect("acme", [SoftsignOp])
+ACME = Dialect("acme", [SoftsignOp, HardSigmoidOp, SaturateOp])
