@@ -1,4 +1,4 @@
-// RUN: %stepwell-opt %s -p canonicalize | filecheck %s
+// RUN: %stepwell-opt %s -p canonicalize --check | filecheck %s
 
 // Moves of elements that cancel, merge or do nothing.
 
@@ -96,7 +96,7 @@ func.func @concats(%x: tensor<4xf32>, %e: tensor<0xf32>) -> (tensor<4xf32>, tens
 
 // CHECK-LABEL: func.func @others
 func.func @others(%x: tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<2x5xf32>, tensor<2x3xf32>, tensor<2x5xf32>) {
-  %0 = nd.reduce_sum %x {axes = []} : tensor<4x5xf32>
+  %0 = nd.reduce_max %x {axes = []} : tensor<4x5xf32>
   // CHECK-NEXT: %[[A:.*]] = nd.slice %x[2:4, :] : tensor<4x5xf32> -> tensor<2x5xf32>
   %i = nd.full 3 : tensor<i32>
   %1 = nd.dynamic_slice %x, starts(%i) {axes = [0], sizes = [2]} : (tensor<4x5xf32>, tensor<i32>) -> tensor<2x5xf32>
@@ -107,6 +107,16 @@ func.func @others(%x: tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<2x5xf32>, ten
   %5 = nd.dynamic_update_slice %1, %1, starts(%i) {axes = [1]} : (tensor<2x5xf32>, tensor<2x5xf32>, tensor<i32>) -> tensor<2x5xf32>
   // CHECK-NEXT: func.return %x, %[[A]], %[[B]], %[[A]]
   func.return %0, %1, %4, %5 : tensor<4x5xf32>, tensor<2x5xf32>, tensor<2x3xf32>, tensor<2x5xf32>
+}
+
+// A sum begins at 0: of -0.0 it makes 0.0.
+// CHECK-LABEL: func.func @sums_of_no_axes
+func.func @sums_of_no_axes(%x: tensor<4xf32>, %k: tensor<4xi32>) -> (tensor<4xf32>, tensor<4xi32>) {
+  // CHECK-NEXT: %0 = nd.reduce_sum %x {axes = []} : tensor<4xf32>
+  %0 = nd.reduce_sum %x {axes = []} : tensor<4xf32>
+  %1 = nd.reduce_sum %k {axes = []} : tensor<4xi32>
+  // CHECK-NEXT: func.return %0, %k
+  func.return %0, %1 : tensor<4xf32>, tensor<4xi32>
 }
 
 // CHECK-LABEL: func.func @sizes
