@@ -1,7 +1,8 @@
 """Machines to compile for, each described whole, so that nothing of the host is left in it.
 
-A test that asserts what `schedule` chooses states its machine: ``@pytest.mark.machine("halved")``
-makes the whole test see that one, by STEPWELL_MACHINE.
+A test that asserts what `schedule` chooses states its machine, for it chooses otherwise on others:
+``kernels_for`` gives the kernels floor of a program there, and ``@pytest.mark.machine("halved")``
+makes a whole test see that one, by STEPWELL_MACHINE. What a program computes is left to any machine.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from stepwell.core.machine import this_machine
+from stepwell.descent import Source, stage_text
+from stepwell.frontend.jit import Traced
 from stepwell.runtime.toolchain import FLAGS, SEMANTICS, Compiler, find_compiler
 
 K, M = 1 << 10, 1 << 20
@@ -121,3 +124,12 @@ MACHINES = {
 
 Of the caches what one core has, the third one whole.
 """
+
+
+def kernels_for(module: str | Traced, changes: str = "", machine: str = "halved") -> str:
+    """Return a module as scheduled for one of MACHINES, with ``changes`` as in --machine."""
+    described = this_machine().override(MACHINES[machine].text).override(changes)
+    text, entry = (
+        (module, "main") if isinstance(module, str) else (module.module.text, module.entry)
+    )
+    return stage_text(Source(text, "<test>", entry, described), "kernels")

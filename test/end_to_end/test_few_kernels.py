@@ -20,6 +20,8 @@ from stepwell.descent import Descent, Source
 from stepwell.dialects.kernel import FuncOp, LaunchOp
 from stepwell.pass_pipeline import parse
 
+pytestmark = pytest.mark.machine("halved")
+
 RANDOM = np.random.default_rng(0)
 
 

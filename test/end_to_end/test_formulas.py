@@ -135,6 +135,7 @@ FORMULAS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.machine("halved")
 @pytest.mark.parametrize("name", FORMULAS)
 def test_one_kernel(name: str) -> None:
     formula, arguments = FORMULAS[name]

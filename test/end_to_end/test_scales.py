@@ -120,6 +120,7 @@ def test_an_unfortunate_variance_keeps_other_features() -> None:
     assert not np.isfinite(got[:, 2]).any()
 
 
+@pytest.mark.machine("halved")
 def test_nothing_of_constants_is_computed_in_a_call() -> None:
     """Of convolution, batch norm and relu, the call runs products, one sum and the relu."""
     x, w = array(1, 16, 20, 20), array(16, 16, 3, 3)

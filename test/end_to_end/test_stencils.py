@@ -71,6 +71,7 @@ def test_two_grids_and_what_is_seen_on_the_way(shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(sums, seen, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.machine("halved")
 def test_a_sweep_is_one_kernel() -> None:
     u = np.zeros((40, 51), np.float32)
     run = sw.jit(lambda u: sw.lax.fori_loop(0, 10, lambda _, v: sweep(v, snp), u))

@@ -97,9 +97,10 @@ def test_branches_compute_what_they_should(n: int) -> None:
             np.testing.assert_allclose(g, want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.machine("halved")
 def test_small_chains_are_branches() -> None:
     function, inputs = PROGRAMS["small chains"]
-    run = sw.jit(function, machine="threads=2")
+    run = sw.jit(function)
     assert "kernel.concurrent" in str(run.trace(*inputs).lower("buffers"))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from machines import kernels_for
 from reading import same_in_loops
 
 import stepwell as sw
@@ -106,7 +107,7 @@ def test_scores_stay_in_the_kernel(b: int, r: int, s: int, d: int, e: int, kind:
     shapes = {"q": (b, r, d), "k": (b, s, d), "v": (b, s, e), "y": (b, r, e), "s": (b, r, s)}
     types = {n: "x".join([*map(str, shape), kind]) for n, shape in shapes.items()}
     program = sw.compile(PROGRAM.format(**types))
-    text = program.text("kernels")
+    text = kernels_for(PROGRAM.format(**types))
     assert "kernel.band" in text and text.count("kernel.launch") == 2
     size = int(kind[1:]) // 8
     operands = [(RANDOM.standard_normal(shapes[n]) * 0.5).astype(f"f{size}") for n in "qkv"]
@@ -118,7 +119,7 @@ def test_sizes_known_only_when_it_runs() -> None:
     types = {"q": "?x?x8xf32", "k": "?x100x8xf32", "v": "?x100x4xf32"}
     types |= {"y": "?x?x4xf32", "s": "?x?x100xf32"}
     program = sw.compile(PROGRAM.format(**types))
-    assert "kernel.band" in program.text("kernels")
+    assert "kernel.band" in kernels_for(PROGRAM.format(**types))
     for b, r in [(0, 3), (2, 0), (1, 1), (3, 7), (2, 40)]:
         operands = [
             RANDOM.standard_normal(shape).astype("f4")
@@ -135,5 +136,5 @@ def test_few_rows_are_no_band(rows: int, banded: bool) -> None:
     def attention(q: Any, k: Any, v: Any) -> Any:
         return sw.nn.softmax(q @ snp.swapaxes(k, -1, -2)) @ v
 
-    text = sw.jit(attention).trace(q, k, k).compile().texts()["kernels"]
+    text = kernels_for(sw.jit(attention).trace(q, k, k))
     assert ("kernel.band" in text) == banded

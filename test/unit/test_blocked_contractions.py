@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from machines import kernels_for
 from reading import parsed, same_in_loops
 
 import stepwell as sw
@@ -225,8 +226,9 @@ def _compare(
 def test_blocks_chosen_by_the_compiler(
     m: int, n: int, k: int, batch: int, layout: str, dtype: str, wide: str
 ) -> None:
-    program = sw.compile(_program(layout, m, n, k, batch, dtype, wide))
-    assert "kernel.block" in program.text("kernels")
+    text = _program(layout, m, n, k, batch, dtype, wide)
+    program = sw.compile(text)
+    assert "kernel.block" in kernels_for(text)
     _compare(program, layout, m, n, k, batch, dtype, wide)
 
 
@@ -246,7 +248,7 @@ def test_few_rows_wait_for_memory_alone(
 ) -> None:
     text = _program("mk,kn", m, n, k, batch, dtype, wide)
     program = sw.compile(text, machine="l2=65536")
-    assert "kernel.stream" in program.text("kernels")
+    assert "kernel.stream" in kernels_for(text, "l2=65536")
     _compare(program, "mk,kn", m, n, k, batch, dtype, wide)
 
 
@@ -269,14 +271,13 @@ def test_rows_of_both_operands_lie_along_the_sum(
 
 
 def test_sizes_known_only_when_it_runs() -> None:
-    program = sw.compile(
-        """
+    text = """
     func.func @main(%x: tensor<?x?xf32>, %w: tensor<?x1030xf32>) -> tensor<?x1030xf32> {
       %y = nd.matmul %x, %w : (tensor<?x?xf32>, tensor<?x1030xf32>) -> tensor<?x1030xf32>
       func.return %y : tensor<?x1030xf32>
     }"""
-    )
-    assert "kernel.block" in program.text("kernels")
+    program = sw.compile(text)
+    assert "kernel.block" in kernels_for(text)
     for m, k in [(0, 3), (4, 0), (1, 1), (33, 1025), (130, 512)]:
         x, w = _numbers((m, k), "f4"), _numbers((k, 1030), "f4")
         want = x.astype(float) @ w.astype(float)
@@ -286,13 +287,12 @@ def test_sizes_known_only_when_it_runs() -> None:
 @pytest.mark.parametrize("sizes", ["?x?", "500x500"])
 def test_bytes_summed_up_in_16_bits_wrap_around(sizes: str) -> None:
     x = f"tensor<{sizes}xi8>"
-    program = sw.compile(
-        f"""
+    text = f"""
     func.func @main(%x: {x}, %w: {x}) -> tensor<{sizes}xi16> {{
       %y = nd.matmul %x, %w {{dtype = i16}} : ({x}, {x}) -> tensor<{sizes}xi16>
       func.return %y : tensor<{sizes}xi16>
     }}"""
-    )
-    assert "kernel.in_floats" in program.text("kernels")
+    program = sw.compile(text)
+    assert "kernel.in_floats" in kernels_for(text)
     x, w = (RANDOM.integers(-128, 128, (500, 500)).astype(np.int8) for _ in range(2))
     np.testing.assert_array_equal(program(x, w), x.astype(np.int16) @ w.astype(np.int16))

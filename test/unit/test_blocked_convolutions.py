@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from machines import kernels_for
 from reading import parsed, same_in_loops
 
 import stepwell as sw
@@ -191,7 +192,7 @@ def _check(
     else:
         close = {"f64": 1e-13, "f32": 1e-5, "f16": 5e-3}[wide] * float(np.abs(want).max(initial=1))
         np.testing.assert_allclose(got, want, rtol=0, atol=close)
-    return program.text("kernels")
+    return kernels_for(text, machine)
 
 
 @pytest.mark.parametrize(
@@ -296,4 +297,4 @@ def test_written_in_another_order_than_summed(features: int, window: int) -> Non
     _, module = parsed(text)
     (want,) = Interpreter(module).call("main", [a.copy() for a in arrays])
     np.testing.assert_allclose(program(*arrays), want, rtol=0, atol=1e-5 * np.abs(want).max())
-    assert "kernel.block" in program.text("kernels")
+    assert "kernel.block" in kernels_for(text)

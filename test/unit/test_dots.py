@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from machines import kernels_for
 from reading import parsed, same_in_loops
 
 import stepwell as sw
@@ -147,8 +148,9 @@ NAMES = {"i8": np.int8, "ui8": np.uint8}
 def test_words_chosen_by_the_compiler(
     m: int, n: int, k: int, batch: int, layout: str, kinds: tuple[str, str], machine: str
 ) -> None:
-    program = sw.compile(_program(layout, batch, m, n, k, kinds), machine=machine)
-    text = program.text("kernels")
+    module = _program(layout, batch, m, n, k, kinds)
+    program = sw.compile(module, machine=machine)
+    text = kernels_for(module, machine)
     assert "kernel.dots" in text
     assert ("kernel.unsigned_rows" in text) == (kinds[0] == "i8" and "signed" not in machine)
     head = (batch,) if batch else ()
@@ -174,17 +176,15 @@ def _bytes(shape: tuple[int, ...], kind: str) -> Any:
 def test_weights(m: int, turned: bool) -> None:
     w = _bytes((190, 333) if turned else (333, 190), "i8")
     kind = f"tensor<{w.shape[0]}x{w.shape[1]}xi8>"
-    program = sw.compile(
-        f"""
+    text = f"""
     func.func @main(%x: tensor<{m}x333xi8>) -> tensor<{m}x190xi32> {{
       %w = nd.constant #nd.resource<"w"> : {kind}
       %y = nd.dot_general %x, %w contract [1] x [{int(turned)}] {{dtype = i32}}
         : (tensor<{m}x333xi8>, {kind}) -> tensor<{m}x190xi32>
       func.return %y : tensor<{m}x190xi32>
-    }}""",
-        resources={"w": w},
-    )
-    assert ("kernel.dots" in program.text("kernels")) == (m > 1)
+    }}"""
+    program = sw.compile(text, resources={"w": w})
+    assert ("kernel.dots" in kernels_for(text)) == (m > 1)
     x = _bytes((m, 333), "i8")
     want = x.astype(np.int64) @ (w.T if turned else w).astype(np.int64)
     np.testing.assert_array_equal(program(x), want)
@@ -196,30 +196,28 @@ def test_convolutions_over_one_place(batch: int, size: int, strides: int, sign: 
     """They are products whose rows are places."""
     after = -(-size // strides)
     x, w, y = f"{batch}x{size}x{size}x20", "20x70", f"{batch}x{after}x{after}x70"
-    program = sw.compile(
-        f"""
+    text = f"""
     func.func @main(%x: tensor<{x}x{sign}i8>, %w: tensor<1x1x{w}x{sign}i8>) -> tensor<{y}x{sign}i32> {{
       %y = nd.convolution %x, %w {{dtype = {sign}i32, x_layout = [0, 3, 1, 2],
         w_layout = [3, 2, 0, 1], y_layout = [0, 3, 1, 2], strides = [{strides}, {strides}]}}
         : (tensor<{x}x{sign}i8>, tensor<1x1x{w}x{sign}i8>) -> tensor<{y}x{sign}i32>
       func.return %y : tensor<{y}x{sign}i32>
     }}"""
-    )
-    assert "kernel.dots" in program.text("kernels")
+    program = sw.compile(text)
+    assert "kernel.dots" in kernels_for(text)
     a, b = _bytes((batch, size, size, 20), f"{sign}i8"), _bytes((1, 1, 20, 70), f"{sign}i8")
     want = a[:, ::strides, ::strides].astype(np.int64) @ b[0, 0].astype(np.int64)
     np.testing.assert_array_equal(program(a, b), want)
 
 
 def test_sizes_known_only_when_it_runs() -> None:
-    program = sw.compile(
-        """
+    text = """
     func.func @main(%x: tensor<?x?xi8>, %w: tensor<?x190xi8>) -> tensor<?x190xi32> {
       %y = nd.matmul %x, %w {dtype = i32} : (tensor<?x?xi8>, tensor<?x190xi8>) -> tensor<?x190xi32>
       func.return %y : tensor<?x190xi32>
     }"""
-    )
-    assert "kernel.dots" in program.text("kernels")
+    program = sw.compile(text)
+    assert "kernel.dots" in kernels_for(text)
     for m, k in [(0, 3), (4, 0), (1, 1), (33, 1025), (130, 512), (64, 2050)]:
         x, w = _bytes((m, k), "i8"), _bytes((k, 190), "i8")
         want = (x.astype(np.int64) @ w.astype(np.int64)).astype(np.int32)
@@ -279,17 +277,15 @@ def test_convolutions(
     constant = f'%w = nd.constant #nd.resource<"w", ""> : {f}' if weights else ""
     a, b = _bytes(image, "i8"), _bytes((*window, c, filters), "i8")
     given = np.ascontiguousarray(b.transpose(3, 2, 0, 1)) if natural else b
-    program = sw.compile(
-        f"""
+    text = f"""
     func.func @main(%x: {x}{argument}) -> {y} {{
       {constant}
       %y = nd.convolution %x, %w {{dtype = i32, {lists}}} : ({x}, {f}) -> {y}
       func.return %y : {y}
-    }}""",
-        resources={"w": given} if weights else None,
-        machine="threads=2",
-    )
-    assert natural or "kernel.dots" in program.text("kernels")
+    }}"""
+    resources = {"w": given} if weights else None
+    program = sw.compile(text, resources=resources, machine="threads=2")
+    assert natural or "kernel.dots" in kernels_for(text, "threads=2")
     wide = np.pad(a.astype(np.int64), [(0, 0), *zip(get["low"], get["high"], strict=True), (0, 0)])
     want = np.zeros((n, *after, filters), np.int64)
     for i in range(window[0]):

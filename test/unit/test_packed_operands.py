@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from machines import kernels_for
 
 import stepwell as sw
 
@@ -23,6 +24,10 @@ def numbers(shape: tuple[int, ...], dtype: str) -> Any:
 
 def program(x: Any, w: Any, turned: bool, dtype: str, wide: str, rows: str = "") -> sw.Compiled:
     """Compile relu(x @ w), or of w turned over, w being a constant."""
+    return sw.compile(module(x, w, turned, dtype, wide, rows), resources={"w": w})
+
+
+def module(x: Any, w: Any, turned: bool, dtype: str, wide: str, rows: str = "") -> str:
     *batch, m, k = x.shape
     n = w.shape[-2] if turned else w.shape[-1]
     lead = "".join(f"{b}x" for b in batch)
@@ -35,14 +40,13 @@ def program(x: Any, w: Any, turned: bool, dtype: str, wide: str, rows: str = "")
     how = f"contract [{b + 1}] x [{b + 1 if turned else b}]"
     how = f"batch [0] x [0] {how}" if batch else how
     how += f" {{dtype = {wide}}}" if wide != dtype else ""
-    text = f"""
+    return f"""
     func.func @main(%x: {kinds[0]}) -> {out} {{
       %w = nd.constant #nd.resource<"w", ""> : {kinds[1]}
       %h = nd.dot_general %x, %w {how} : ({kinds[0]}, {kinds[1]}) -> {out}
       %r = nd.relu %h : {out}
       func.return %r : {out}
     }}"""
-    return sw.compile(text, resources={"w": w})
 
 
 def check(made: sw.Compiled, x: Any, w: Any, turned: bool, dtype: str, wide: str) -> None:
@@ -74,7 +78,8 @@ def test_weights(m: int, n: int, k: int, batch: int, turned: bool, dtype: str, w
     x = numbers((*head, m, k), dtype)
     w = numbers((*head, n, k) if turned else (*head, k, n), dtype)
     made = program(x, w, turned, dtype, wide)
-    assert ("kernel.dots" if dtype == "i8" else "_pack") in made.text("kernels")
+    scheduled = kernels_for(module(x, w, turned, dtype, wide))
+    assert ("kernel.dots" if dtype == "i8" else "_pack") in scheduled
     check(made, x, w, turned, dtype, wide)
 
 
@@ -93,7 +98,8 @@ def test_weights(m: int, n: int, k: int, batch: int, turned: bool, dtype: str, w
 def test_few_rows(m: int, n: int, k: int, turned: bool, dtype: str, wide: str) -> None:
     x, w = numbers((m, k), dtype), numbers((n, k) if turned else (k, n), dtype)
     made = program(x, w, turned, dtype, wide)
-    assert ("kernel.dots" if dtype == "i8" else "_pack") in made.text("kernels")
+    scheduled = kernels_for(module(x, w, turned, dtype, wide))
+    assert ("kernel.dots" if dtype == "i8" else "_pack") in scheduled
     check(made, x, w, turned, dtype, wide)
     if m == 7:
         with_any = program(x, w, turned, dtype, wide, rows="?")

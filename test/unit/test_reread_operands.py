@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from machines import kernels_for
 
 import stepwell as sw
 
@@ -55,8 +56,9 @@ def loop(n: int, turned: bool, dtype: str, times: str) -> str:
     ],
 )
 def test_steps(n: int, turned: bool, dtype: str, times: int, known: bool) -> None:
-    made = sw.compile(loop(n, turned, dtype, str(times) if known else "?"))
-    assert "_reread" in made.text("kernels")
+    text = loop(n, turned, dtype, str(times) if known else "?")
+    made = sw.compile(text)
+    assert "_reread" in kernels_for(text)
     xs, w, h = numbers((times, n), dtype), numbers((n, n), dtype), numbers((n,), dtype)
     if dtype == "i32":
         w //= 2
@@ -86,7 +88,7 @@ def test_weights_of_layers() -> None:
         for _ in range(16):
             want = np.tanh(want @ w)
     np.testing.assert_allclose(made(x, ws), want, rtol=0, atol=1e-5)
-    assert "_reread" in made.trace(x, ws).compile().text("kernels")
+    assert "_reread" in kernels_for(made.trace(x, ws))
 
 
 def test_arguments_that_are_carried() -> None:

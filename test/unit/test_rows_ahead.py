@@ -14,6 +14,8 @@ import stepwell.numpy as snp
 from stepwell.core.machine import thread_count
 from stepwell.runtime.extension import load_extension
 
+pytestmark = pytest.mark.machine("halved")
+
 RANDOM = np.random.default_rng(23)
 
 
