@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help dev demo test lint types imports docs bench bench-peers limits figures sanitize clean
+.PHONY: help dev demo test test-machine lint types imports docs bench bench-peers limits figures sanitize clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -20,6 +20,14 @@ demo: dev  ## classify handwritten digits with a compiled network
 
 test: dev  ## run every test
 	$(BIN)/python -m pytest -q -n 2
+
+MACHINE := neon, 8 cores
+SCHEDULED := column_sums formulas matrix_vector odd_programs scales stencils threads
+CHOSEN := bands blocked_contractions dots packed_operands reread_operands winograd
+test-machine: dev  ## the fast tests of what schedules compute, as on another machine (MACHINE="avx2, 8 cores")
+	STEPWELL_MACHINE="$$($(BIN)/python test/machines.py '$(MACHINE)')" $(BIN)/python -m pytest -q -n 2 \
+	    $(SCHEDULED:%=test/end_to_end/test_%.py) $(CHOSEN:%=test/unit/test_%.py) test/frontend/test_numpy.py \
+	    test/frontend/test_control.py -k "not interpreter and not opencl"
 
 sanitize: dev  ## run emitted C under the address and undefined-behaviour sanitizers
 	$(BIN)/python -m pytest -q -m sanitize

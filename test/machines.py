@@ -2,7 +2,8 @@
 
 A test that asserts what `schedule` chooses states its machine, for it chooses otherwise on others:
 ``kernels_for`` gives the kernels floor of a program there, and ``@pytest.mark.machine("halved")``
-makes a whole test see that one, by STEPWELL_MACHINE. What a program computes is left to any machine.
+makes a whole test see that one, by STEPWELL_MACHINE; `make test-machine` lets fast tests see one, and
+STEPWELL_MACHINE="$(.venv/bin/python test/machines.py 'neon, 8 cores')" lets all of them. What a program computes is left to any machine.
 """
 
 from __future__ import annotations
@@ -133,3 +134,7 @@ def kernels_for(module: str | Traced, changes: str = "", machine: str = "halved"
         (module, "main") if isinstance(module, str) else (module.module.text, module.entry)
     )
     return stage_text(Source(text, "<test>", entry, described), "kernels")
+
+
+if __name__ == "__main__":
+    print(MACHINES[sys.argv[1]].text)
