@@ -96,9 +96,13 @@ def _output(writer: HostWriter, number: int, given: Mapping[str, Attribute]) -> 
     assert last is not None
     output = writer.analysis.outputs[number]
     now = writer.block.insert_arg(output.type, len(writer.block.args))
-    now.name_hint = output.name or last.operands[number].name_hint
+    told = given.get("nd.name")
+    name = told.data if isinstance(told, StringAttr) else None
+    now.name_hint = name if name and SSAValue.is_valid_name(name) else output.name
+    now.name_hint = now.name_hint or last.operands[number].name_hint
     writer.roots[output] = now
-    return DictionaryAttr({**given, "kernel.role": StringAttr("output")})
+    kept = {key: each for key, each in given.items() if key != "nd.name" or name != now.name_hint}
+    return DictionaryAttr({**kept, "kernel.role": StringAttr("output")})
 
 
 def _shapes(writer: HostWriter, wanted: Sequence[Size]) -> func.FuncOp:

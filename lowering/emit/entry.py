@@ -6,6 +6,7 @@ For a public `func.func @NAME` on buffers, with roles on its arguments and `@NAM
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -18,7 +19,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation
 
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.shapes import DYNAMIC
-from stepwell.core.signature import Constant, Signature, Tensor
+from stepwell.core.signature import Constant, Signature, Tensor, constant_offsets
 from stepwell.core.signature import Kernel as KernelOfSignature
 from stepwell.dialects import kernel
 from stepwell.dialects.checks import read_checks
@@ -43,6 +44,11 @@ class Argument:
     resource: str = ""
     sha256: str = ""
     made: int | None = None
+
+    @property
+    def title(self) -> str:
+        """What it is called in the description of the program."""
+        return self.resource or self.name
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,7 @@ def entries(module: ModuleOp, target: str = "c") -> list[Entry]:
         found.append(Entry(op, arguments, shapes, arena, signature))
     if not found:
         fail(module, "no public function to export", help="make one func.func public")
+    found = _named_as_made(found)
     makers = {entry.name: replace(entry.signature, kernels=()) for entry in found}
     return [
         replace(entry, signature=replace(entry.signature, maker=makers[name]))
@@ -93,6 +100,29 @@ def entries(module: ModuleOp, target: str = "c") -> list[Entry]:
         else entry
         for entry in found
     ]
+
+
+def _named_as_made(found: Sequence[Entry]) -> list[Entry]:
+    """Call the results of what makes constants as the constants that they are."""
+    names = {
+        (f"{entry.name}.constants", a.made): a.title
+        for entry in found
+        for a in entry.arguments
+        if a.made is not None
+    }
+    named: list[Entry] = []
+    for entry in found:
+        first = len(entry.of_role("input", "constant"))
+        arguments = tuple(
+            replace(a, name=names.get((entry.name, a.number - first), a.name))
+            if a.role == "output"
+            else a
+            for a in entry.arguments
+        )
+        results = tuple(Tensor(a.name, a.dtype, a.shape) for a in arguments if a.role == "output")
+        signature = replace(entry.signature, results=results)
+        named.append(replace(entry, arguments=arguments, signature=signature))
+    return named
 
 
 def _lines(op: Operation) -> Iterator[str]:
@@ -106,13 +136,15 @@ def _lines(op: Operation) -> Iterator[str]:
 
 def _arguments(op: func.FuncOp) -> Iterator[Argument]:
     attributes = op.arg_attrs.data if op.arg_attrs else (DictionaryAttr({}),) * len(op.args)
-    order = 0
+    order, seen = 0, Counter[str]()
     for number, (argument, each) in enumerate(zip(op.args, attributes, strict=True)):
         role = _text(each.data.get("kernel.role")) or "input"
         if role not in ROLES or ROLES.index(role) < order:
             fail(op, f"argument {number} has the role {role!r} out of order ({', '.join(ROLES)})")
         order = ROLES.index(role)
-        yield _argument(op, number, argument, role, each.data)
+        found = _argument(op, number, argument, role, each.data)
+        yield found if found.name else replace(found, name=f"{role}{seen[role]}")
+        seen[role] += 1
 
 
 def _argument(
@@ -122,7 +154,7 @@ def _argument(
     if not isinstance(type, MemRefType) or (element := element_name(type.element_type)) is None:
         fail(op, f"argument {number} of @{op.sym_name.data} must be a memref, got {type}")
     shape = tuple(DYNAMIC if n < 0 else n for n in type.get_shape())
-    name = argument.name_hint or f"{role}{number}"
+    name = _text(attributes.get("nd.name")) or argument.name_hint or ""
     dtype = _text(attributes.get("nd.dtype")) or element
     if dtype not in DTYPES:
         fail(op, f"argument {number} of @{op.sym_name.data} cannot have elements of type {dtype}")
@@ -157,9 +189,7 @@ def _signature(
         entry=op.sym_name.data,
         arguments=tensors("input"),
         results=tensors("output"),
-        constants=tuple(
-            Constant(a.resource or a.name, a.dtype, a.shape, a.sha256, a.made) for a in constants
-        ),
+        constants=tuple(Constant(a.title, a.dtype, a.shape, a.sha256, a.made) for a in constants),
         arena=_arena_bytes(arguments, arena),
         kernels=kernels,
         checks=read_checks(op),
@@ -296,14 +326,23 @@ def header(found: Sequence[Entry]) -> str:
         f"#define {guard}",
         "#include <stdint.h>",
         "",
+        "#ifdef __cplusplus",
+        'extern "C" {',
+        "#endif",
+        "",
+        "#ifndef STEPWELL_RUNTIME  /* the headers of several programs may be included */",
+        "#define STEPWELL_RUNTIME",
         "/* What a program asks of its caller: run body over 0..n in runs of about `grain`, on as",
         " * many threads as there are; `parallel` may call body(context, 0, n) itself. Where n is",
         " * not positive it must do nothing. */",
         ABI,
+        "#endif",
     ]
+    makers = {entry.signature.maker.entry for entry in found if entry.signature.maker}
     for entry in found:
-        rows += ["", *_declarations(entry)]
-    return "\n".join([*rows, "", f"#endif  /* {guard} */", ""])
+        rows += ["", *_declarations(entry, entry.name in makers)]
+    rows += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif  /* {guard} */", ""]
+    return "\n".join(rows)
 
 
 ABI = """struct sw_runtime {
@@ -314,13 +353,17 @@ ABI = """struct sw_runtime {
 };"""
 
 
-def _declarations(entry: Entry) -> Iterator[str]:
+def _declarations(entry: Entry, makes_constants: bool) -> Iterator[str]:
     name, signature = f"stepwell_{identifier(entry.name)}", entry.signature
     yield f"/* {signature}"
     yield " *"
+    saved = iter(constant_offsets(signature.constants)[0])
     for k, a in enumerate(entry.of_role("input", "constant", "output")):
+        kept = a.role == "constant" and not makes_constants
+        where = f", at {next(saved)} of constants.bin" if kept else ""
         made = f", result {a.made} of {name}_constants" if a.made is not None else ""
-        yield f" * buffers[{k}]  {a.role:<8}  {a.name}: {Tensor(a.name, a.dtype, a.shape)}{made}"
+        about = f"{a.title}: {Tensor(a.name, a.dtype, a.shape)}{made}{where}"
+        yield f" * buffers[{k}]  {a.role:<8}  {about}"
     unknown = [
         f"{a.name}.shape[{axis}]"
         for a in entry.of_role("input")
@@ -343,3 +386,10 @@ def _declarations(entry: Entry) -> Iterator[str]:
         yield "/* Writes every unknown size of the results, in order. */"
         yield f"void {name}_shapes(const int64_t *dims, int64_t *sizes);"
     yield f"int64_t {name}_arena(const int64_t *dims);"
+    if makes_constants:
+        yield "/* It has run when a program is saved: constants.bin has what it makes. */"
+    elif signature.constants:
+        offsets, size = constant_offsets(signature.constants)
+        yield "/* Where each constant begins in constants.bin, in order, and the bytes of that. */"
+        yield f"#define {name}_OFFSETS {{{', '.join(map(str, offsets))}}}"
+        yield f"#define {name}_BYTES {size}"

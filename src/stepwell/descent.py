@@ -25,6 +25,7 @@ from stepwell.dialects.types import place_of
 from stepwell.dialects.verification import verify
 from stepwell.floors import LOOPS, first_stage
 from stepwell.leavings import Introduced
+from stepwell.naming import result_names, write_result_names
 from stepwell.pass_pipeline import Step, steps_of
 from stepwell.pipeline import (
     SCHEDULING,
@@ -102,6 +103,8 @@ class Descent:
     first: int = 0
     """The number of the first stage to run: those before it have nothing to do."""
     introduced: Introduced = field(default_factory=Introduced)
+    names: tuple[str, ...] = ()
+    """Of the results, as the module calls them."""
 
     @classmethod
     def of(cls, source: Source, careful: bool = True) -> Descent:
@@ -111,7 +114,8 @@ class Descent:
         verify(module)
         choose_entry(module, source.entry)
         first = first_stage(module)
-        descent = cls(source, context, module, careful, first=first)
+        names = result_names(module, source.entry)
+        descent = cls(source, context, module, careful, first=first, names=names)
         descent._warn_of_idle()
         if first >= STAGE_NAMES.index("structured"):  # `check-sizes` has seen to no such op
             CheckAccesses().apply(context, module)
@@ -164,6 +168,8 @@ class Descent:
         """Run one stage, unless the module is below it; those before it have run."""
         if STAGE_NAMES.index(stage.name) < self.first:
             return
+        if stage.name == "buffers":
+            write_result_names(self.module, self.source.entry, self.names)
         for step in self.source.steps(stage):
             self._run(stage, step, self.module, self.done)
             self.done.append(step)

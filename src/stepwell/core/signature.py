@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from math import prod
 from typing import Any, cast
 
 from stepwell.core.checks import Check
@@ -41,6 +42,24 @@ class Constant(Tensor):
     sha256: str = ""
     made: int | None = None
     """Which result of `Signature.maker` it is, where it is not given."""
+
+
+LINE = 64
+"""Bytes of a cache line, with which each weight in constants.bin begins."""
+
+
+def constant_offsets(constants: Sequence[Constant]) -> tuple[list[int], int]:
+    """Return where each weight begins in constants.bin, and the bytes of the whole file.
+
+    >>> constant_offsets([Constant("a", "f32", (3,)), Constant("b", "i8", (70,))])
+    ([0, 64], 134)
+    """
+    offsets: list[int] = []
+    end = 0
+    for each in constants:
+        offsets.append(-(-end // LINE) * LINE)
+        end = offsets[-1] + DTYPES[each.dtype].bytes * prod(each.shape)
+    return offsets, end
 
 
 @dataclass(frozen=True)

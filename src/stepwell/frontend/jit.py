@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
@@ -21,6 +22,7 @@ from stepwell.frontend import operators
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import is_number, lift, number_dtype
 from stepwell.frontend.pytree import Branch, Tree, count, flatten, paths, unflatten
+from stepwell.frontend.result_names import result_names
 from stepwell.frontend.spelling import type_text
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Trace, active_trace, tracing
@@ -298,7 +300,8 @@ class Function:
             }
             returned, tree = flatten(self.__wrapped__(*bound.args, **bound.kwargs))
             results = [_result(value) for value in returned]
-        text = function_text(entry, inputs, results, trace.lines, self.__wrapped__)
+        names = result_names(self.__wrapped__, tree)
+        text = function_text(entry, inputs, results, trace.lines, self.__wrapped__, names)
         file = inspect.getsourcefile(inspect.unwrap(self.__wrapped__)) or "<python>"
         module = ModuleText(text, file, trace.resources, hashed=True, trail=trace.trail)
         return Traced(module, entry, tree)
@@ -401,18 +404,29 @@ def function_text(
     results: Sequence[Tensor],
     lines: Sequence[str],
     function: Callable[..., Any],
+    called: Sequence[str] = (),
 ) -> str:
-    """Return a trace as the text of a function."""
+    """Return a trace as the text of a function; results may be ``called`` by names."""
     head = ", ".join(f"{t.name}: {type_text(t.kind, t.shape)}" for t in inputs)
     types = ", ".join(type_text(t.kind, t.shape) for t in results)
     names = ", ".join(t.name for t in results)
     back = f"  func.return {names} : {types}" if results else "  func.return"
     code = getattr(inspect.unwrap(function), "__code__", None)
     at = f' loc("{code.co_filename}":{code.co_firstlineno}:1)' if code else ""
-    returns = types if len(results) == 1 else f"({types})"
+    called = called or [""] * len(results)
+    told = [_told(type_text(t.kind, t.shape), n) for t, n in zip(results, called, strict=True)]
+    returns = f"({', '.join(told)})" if len(told) != 1 or "{" in told[0] else told[0]
     return "\n".join(
         [f"func.func @{entry}({head}) -> {returns} {{", *lines, f"{back}{at}", "}", ""]
     )
+
+
+def _told(type: str, name: str) -> str:
+    """Return the type of a result with what it is called, where that is a plain name."""
+    return f'{type} {{nd.name = "{name}"}}' if _PLAIN.fullmatch(name) else type
+
+
+_PLAIN = re.compile(r"[\w.'\[\]-]{1,60}", re.ASCII)
 
 
 @overload

@@ -23,7 +23,7 @@ import numpy as np
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.files import replacing
 from stepwell.core.machine import this_machine
-from stepwell.core.signature import Constant, Signature
+from stepwell.core.signature import LINE, Constant, Signature, constant_offsets
 from stepwell.core.targets import Target, target_of
 from stepwell.runtime.cache import CONSTANTS
 from stepwell.runtime.entry import Array, Entry, numpy_dtype, spell_array
@@ -32,8 +32,6 @@ from stepwell.runtime.fallback import CtypesProgram, PythonDispatcher
 
 LOG = logging.getLogger("stepwell")
 SOURCE, HEADER, LIBRARY, DESCRIPTION = "program.c", "program.h", "program.so", "program.json"
-LINE = 64
-"""Bytes of a cache line, with which each weight begins."""
 TWICE = 1 << 24
 """A weight of more bytes, given as an array that cannot change, is used where it lies."""
 
@@ -317,16 +315,6 @@ def _given(spec: Constant, resources: Mapping[str, Any]) -> Array:
     return array
 
 
-def _offsets(specs: Sequence[Constant]) -> tuple[list[int], int]:
-    """Return where each weight begins in constants.bin, and the size of the file."""
-    offsets: list[int] = []
-    end = 0
-    for spec in specs:
-        offsets.append(-(-end // LINE) * LINE)
-        end = offsets[-1] + numpy_dtype(spec.dtype).itemsize * int(np.prod(spec.shape))
-    return offsets, end
-
-
 def write_constants(path: Path, constants: Sequence[Array]) -> None:
     """Write the weights of a program as `map_constants` reads them."""
     with replacing(path) as new, new.open("wb") as file:  # a loaded program may map the one there
@@ -339,7 +327,7 @@ def map_constants(path: Path, specs: Sequence[Constant]) -> tuple[Array, ...]:
     """Return the weights of a saved program, mapped read-only."""
     if not specs:
         return ()
-    offsets, size = _offsets(specs)
+    offsets, size = constant_offsets(specs)
     if not path.exists() or path.stat().st_size != size:
         raise _broken(path.parent, f"its {CONSTANTS} is missing or damaged")
     if size == 0:

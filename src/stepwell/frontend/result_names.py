@@ -1,0 +1,83 @@
+"""What a traced function calls its results: variables it returns, keys and fields they are under.
+
+return k, p                  k, p
+return {"loss": f(x)}        loss
+return x @ w, state          "", state['mean'], state['count']
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from textwrap import dedent
+from types import CodeType
+from typing import Any
+
+from stepwell.frontend.pytree import Branch, Tree, count, paths
+
+
+def result_names(function: Any, tree: Tree) -> list[str]:
+    """Return a name for each leaf of what a function returned; "" where it has given none.
+
+    Where it returns in several places, names in which these differ are none; nor has a function
+    names whose source is not at hand.
+    """
+    code = getattr(function, "__code__", None)
+    returned = list(_returned(code)) if isinstance(code, CodeType) else []
+    found = [_names(tree, each) for each in returned or [None]]
+    return [names[0] if len(set(names)) == 1 else "" for names in zip(*found, strict=True)]
+
+
+def _returned(code: CodeType) -> Iterator[ast.expr]:
+    """Return the expressions that a function may return."""
+    try:
+        module = ast.parse(dedent(inspect.getsource(code)))
+    except (OSError, SyntaxError, ValueError, TypeError):  # typed in, or a part of a statement
+        return
+    found = [node for node in ast.walk(module) if _is_of(node, code)]
+    if len(found) != 1:
+        return
+    node = found[0]
+    if isinstance(node, ast.Lambda):
+        yield node.body
+    elif isinstance(node, ast.FunctionDef):
+        yield from _returns(node.body)
+
+
+def _is_of(node: ast.AST, code: CodeType) -> bool:
+    if isinstance(node, ast.Lambda):
+        return code.co_name == "<lambda>"
+    return isinstance(node, ast.FunctionDef) and node.name == code.co_name
+
+
+def _returns(statements: list[Any]) -> Iterator[ast.expr]:
+    """Return what statements return, not what functions defined among them do."""
+    for statement in statements:
+        if isinstance(statement, ast.Return):
+            if statement.value is not None:
+                yield statement.value
+        elif not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = [n for n in ast.iter_child_nodes(statement) if not isinstance(n, ast.expr)]
+            yield from _returns(inner)
+
+
+def _names(tree: Tree, said: ast.expr | None) -> list[str]:
+    if isinstance(said, ast.Name):
+        return paths(tree, said.id)
+    if not isinstance(tree, Branch):
+        return [""] * count(tree)
+    if tree.keys is not None or hasattr(tree.kind, "_fields"):
+        steps = tree.keys if tree.keys is not None else tree.kind._fields
+        pairs = zip(steps, tree.children, strict=True)
+        return [name for step, child in pairs for name in paths(child, str(step))]
+    parts: list[Any] = [None] * len(tree.children)
+    if isinstance(said, ast.Tuple | ast.List) and len(said.elts) == len(parts):
+        parts = [None if isinstance(e, ast.Starred) else e for e in said.elts]
+        if None in parts:
+            parts = [None] * len(parts)
+    return [
+        name
+        for child, part in zip(tree.children, parts, strict=True)
+        for name in _names(child, part)
+    ]

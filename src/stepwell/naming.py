@@ -1,0 +1,57 @@
+"""What a program's results are called: as the function says, or as it calls what it returns.
+
+Passes merge values and make new ones of them, so the names are read before the first pass and
+written on the function (``nd.name`` of a result) before its results become arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+
+NAME = "nd.name"
+
+
+def result_names(module: ModuleOp, entry: str) -> tuple[str, ...]:
+    """Return a name for each result of the entry, "" where it has none; no two are alike."""
+    function = _function(module, entry)
+    if function is None:
+        return ()
+    last = function.body.block.last_op
+    returned = last.operands if isinstance(last, func.ReturnOp) else ()
+    given = function.res_attrs.data if function.res_attrs else (DictionaryAttr({}),) * len(returned)
+    found: list[str] = []
+    for value, attributes in zip(returned, given, strict=False):
+        told = attributes.data.get(NAME)
+        name = told.data if isinstance(told, StringAttr) else value.name_hint or ""
+        found.append(_fresh(name, found) if name else "")
+    return tuple(found)
+
+
+def write_result_names(module: ModuleOp, entry: str, names: Sequence[str]) -> None:
+    """Write on the entry's results what they are called, where its results are still values."""
+    function = _function(module, entry)
+    if function is None or len(function.function_type.outputs) != len(names):
+        return
+    given = function.res_attrs.data if function.res_attrs else (DictionaryAttr({}),) * len(names)
+    function.res_attrs = ArrayAttr(
+        DictionaryAttr({**attributes.data, NAME: StringAttr(name)}) if name else attributes
+        for attributes, name in zip(given, names, strict=True)
+    )
+
+
+def _function(module: ModuleOp, entry: str) -> func.FuncOp | None:
+    for op in module.ops:
+        if isinstance(op, func.FuncOp) and op.sym_name.data == entry and op.body.blocks:
+            return op
+    return None
+
+
+def _fresh(name: str, taken: Sequence[str]) -> str:
+    number, found = 0, name
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    return found
