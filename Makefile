@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help dev demo test test-machine lint types imports docs bench bench-peers limits figures sanitize clean
+.PHONY: help dev demo test test-machine lint types imports package docs bench bench-peers limits figures sanitize clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -41,6 +41,9 @@ types: dev  ## static types
 
 imports: dev  ## who may import whom
 	$(BIN)/lint-imports
+
+package: dev  ## build sdist and wheel, try the wheel on each Python that is there
+	$(BIN)/python test/package/installed.py
 
 docs: dev  ## write the pages of docs/ that are made from the code
 	$(BIN)/python -m stepwell.tools.docs docs
