@@ -16,6 +16,7 @@ results. A kernel that can write a destination over an input says so in `kernel.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,7 @@ from stepwell.lowering.bufferize.edges import keep_edges
 from stepwell.lowering.bufferize.facts import Facts, facts_of
 from stepwell.lowering.bufferize.host import on_buffers
 from stepwell.lowering.bufferize.kernels import buffered
+from stepwell.lowering.bufferize.versions import check_versions
 from stepwell.lowering.bufferize.views import buffer_of
 from stepwell.transforms.passes import Pass, fail
 
@@ -53,6 +55,7 @@ class Bufferize(Pass):
         for function in op.ops:
             if isinstance(function, func.FuncOp) and function.body.blocks:
                 keep_edges(op, function.body.block)
+        before = op.clone() if os.environ.get("STEPWELL_VERIFY", "0") != "0" else None
         constants = Constants(op)
         kernels = Kernels(op, constants)
         for function in list(op.ops):
@@ -60,6 +63,8 @@ class Bufferize(Pass):
                 _function(function, kernels, constants)
         kernels.finish()
         constants.finish()
+        if before is not None:
+            check_versions(before, op, kernels.called)
 
 
 def _function(function: func.FuncOp, kernels: Kernels, constants: Constants) -> None:
@@ -107,6 +112,13 @@ class Kernels:
             straighten(function)
             known = self._facts[name] = facts_of(function)
         return known
+
+    def called(self, name: str) -> Facts:
+        """Return what is known of the kernel of a name, on tensors or on buffers."""
+        for old, variants in self._new.items():
+            if name == old or any(name == v.sym_name.data for v in variants.values()):
+                return self._facts[old]
+        raise LookupError(f"no kernel @{name} was rewritten")
 
     def variant(self, launch: kernel.LaunchOp, types: Sequence[Attribute]) -> str:
         """Return the name of the launched kernel for arguments of ``types``."""

@@ -89,7 +89,9 @@ class Reshape:
             return MemRefType(source.element_type, shape)
         old = source.get_strides()
         assert old is not None
-        strides: list[int | None] | None = []
+        strides: list[int | None] = []
+        if not self.source:  # one element belongs to no group
+            strides = [1] * len(shape)
         for number, group in enumerate(self.groups):
             if self.expands:
                 strides += _expanded([shape[a] for a in group], old[number])

@@ -168,7 +168,7 @@ def places(g: Draw, n: int, distinct: bool) -> int:
 def gather(g: Draw) -> Rule:
     """Read at computed places."""
     x = need(g.any(lambda k: len(k.shape) > 0 and k.shape[0] > 0))
-    shape = g.known(x).shape
+    shape = list(g.known(x).shape)
     if g.chance(0.15) and len(shape) > 1:
         found = g.leaf("i32", (*shape[:-1], 3), low=0, high=shape[-1])
         return g.add("take_along", x, found, axis=len(shape) - 1)

@@ -148,8 +148,13 @@ class Plain:
 
 
 def _inside(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> tuple[slice, ...]:
-    clipped = [max(0, min(int(s), n - m)) for s, n, m in zip(starts, x.shape, sizes, strict=True)]
-    return tuple(slice(s, s + m) for s, m in zip(clipped, sizes, strict=True))
+    """Return a part that begins where it is told; a negative start counts from the end."""
+    found: list[slice] = []
+    for start, n, m in zip(starts, x.shape, sizes, strict=True):
+        at = int(start) + (n if start < 0 else 0)
+        at = max(0, min(at, n - m))
+        found.append(slice(at, at + m))
+    return tuple(found)
 
 
 _NAMES = {

@@ -1,0 +1,226 @@
+"""Check what bufferize has made: every read must find the very tensor that the program says.
+
+A host function is run before and after, on the same arguments, by the interpreter. Kernels are not:
+of each launch only this counts, that it is given the same contents. What it gives is drawn from a
+hash of these, so each version of each tensor has contents of its own, whatever the kernel computes.
+A launch that finds contents which no launch was given before has read what was overwritten, or was
+never written. One run takes one way through loops and branches, by the same random numbers; so a
+few are made, with other arguments. Run under STEPWELL_VERIFY=1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from math import prod
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import func, tensor
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BFloat16Type,
+    DenseArrayBase,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Operation
+from xdsl.traits import SymbolTable
+
+from stepwell.core.shapes import DYNAMIC
+from stepwell.dialects import kernel
+from stepwell.dialects.calling import RESOURCE, call, random_inputs
+from stepwell.dialects.interpreter import Exhausted, Interpreter, Value
+from stepwell.dialects.readings import Array
+from stepwell.dialects.types import dtype
+from stepwell.dialects.upstream.scalar import element_of
+from stepwell.lowering.bufferize.facts import Facts
+from stepwell.transforms.passes import fail
+
+LIKELY = (0.95, 0.75, 0.4)
+"""How often a truth value is true, in each run of a function: loops go round, branches vary."""
+FUEL = 4000
+"""Ops of the host that one run may evaluate."""
+LARGEST = 1 << 18
+"""Elements of the largest tensor of a function that is checked: more would take too long."""
+SIZE = 6
+"""What each `?` of an argument is."""
+
+
+@dataclass
+class _Host(Interpreter):
+    """Runs host functions; launches give numbers drawn from the contents they are given."""
+
+    facts: Callable[[str], Facts] = field(kw_only=True)
+    known: set[bytes] | None = field(default=None, kw_only=True)
+    """The contents that launches may be given; None where they are noted instead."""
+    garbage: int = field(default=0, kw_only=True)
+    """What memory holds that nobody has set."""
+    likely: float = field(default=0.5, kw_only=True)
+    """How often truth values are true."""
+    given: set[bytes] = field(default_factory=set[bytes], init=False)
+
+    def evaluate(self, op: Operation, operands: Sequence[Value]) -> tuple[Value, ...]:
+        """Evaluate one op, a launch without its kernel."""
+        if isinstance(op, kernel.LaunchOp):
+            return self._launched(op, operands)
+        found = super().evaluate(op, operands)
+        if isinstance(op, tensor.EmptyOp):
+            return (np.full_like(found[0], self.garbage),)
+        return found
+
+    def _launched(self, op: kernel.LaunchOp, operands: Sequence[Value]) -> tuple[Value, ...]:
+        name = op.callee.string_value()
+        facts = self.facts(name)
+        inputs, results = len(facts.reads_input), len(facts.reads_destination)
+        matters = [*facts.reads_input, *facts.reads_destination]
+        digest = blake2b(facts.function.sym_name.data.encode(), digest_size=16)
+        for value, v, read in zip(operands, op.operands, matters, strict=False):
+            digest.update(str(np.shape(value)).encode())
+            if read:
+                digest.update(_bits(value, v.type).tobytes())
+        self.given.add(digest.digest())
+        if self.known is not None and digest.digest() not in self.known:
+            fail(op, "compiler bug: after bufferize this launch reads what was overwritten")
+        outs = operands[inputs : inputs + results]
+        types = [v.type for v in op.operands[inputs : inputs + results]]
+        seed = int.from_bytes(digest.digest(), "little")
+        made = [
+            _drawn(seed + k, np.shape(o), t, self.likely)
+            for k, (o, t) in enumerate(zip(outs, types, strict=True))
+        ]
+        if op.results:
+            return tuple(_as_tensor(x, t) for x, t in zip(made, types, strict=True))
+        self._check_apart(op, operands, inputs, matters)
+        for out, bits in zip(outs, made, strict=True):
+            out[...] = bits.view(out.dtype).reshape(out.shape)
+        for scratch in operands[inputs + results :]:
+            scratch[...] = 1
+        return ()
+
+    def _check_apart(
+        self, op: kernel.LaunchOp, operands: Sequence[Value], inputs: int, matters: Sequence[bool]
+    ) -> None:
+        """Fail where a launch writes over what it reads, and its kernel may not."""
+        callee = SymbolTable.lookup_symbol(self.module, op.callee)
+        allowed = callee.attributes.get("kernel.in_place") if callee is not None else None
+        pairs: set[tuple[int, ...]] = set()
+        if isinstance(allowed, ArrayAttr):
+            pairs = {tuple(p.get_values()) for p in allowed if isinstance(p, DenseArrayBase)}
+        for j in range(inputs, len(operands)):
+            for i in [*(i for i in range(inputs) if matters[i]), *range(inputs, j)]:
+                x, y = operands[i], operands[j]
+                if not isinstance(x, np.ndarray) or not np.shares_memory(x, y):
+                    continue
+                same = x.ctypes.data == y.ctypes.data and x.strides == y.strides
+                if (i, j) not in pairs or not same:
+                    fail(op, f"compiler bug: this launch writes operand {j} over operand {i}")
+
+
+def _bits(value: Value, type: Attribute) -> Array:
+    """Return the elements as they lie in memory, contiguous."""
+    array = np.ascontiguousarray(value)
+    if isinstance(type, TensorType) and isinstance(element_of(type), BFloat16Type):
+        return (array.view(np.uint32) >> 16).astype(np.uint16)
+    return array
+
+
+def _drawn(seed: int, shape: Sequence[int], type: Attribute, likely: float = 0.5) -> Array:
+    """Return random elements as they lie in memory; truth values are true as ``likely`` says."""
+    random, kind = np.random.default_rng(seed), dtype(element_of(type))
+    if kind.kind == "bool":
+        return np.asarray(random.random(shape) < likely)
+    if kind.name == "bf16":
+        return random.integers(0, 1 << 14, shape).astype(np.uint16)
+    if kind.kind == "float":
+        return np.asarray(random.standard_normal(shape)).astype(kind.numpy)
+    bits = min(8 * kind.bytes - 1, 30)
+    return np.asarray(random.integers(-(1 << bits), 1 << bits, shape)).astype(kind.numpy)
+
+
+def _as_tensor(bits: Array, type: Attribute) -> Array:
+    if isinstance(element_of(type), BFloat16Type):
+        return (bits.astype(np.uint32) << 16).view(np.float32)
+    return bits
+
+
+def check_versions(before: ModuleOp, after: ModuleOp, facts: Callable[[str], Facts]) -> None:
+    """Fail where a function of ``after``, on buffers, reads other contents than on tensors.
+
+    before : the module on tensors
+    facts : what is known of the kernel of a name, the same before and after
+    """
+    for function in before.ops:
+        if isinstance(function, func.FuncOp) and _is_checked(function):
+            for run in range(len(LIKELY)):
+                _check(function, before, after, facts, run)
+
+
+def _is_checked(function: func.FuncOp) -> bool:
+    if not function.body.blocks or not function.function_type.outputs.data:
+        return False
+    if not all(isinstance(a.type, TensorType) for a in function.args):
+        return False
+    shapes = (
+        r.type.get_shape()
+        for op in function.walk()
+        for r in op.results
+        if isinstance(r.type, TensorType)
+    )
+    return all(prod(SIZE if n == DYNAMIC else n for n in s) <= LARGEST for s in shapes)
+
+
+def _check(
+    function: func.FuncOp,
+    before: ModuleOp,
+    after: ModuleOp,
+    facts: Callable[[str], Facts],
+    run: int,
+) -> None:
+    name, random, likely = function.sym_name.data, np.random.default_rng(run), LIKELY[run]
+    inputs = random_inputs(function, SIZE + run, False, random)
+    resources = _resources(before, random)
+    wanted: list[Any] = []
+    hosts = [_Host(before, resources, FUEL, facts=facts, garbage=g, likely=likely) for g in (0, 1)]
+    with suppress(Exhausted, ValueError, IndexError):
+        wanted = [call(host, name, inputs) for host in hosts]
+    if not wanted or hosts[0].given != hosts[1].given or not _equal(*wanted):
+        return  # it runs too long, these sizes do not fit, or it reads what nobody has set
+    host = _Host(after, resources, 4 * FUEL, facts=facts, known=hosts[0].given, likely=likely)
+    got = call(host, name, inputs)
+    if not _equal(got, wanted[0]):
+        fail(
+            _named(after, name), "compiler bug: after bufferize the function returns other tensors"
+        )
+
+
+def _resources(module: ModuleOp, random: np.random.Generator) -> dict[str, Array]:
+    """Return contents for the weights that functions take."""
+    found: dict[str, Array] = {}
+    for function in module.ops:
+        if isinstance(function, func.FuncOp) and function.arg_attrs is not None:
+            for argument, attributes in zip(function.args, function.arg_attrs, strict=True):
+                name = attributes.data.get(RESOURCE)
+                if isinstance(name, StringAttr) and isinstance(argument.type, TensorType):
+                    bits = _drawn(
+                        int(random.integers(1 << 30)), argument.type.get_shape(), argument.type
+                    )
+                    found[name.data] = _as_tensor(bits, argument.type)
+    return found
+
+
+def _named(module: ModuleOp, name: str) -> Operation:
+    found = SymbolTable.lookup_symbol(module, name)
+    assert found is not None
+    return found
+
+
+def _equal(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two lists of results are the same to the bit."""
+    return all(
+        np.ascontiguousarray(x).tobytes() == np.ascontiguousarray(y).tobytes()
+        for x, y in zip(a, b, strict=True)
+    )
