@@ -69,6 +69,12 @@ class Check:
         return text
 
 
+def first_failure(checks: Sequence[Check], sizes: Sequence[int]) -> str:
+    """Return what is wrong with ``sizes`` (every `?` in order); nothing if they fit."""
+    variables = {f"d{k}": n for k, n in enumerate(sizes)}
+    return next((said for check in checks if (said := check.failure(variables))), "")
+
+
 def check_all(checks: Sequence[Check], sizes: Sequence[int], before: str = "") -> None:
     """Raise `UnfitSizes` where one does not hold of ``sizes``, each `?` of the arguments in order.
 
