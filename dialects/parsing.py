@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     BytesAttr,
+    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FileLineColLoc,
     IntAttr,
@@ -32,6 +33,7 @@ from stepwell.core.diagnostics import CompileError, Diagnostic, Place, did_you_m
 from stepwell.core.plugins import with_broken
 from stepwell.dialects.faults import in_words, sentence
 from stepwell.dialects.lexing import QuickLexer
+from stepwell.dialects.lists import array_at, attributes_at, elements_at, fits
 from stepwell.dialects.resources import keep_resources
 from stepwell.dialects.types import UNKNOWN
 
@@ -114,6 +116,11 @@ class LocatedParser(Parser):
     def parse_optional_attribute(self) -> Any:
         """Parse as xDSL does; what is wrong with an attribute is told where that stands."""
         start = self._current_token.span.start
+        if self._current_token.kind is MLIRTokenKind.L_SQUARE:
+            found = attributes_at(self.source.text, start)
+            if found is not None:
+                self._resume_from(found[1])
+                return found[0]
         try:
             return super().parse_optional_attribute()
         except Exception as error:
@@ -130,6 +137,8 @@ class LocatedParser(Parser):
 
     def parse_dense_int_or_fp_elements_attr(self, type: Any) -> Any:
         """Parse as xDSL does; one value for all elements without a list of them all."""
+        if type is None and (found := self._long_dense()) is not None:
+            return found
         if type is not None or _SPLAT.match(self.source.text, self.pos) is None:
             return super().parse_dense_int_or_fp_elements_attr(type)
         self.parse_punctuation("<")
@@ -141,6 +150,27 @@ class LocatedParser(Parser):
         number: Any = element.to_type(self, type.element_type)
         value = DenseIntOrFPElementsAttr.from_list(one, [number])
         return DenseIntOrFPElementsAttr(type, BytesAttr(value.data.data * prod(type.get_shape())))
+
+    def _long_dense(self) -> Any:
+        """Return a dense attribute of many plain numbers; None, and nothing read, if it is none."""
+        start = self.pos
+        if (found := elements_at(self.source.text, start)) is None:
+            return None
+        shape, values, end = found
+        self._resume_from(end)
+        type = self._parse_dense_literal_type()
+        if shape == [*type.get_shape()] and fits(values, type.element_type):
+            numbers: Any = values
+            return DenseIntOrFPElementsAttr.from_list(type, numbers)
+        self._resume_from(start)
+        return None
+
+    def _parse_builtin_densearray_attr(self) -> Any:
+        if (found := array_at(self.source.text, self.pos)) is None:
+            return super()._parse_builtin_densearray_attr()
+        kind, values, end = found
+        self._resume_from(end)
+        return DenseArrayBase.from_list(kind, values)
 
     def _parse_dense_literal_type(self) -> Any:
         found = super()._parse_dense_literal_type()

@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from typing import Any
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+)
 from xdsl.ir import Attribute, Operation
 from xdsl.printer import Printer
 
 from stepwell.dialects.resources import metadata, resources_of
+
+_PLAIN = re.compile(rb"[ !#-\[\]-~]*+")
+
+
+_LONG = 64
+"""Elements of a list that is worth it."""
+
+
+def _is_wide(type: Attribute) -> bool:
+    """Whether numbers of a type are printed as such: those of one bit are words."""
+    return isinstance(type, IndexType) or (isinstance(type, IntegerType) and type.width.data > 1)
 
 
 class ElidingPrinter(Printer):
@@ -21,6 +39,13 @@ class ElidingPrinter(Printer):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.used: set[tuple[str, str]] = set()
+
+    def print_bytes_literal(self, bytestring: bytes) -> None:
+        """Print as xDSL does, what needs no escapes at once."""
+        if _PLAIN.fullmatch(bytestring) is None:
+            super().print_bytes_literal(bytestring)
+        else:
+            self.print_string(f'"{bytestring.decode("ascii")}"')
 
     def print_resource_handle(self, dialect: str, handle: str) -> None:
         """Print the name of a resource, which is then told at the end."""
@@ -35,7 +60,24 @@ class ElidingPrinter(Printer):
             if large:
                 self.print_string("dense_resource<__elided__> : ")
                 attribute = attribute.type
+        elif isinstance(attribute, ArrayAttr) and len(attribute.data) > _LONG:
+            if self._print_long_list(attribute):
+                return
         super().print_attribute(attribute)
+
+    def _print_long_list(self, attribute: ArrayAttr[Attribute]) -> bool:
+        """Print a list of integers of one type at once; return whether it is that."""
+        first = attribute.data[0]
+        if not isinstance(first, IntegerAttr) or not _is_wide(first.type):
+            return False
+        numbers: list[int] = []
+        for each in attribute.data:
+            if not isinstance(each, IntegerAttr) or each.type != first.type:
+                return False
+            numbers.append(each.value.data)
+        kind = f" : {first.type}"
+        self.print_string("[" + ", ".join(f"{n}{kind}" for n in numbers) + "]")
+        return True
 
 
 def text_of(
