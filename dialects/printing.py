@@ -60,13 +60,14 @@ class ElidingPrinter(Printer):
             if large:
                 self.print_string("dense_resource<__elided__> : ")
                 attribute = attribute.type
-        elif isinstance(attribute, ArrayAttr) and len(attribute.data) > _LONG:
-            if self._print_long_list(attribute):
-                return
+        elif isinstance(attribute, ArrayAttr) and self._print_long_list(attribute):
+            return
         super().print_attribute(attribute)
 
     def _print_long_list(self, attribute: ArrayAttr[Attribute]) -> bool:
         """Print a list of integers of one type at once; return whether it is that."""
+        if len(attribute.data) < _LONG:
+            return False
         first = attribute.data[0]
         if not isinstance(first, IntegerAttr) or not _is_wide(first.type):
             return False
