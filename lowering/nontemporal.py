@@ -54,6 +54,7 @@ class NontemporalStores(Pass):
     """
 
     name = "nontemporal-stores"
+    one_block = True
 
     l2: int = 1 << 20
     l3: int = 32 << 20

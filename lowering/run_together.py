@@ -66,6 +66,7 @@ class RunTogether(Pass):
     """
 
     name = "run-together"
+    one_block = True
     expects_work = False
 
     threads: int = 2

@@ -70,6 +70,7 @@ class SplitGroups(Pass):
     """Make the groups of a convolution a loop of their own."""
 
     name = "split-groups"
+    one_block = True
     expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -60,6 +60,7 @@ class ReportTraffic(Pass):
     """
 
     name = "report-traffic"
+    one_block = True
 
     cache: int = 1 << 20
 

@@ -49,6 +49,7 @@ class Bufferize(Pass):
     """
 
     name = "bufferize"
+    one_block = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module."""

@@ -48,6 +48,7 @@ class CollapseLoops(Pass):
     """Make one loop of those of a contraction whose axes lie together."""
 
     name = "collapse-loops"
+    one_block = True
     expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -35,6 +35,7 @@ class ComputeOnce(Pass):
     """
 
     name = "compute-once"
+    one_block = True
     expects_work = False
 
     ahead: int = 1

@@ -338,6 +338,10 @@ def _call(h: Host, op: func.CallOp) -> None:
 
 
 def _return(h: Host, op: Operation) -> None:
+    for number, value in enumerate(op.operands):
+        if value not in h.trees:
+            said = f"result {number} is no buffer of this function: it has no destination"
+            fail(op, said, "write it into an argument of the function")
     h.returned = [h.trees[v] for v in op.operands]
 
 

@@ -65,6 +65,7 @@ class ExpandMath(Pass):
     """
 
     name = "expand-math"
+    one_block = True
     expects_work = False
     numerics: ClassVar[Numerics] = "approximating"
 

@@ -75,6 +75,7 @@ class LinalgToLoops(Pass):
     """Lower the structured ops of kernels to scf, vector and memref."""
 
     name = "linalg-to-loops"
+    one_block = True
     numerics = "reassociating"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -54,6 +54,7 @@ class NdToLinalg(Pass):
     """Lower nd to linalg, tensor and scf on tensors."""
 
     name = "nd-to-linalg"
+    one_block = True
     numerics: ClassVar[Numerics] = "reassociating"  # a reduction may sum in another order
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -44,6 +44,7 @@ class OutlineKernels(Pass):
     """
 
     name = "outline-kernels"
+    one_block = True
 
     l2: int = 1 << 20
 

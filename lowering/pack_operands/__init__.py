@@ -55,6 +55,7 @@ class PackOperands(Pass):
     """
 
     name = "pack-operands"
+    one_block = True
     expects_work = False
 
     l2: int = 1 << 20

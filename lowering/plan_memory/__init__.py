@@ -58,6 +58,7 @@ class PlanMemory(Pass):
     """
 
     name = "plan-memory"
+    one_block = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Plan every host function of the module."""

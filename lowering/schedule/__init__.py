@@ -98,6 +98,7 @@ class Schedule(Pass):
     """
 
     name = "schedule"
+    one_block = True
     numerics: ClassVar[Numerics] = "reassociating"
 
     vector_bits: int = 512

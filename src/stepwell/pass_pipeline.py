@@ -29,6 +29,7 @@ from stepwell.leavings import (
     note_introduced,
 )
 from stepwell.pipeline import STAGE_NAMES, Stage, default_stages, stages_through
+from stepwell.transforms.passes import Pass, check_one_block
 
 SOURCE = "<pipeline>"
 """The file name of diagnostics about the pipeline's own text."""
@@ -48,6 +49,8 @@ class Step:
     """Whether the pipeline names the pass itself, or only a stage that has it."""
     stage: Stage | None = None
     """The stage whose floor it makes: it fails over ops that it leaves of the floor above."""
+    of: str = ""
+    """The stage in whose list it stands, where the pipeline names that."""
 
     def __str__(self) -> str:
         text = str(self.pass_.spec())
@@ -80,6 +83,8 @@ class Step:
         before = {type(op) for op in module.walk()} if foreign else set[type[Operation]]()
         targets = self.targets(module)
         for target in targets:
+            if isinstance(self.pass_, Pass) and self.pass_.one_block:
+                check_one_block(target, self.pass_.name)
             if isinstance(target, ModuleOp):
                 self.pass_.apply(ctx, target)
             else:
@@ -112,9 +117,12 @@ def _apply_alone(ctx: Context, pass_: ModulePass, target: Operation) -> None:
 def steps_of(stage: Stage, passes: Passes) -> list[Step]:
     """Return the steps of a stage, the one that makes its floor knowing so."""
     return [
-        dataclasses.replace(step, named=False, stage=stage)
-        if step.pass_.name == stage.converts
-        else dataclasses.replace(step, named=False)
+        dataclasses.replace(
+            step,
+            named=False,
+            of=stage.name,
+            stage=stage if step.pass_.name == stage.converts else None,
+        )
         for step in parse(stage.passes, passes)
     ]
 

@@ -42,6 +42,10 @@ def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Name
         messages.say(Diagnostic("error", "out of memory"))
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        _traceback(options)
+        said = f"compiler bug: {type(error).__name__}: {error}".splitlines()[0]
+        messages.say(Diagnostic("error", said, help="'stepwell --debug' shows where"))
     return 1
 
 

@@ -28,6 +28,7 @@ class CheckSizes(Pass):
     """
 
     name = "check-sizes"
+    one_block = True
     expects_work: ClassVar[bool] = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

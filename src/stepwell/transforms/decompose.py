@@ -37,6 +37,7 @@ class Decompose(Pass):
     """
 
     name = "decompose"
+    one_block = True
     expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

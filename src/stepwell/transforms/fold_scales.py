@@ -75,6 +75,7 @@ class FoldScales(Pass):
     """
 
     name = "fold-scales"
+    one_block = True
     numerics: ClassVar[Numerics] = "reassociating"
     expects_work = False
 

@@ -47,6 +47,7 @@ class InlineCalls(Pass):
     """
 
     name = "inline-calls"
+    one_block = True
     expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -29,6 +29,9 @@ class Pass(ModulePass, ABC):
     expects_work: ClassVar[bool] = True
     """Whether finding nothing to do is worth a warning; False for passes that clean up."""
 
+    one_block: ClassVar[bool] = False
+    """Whether functions must be of one block: control flow is that of scf, not of cf."""
+
     dialects: ClassVar[tuple[str, ...]] = ()
     """The dialects of ops that the pass makes: loaded before it runs, rules and all."""
 
@@ -45,6 +48,17 @@ class Pass(ModulePass, ABC):
 def fail(op: Operation, message: str, help: str = "") -> NoReturn:
     """Stop the pass with an error at ``op``."""
     raise CompileError(Diagnostic("error", message, place_of(op), help=help))
+
+
+def check_one_block(root: Operation, name: str) -> None:
+    """Fail at a function of several blocks inside ``root``, which pass ``name`` cannot take."""
+    for region in root.regions:
+        for block in region.blocks:
+            for op in block.ops:
+                first = op.regions[0].first_block if op.regions else None
+                if first is not None and first.next_block is not None:
+                    said = f"{op.name} has several blocks, which {name} cannot take"
+                    fail(op, said, "write branches and loops as scf.if, scf.for and scf.while")
 
 
 def remark(op: Operation, message: str) -> None:

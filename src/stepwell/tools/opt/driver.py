@@ -22,10 +22,11 @@ from stepwell.dialects import upstream
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
 from stepwell.dialects.verification import verify
+from stepwell.floors import first_stage
 from stepwell.leavings import Introduced
 from stepwell.pass_pipeline import SOURCE as PIPELINE
 from stepwell.pass_pipeline import Step, parse
-from stepwell.pipeline import default_stages
+from stepwell.pipeline import STAGE_NAMES, default_stages
 from stepwell.placement import place
 from stepwell.registry import Registry, registry
 from stepwell.reproducer import pipeline_of, plugins_of, write_reproducer
@@ -178,14 +179,17 @@ class Driver:
             verify(module)
         checker = Checker(module, self.messages.note_to_user) if self.options.check else None
         introduced: Introduced = {}
-        for number, step in enumerate(steps):
+        done: list[Step] = []
+        for number, step in _needed(steps, module):
             with self.timer.measure(f"{step}" + _ordinal(steps, number)):
                 try:
                     self._step(context, module, step, introduced)
                 except (CompileError, RecursionError, Crash) as error:
                     if self.options.reproducer or isinstance(error, Crash):
-                        self._reproduce(known, steps, number, text, first)
+                        left = [*done, *steps[number:]]
+                        self._reproduce(known, left, len(done), text, first)
                     raise
+                done.append(step)
                 if checker is not None:
                     with self.timer.measure("check"):
                         checker.compare(module, step)
@@ -284,6 +288,17 @@ class Driver:
         except OSError as error:
             message = f"cannot write {target}: {error.strerror}"
             raise CompileError(Diagnostic("error", message)) from None
+
+
+def _needed(steps: Sequence[Step], module: ModuleOp) -> Iterator[tuple[int, Step]]:
+    """Yield the steps with their numbers, less those of stages that the module is below already."""
+    first = -1
+    for number, step in enumerate(steps):
+        if step.of:
+            first = first_stage(module) if first < 0 else first
+            if STAGE_NAMES.index(step.of) < first:
+                continue
+        yield number, step
 
 
 def _ordinal(steps: Sequence[Step], number: int) -> str:

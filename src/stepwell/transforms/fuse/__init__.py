@@ -36,6 +36,7 @@ class FuseElementwise(Pass):
     """Merge producers into their readers, and ops over the same elements into one."""
 
     name = "fuse-elementwise"
+    one_block = True
     expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -100,7 +100,7 @@ class Fusion:
 
     def uses(self, op: linalg.GenericOp) -> list[Use] | None:
         """Return the distinct ways in which drafts read ``op``; None where it cannot be merged."""
-        if not is_elementwise(op) or stands_apart(op):
+        if not op.results or not is_elementwise(op) or stands_apart(op):
             return None
         found: dict[Use, None] = {}
         loops = len(op.iterator_types)

@@ -46,6 +46,7 @@ class PropagateLayouts(Pass):
     """
 
     name = "propagate-layouts"
+    one_block = True
     numerics: ClassVar[Numerics] = "reassociating"
     expects_work = False
 

@@ -42,6 +42,7 @@ class Winograd(Pass):
     """
 
     name = "winograd"
+    one_block = True
     numerics: ClassVar[Numerics] = "approximating"
     expects_work = False
 
