@@ -25,6 +25,7 @@ from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.checks import check_call
 from stepwell.dialects.interpreter import Interpreter, Value
 from stepwell.dialects.readings import Array
+from stepwell.dialects.types import dtype
 from stepwell.dialects.upstream.memory import from_memory, storage_type, to_memory
 from stepwell.dialects.upstream.scalar import element_of, numpy_type
 
@@ -150,3 +151,20 @@ def _garbage(shape: Sequence[int], kind: np.dtype[Any]) -> Array:
     if kind.kind == "b":
         return np.ones(shape, kind)
     return np.full(size, 0x7F, np.uint8).view(kind).reshape(shape)
+
+
+def random_inputs(function: func.FuncOp, size: int, random: np.random.Generator) -> list[Array]:
+    """Return inputs for a function on tensors, which are no weights; every `?` is ``size`` long."""
+    inputs: list[Array] = []
+    for i, argument in enumerate(function.args):
+        if RESOURCE in attributes_of(function, i):
+            continue
+        type: Any = argument.type
+        shape = [size if n == DYNAMIC else n for n in type.get_shape()]
+        kind = dtype(element_of(type))
+        if kind.kind == "float":
+            values = random.standard_normal(shape)
+        else:
+            values = random.integers(0, 2 if kind.kind == "bool" else 100, shape)
+        inputs.append(kind.round(np.asarray(values).astype(kind.numpy)))
+    return inputs

@@ -181,7 +181,7 @@ def _check(
     run: int,
 ) -> None:
     name, random, likely = function.sym_name.data, np.random.default_rng(run), LIKELY[run]
-    inputs = random_inputs(function, SIZE + run, False, random)
+    inputs = random_inputs(function, SIZE + run, random)
     resources = _resources(before, random)
     wanted: list[Any] = []
     hosts = [_Host(before, resources, FUEL, facts=facts, garbage=g, likely=likely) for g in (0, 1)]
