@@ -29,8 +29,9 @@ test-machine: dev  ## the fast tests of what schedules compute, as on another ma
 	    $(SCHEDULED:%=test/end_to_end/test_%.py) $(CHOSEN:%=test/unit/test_%.py) test/frontend/test_numpy.py \
 	    test/frontend/test_control.py -k "not interpreter and not opencl"
 
-sanitize: dev  ## run emitted C under the address and undefined-behaviour sanitizers
+sanitize: dev  ## run emitted C under sanitizers (SANITIZE="--processes 2 --programs 1000 --seed 0")
 	$(BIN)/python -m pytest -q -m sanitize
+	$(BIN)/python test/sanitizing.py $(SANITIZE)
 
 lint: dev  ## style
 	$(BIN)/ruff check .

@@ -1,21 +1,31 @@
-"""Compiled rows, schedules and random programs under the address and undefined-behaviour sanitizers.
+"""Emitted C under the address and undefined-behaviour sanitizers.
 
-`make sanitize`. Everything runs in another process, where the sanitizers are loaded first; arrays
-of NumPy and the arena come from their allocator, so that a step beyond any buffer is caught.
+Everything runs in other processes, where the sanitizers are loaded first; arrays of NumPy and the
+arena come from their allocator, so that a step beyond any buffer is caught. A sample of rows and
+random programs runs with all tests, `make sanitize` runs files of tests, and all rows and as many
+random programs as there is time for.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from sanitizing import environment, started
 
 HERE = Path(__file__).parent
-FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -g"
+
+
+def test_a_sample_is_clean_under_sanitizers(tmp_path: Path) -> None:
+    variables = environment(tmp_path)
+    if variables is None:
+        pytest.skip("the C compiler has no sanitizers")
+    process = started(variables, "--rows", "5/60", "--programs", "8", "--seed", "2")
+    said, _ = process.communicate()
+    assert process.returncode == 0, said[-6000:]
+    assert "8 random programs, 0 wrong" in said
 
 
 @pytest.mark.sanitize
@@ -45,34 +55,16 @@ FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -g"
         ("../unit/test_widened.py", ""),
         ("../unit/test_windows.py", ""),
         ("../unit/test_winograd.py", ""),
-        ("test_op_table.py", "c-shape or c-indexing or c-composite or c-contraction or c-control"),
-        ("test_op_table.py", "c-reduction or c-creation or c-elementwise-0 or c-elementwise-4"),
-        ("test_random_programs.py", "test_compiled"),
         ("test_random_sizes.py", "test_sample"),
         ("test_sizes_at_run_time.py", ""),
     ],
 )
 def test_programs_are_clean_under_sanitizers(file: str, chosen: str, tmp_path: Path) -> None:
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    names = ("libasan.so", "libubsan.so")
-    libraries = [_library(compiler, name) for name in names] if compiler else []
-    if not libraries or not all(Path(library).exists() for library in libraries):
+    variables = environment(tmp_path)
+    if variables is None:
         pytest.skip("the C compiler has no sanitizers")
-    environment = os.environ | {
-        "LD_PRELOAD": " ".join(libraries),
-        "ASAN_OPTIONS": "detect_leaks=0",
-        "UBSAN_OPTIONS": "print_stacktrace=1",
-        "STEPWELL_CC": f"{compiler} {FLAGS}",
-        "STEPWELL_CACHE": str(tmp_path),
-    }
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-k", chosen, str(HERE / file)]
     done = subprocess.run(
-        [*command, "-p", "no:cacheprovider"], env=environment, capture_output=True, text=True
+        [*command, "-p", "no:cacheprovider"], env=variables, capture_output=True, text=True
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
-
-
-def _library(compiler: str, name: str) -> str:
-    """Return where the compiler has a library; its bare name where it has none."""
-    asked = [compiler, f"-print-file-name={name}"]
-    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import vector
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, VectorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType, VectorType
 from xdsl.ir import Attribute
 
 from stepwell.dialects.upstream.verifiers.table import checks
@@ -129,3 +129,11 @@ def _bitcast(op: vector.BitcastOp) -> None:
     have, want = shape(source), shape(result)
     if have[:-1] != want[:-1] or len(have) != len(want):
         refuse(f"{source} and {result} differ in more than their last axis")
+
+
+@checks(vector.TransferWriteOp)
+def _transfer_write(op: vector.TransferWriteOp) -> None:
+    target = op.source.type
+    wanted = [target] if isinstance(target, TensorType) else []
+    if [value.type for value in op.results] != wanted:
+        refuse("it gives a tensor of the type of what it writes, where that is a tensor")
