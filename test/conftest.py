@@ -2,13 +2,12 @@
 
 import os
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 from machines import MACHINES
 
 from stepwell.core.machine import VARIABLE
-from stepwell.testing.lit import collect
+from stepwell.testing.in_pytest import pytest_collect_file as pytest_collect_file
 
 os.environ.setdefault("STEPWELL_VERIFY", "1")
 
@@ -23,8 +22,3 @@ def stated_machine(request: pytest.FixtureRequest) -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, MACHINES[mark.args[0]].text)
         yield
-
-
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect lit's files."""
-    return collect(file_path, parent)

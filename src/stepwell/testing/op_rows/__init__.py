@@ -1,1 +1,10 @@
-"""What a test row of an op is, and how it is run: `row`, `values`, `run`, `together`."""
+"""Test rows of ops: a program of one op, the dtypes and sizes to run it for, how close it must be.
+
+`check_row` runs one on every floor and on targets; `row`, `values`, `run` and `together` are its
+parts.
+"""
+
+from stepwell.testing.op_rows.checking import check_row
+from stepwell.testing.op_rows.row import Case, Row
+
+__all__ = ["Case", "Row", "check_row"]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from stepwell.core.dtypes import DTYPES, DType
 from stepwell.core.shapes import Shape
 from stepwell.testing.op_rows.values import anything
+from stepwell.testing.same import differing
 
 Array: TypeAlias = "NDArray[Any]"
 Values: TypeAlias = Callable[[np.random.Generator, DType, Shape], Array]
@@ -128,19 +129,3 @@ class Case:
                 f"{self}: {off.sum()} of {off.size} elements differ; first at {list(first)}: "
                 f"got {got[first]!r}, expected {want[first]!r}, from {inputs}"
             )
-
-
-def differing(
-    got: Array, want: Array, ulps: float, absolute: float = 0, dtype: DType | None = None
-) -> NDArray[np.bool_]:
-    """Return where two float arrays differ by more than so many units in ``want``'s last place.
-
-    NaN agrees with NaN, and a zero with a zero of the other sign.
-    """
-    with np.errstate(all="ignore"):
-        unit = np.spacing(np.abs(want)).astype(np.float64)
-        if dtype is not None and dtype.name == "bf16":
-            unit = unit * 2.0**16
-        wide_got, wide_want = got.astype(np.float64), want.astype(np.float64)
-        near = np.abs(wide_got - wide_want) <= np.fmax(ulps * unit, absolute)
-    return ~(near | (wide_got == wide_want) | (np.isnan(wide_got) & np.isnan(wide_want)))

@@ -8,27 +8,29 @@ from typing import Any
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import get_all_dialects
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 from xdsl.traits import SymbolTable
 
+from stepwell.core.plugins import named
 from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
+from stepwell.registry import registry
 from stepwell.testing.op_rows.row import Array, Case
-from stepwell.universe import STEPWELL_UNIVERSE
 
 assert upstream, "imported for its rules"
 
 
-@cache
 def context() -> Context:
-    """Return a context that knows every dialect."""
-    ctx = Context()
-    for name, load in {**get_all_dialects(), **STEPWELL_UNIVERSE.all_dialects}.items():
-        ctx.register_dialect(name, load)
-    return ctx
+    """Return a context that knows every dialect, those of packages among them."""
+    return _context(named())
+
+
+@cache
+def _context(plugins: tuple[str, ...]) -> Context:
+    assert plugins == named(), "the key of the cache"
+    return registry().context()
 
 
 def parsed(text: str) -> ModuleOp:
@@ -62,7 +64,7 @@ def after(case: Case, *passes: Callable[[ModuleOp], None]) -> tuple[Array, ...]:
     assert isinstance(function, FuncOp)
     arguments = [*map(signed, case.arguments), *resources(function, case.row.resources)]
     results = Interpreter(module).call("main", arguments)
-    return tuple(_as(r, w) for r, w in zip(results, _result_dtypes(case), strict=True))
+    return tuple(as_declared(r, w) for r, w in zip(results, _result_dtypes(case), strict=True))
 
 
 def resources(function: FuncOp, found: Mapping[str, Array]) -> Sequence[Array]:
@@ -81,6 +83,7 @@ def _result_dtypes(case: Case) -> list[np.dtype[Any]]:
     return [np.asarray(r).dtype for r in reference(case)]
 
 
-def _as(result: Any, wanted: np.dtype[Any]) -> Array:
+def as_declared(result: Any, wanted: np.dtype[Any]) -> Array:
+    """Return a result of a lower floor, where integers are signless, as it was declared."""
     array = np.asarray(result)
     return array.view(wanted) if wanted.kind == "u" and array.dtype.kind == "i" else array

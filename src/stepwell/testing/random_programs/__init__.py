@@ -5,3 +5,8 @@
 magnitude is known to stay exact, so that most results must agree bit by bit whatever the order of
 a sum; once a value is inexact it feeds only ops that do not magnify a difference.
 """
+
+from stepwell.testing.needs import need
+
+for _module in ("hypothesis", "ml_dtypes"):
+    need(_module, "random programs")
