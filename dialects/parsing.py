@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import accumulate
 from math import prod
 from typing import Any, NoReturn
@@ -108,10 +109,31 @@ class LocatedParser(Parser):
             raise
         except Exception as error:  # a parser that stumbles has met what it did not think of
             self._refuse_op(start, error)
+        if op.attributes or op.properties:
+            self._check_names(op, start)
         if op.location == UNKNOWN:
             line, column = self.source.position(start)
             op.location = FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
         return op
+
+    def _check_names(self, op: Operation, start: int) -> None:
+        """Refuse an attribute that is meant as a property and misspelt.
+
+        Any op may have further attributes. One that is like a property which is not there is none
+        of them; of upstream ops, where xDSL may lack a property, it must be very like it.
+        """
+        known = _property_names(type(op))
+        if known is None or (known.issuperset(op.attributes) and known.issuperset(op.properties)):
+            return
+        cutoff = 0.8 if is_upstream(type(op)) else 0.6
+        for name in (*op.properties, *op.attributes):
+            if name in known or "." in name:
+                continue
+            missing = sorted(known - op.properties.keys() - op.attributes.keys() - _SEGMENTS)
+            if help := did_you_mean(name, missing, cutoff):
+                found = re.compile(rf"\b{re.escape(name)}\b").search(self.source.text, start)
+                span = self.here if found is None else Span(*found.span(), self.here.input)
+                self.source.fail(f"'{op.name}' has no property '{name}'", span, help)
 
     def parse_optional_attribute(self) -> Any:
         """Parse as xDSL does; what is wrong with an attribute is told where that stands."""
@@ -328,6 +350,24 @@ class LocatedParser(Parser):
             raise CompileError(with_broken(unknown))
         ops = [op.name for op in self.ctx.get_dialect(dialect).operations]
         self.source.fail(f"unknown op '{name}'", span, did_you_mean(name, ops))
+
+
+_SEGMENTS = frozenset({"operandSegmentSizes", "resultSegmentSizes"})
+
+
+@cache
+def _property_names(kind: type[Operation]) -> frozenset[str] | None:
+    """Return the names of an op's properties and attributes; None where nothing declares them."""
+    definition: Any = getattr(kind, "get_irdl_definition", None)
+    if definition is None or issubclass(kind, UnregisteredOp | ModuleOp):
+        return None
+    found = definition()
+    return _SEGMENTS.union(found.properties, found.attributes)
+
+
+def is_upstream(kind: type[Operation]) -> bool:
+    """Whether an op's class is xDSL's, or ours for what xDSL lacks of MLIR's dialects."""
+    return kind.__module__.startswith(("xdsl.", "stepwell.dialects.upstream."))
 
 
 def parse_module(ctx: Context, text: str, name: str, first_line: int = 1) -> ModuleOp:

@@ -14,6 +14,7 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr, TensorType
 
+from stepwell.blame import blame
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, report
 from stepwell.core.machine import Machine
 from stepwell.core.signature import Kernel, Signature
@@ -216,14 +217,12 @@ class Descent:
             earlier.run(before.context, before.module)
         path = write_reproducer(None, before.module, [step])
         after = f" after pass '{done[-1]}'" if done else ""
-        what = f"{type(error).__name__}: {error}".splitlines()[0]
-        return CompileError(
-            Diagnostic(
-                "error",
-                f"compiler bug in stage '{stage.name}', in pass '{step}'{after}: {what}",
-                help=f"reproduce with: stepwell-opt --run-reproducer --debug {path}",
-            )
-        )
+        help = f"reproduce with: stepwell-opt --run-reproducer --debug {path}"
+        found = blame(error)
+        message = f"compiler bug in stage '{stage.name}', in pass '{step}'{after}"
+        if found.package:
+            message = f"{found.package} fails in pass '{step}' of stage '{stage.name}'"
+        return CompileError(found.told(message, help))
 
 
 @dataclass(frozen=True)
@@ -267,7 +266,8 @@ def _with_cost(kernel: Kernel, costs: Mapping[str, Cost]) -> Kernel:
 def _emitted(descent: Descent, target: Target) -> Any:
     """Take a module down and print it in the target's language."""
     descent.to()
-    return target.emitted(descent.module, descent.source.entry)
+    with _blaming_packages(f"fails in printing for target '{target.name}'"):
+        return target.emitted(descent.module, descent.source.entry)
 
 
 def _emitted_in_parts(descent: Descent, part: Callable[[str], None]) -> Any:
@@ -276,8 +276,22 @@ def _emitted_in_parts(descent: Descent, part: Callable[[str], None]) -> Any:
     for stage in upper:
         descent.down(stage)
     program = import_module("stepwell.lowering.emit").PartedProgram.of(descent.module, part)
-    descent.down_in_portions(loops, program.write)
-    return program.finish(descent.source.entry)
+    with _blaming_packages("fails in printing for target 'c'"):
+        descent.down_in_portions(loops, program.write)
+        return program.finish(descent.source.entry)
+
+
+@contextmanager
+def _blaming_packages(message: str) -> Generator[None]:
+    """Tell of mistakes in the rules of packages; our own are bugs, which are not hidden."""
+    try:
+        yield
+    except (CompileError, RecursionError):
+        raise
+    except Exception as error:
+        if not (found := blame(error)).package:
+            raise
+        raise CompileError(found.told(f"{found.package} {message}")) from error
 
 
 @contextmanager

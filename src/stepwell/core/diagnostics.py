@@ -130,14 +130,16 @@ def listening(handler: Callable[[Diagnostic], None]) -> Generator[None]:
         _handler.reset(token)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Return a help text that names the closest of ``known``, or nothing where none is close.
+
+    cutoff : how alike is close, 1 being the same
 
     >>> did_you_mean("nd.ad", ["nd.pad", "nd.add", "nd.sub"])
     "did you mean 'nd.add'?"
     """
     difflib: Any = import_module("difflib")  # loaded only by who made a mistake
-    close = difflib.get_close_matches(name, known, n=5, cutoff=0.6)
+    close = difflib.get_close_matches(name, known, n=5, cutoff=cutoff)
     if not close:
         return ""
 

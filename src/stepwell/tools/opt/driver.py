@@ -8,13 +8,14 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
+from stepwell.blame import blame
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, listening, report
 from stepwell.core.files import write_whole
 from stepwell.core.plugins import using, with_broken
@@ -248,7 +249,14 @@ class Driver:
             unknown = Diagnostic("error", f"unknown target '{options.target}'", help=help)
             raise CompileError(with_broken(unknown))
         out = io.StringIO()
-        known.targets[options.target]()().emit(context, module, out)
+        printing = known.targets[options.target]()()
+        try:
+            printing.emit(context, module, out)
+        except (CompileError, RecursionError):
+            raise
+        except Exception as error:
+            message = f"target '{options.target}' cannot print the module"
+            raise CompileError(blame(error).told(message)) from error
         return out.getvalue()
 
     def _reproduce(
@@ -262,15 +270,8 @@ class Driver:
         self.reproducer = write_reproducer(self.options.reproducer, module, steps[number:])
 
     def _crash_report(self, crash: Crash) -> Diagnostic:
-        error = crash.error
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        message = f"pass '{crash.step}' crashed: {type(error).__name__}: {error}"
-        said = Diagnostic("error", message.splitlines()[0])
-        file = os.path.basename(where.filename)
-        said = said.with_note(f"in {where.name} ({file}, line {where.lineno})")
-        return replace(
-            said, help=f"reproduce with: stepwell-opt --run-reproducer --debug {self.reproducer}"
-        )
+        help = f"reproduce with: stepwell-opt --run-reproducer --debug {self.reproducer}"
+        return blame(crash.error).told(f"pass '{crash.step}' crashed", help)
 
     def _traceback(self) -> None:
         if self.options.debug:
