@@ -9,6 +9,7 @@ import numpy as np
 
 from stepwell.testing.user_programs.known import (
     DIGITS,
+    DTYPES,
     Known,
     linear,
     magnitude,
@@ -134,6 +135,11 @@ def _cast(ks: Sequence[Known], ys: Sequence[Any], how: How) -> Told:
     dtype = how["dtype"]
     if dtype in DIGITS:
         return [(dtype, linear(ks, ys[0], dtype))]
+    x = ks[0]
+    if x.floats and x.array.size:  # NumPy's numbers beyond the range are nobody else's
+        range = np.iinfo(DTYPES[dtype]) if dtype != "bool" else None
+        if range is not None and not (range.min <= x.array.min() <= x.array.max() <= range.max):
+            return [(dtype, np.inf)]
     return [(dtype, steps(ks))]
 
 
