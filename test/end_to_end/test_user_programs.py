@@ -196,3 +196,19 @@ def test_both_branches_give_one_value(target: str) -> None:
 
     for p in (True, False):
         check(chosen, lambda p, a, b: (a, b), [np.bool_(p), V, V * 2], target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_single_elements_are_stacked_and_written_back(target: str) -> None:
+    def stacked(x: Any, start: Any) -> Any:
+        def step(c: Any, row: Any) -> Any:
+            y = row[1, 3, 0]
+            return c.at[1, 1, 3, 0].multiply(y), y
+
+        last, ys = lax.scan(step, start, x, reverse=True)
+        return last, last[ys]
+
+    x = np.ones((2, 4, 6, 1), np.int32)
+    x[:, 1, 3, 0] = [0, 1]
+    want = replaced(x, (1, 1, 3, 0), 0)
+    check(stacked, lambda x, start: (want, want[[0, 1]]), [x, x], target)
