@@ -23,6 +23,7 @@ from stepwell.dialects import upstream
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
 from stepwell.dialects.types import place_of
+from stepwell.dialects.upstream.constant_places import check_constant_places
 from stepwell.dialects.verification import verify
 from stepwell.floors import LOOPS, first_stage
 from stepwell.leavings import Introduced
@@ -118,7 +119,9 @@ class Descent:
         names = result_names(module, source.entry)
         descent = cls(source, context, module, careful, first=first, names=names)
         descent._warn_of_idle()
-        if first >= STAGE_NAMES.index("structured"):  # `check-sizes` has seen to no such op
+        if first >= LOOPS:
+            check_constant_places(module)
+        elif first >= STAGE_NAMES.index("structured"):  # `check-sizes` has seen to no such op
             CheckAccesses().apply(context, module)
         if first > STAGE_NAMES.index("structured"):  # no stage finds this any more
             descent.equal = equal_sizes(module, source.entry)

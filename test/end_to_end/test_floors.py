@@ -83,10 +83,20 @@ def test_an_edited_tile_holds() -> None:
     np.testing.assert_allclose(compiled(a, b, c), np.tanh(a @ b), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("floor", ["buffers", "loops"])
-def test_a_module_of_buffers_is_refused(floor: str) -> None:
-    with pytest.raises(sw.CompileError, match="of the floor of buffers"):
-        sw.compile(at(PRODUCT, floor))
+LOOPS = """\
+func.func @main(%x: memref<4xf32> {kernel.role = "input"}, %y: memref<4xf32> {kernel.role = "output"}) {
+  %i = arith.constant PLACE : index
+  %f = arith.constant 1.0 : f32
+  memref.store %f, %y[%i] : memref<4xf32>
+  func.return
+}
+"""
+
+
+@pytest.mark.parametrize("place", [-1, 4, 100000000])
+def test_buffers_have_no_place_beyond_their_ends(place: int) -> None:
+    with pytest.raises(sw.CompileError, match=f"axis 0 of memref<4xf32> has no place {place}"):
+        sw.compile(LOOPS.replace("PLACE", str(place)))
 
 
 def test_a_module_of_two_floors_is_refused() -> None:
