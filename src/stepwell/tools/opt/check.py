@@ -35,9 +35,9 @@ from stepwell.transforms.passes import Pass
 
 FUEL = 2_000_000
 """Ops one call may evaluate before the check gives up on it."""
-ENOUGH = 1_000_000
+ENOUGH = 200_000
 """Ops that all trials may evaluate after a pass before the check makes do with fewer of them."""
-FEW = 3
+FEW = 2
 """So many numbers are tried with the same sizes, whatever that takes."""
 
 _KINDS = {"float16": "f16", "float32": "f32", "float64": "f64"}
