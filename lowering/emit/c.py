@@ -17,6 +17,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation
 
+from stepwell.core.escape import quoted
 from stepwell.core.signature import Signature
 from stepwell.dialects import kernel
 from stepwell.lowering.emit.buffers import Buffer, number, plus
@@ -81,7 +82,7 @@ class CWriter(FunctionWriter):
         if not self.threads:
             self.serial(op)
             return
-        function = f"{self.name}_body{self.bodies or ''}"
+        function = self.unit.unique(f"{self.name}_body{self.bodies or ''}")
         self.bodies += 1
         outer, known, streamed = self.lines, dict(self.declared), self.streamed
         self.lines, self.threads, self.streamed = [], False, False
@@ -107,7 +108,7 @@ class CWriter(FunctionWriter):
 
     def concurrent(self, op: kernel.ConcurrentOp) -> None:
         """Hand the branches to the runtime as one function that is told which of them to run."""
-        function = f"{self.name}_branches{self.bodies or ''}"
+        function = self.unit.unique(f"{self.name}_branches{self.bodies or ''}")
         self.bodies += 1
         outer, known = self.lines, {**self.declared, RUNTIME: "const struct sw_runtime *"}
         depth, self.lines, self.depth = self.depth, [], 2
@@ -204,7 +205,7 @@ def finished(unit: CUnit, name: str) -> tuple[CText, list[str]]:
         for entry in found
         for text in exported(entry, unit.function, unit.notes.of(entry.op.location))
     ]
-    whole = CText(unit.text(name, exports), header(found), _signature_of(found, name))
+    whole = CText(unit.text(quoted(name), exports), header(found), _signature_of(found, name))
     return whole, exports
 
 

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, MemRefType, Modul
 from xdsl.ir import Attribute, BlockArgument, Operation
 
 from stepwell.core.dtypes import DTYPES
+from stepwell.core.escape import mangled, quoted
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Constant, Signature, Tensor, constant_offsets
 from stepwell.core.signature import Kernel as KernelOfSignature
@@ -26,7 +27,6 @@ from stepwell.dialects.checks import read_checks
 from stepwell.dialects.types import places
 from stepwell.lowering.emit.checks import checks_text
 from stepwell.lowering.emit.kinds import BITS, element_name
-from stepwell.lowering.emit.names import identifier
 from stepwell.transforms.passes import fail
 
 ROLES = ("input", "constant", "output", "arena")
@@ -130,7 +130,7 @@ def _lines(op: Operation) -> Iterator[str]:
 
     Those of the kernel itself: a constant in it may be one with constants of other kernels.
     """
-    found = {(basename(place.file), place.line) for place in places(op.location)}
+    found = {(quoted(basename(place.file)), place.line) for place in places(op.location)}
     yield from (f"{file}:{line}" for file, line in sorted(found))
 
 
@@ -219,7 +219,7 @@ def exported(entry: Entry, written: Callable[[Operation, str], Any], note: str) 
 
     written : writes a function and returns how to call it
     """
-    name = f"stepwell_{identifier(entry.name)}"
+    name = entry.signature.symbol
     comment = f"  // {note}" if note else ""
     dims = {
         (a.number, axis): k
@@ -320,7 +320,7 @@ def _check_unwritten(entry: Entry, function: Any) -> None:
 
 def header(found: Sequence[Entry]) -> str:
     """Return the text of a header that declares what `exported` defines."""
-    guard = f"STEPWELL_{identifier(found[0].name).upper()}_H"
+    guard = f"STEPWELL_{mangled(found[0].name)}_H"
     rows = [
         f"#ifndef {guard}",
         f"#define {guard}",
@@ -354,7 +354,7 @@ ABI = """struct sw_runtime {
 
 
 def _declarations(entry: Entry, makes_constants: bool) -> Iterator[str]:
-    name, signature = f"stepwell_{identifier(entry.name)}", entry.signature
+    name, signature = entry.signature.symbol, entry.signature
     yield f"/* {signature}"
     yield " *"
     saved = iter(constant_offsets(signature.constants)[0])
@@ -362,10 +362,10 @@ def _declarations(entry: Entry, makes_constants: bool) -> Iterator[str]:
         kept = a.role == "constant" and not makes_constants
         where = f", at {next(saved)} of constants.bin" if kept else ""
         made = f", result {a.made} of {name}_constants" if a.made is not None else ""
-        about = f"{a.title}: {Tensor(a.name, a.dtype, a.shape)}{made}{where}"
+        about = f"{quoted(a.title)}: {Tensor(a.name, a.dtype, a.shape)}{made}{where}"
         yield f" * buffers[{k}]  {a.role:<8}  {about}"
     unknown = [
-        f"{a.name}.shape[{axis}]"
+        f"{quoted(a.name)}.shape[{axis}]"
         for a in entry.of_role("input")
         for axis, n in enumerate(a.shape)
         if n < 0

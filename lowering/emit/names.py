@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from stepwell.core.escape import LONGEST
+
 _NOT_WORD = re.compile(r"\W+", re.ASCII)
 WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _TAKEN = re.compile(r"(?:sw|kernel|func|host|stepwell)_|_|[fium]\d+x\d+(?:_u)?$|u?int\d+_t$|bf16")
@@ -36,12 +38,14 @@ OPENCL_WORDS = C_WORDS | frozenset(_OPENCL.split())
 
 
 def identifier(text: str) -> str:
-    """Return ``text`` with all that no identifier may hold made an underscore.
+    """Return ``text`` with all that no identifier may hold made an underscore, not too long.
+
+    Others may give the same: whoever names things must see to it that names differ.
 
     >>> identifier("layer.0/bias"), identifier("0")
     ('layer_0_bias', 'v0')
     """
-    word = _NOT_WORD.sub("_", text).strip("_")
+    word = _NOT_WORD.sub("_", text).strip("_")[:LONGEST]
     return f"v{word}" if not word or word[0].isdigit() else word
 
 

@@ -10,6 +10,7 @@ from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from stepwell.core.signature import titled
 from stepwell.dialects import kernel
 from stepwell.lowering.emit.kinds import Kind, element_name, kind_of
 from stepwell.lowering.emit.names import Names, identifier
@@ -48,7 +49,7 @@ class Piece:
         what = "kernel" if isinstance(self.op, kernel.FuncOp) else "function"
         note = notes.of(self.op.location)
         at = f", from {note}" if note else ""
-        return f"/* {what} {self.op.sym_name.data}{at} */\n{self.text}"
+        return f"/* {what} {titled(self.op.sym_name.data)}{at} */\n{self.text}"
 
 
 @dataclass
@@ -87,8 +88,10 @@ class Unit:
 
     def name(self, prefix: str, symbol: str) -> str:
         """Return a new name at file scope."""
-        self.names.reserved = frozenset()
-        name = f"{prefix}_{identifier(symbol)}"
+        return self.unique(f"{prefix}_{identifier(symbol)}")
+
+    def unique(self, name: str) -> str:
+        """Return ``name``, or what is most like it and not taken at file scope."""
         while name in self.names.taken:
             name += "_"
         self.names.taken.add(name)

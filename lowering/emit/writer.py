@@ -20,6 +20,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, LocationAttr, MemRefType, NoneAttr, UnknownLoc
 from xdsl.ir import Block, Operation, SSAValue
 
+from stepwell.core.escape import quoted
 from stepwell.core.rules import RuleTable
 from stepwell.dialects import kernel
 from stepwell.dialects.types import places
@@ -92,7 +93,7 @@ def source_lines(location: LocationAttr) -> str:
     """
     files: dict[str, set[int]] = {}
     for place in places(location):
-        files.setdefault(basename(place.file), set()).add(place.line)
+        files.setdefault(quoted(basename(place.file)), set()).add(place.line)
     return "; ".join(f"{file}:{', '.join(_runs(sorted(lines)))}" for file, lines in files.items())
 
 

@@ -10,6 +10,7 @@ from itertools import takewhile
 from xdsl.dialects.builtin import ModuleOp
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.escape import quoted
 from stepwell.core.plugins import named
 from stepwell.dialects.printing import text_of
 from stepwell.pass_pipeline import Step
@@ -26,7 +27,7 @@ def write_reproducer(path: str | None, module: ModuleOp, steps: Sequence[Step]) 
         os.close(handle)
     pipeline = ",".join(str(step) for step in steps)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"{HEAD} {path}\n{PIPELINE}{pipeline}\n")
+        file.write(f"{HEAD} {quoted(path)}\n{PIPELINE}{pipeline}\n")
         file.writelines(f"{PLUGIN}{place}\n" for place in named())
         file.write(text_of(module, locations=True))
     return path

@@ -94,10 +94,10 @@ def test_text_is_the_same_each_time(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     texts: list[list[str]] = []
     write = Path.write_text
 
-    def noted(self: Path, text: str) -> int:
+    def noted(self: Path, text: str, encoding: str) -> int:
         if self.name.startswith("part"):
             texts[-1].append(text)
-        return write(self, text)
+        return write(self, text, encoding)
 
     monkeypatch.setattr(Path, "write_text", noted)
     for k in range(2):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,8 @@ def replacing(path: Path) -> Generator[Path]:
     if path.exists() and not path.is_file():  # a device, as /dev/null, is written to
         yield path
         return
-    beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
+    chance = os.urandom(8).hex()  # nobody can have put a link there
+    beside = path.with_name(f".{path.name[:99]}.{chance}.partial")
     try:
         yield beside
         os.replace(beside, path)
@@ -31,4 +31,4 @@ def replacing(path: Path) -> Generator[Path]:
 def write_whole(path: Path, text: str) -> None:
     """Write a text file."""
     with replacing(path) as file:
-        file.write_text(text)
+        file.write_text(text, encoding="utf-8")

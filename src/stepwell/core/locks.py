@@ -44,15 +44,12 @@ class Lock:
 
     def to_json(self) -> str:
         """Return the text of the file: one line for each kernel's schedule."""
-        kernels = {key: asdict(tuned) for key, tuned in self.kernels.items()}
-        marked = {
-            key: each | {"schedule": f"<{key}>"} for key, each in kernels.items()
-        }  # so that a schedule stands on one line
-        about = {"format": FORMAT, "about": ABOUT, "machine": dict(self.machine)}
-        text = json.dumps(about | {"kernels": marked}, indent=1)
-        for key, each in kernels.items():
-            text = text.replace(f'"<{key}>"', json.dumps(each["schedule"]))
-        return text + "\n"
+        about = {"format": FORMAT, "about": ABOUT, "machine": dict(self.machine), "kernels": {}}
+        kernels = ",".join(
+            f"\n  {json.dumps(key)}: {_on_lines(asdict(tuned))}"
+            for key, tuned in self.kernels.items()
+        )
+        return json.dumps(about, indent=1).removesuffix("}\n}") + f"{kernels}\n }}\n}}\n"
 
     def misfit(self, machine: Machine) -> str:
         """Return what differs from the machine the file was made for, "" where nothing does."""
@@ -62,6 +59,12 @@ class Lock:
             for name, value in here.items()
             if self.machine.get(name) != value
         )
+
+
+def _on_lines(fields: Mapping[str, Any]) -> str:
+    """Spell an object with each field on one line."""
+    rows = ",".join(f"\n   {json.dumps(key)}: {json.dumps(each)}" for key, each in fields.items())
+    return f"{{{rows}\n  }}"
 
 
 def machine_key(machine: Machine) -> dict[str, Any]:

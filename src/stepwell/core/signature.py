@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from math import prod
@@ -11,6 +10,7 @@ from typing import Any, cast
 
 from stepwell.core.checks import Check
 from stepwell.core.dtypes import DTYPES
+from stepwell.core.escape import mangled, quoted
 from stepwell.core.host_schedule import Tree, in_call
 from stepwell.core.shapes import DYNAMIC, Shape
 
@@ -131,7 +131,7 @@ class Signature:
     @property
     def symbol(self) -> str:
         """The name of the function in the program's library."""
-        return "stepwell_" + re.sub(r"\W+", "_", self.entry, flags=re.ASCII)
+        return f"stepwell_{mangled(self.entry)}"
 
     def to_json(self) -> str:
         """Return the text of `program.json`."""
@@ -170,10 +170,18 @@ class Signature:
         >>> print(Signature("main", (Tensor("x", "f32", (DYNAMIC,)),), (Tensor("y", "i32", ()),)))
         main(x: float32[?]) -> int32[]
         """
-        arguments = ", ".join(f"{a.name}: {a}" for a in self.arguments)
+        arguments = ", ".join(f"{quoted(a.name)}: {a}" for a in self.arguments)
         results = ", ".join(str(r) for r in self.results)
         one = len(self.results) == 1
-        return f"{self.entry}({arguments}) -> {results if one else f'({results})'}"
+        return f"{quoted(self.entry)}({arguments}) -> {results if one else f'({results})'}"
+
+
+def titled(name: str) -> str:
+    """Return the name of a kernel as the comment above it in the program's text has it.
+
+    What follows there begins with a comma, and so the name has none.
+    """
+    return quoted(name).replace(",", "%2C")
 
 
 def numpy_name(dtype: str) -> str:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from stepwell.compiled import Compiled, compile
 from stepwell.core.dtypes import DType, dtype_of
+from stepwell.core.escape import literal
 from stepwell.core.once import Once
 from stepwell.core.shapes import Shape
 from stepwell.frontend import operators
@@ -287,8 +288,8 @@ class Function:
         where = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
         trace = Trace(self.__name__, trail=trail or Trail())
         inputs = [trace.argument(a.path, a.kind, a.shape, where) for a in call.arguments]
-        entry = "".join(c if c.isalnum() or c == "_" else "_" for c in self.__name__).strip("_")
-        entry = entry or "function"
+        entry = re.sub(r"\W", "_", self.__name__, flags=re.ASCII).strip("_")
+        entry = entry if entry and not entry[0].isdigit() else f"function{entry}"
         with tracing(trace):
             rest = iter(inputs)
             values = dict(call.static)
@@ -412,7 +413,7 @@ def function_text(
     names = ", ".join(t.name for t in results)
     back = f"  func.return {names} : {types}" if results else "  func.return"
     code = getattr(inspect.unwrap(function), "__code__", None)
-    at = f' loc("{code.co_filename}":{code.co_firstlineno}:1)' if code else ""
+    at = f" loc({literal(code.co_filename)}:{code.co_firstlineno}:1)" if code else ""
     called = called or [""] * len(results)
     told = [_told(type_text(t.kind, t.shape), n) for t, n in zip(results, called, strict=True)]
     returns = f"({', '.join(told)})" if len(told) != 1 or "{" in told[0] else told[0]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import islice
 from types import FrameType
 from typing import Any
 
 from stepwell.core.dtypes import DType
+from stepwell.core.escape import literal
 from stepwell.core.shapes import Shape
 
 
@@ -45,7 +45,7 @@ def _entry(key: str, value: Any) -> str:
         case Verbatim():
             return f"{key} = {value}"
         case str():
-            return f"{key} = {json.dumps(value)}"
+            return f"{key} = {literal(value)}"
         case int():
             return f"{key} = {value} : i64"
         case float():
@@ -72,4 +72,4 @@ def location(frame: FrameType | None) -> str:
         return ""
     at = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
     line, column = at[0] or frame.f_lineno, (at[2] or 0) + 1
-    return f" loc({json.dumps(frame.f_code.co_filename)}:{line}:{column})"
+    return f" loc({literal(frame.f_code.co_filename)}:{line}:{column})"

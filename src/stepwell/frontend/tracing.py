@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -61,7 +62,7 @@ class Trace:
 
     def name(self, stem: str) -> str:
         """Return a fresh value name made from ``stem``."""
-        stem = "".join(c if c.isalnum() or c == "_" else "_" for c in stem) or "v"
+        stem = re.sub(r"\W", "_", stem, flags=re.ASCII) or "v"
         stem = stem if not stem[0].isdigit() else f"v{stem}"
         count = self._names.get(stem, 0)
         self._names[stem] = count + 1

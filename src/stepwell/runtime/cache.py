@@ -41,7 +41,7 @@ def digest(*parts: str | bytes) -> str:
     """Return a key made of ``parts``; no two different lists of parts share one."""
     whole = hashlib.sha256()
     for part in parts:
-        data = part.encode() if isinstance(part, str) else part
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         whole.update(len(data).to_bytes(8, "little") + data)
     return whole.hexdigest()[:40]
 

@@ -26,7 +26,7 @@ class Parts:
     def __call__(self, text: str) -> None:
         """Begin to compile a part as soon as a processor is free."""
         source = self.folder / f"part{len(self.objects)}.c"
-        source.write_text(text)
+        source.write_text(text, encoding="utf-8")
         self.objects.append(source.with_suffix(".o"))
         thread = threading.Thread(target=self._compile, args=(source,), name="stepwell-part")
         thread.start()

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.escape import quoted
 from stepwell.core.machine import thread_count
-from stepwell.core.signature import Kernel, Signature
+from stepwell.core.signature import Kernel, Signature, titled
 from stepwell.runtime.cache import digest, disk_cache
 from stepwell.runtime.limits import Limits, machine_limits, measure_again
 from stepwell.runtime.program import LIBRARY, SOURCE, Program, load_callee
@@ -36,7 +37,7 @@ ENOUGH = 1.0
 FEWEST, MOST = 5, 1000
 
 _KERNEL = re.compile(
-    r"^/\* kernel (?P<name>.+?)(?:, from [^\n]*)? \*/\n"
+    r"^/\* kernel (?P<name>.*?)(?:, from [^\n]*)? \*/\n"
     r"(?:static )?void (?P<function>\w+)\([^\n]*\) \{\n.*?^\}\n",
     re.MULTILINE | re.DOTALL,
 )
@@ -170,7 +171,7 @@ class _Timed:
         compiler = find_compiler()
 
         def build(folder: Path) -> None:
-            (folder / SOURCE).write_text(text)
+            (folder / SOURCE).write_text(text, encoding="utf-8")
             compiler.build_program(folder / SOURCE, folder / LIBRARY)
 
         folder = disk_cache().fetch("profiled", digest(text, compiler.id), build)
@@ -193,7 +194,7 @@ class _Timed:
 
 def instrumented(source: str, kernels: Sequence[Kernel]) -> str:
     """Return a program's text with every launch between two looks at the clock."""
-    numbers = {kernel.name: k for k, kernel in enumerate(kernels)}
+    numbers = {titled(kernel.name): k for k, kernel in enumerate(kernels)}
     parts: list[str] = []
     done = 0
     for found in _KERNEL.finditer(source):
@@ -247,7 +248,7 @@ def table(profile: Profile) -> str:
     for each in profile.kernels:
         rows.append(
             (
-                each.kernel.name,
+                quoted(each.kernel.name),
                 str(each.calls),
                 spell_seconds(each.seconds),
                 f"{each.seconds / profile.seconds:.0%}",

@@ -56,7 +56,7 @@ class Program:
         """Return the text of the program in its target's language."""
         name = self.target.source
         try:
-            return (self.folder / name).read_text()
+            return (self.folder / name).read_text(encoding="utf-8")
         except FileNotFoundError:
             raise _broken(self.folder, f"there is no {name} in it") from None
 
@@ -85,10 +85,10 @@ def write_program(
     """
     folder.mkdir(parents=True, exist_ok=True)
     text = folder / target_of(signature.target).source
-    text.write_text(source)
-    (folder / DESCRIPTION).write_text(signature.to_json())
+    text.write_text(source, encoding="utf-8")
+    (folder / DESCRIPTION).write_text(signature.to_json(), encoding="utf-8")
     if build is not None:
-        (folder / HEADER).write_text(header)
+        (folder / HEADER).write_text(header, encoding="utf-8")
         build(text, folder / LIBRARY)
     if resources and signature.constants:
         write_constants(folder / CONSTANTS, _constants(folder, signature, resources))
@@ -237,7 +237,7 @@ def _address(library: ctypes.CDLL, name: str) -> int:
 
 def _read_signature(folder: Path) -> Signature:
     try:
-        return Signature.from_json((folder / DESCRIPTION).read_text())
+        return Signature.from_json((folder / DESCRIPTION).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise _broken(folder, f"there is no {DESCRIPTION} in it") from None
     except ValueError as error:

@@ -64,7 +64,7 @@ class Compiler:
 
     def build_program(self, source: Path, library: Path) -> None:
         """Compile emitted C to a shared library."""
-        self._build(source, library, self._free, _libraries(source.read_text()))
+        self._build(source, library, self._free, _libraries(source.read_text(encoding="utf-8")))
 
     def build_part(self, source: Path, object: Path) -> bool:
         """Compile one part of a program; return whether that went well."""
@@ -74,7 +74,7 @@ class Compiler:
     def link_program(self, source: Path, objects: Sequence[Path], library: Path) -> bool:
         """Link the parts of the program in ``source``; return whether that went well."""
         command = [*self.command, *FLAGS, *self._free, "-shared", "-o", str(library)]
-        command += [*map(str, objects), *_libraries(source.read_text())]
+        command += [*map(str, objects), *_libraries(source.read_text(encoding="utf-8"))]
         return _run(command).returncode == 0 and library.exists()
 
     @property

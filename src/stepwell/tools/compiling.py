@@ -7,6 +7,7 @@ from pathlib import Path
 
 from stepwell.compiled import lock_beside
 from stepwell.core.deep import with_deep_stack
+from stepwell.core.escape import quoted
 from stepwell.core.locks import write_lock
 from stepwell.core.signature import Signature
 from stepwell.descent import pipeline_text, stage_text, translate
@@ -77,7 +78,7 @@ def _tell(signature: Signature, folder: Path) -> None:
     print(f"{signature}")
     for file in sorted(p for p in folder.iterdir() if p.name.startswith(("program.", "constants"))):
         print(f"  {file}  {file.stat().st_size:,} bytes")
-    print(f"  kernels: {', '.join(k.name for k in signature.kernels) or 'none'}")
+    print(f"  kernels: {', '.join(quoted(k.name) for k in signature.kernels) or 'none'}")
     print(f"  arena: {_arena(signature)}")
 
 

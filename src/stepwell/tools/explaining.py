@@ -15,6 +15,7 @@ from xdsl.ir import Attribute
 
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import did_you_mean
+from stepwell.core.escape import quoted
 from stepwell.core.host_schedule import in_call
 from stepwell.core.machine import Machine
 from stepwell.descent import Descent, Source
@@ -129,9 +130,9 @@ def _called(
 def _explained(function: kernel.FuncOp, found: Scheduled, measured: float | None) -> Iterator[str]:
     """Yield the lines about one kernel."""
     name = function.sym_name.data
-    where = {(basename(p.file), p.line) for p in places(function.location)}
+    where = {(quoted(basename(p.file)), p.line) for p in places(function.location)}
     lines = spans([f"{file}:{line}" for file, line in sorted(where)])
-    yield f"kernel {name}" + (f", from {lines}" if lines else "")
+    yield f"kernel {quoted(name)}" + (f", from {lines}" if lines else "")
     yield f"  does       {_spelled(found.cost(function))}"
     yield f"  schedule   {_choices(function)}"
     for number, reason in enumerate(found.reasons.get(name, [UNSAID])):

@@ -135,7 +135,7 @@ class Build:
 def build(source: Path) -> Build:
     """Build the text of a program, or fetch its binary from the cache."""
     device = open_device()
-    text = source.read_text()
+    text = source.read_text(encoding="utf-8")
     key = digest(text, device.id)
     if (found := disk_cache().find("opencl", key)) is not None:
         binary = (found / BINARY).read_bytes()

@@ -1,0 +1,87 @@
+"""Text from a program, made safe for where it is put: comments, names of functions, variables.
+
+Whatever a module, a trace or a file says (locations, names of functions, arguments, weights) goes
+through one of these on its way into C, OpenCL C, a header or a table; nothing else may put such
+text there. JSON escapes by itself, and no name of a program is ever part of a path.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+LONGEST = 120
+"""Characters of one name that are shown: some compilers end with an error beyond a few thousand."""
+SUFFIXES = ("shapes", "arena", "constants")
+"""What follows the name of an entry in the names of functions beside it."""
+
+_PLAIN = re.compile(r"(?!/)[\w .,:;()\[\]{}<>=+@$#&|!^~'\"`/-]*(?<!/)", re.ASCII)
+_UNSAFE = re.compile(r"[%\\]|[^ -~]|^[*?/]|[*?/]\Z|(?<=\*)/|(?<=/)\*|(?<=\?)\?")
+_NOT_LITERAL = re.compile(r"[\x00-\x1f\x7f\"\\]")
+_OWNED = "|".join(SUFFIXES)
+_SUFFIX = re.compile(rf"(.*)\.({_OWNED})", re.DOTALL)
+_UNFIT = re.compile(rf"[^A-Za-z0-9_]|_(?=0x)|_(?=(?:{_OWNED})\Z)")
+
+
+def quoted(text: str, longest: int = LONGEST) -> str:
+    r"""Return ``text`` as it may stand in any comment, on one line; other texts give others.
+
+    Printable characters stay. What ends a line or a comment, begins one or joins two lines becomes
+    the bytes of its UTF-8, as in a URL; of a long text the middle gives way to a digest of it all.
+
+    >>> quoted("dir/model.mlir"), quoted("a\n*/ b\\"), quoted("50%")
+    ('dir/model.mlir', 'a%0A*%2F b%5C', '50%25')
+    >>> len(quoted("x" * 5000))
+    120
+    """
+    if len(text) > longest:
+        digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        kept = (longest - len(digest) - 2) // 2
+        return f"{_escaped(text[:kept])}%~{digest}{_escaped(text[-kept:])}"
+    return text if _PLAIN.fullmatch(text) else _escaped(text)
+
+
+def _escaped(text: str) -> str:
+    return _UNSAFE.sub(_as_bytes, text)
+
+
+def _as_bytes(found: re.Match[str]) -> str:
+    letter = found[0]
+    if letter > "~" and letter.isprintable():
+        return letter
+    return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", "surrogatepass"))
+
+
+def literal(text: str) -> str:
+    r"""Spell ``text`` as a string of textual IR, which an xDSL parser takes for text.
+
+    Beside what ASCII lacks that takes no escapes: such a text is `quoted` first where it needs any.
+
+    >>> print(literal('a"b\n'), literal("\u00e9"), literal("\u00e9\n"))
+    "a\22b\0A" "é" "é%0A"
+    """
+    if not text.isascii() and (_NOT_LITERAL.search(text) or not text.isprintable()):
+        text = quoted(text)
+    return '"' + _NOT_LITERAL.sub(lambda letter: f"\\{ord(letter[0]):02X}", text) + '"'
+
+
+def mangled(name: str) -> str:
+    """Return the name of a function as part of an identifier of C; different names give others.
+
+    What no identifier may hold becomes its number in hexadecimal. The functions that belong to
+    another (`main.shapes`) have names ending in `_shapes`, `_arena` or `_constants`, and no others.
+
+    >>> mangled("main"), mangled("main.constants"), mangled("a(b"), mangled("main_arena")
+    ('main', 'main_constants', 'a_0x28_b', 'main_0x5F_arena')
+    """
+    whole = _mangled(name)
+    if len(whole) <= 2 * LONGEST:
+        return whole
+    return f"{whole[:LONGEST]}_0x_{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def _mangled(name: str) -> str:
+    ends = ""
+    while found := _SUFFIX.fullmatch(name):
+        name, ends = found[1], f"_{found[2]}{ends}"
+    return _UNFIT.sub(lambda letter: f"_0x{ord(letter[0]):X}_", name) + ends
