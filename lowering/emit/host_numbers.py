@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import Any, TypeAlias
 
 from xdsl.dialects import arith, memref
@@ -42,6 +43,9 @@ def _constant(op: arith.ConstantOp, _: Sequence[Tree]) -> Tree:
             return bool(value.data)
         case FloatAttr() if is_narrow(op.result):
             return _bits(op.result, op.value.value.data)
+        case FloatAttr(value=value) if not isfinite(value.data):
+            (bits,) = struct.unpack("<q", struct.pack("<d", value.data))
+            return ["f64", bits]
         case IntegerAttr(value=value) | FloatAttr(value=value):
             return value.data
         case other:

@@ -12,7 +12,7 @@ from hashlib import sha256
 
 LONGEST = 120
 """Characters of one name that are shown: some compilers end with an error beyond a few thousand."""
-SUFFIXES = ("shapes", "arena", "constants")
+SUFFIXES = ("shapes", "arena", "constants", "checks")
 """What follows the name of an entry in the names of functions beside it."""
 
 _PLAIN = re.compile(r"(?!/)[\w .,:;()\[\]{}<>=+@$#&|!^~'\"`/-]*(?<!/)", re.ASCII)
@@ -69,7 +69,7 @@ def mangled(name: str) -> str:
     """Return the name of a function as part of an identifier of C; different names give others.
 
     What no identifier may hold becomes its number in hexadecimal. The functions that belong to
-    another (`main.shapes`) have names ending in `_shapes`, `_arena` or `_constants`, and no others.
+    another (`main.shapes`) have names ending in `_shapes` and the like (`SUFFIXES`), and no others.
 
     >>> mangled("main"), mangled("main.constants"), mangled("a(b"), mangled("main_arena")
     ('main', 'main_constants', 'a_0x28_b', 'main_0x5F_arena')

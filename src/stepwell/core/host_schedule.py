@@ -88,11 +88,16 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "f16": lambda bits: struct.unpack("<e", struct.pack("<h", bits))[0],
     "bf16": lambda bits: struct.unpack("<f", struct.pack("<xxh", bits))[0],
     "wrap": lambda a, bits: (a + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1),
+    "f64": lambda bits: struct.unpack("<d", struct.pack("<q", bits))[0],
 }
 """The operators of a tree; ``/`` and ``%`` truncate, ``wrap`` keeps the low bits as signed,
-``f16`` and ``bf16`` make a number of its bits.
+``f16``, ``bf16`` and ``f64`` make a number of its bits, the last for those that JSON cannot spell.
 
 Those beginning with u take the bits of signed 64-bit numbers as unsigned ones."""
+
+_ONE = dict.fromkeys(("not", "f16", "bf16", "f64"), 1)
+ARITY: dict[str, int] = {**dict.fromkeys(OPERATORS, 2), **_ONE, "select": 3}
+"""How many operands each operator takes."""
 
 
 def evaluate(tree: Tree, variables: Mapping[str, Any]) -> Any:

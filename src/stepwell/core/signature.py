@@ -1,21 +1,20 @@
-"""What a compiled program takes and returns: `program.json`, between emitter and runtime."""
+"""What a compiled program takes and returns, and what else its caller must know.
+
+It stands between emitter and runtime, as `program.json` on the disk (`core.description`).
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 from stepwell.core.checks import Check
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.escape import mangled, quoted
 from stepwell.core.host_schedule import Tree, in_call
 from stepwell.core.shapes import DYNAMIC, Shape
-
-FORMAT = 2
-"""Raised when an older runtime could not run what a newer emitter writes."""
 
 
 @dataclass(frozen=True)
@@ -133,37 +132,6 @@ class Signature:
         """The name of the function in the program's library."""
         return f"stepwell_{mangled(self.entry)}"
 
-    def to_json(self) -> str:
-        """Return the text of `program.json`."""
-        return json.dumps({"format": FORMAT, **_plain(asdict(self))}, indent=1) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str) -> Signature:
-        """Read what `to_json` wrote; ValueError where it is something else."""
-        try:
-            found = json.loads(text)
-            if found["format"] != FORMAT:
-                raise ValueError(f"program format {found['format']}, expected {FORMAT}")
-            del found["format"]
-            return cls._from(found)
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"not a program.json of ours: {error!r}") from None
-
-    @classmethod
-    def _from(cls, found: dict[str, Any]) -> Signature:
-        read: dict[str, Any] = {
-            "arguments": tuple(Tensor(**_shaped(a)) for a in found["arguments"]),
-            "results": tuple(Tensor(**_shaped(r)) for r in found["results"]),
-            "constants": tuple(Constant(**_shaped(c)) for c in found["constants"]),
-            "kernels": tuple(Kernel(**_in_tuples(k)) for k in found["kernels"]),
-            "equal": tuple(tuple(group) for group in found["equal"]),
-            "fixed": tuple((number, size) for number, size in found["fixed"]),
-            "checks": tuple(Check(**_in_tuples(each)) for each in found["checks"]),
-            "host": tuple(found["host"]),
-            "maker": cls._from(found["maker"]) if found["maker"] else None,
-        }
-        return cls(**found | read)
-
     def __str__(self) -> str:
         """Spell it like a Python signature.
 
@@ -196,26 +164,3 @@ def spell(dtype: str, shape: Shape) -> str:
     'float32[4, ?]'
     """
     return f"{dtype}[{', '.join('?' if n == DYNAMIC else str(n) for n in shape)}]"
-
-
-def _plain(fields: dict[str, Any]) -> dict[str, Any]:
-    """Write every `?` of a signature's shapes as null."""
-    for tensor in (*fields["arguments"], *fields["results"], *fields["constants"]):
-        tensor["shape"] = [None if n == DYNAMIC else n for n in tensor["shape"]]
-    if fields["maker"]:
-        _plain(fields["maker"])
-    return fields
-
-
-def _in_tuples(found: Any) -> Any:
-    """Return what JSON holds with tuples for its lists, as a kernel has them."""
-    if isinstance(found, dict):
-        return {name: _in_tuples(each) for name, each in cast(dict[str, Any], found).items()}
-    if isinstance(found, list):
-        return tuple(_in_tuples(each) for each in cast(list[Any], found))
-    return found
-
-
-def _shaped(fields: dict[str, Any]) -> dict[str, Any]:
-    shape = tuple(DYNAMIC if n is None else n for n in fields["shape"])
-    return {**fields, "shape": shape}

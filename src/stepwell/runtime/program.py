@@ -1,7 +1,8 @@
 """A program on disk: program.c, .h, .so and .json, or program.cl and .json, and constants.bin.
 
 A program of C is loaded from program.so as program.json describes it; its text and header are for
-people. One of OpenCL is built from its text for the device it is loaded on.
+people. One of OpenCL is built from its text for the device it is loaded on. In a saved program the
+description has the digests of all other files and one of itself: it is loaded whole or not at all.
 """
 
 from __future__ import annotations
@@ -20,18 +21,22 @@ from typing import Any
 
 import numpy as np
 
+from stepwell.core.description import Digests, read, written
 from stepwell.core.diagnostics import CompileError, Diagnostic
-from stepwell.core.files import replacing
-from stepwell.core.machine import this_machine
+from stepwell.core.files import replacing, write_whole
+from stepwell.core.machine import this_machine, thread_count
 from stepwell.core.signature import LINE, Constant, Signature, constant_offsets
-from stepwell.core.targets import Target, target_of
+from stepwell.core.targets import OURS, Target, target_of
 from stepwell.runtime.cache import CONSTANTS
 from stepwell.runtime.entry import Array, Entry, numpy_dtype, spell_array
 from stepwell.runtime.extension import Callee, Dispatcher, load_extension
 from stepwell.runtime.fallback import CtypesProgram, PythonDispatcher
+from stepwell.runtime.sums import digest_of
 
 LOG = logging.getLogger("stepwell")
 SOURCE, HEADER, LIBRARY, DESCRIPTION = "program.c", "program.h", "program.so", "program.json"
+MOST = 1 << 28
+"""Bytes of a description that anybody could have written."""
 TWICE = 1 << 24
 """A weight of more bytes, given as an array that cannot change, is used where it lies."""
 
@@ -50,25 +55,42 @@ class Program:
     constants: tuple[Array, ...]
     call: Callee
     target: Target
+    digests: Digests | None = None
+    """Of its files, where it was loaded from a saved program."""
 
     @property
     def source(self) -> str:
         """Return the text of the program in its target's language."""
         name = self.target.source
+        if self.digests is not None:
+            _check_file(self.folder, name, self.digests)
         try:
             return (self.folder / name).read_text(encoding="utf-8")
         except FileNotFoundError:
             raise _broken(self.folder, f"there is no {name} in it") from None
 
     def save(self, path: Path) -> None:
-        """Write all that `load` needs into the folder ``path``."""
+        """Write all that `load` needs into the folder ``path``, in place of what was saved there.
+
+        Raises `CompileError` where files of the program have gone since it was loaded.
+        """
+        if self.digests is not None and self.folder.resolve() == path.resolve():
+            return
         path.mkdir(parents=True, exist_ok=True)
-        for name in (self.target.source, HEADER, LIBRARY, DESCRIPTION):
-            if (self.folder / name).exists() and self.folder.resolve() != path.resolve():
-                with replacing(path / name) as file:  # the one there may be loaded
-                    copyfile(self.folder / name, file)
+        (path / DESCRIPTION).unlink(missing_ok=True)  # until all is there, there is no program
+        needed = _needed(self.target)
+        for name in _files(self.target):
+            if name in needed or (self.folder / name).exists():
+                if self.digests is not None:
+                    _check_file(self.folder, name, self.digests)
+                _copy(self.folder, name, path)
+            else:
+                (path / name).unlink(missing_ok=True)
         if self.constants:
             write_constants(path / CONSTANTS, self.constants)
+        else:
+            (path / CONSTANTS).unlink(missing_ok=True)
+        seal(path, self.signature)
 
 
 def write_program(
@@ -86,12 +108,20 @@ def write_program(
     folder.mkdir(parents=True, exist_ok=True)
     text = folder / target_of(signature.target).source
     text.write_text(source, encoding="utf-8")
-    (folder / DESCRIPTION).write_text(signature.to_json(), encoding="utf-8")
+    (folder / DESCRIPTION).write_text(written(signature), encoding="utf-8")
     if build is not None:
         (folder / HEADER).write_text(header, encoding="utf-8")
         build(text, folder / LIBRARY)
     if resources and signature.constants:
         write_constants(folder / CONSTANTS, _constants(folder, signature, resources))
+
+
+def seal(folder: Path, signature: Signature) -> None:
+    """Write the description of a saved program, with the digests of its files, last of all."""
+    names = (*_files(target_of(signature.target)), CONSTANTS)
+    there = [name for name in names if (folder / name).exists()]
+    digests = {name: digest_of(folder / name, thread_count()) for name in there}
+    write_whole(folder / DESCRIPTION, written(signature, digests))
 
 
 def load_program(
@@ -101,20 +131,24 @@ def load_program(
 ) -> Program:
     """Load the program in ``folder``; weights come from ``resources``, else from constants.bin.
 
+    Without ``resources`` it is a saved program, and its files must be those that were saved
+    together. Raises `CompileError` where it cannot be loaded, whatever the reason.
+
     kept : returns the constants of the program, or calls what makes them of ``resources``
     """
-    signature = _read_signature(folder)
+    signature, digests = _read_description(folder)
     target = _target(folder, signature)
     if target.native:
         _check_machine(signature, folder)
     if resources is None:
+        _check_saved(folder, signature, target, digests)
         constants = map_constants(folder / CONSTANTS, signature.constants)
     elif kept is None:
         constants = _constants(folder, signature, resources)
     else:
         constants = kept(signature, lambda: _constants(folder, signature, resources))
     callee = load_callee(folder, signature, constants)
-    return Program(folder, signature, constants, callee, target)
+    return Program(folder, signature, constants, callee, target, digests)
 
 
 def _constants(
@@ -155,7 +189,10 @@ def load_callee(folder: Path, signature: Signature, constants: Sequence[Array]) 
     source = folder / target.source
     if not source.is_file():
         raise _broken(folder, f"there is no {source.name} in it")
-    callee: Callee = target.loaded(source, entry, constants)
+    try:
+        callee: Callee = target.loaded(source, entry, constants)
+    except ValueError as error:
+        raise _broken(folder, str(error)) from None
     entry.callee = callee
     return callee
 
@@ -168,15 +205,22 @@ def _load_library(path: Path, entry: Entry, constants: Sequence[Array]) -> Calle
         library = ctypes.CDLL(_distinct(path))
     except OSError as error:
         raise _broken(path.parent, f"its library cannot be loaded ({error})") from None
+    name = signature.symbol
+    wanted = {
+        name: True,
+        f"{name}_shapes": signature.sized_by_program,
+        f"{name}_arena": signature.arena is None,
+        f"{name}_checks": bool(signature.checks),
+    }
+    for function, is_wanted in wanted.items():
+        if is_wanted and _address(library, function) == 0:
+            raise _broken(path.parent, f"its library has no function {function}")
     extension = load_extension()
     if extension is None:
         entry.callee = CtypesProgram(library, entry, constants)
         return entry.callee
-    name = signature.symbol
-    if (run := _address(library, name)) == 0:
-        raise _broken(path.parent, f"its library has no function {name}")
     entry.callee = extension.Program(
-        entry=run,
+        entry=_address(library, name),
         shapes=_address(library, f"{name}_shapes"),
         checks=_address(library, f"{name}_checks") if signature.checks else 0,
         arena=_address(library, f"{name}_arena") if signature.arena is None else 0,
@@ -215,6 +259,8 @@ def _is_cut_short(path: Path) -> bool:
 
     To load one that is kills the process.
     """
+    if not path.is_file():  # to open a pipe would be to wait
+        return False
     try:
         with path.open("rb") as file:
             head = file.read(64)
@@ -235,11 +281,18 @@ def _address(library: ctypes.CDLL, name: str) -> int:
         return 0
 
 
-def _read_signature(folder: Path) -> Signature:
+def _read_description(folder: Path) -> tuple[Signature, Digests | None]:
+    file = folder / DESCRIPTION
     try:
-        return Signature.from_json((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        if file.exists() and not file.is_file():
+            raise ValueError("it is no plain file")
+        if file.stat().st_size > MOST:
+            raise ValueError(f"it has more than {MOST:,} bytes")
+        return read(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise _broken(folder, f"there is no {DESCRIPTION} in it") from None
+    except OSError as error:
+        raise _broken(folder, f"its {DESCRIPTION} cannot be read ({error.strerror})") from None
     except ValueError as error:
         raise _broken(folder, f"its {DESCRIPTION} cannot be read ({error})") from None
 
@@ -251,6 +304,51 @@ def _target(folder: Path, signature: Signature) -> Target:
     except CompileError as error:
         help = "install the package that has this target, or name it by --plugin"
         raise _broken(folder, error.diagnostic.message, help) from error
+
+
+def _files(target: Target) -> list[str]:
+    """Return what may be in a folder beside description and weights, of other targets too."""
+    sources = [each.source for each in OURS.values()]
+    return list(dict.fromkeys([target.source, *sources, HEADER, LIBRARY]))
+
+
+def _needed(target: Target) -> set[str]:
+    """Return the files without which a program cannot run, its weights aside."""
+    return {LIBRARY if target.native else target.source}
+
+
+def _check_saved(
+    folder: Path, signature: Signature, target: Target, digests: Digests | None
+) -> None:
+    """Check that all files of a saved program are those that were saved together."""
+    if digests is None:
+        why = f"its {DESCRIPTION} has no digests of its files, as that of a saved program has"
+        raise _broken(folder, why)
+    needed = _needed(target) | ({CONSTANTS} if signature.constants else set())
+    for name in (*_files(target), CONSTANTS):
+        if name in needed or (name in digests and (folder / name).exists()):
+            _check_file(folder, name, digests)
+
+
+def _check_file(folder: Path, name: str, digests: Digests) -> None:
+    if not (folder / name).exists():
+        raise _broken(folder, f"there is no {name} in it")
+    if name == LIBRARY and _is_cut_short(folder / name):
+        raise _broken(folder, f"its {name} is cut short")
+    try:
+        found = digest_of(folder / name, thread_count())
+    except OSError as error:
+        raise _broken(folder, f"its {name} cannot be read ({error.strerror})") from None
+    if found != digests.get(name):
+        raise _broken(folder, f"its {name} is damaged or another's: it is not what was saved")
+
+
+def _copy(folder: Path, name: str, target: Path) -> None:
+    try:
+        with replacing(target / name) as file:  # the one there may be loaded
+            copyfile(folder / name, file)
+    except FileNotFoundError:
+        raise _broken(folder, f"there is no {name} in it any more") from None
 
 
 def _check_machine(signature: Signature, folder: Path) -> None:

@@ -12,7 +12,7 @@ from stepwell.core.locks import write_lock
 from stepwell.core.signature import Signature
 from stepwell.descent import pipeline_text, stage_text, translate
 from stepwell.modules import ModuleText
-from stepwell.runtime.program import write_program
+from stepwell.runtime.program import seal, write_program
 from stepwell.tools.given import (
     bare_source_of,
     fail,
@@ -48,9 +48,9 @@ def compile_command(options: argparse.Namespace) -> int:
         if options.output is None:
             print(made.text, end="")
         else:
-            write_program(
-                Path(options.output), made.text, "", made.signature, None, module.resources
-            )
+            folder = Path(options.output)
+            write_program(folder, made.text, "", made.signature, None, module.resources)
+            seal(folder, made.signature)
             _tell(made.signature, Path(options.output))
         return 0
     compiled = program_of(options, module)

@@ -7,6 +7,7 @@ where it shares the host's (nothing is copied on a CPU); weights and the arena s
 from __future__ import annotations
 
 import os
+import struct
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stepwell.core.dtypes import DTYPES
+from stepwell.core.escape import quoted
+from stepwell.core.host_checking import MOST_ITEMS
 from stepwell.core.host_schedule import OPERATORS, Step, Tree
 from stepwell.runtime.entry import Array, Entry, dynamic_sizes, make_results
 from stepwell.runtime.opencl.device import Build, Device, OpenCLError, build, open_device
@@ -26,6 +29,7 @@ Place: TypeAlias = tuple[Any, int]
 """A buffer of the device and how many bytes to skip."""
 
 ALIGNMENT = 64
+_MOST = 1 << 127
 
 
 @dataclass
@@ -64,7 +68,16 @@ class OpenCLProgram:
         return self.entry.miss(args, kwargs)
 
     def invoke(self, arguments: tuple[Array, ...], outs: tuple[Array, ...] | None) -> Any:
-        """Call with arrays that fit."""
+        """Call with arrays that fit; RuntimeError where the device or the host's part fails."""
+        try:
+            return self._invoke(arguments, outs)
+        except self._device.cl.Error as error:
+            said = f"{self.entry.signature.entry} failed on {self._device.handle.name}: {error}"
+        except (ArithmeticError, TypeError, struct.error) as error:
+            said = f"{self.entry.signature.entry} failed on the host: {error}"
+        raise RuntimeError(said)
+
+    def _invoke(self, arguments: tuple[Array, ...], outs: tuple[Array, ...] | None) -> Any:
         if os.getpid() != self._device.process:
             raise RuntimeError("OpenCL drivers do not survive a fork: start processes by 'spawn'")
         signature = self.entry.signature
@@ -126,8 +139,17 @@ def valued(tree: Tree) -> Value:
     operator, values = OPERATORS[name], [valued(each) for each in operands]
     if len(values) == 2:
         a, b = values
+        if name in ("+", "-", "*"):
+            return lambda variables: _bounded(operator(a(variables), b(variables)))
         return lambda variables: operator(a(variables), b(variables))
     return lambda variables: operator(*(each(variables) for each in values))
+
+
+def _bounded(number: Any) -> Any:
+    """Return a number of at most the bits of a product, which it has until it is wrapped."""
+    if -_MOST < number < _MOST or isinstance(number, float):
+        return number
+    raise OverflowError("a number has more than 128 bits")
 
 
 class Translator:
@@ -188,18 +210,23 @@ class Translator:
 
         return run
 
-    def _kernel(self, name: str) -> Any:
+    def _kernel(self, name: str, arguments: Sequence[Step]) -> Any:
+        """Return a kernel of the program, which takes as many arguments as it is given."""
+        count = sum(2 if "buffer" in each else 1 for each in arguments)
         try:
-            return self.cl.Kernel(self.made.program, name)
+            kernel = self.cl.Kernel(self.made.program, name)
         except self.cl.Error as error:
             raise OpenCLError(
-                f"the device's compiler has made no kernel '{name}' ({error})",
+                f"the device's compiler has made no kernel '{quoted(name)}' ({error})",
                 help="vectors may be too wide for it: text below nd was scheduled for another "
                 "target, perhaps; print it by 'stepwell compile --target opencl --stage ...'",
             ) from None
+        if kernel.num_args != count:
+            raise ValueError(f"'{quoted(name)}' takes {kernel.num_args} arguments, not {count}")
+        return kernel
 
     def _launch(self, step: Step) -> Action:
-        kernel = self._kernel(step["kernel"])
+        kernel = self._kernel(step["kernel"], step["arguments"])
         count = valued(step["items"])
         arguments = [self._argument(each) for each in step["arguments"]]
 
@@ -207,6 +234,8 @@ class Translator:
             items = count(call.variables)
             if items <= 0:
                 return
+            if items > MOST_ITEMS:
+                raise OverflowError(f"a launch of {items:,} work items")
             kernel.set_args(*(each for argument in arguments for each in argument(call)))
             for first, number, group in self.device.groups(items):
                 self.cl.enqueue_nd_range_kernel(
@@ -283,7 +312,10 @@ class Translator:
 
         def run(call: Call) -> None:
             known = call.variables
-            for number in range(low(known), high(known), by(known)):
+            step = by(known)
+            if step <= 0:
+                raise ArithmeticError(f"a loop goes on by {step}")
+            for number in range(low(known), high(known), step):
                 known[name] = number
                 body(call)
 

@@ -1,0 +1,250 @@
+"""`program.json`, written and read: nothing is taken from it that no program could have.
+
+Each field has a reader (`core.schema`), and what fields say together is checked below: a new field
+of a signature is one line in a table here, and, where it points at others, one check more.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from hashlib import sha256
+from math import prod
+from typing import Any, TypeAlias, cast
+
+from stepwell.core.checks import Check
+from stepwell.core.dtypes import DTYPES
+from stepwell.core.host_checking import check_schedule, check_tree
+from stepwell.core.schema import (
+    LARGEST,
+    Reader,
+    choice,
+    fields,
+    flag,
+    listed,
+    maybe,
+    parsed,
+    text,
+    whole,
+    wrong,
+)
+from stepwell.core.shapes import DYNAMIC, Shape
+from stepwell.core.signature import Constant, Kernel, Signature, Tensor
+
+FORMAT = 3
+"""Raised when an older runtime could not run what a newer emitter writes, or the reverse."""
+OWN = "program.json"
+"""Under which name a saved program.json has its own digest."""
+MOST_AXES = 64
+"""As many as NumPy has."""
+
+Digests: TypeAlias = Mapping[str, str]
+"""Those of a saved program's files, by name."""
+
+
+def written(signature: Signature, digests: Digests | None = None) -> str:
+    """Return the text of `program.json`.
+
+    digests : of the files of a saved program, which this text is then tied to
+    """
+    found: dict[str, Any] = {"format": FORMAT, **_plain(asdict(signature))}
+    if digests is not None:
+        found["digests"] = {**digests, OWN: _digest(found)}
+    return json.dumps(found, indent=1, allow_nan=False) + "\n"
+
+
+def read(text: str) -> tuple[Signature, Digests | None]:
+    """Read what `written` wrote, and the digests where it has any; ValueError for all else."""
+    try:
+        return _read(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _read(text: str) -> tuple[Signature, Digests | None]:
+    found = parsed(text)
+    number = found.get("format")
+    if number != FORMAT or type(number) is not int:
+        said = f"it has format {number}" if type(number) is int else "it states no format"
+        raise ValueError(f"{said}, this version of Stepwell reads {FORMAT}")
+    digests = found.pop("digests", None)
+    if digests is not None:
+        digests = _read_digests(digests)
+        if digests.pop(OWN, "") != _digest(found):
+            raise ValueError("it was changed after it was saved: its digest is another")
+    del found["format"]
+    signature = _signature(_FIELDS(found, ""))
+    _check_whole(signature)
+    return signature, digests
+
+
+def _digest(found: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what JSON holds, however it is laid out."""
+    return sha256(json.dumps(found, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _read_digests(found: Any) -> dict[str, str]:
+    if type(found) is not dict:
+        raise wrong("digests", "an object", found)
+    digest = text(200)
+    return {name: digest(each, "digests") for name, each in cast(dict[str, Any], found).items()}
+
+
+def _plain(found: dict[str, Any]) -> dict[str, Any]:
+    """Write every `?` of a signature's shapes as null."""
+    for tensor in (*found["arguments"], *found["results"], *found["constants"]):
+        tensor["shape"] = [None if n == DYNAMIC else n for n in tensor["shape"]]
+    if found["maker"]:
+        _plain(found["maker"])
+    return found
+
+
+# reading each field
+
+
+def _shape(value: Any, place: str) -> Shape:
+    sizes = listed(maybe(whole()), most=MOST_AXES)(value, place)
+    return tuple(DYNAMIC if n is None else n for n in sizes)
+
+
+def _line(value: Any, place: str) -> str:
+    found = text()(value, place)
+    if _LINE.fullmatch(found) is None:
+        raise wrong(place, "a file and a line", value)
+    return found
+
+
+def _tree(value: Any, place: str) -> Any:
+    """Read a tree, whose variables are checked when all of them are known."""
+    return _in_tuples(value)
+
+
+def _in_tuples(value: Any, left: int = 1000) -> Any:
+    if not left:
+        raise ValueError("it is nested too deeply")
+    if type(value) is not list:
+        return value
+    return tuple(_in_tuples(each, left - 1) for each in cast(list[Any], value))
+
+
+def _any(value: Any, place: str) -> Any:
+    return value
+
+
+_LINE = re.compile(r".*:[0-9]{1,18}", re.DOTALL)
+_TENSOR: dict[str, Reader[Any]] = {"name": text(), "dtype": choice(*DTYPES), "shape": _shape}
+_CONSTANT = {**_TENSOR, "sha256": text(64), "made": maybe(whole())}
+_KERNEL: dict[str, Reader[Any]] = {
+    "name": text(),
+    "lines": listed(_line),
+    "flops": _tree,
+    "bytes": _tree,
+    "bits": whole(1, 1024),
+}
+_CHECK: dict[str, Reader[Any]] = {
+    "holds": _tree,
+    "words": listed(text(), least=1),
+    "values": listed(_tree),
+    "at": text(),
+}
+_ONE: dict[str, Reader[Any]] = {
+    "entry": text(),
+    "arguments": listed(fields(_TENSOR)),
+    "results": listed(fields(_TENSOR)),
+    "constants": listed(fields(_CONSTANT)),
+    "arena": maybe(whole()),
+    "kernels": listed(fields(_KERNEL)),
+    "equal": listed(listed(whole(), least=2)),
+    "fixed": listed(listed(whole(), 2, 2)),
+    "checks": listed(fields(_CHECK)),
+    "loops": flag,
+    "target": text(100),
+    "machine": text(),
+    "host": listed(_any, most=1 << 24),
+    "maker": maybe(_any),
+}
+_MAKER = fields({**_ONE, "maker": lambda value, place: _nothing(value, place)})
+_FIELDS = fields({**_ONE, "maker": maybe(_MAKER)})
+
+
+def _nothing(value: Any, place: str) -> None:
+    if value is not None:
+        raise wrong(place, "null", value)
+
+
+def _signature(found: dict[str, Any]) -> Signature:
+    made: dict[str, Any] = {
+        "arguments": tuple(Tensor(**each) for each in found["arguments"]),
+        "results": tuple(Tensor(**each) for each in found["results"]),
+        "constants": tuple(Constant(**each) for each in found["constants"]),
+        "kernels": tuple(Kernel(**each) for each in found["kernels"]),
+        "checks": tuple(Check(**each) for each in found["checks"]),
+        "maker": _signature(found["maker"]) if found["maker"] else None,
+    }
+    return Signature(**found | made)
+
+
+# what fields say together
+
+
+def _check_whole(signature: Signature, place: str = "") -> None:
+    """Check what no field can tell alone."""
+    for name in ("arguments", "results", "constants"):
+        for number, tensor in enumerate(getattr(signature, name)):
+            _check_bytes(tensor, f"{place}{name}[{number}]")
+    count = signature.dynamic
+    numbers = [n for group in signature.equal for n in group] + [n for n, _ in signature.fixed]
+    if beyond := [n for n in numbers if n >= count]:
+        raise ValueError(f"{place}equal or fixed names size {beyond[0]} of {count} unknown ones")
+    _check_trees(signature, [f"d{k}" for k in range(count)], place)
+    _check_constants(signature, place)
+    if signature.host or signature.target == "opencl":
+        kinds = ("arguments", "input"), ("constants", "constant"), ("results", "output")
+        buffers = [(name, len(getattr(signature, each))) for each, name in kinds]
+        unknown = sum(result.shape.count(DYNAMIC) for result in signature.results)
+        check_schedule(signature.host, count, unknown, buffers)
+
+
+def _check_bytes(tensor: Tensor, place: str) -> None:
+    known = [n for n in tensor.shape if n != DYNAMIC and n > 0]
+    if prod(known) * DTYPES[tensor.dtype].bytes > LARGEST:
+        raise ValueError(f"{place} is larger than any memory: {tensor}")
+
+
+def _check_trees(signature: Signature, known: Sequence[str], place: str) -> None:
+    for number, kernel in enumerate(signature.kernels):
+        for name in ("flops", "bytes"):
+            if (tree := getattr(kernel, name)) is not None:
+                check_tree(tree, known, f"{place}kernels[{number}].{name}")
+    for number, check in enumerate(signature.checks):
+        at = f"{place}checks[{number}]"
+        check_tree(check.holds, known, f"{at}.holds")
+        for tree in check.values:
+            check_tree(tree, known, f"{at}.values")
+        if len(check.words) != len(check.values) + 1:
+            raise ValueError(f"{at} must have a text more than values")
+
+
+def _check_constants(signature: Signature, place: str) -> None:
+    """Check that weights have sizes, and that those computed at load are computed."""
+    maker = signature.maker
+    if maker is not None:
+        _check_whole(maker, "maker.")
+        if maker.arguments or maker.sized_by_program:
+            raise ValueError("maker must take nothing but weights, all of its sizes known")
+        if any(c.made is not None for c in maker.constants):
+            raise ValueError("maker must be given all of its weights")
+    results = maker.results if maker is not None else ()
+    for number, constant in enumerate(signature.constants):
+        at = f"{place}constants[{number}]"
+        if DYNAMIC in constant.shape:
+            raise ValueError(f"{at} must have known sizes")
+        if constant.made is None:
+            continue
+        if constant.made >= len(results):
+            raise ValueError(f"{at} is result {constant.made} of a maker with {len(results)}")
+        result = results[constant.made]
+        if (result.dtype, result.shape) != (constant.dtype, constant.shape):
+            raise ValueError(f"{at} is {constant}, the maker's result {result}")

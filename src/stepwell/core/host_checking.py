@@ -1,0 +1,262 @@
+"""What a schedule must be before it may run: every step whole, every name set before it is used.
+
+`host_schedule` says what the steps mean. Whatever passes here can be translated and walked without
+an error of Python's; that it computes what it should, only the hashes of a saved program promise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+from stepwell.core.dtypes import DTYPES
+from stepwell.core.host_schedule import ARITY, Step, Tree
+from stepwell.core.schema import LARGEST, check_names, choice, listed, text, wrong
+
+DEEPEST = 256
+"""Operators within operators: each takes a frame of Python's stack, which has a thousand."""
+DEEPEST_BLOCKS = 64
+"""Loops and branches within each other."""
+MOST_ROUNDS = 10**10
+"""Rounds of loops with known bounds: the host takes a microsecond for one, so these are hours."""
+MOST_ITEMS = 1 << 40
+"""Work items of a launch: each writes an element, and no memory has room for more."""
+
+_FIELDS = {
+    "sizes": ("sizes",),
+    "arena": ("bytes",),
+    "allocate": ("buffer", "bytes"),
+    "constant": ("buffer", "bytes"),
+    "bind": ("names", "places"),
+    "set": ("names", "values"),
+    "launch": ("kernel", "items", "arguments"),
+    "copy": ("source", "target", "bytes"),
+    "read": ("name", "source", "dtype"),
+    "write": ("target", "value", "dtype"),
+    "for": ("name", "from", "to", "step", "body"),
+    "while": ("test", "condition", "body"),
+    "if": ("condition", "then", "else"),
+}
+_STEPS = {name: dict.fromkeys(("do", *fields)) for name, fields in _FIELDS.items()}
+_HEXADECIMAL = re.compile(r"(?:[0-9a-f]{2})*")
+_dtype = choice(*DTYPES)
+_name = text(1 << 10)
+_names = listed(_name)
+
+
+def check_tree(tree: Any, known: Collection[str], place: str, left: int = DEEPEST) -> None:
+    """Check a tree, whose variables must be among ``known``; ValueError where it is none."""
+    kind = type(tree)
+    if kind is str:
+        if tree not in known:
+            raise ValueError(f"{place} uses '{tree[:40]}', which nothing has set")
+    elif kind is list or kind is tuple:
+        if not left:
+            raise ValueError(f"{place} is nested too deeply")
+        name = tree[0] if tree and type(tree[0]) is str else None
+        if ARITY.get(name or "") != len(tree) - 1:
+            raise wrong(place, "an operator and its operands", tree)
+        if name in ("wrap", "f64"):
+            _check_bits(name, tree, place)
+        for each in tree[1:]:
+            check_tree(each, known, place, left - 1)
+    elif not (kind is int and abs(tree) <= 1 << 63) and kind is not float and kind is not bool:
+        raise wrong(place, "a number, a name or an operator with operands", tree)
+
+
+def _check_bits(name: str, tree: Sequence[Any], place: str) -> None:
+    """Check an operator that takes a number known now."""
+    number = tree[-1]
+    if type(number) is not int or (name == "wrap" and not 1 <= number <= 64):
+        raise wrong(place, "an operator with a number of bits", list(tree))
+
+
+def check_schedule(
+    steps: Sequence[Any], dims: int, unknown: int, buffers: Sequence[tuple[str, int]]
+) -> None:
+    """Check the schedule of a program; ValueError says which step is wrong.
+
+    dims : how many `?` its arguments have
+    unknown : how many `?` its results have
+    buffers : how many there are of each kind
+    """
+    checker = _Checker(
+        {f"d{number}" for number in range(dims)},
+        {"arena", *(f"{kind}{number}" for kind, count in buffers for number in range(count))},
+    )
+    for number, what in enumerate(("sizes", "arena")):
+        place = f"host[{number}]"
+        if len(steps) <= number or checker.step(steps[number], place) != what:
+            raise ValueError(f"{place} must be the step '{what}'")
+    found = steps[0]["sizes"]
+    if len(found) != unknown:
+        raise ValueError(f"host[0] must have {unknown} sizes of results, it has {len(found)}")
+    for number, each in enumerate(found):
+        checker.amount(each, f"host[0].sizes[{number}]")
+    checker.amount(steps[1]["bytes"], "host[1].bytes")
+    checker.block(list(steps[2:]), "host", 2)
+
+
+@dataclass
+class _Checker:
+    """Knows which variables and buffers there are so far."""
+
+    names: set[str]
+    buffers: set[str]
+    depth: int = 0
+    rounds: int = 1
+    """How often what is being checked runs, as far as that is known."""
+
+    def step(self, step: Any, place: str) -> str:
+        """Check that a step has its fields; return what it does."""
+        if type(step) is not dict:
+            raise wrong(place, "a step", step)
+        found = cast(dict[str, Any], step)
+        what = choice(*_STEPS)(found.get("do"), f"{place}.do")
+        if found.keys() != _STEPS[what].keys():
+            check_names(found, _STEPS[what], place)
+        if what == "sizes":
+            listed(lambda each, _: each)(found["sizes"], f"{place}.sizes")
+        return what
+
+    def block(self, steps: Any, place: str, first: int = 0) -> None:
+        """Check steps in order."""
+        if type(steps) is not list:
+            raise wrong(place, "a list of steps", steps)
+        if self.depth > DEEPEST_BLOCKS:
+            raise ValueError(f"{place[:60]}... is nested too deeply")
+        self.depth += 1
+        for number, each in enumerate(cast(list[Any], steps), first):
+            at = f"{place}[{number}]"
+            what = self.step(each, at)
+            if what in ("sizes", "arena"):
+                raise ValueError(f"{at} must not be the step '{what}'")
+            getattr(self, f"_{what}")(each, at)
+        self.depth -= 1
+
+    def tree(self, tree: Tree, place: str) -> None:
+        """Check a number."""
+        check_tree(tree, self.names, place)
+
+    def amount(self, tree: Tree, place: str, most: int = LARGEST) -> None:
+        """Check a number that says how much there is of something."""
+        check_tree(tree, self.names, place)
+        if type(tree) in (float, bool) or (type(tree) is int and not 0 <= tree <= most):
+            raise wrong(place, f"an amount from 0 to {most:,}", tree)
+
+    def place(self, found: Any, place: str) -> None:
+        """Check a part of a buffer: its name and the bytes to skip."""
+        if type(found) is not list or len(cast(list[Any], found)) != 2:
+            raise wrong(place, "a buffer and the bytes to skip", found)
+        self.buffer(found[0], place)
+        self.amount(found[1], place)
+
+    def buffer(self, name: Any, place: str) -> None:
+        """Check the name of a buffer."""
+        if _name(name, place) not in self.buffers:
+            raise ValueError(f"{place} uses the buffer '{name[:40]}', which is not there")
+
+    @contextmanager
+    def apart(self) -> Generator[None]:
+        """Forget in the end what was set inside, where that may not run."""
+        names, buffers, rounds = set(self.names), set(self.buffers), self.rounds
+        yield
+        self.names, self.buffers, self.rounds = names, buffers, rounds
+
+    def _allocate(self, step: Step, place: str) -> None:
+        self.amount(step["bytes"], f"{place}.bytes")
+        self.buffers.add(_name(step["buffer"], f"{place}.buffer"))
+
+    def _constant(self, step: Step, place: str) -> None:
+        data = text(1 << 30)(step["bytes"], f"{place}.bytes")
+        if _HEXADECIMAL.fullmatch(data) is None:
+            raise wrong(f"{place}.bytes", "bytes in hexadecimal", data)
+        self.buffers.add(_name(step["buffer"], f"{place}.buffer"))
+
+    def _bind(self, step: Step, place: str) -> None:
+        names = _names(step["names"], f"{place}.names")
+        many = len(names)
+        for number, each in enumerate(listed(_any, many, many)(step["places"], f"{place}.places")):
+            self.place(each, f"{place}.places[{number}]")
+        self.buffers.update(names)
+
+    def _set(self, step: Step, place: str) -> None:
+        names = _names(step["names"], f"{place}.names")
+        many = len(names)
+        for number, each in enumerate(listed(_any, many, many)(step["values"], f"{place}.values")):
+            self.tree(each, f"{place}.values[{number}]")
+        self.names.update(names)
+
+    def _launch(self, step: Step, place: str) -> None:
+        _name(step["kernel"], f"{place}.kernel")
+        check_tree(step["items"], self.names, f"{place}.items")
+        if type(step["items"]) is int and step["items"] > MOST_ITEMS:
+            raise wrong(f"{place}.items", f"a number up to {MOST_ITEMS:,}", step["items"])
+        for number, each in enumerate(listed(_any)(step["arguments"], f"{place}.arguments")):
+            at = f"{place}.arguments[{number}]"
+            if type(each) is not dict:
+                raise wrong(at, "an argument", each)
+            if "buffer" in each:
+                check_names(each, {"buffer": 0, "skip": 0}, at)
+                self.place([each["buffer"], each["skip"]], at)
+            else:
+                check_names(each, {"value": 0, "dtype": 0}, at)
+                self.tree(each["value"], f"{at}.value")
+                _dtype(each["dtype"], f"{at}.dtype")
+
+    def _copy(self, step: Step, place: str) -> None:
+        self.place(step["source"], f"{place}.source")
+        self.place(step["target"], f"{place}.target")
+        self.amount(step["bytes"], f"{place}.bytes")
+
+    def _read(self, step: Step, place: str) -> None:
+        self.place(step["source"], f"{place}.source")
+        _dtype(step["dtype"], f"{place}.dtype")
+        self.names.add(_name(step["name"], f"{place}.name"))
+
+    def _write(self, step: Step, place: str) -> None:
+        self.place(step["target"], f"{place}.target")
+        self.tree(step["value"], f"{place}.value")
+        _dtype(step["dtype"], f"{place}.dtype")
+
+    def _for(self, step: Step, place: str) -> None:
+        for name in ("from", "to", "step"):
+            self.tree(step[name], f"{place}.{name}")
+        bounds = [step[name] for name in ("from", "to", "step")]
+        if type(bounds[2]) is int and bounds[2] <= 0:
+            raise wrong(f"{place}.step", "a number above 0", bounds[2])
+        with self.apart():
+            self.names.add(_name(step["name"], f"{place}.name"))
+            if all(type(each) is int for each in bounds):
+                self.rounds *= max(len(range(*bounds)), 1)
+            if self.rounds > MOST_ROUNDS:
+                raise ValueError(
+                    f"{place} runs {self.rounds:,} times, more than {MOST_ROUNDS:,}, which takes "
+                    "hours on the host of a program of OpenCL"
+                )
+            self.block(step["body"], f"{place}.body")
+
+    def _while(self, step: Step, place: str) -> None:
+        self.block(step["test"], f"{place}.test")
+        self.tree(step["condition"], f"{place}.condition")
+        if type(step["condition"]) not in (str, list) and step["condition"]:
+            raise ValueError(f"{place} never ends: its condition is always true")
+        with self.apart():
+            self.block(step["body"], f"{place}.body")
+
+    def _if(self, step: Step, place: str) -> None:
+        self.tree(step["condition"], f"{place}.condition")
+        after: list[tuple[set[str], set[str]]] = []
+        for branch in ("then", "else"):
+            with self.apart():
+                self.block(step[branch], f"{place}.{branch}")
+                after.append((self.names, self.buffers))
+        self.names = after[0][0] & after[1][0]
+        self.buffers = after[0][1] & after[1][1]
+
+
+def _any(value: Any, place: str) -> Any:
+    return value
