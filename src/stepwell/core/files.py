@@ -9,10 +9,12 @@ from pathlib import Path
 
 
 @contextmanager
-def replacing(path: Path) -> Generator[Path]:
+def replacing(path: Path, anew: bool = False) -> Generator[Path]:
     """Give a new file beside ``path`` to be filled, which then takes its place.
 
     What was there stays as it was where something goes wrong, and for whoever has it open.
+
+    anew : leave what is there by then as it is
     """
     path = path.resolve()
     if path.exists() and not path.is_file():  # a device, as /dev/null, is written to
@@ -22,7 +24,16 @@ def replacing(path: Path) -> Generator[Path]:
     beside = path.with_name(f".{path.name[:99]}.{chance}.partial")
     try:
         yield beside
-        os.replace(beside, path)
+        if not anew:
+            os.replace(beside, path)
+            return
+        try:
+            os.link(beside, path)
+        except FileExistsError:
+            pass
+        except OSError:  # a disk without links: one that comes at the same moment is replaced
+            os.replace(beside, path)
+        beside.unlink(missing_ok=True)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise

@@ -6,6 +6,9 @@ does not agree with its digest is built again. Where the cache cannot be written
 temporary folder of this process, with one warning.
 
 Of weights only the size is checked here: they are large, and `weights` has a quicker way.
+
+Entries are code that is run: nothing is taken from a cache, an entry or a file that anybody but
+this user can write (`private`), and folders are made for this user alone.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from shutil import disk_usage, rmtree
+
+from stepwell.runtime.private import MODE, is_own_entry, make_private, why_shared
 
 LOG = logging.getLogger("stepwell")
 DIGEST = "digest"
@@ -77,7 +82,7 @@ class Cache:
         room : bytes that must be free on the disk
         """
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
+            make_private(self.root)
             if room and disk_usage(self.root).free < room:
                 return False
             self._publish(self.root, kind, key, build)
@@ -104,8 +109,7 @@ class Cache:
                     self.root,
                     error.strerror or error,
                 )
-                self._private = Path(import_module("tempfile").mkdtemp(prefix="stepwell-"))
-                atexit.register(rmtree, self._private, ignore_errors=True)
+                self._private = _temporary()
         return self._publish(self._private, kind, key, build)
 
     def _roots(self) -> list[Path]:
@@ -113,12 +117,12 @@ class Cache:
 
     def _publish(self, root: Path, kind: str, key: str, build: Callable[[Path], None]) -> Path:
         place = root / kind / key
-        place.parent.mkdir(parents=True, exist_ok=True)
-        (root / "tmp").mkdir(exist_ok=True)
+        make_private(place.parent)
+        make_private(root / "tmp")
         work = Path(import_module("tempfile").mkdtemp(dir=root / "tmp"))
         try:
             build(work)
-            (work / DIGEST).write_text(_sums(work))
+            (work / DIGEST).write_text(_sums(work, place))
             _move(work, place)
         finally:
             rmtree(work, ignore_errors=True)
@@ -159,7 +163,42 @@ def disk_cache() -> Cache:
 
 
 def cache_root() -> Path:
-    """Return where the cache of this user lies."""
+    """Return where the cache of this user lies, or a temporary folder where that is not safe."""
+    return _trusted(_asked_root())
+
+
+@cache
+def _trusted(root: Path) -> Path:
+    """Return ``root``, or a folder for this process alone where others could write that one."""
+    with suppress(OSError):  # who fetches something will say that it cannot be written
+        make_private(root)
+    try:
+        why = why_shared(root)
+    except OSError as error:
+        why = f"{root} leads nowhere ({error.strerror})"
+    if not why:
+        if not os.environ.get("STEPWELL_CACHE"):  # one of an older version, which others can read
+            with suppress(OSError):
+                root.chmod(MODE)
+        return Path(os.path.realpath(root))
+    LOG.warning(
+        "nothing is loaded from the cache at %s, for others could put code into it: %s. Using a "
+        "temporary one for this process. Close that folder to others (chmod go-w), or set "
+        "STEPWELL_CACHE to one that only you can write.",
+        root,
+        why,
+    )
+    return _temporary()
+
+
+def _temporary() -> Path:
+    """Return a new folder that goes when this process ends."""
+    folder = Path(import_module("tempfile").mkdtemp(prefix="stepwell-"))
+    atexit.register(rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _asked_root() -> Path:
     if asked := os.environ.get("STEPWELL_CACHE"):
         return Path(asked).expanduser().absolute()
     if base := os.environ.get("XDG_CACHE_HOME"):
@@ -170,10 +209,11 @@ def cache_root() -> Path:
         return Path(import_module("tempfile").gettempdir()) / f"stepwell-{os.getuid()}"
 
 
-def _sums(folder: Path) -> str:
-    """Return one line per file: its digest, or size where it is of weights, and name."""
+def _sums(folder: Path, place: Path) -> str:
+    """Return which entry it is, and a line per file: its digest (of weights its size) and name."""
     names = sorted(p.name for p in folder.iterdir() if p.name != DIGEST)
-    return "".join(f"{_sum(folder / name)} {name}\n" for name in names)
+    lines = [f"{_sum(folder / name)} {name}\n" for name in names]
+    return "".join([f"{place.parent.name}/{place.name}\n", *lines])
 
 
 def _sum(file: Path) -> str:
@@ -181,9 +221,9 @@ def _sum(file: Path) -> str:
 
 
 def _whole(place: Path) -> bool:
-    """Whether an entry is there and agrees with its digest."""
+    """Whether an entry is there, is this user's, and agrees with its digest."""
     try:
-        return (place / DIGEST).read_text() == _sums(place)
+        return is_own_entry(place) and (place / DIGEST).read_text() == _sums(place, place)
     except (OSError, UnicodeDecodeError):
         return False
 

@@ -14,7 +14,7 @@ static PyObject *set_threads(PyObject *module, PyObject *count) {
 
 static PyMethodDef functions[] = {
     {"set_threads", set_threads, METH_O, "set_threads(n): how many threads programs may use."},
-    {"fingerprint", fingerprint, METH_O, "fingerprint(buffer): sums of its bytes, run by run."},
+    {"fingerprint", fingerprint, METH_VARARGS, "fingerprint(buffer, key): sums of its bytes, block by block."},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {

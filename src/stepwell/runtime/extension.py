@@ -68,8 +68,8 @@ class Extension(Protocol):
         """Say how many threads programs may use."""
         ...
 
-    def fingerprint(self, buffer: Any, /) -> bytes:
-        """Return sums of a buffer's bytes, run by run."""
+    def fingerprint(self, buffer: Any, key: bytes, /) -> bytes:
+        """Return sums of a buffer's bytes, block by block, made with ``key``."""
         ...
 
 

@@ -1,90 +1,95 @@
-/* fingerprint(buffer): what tells the bytes of large arrays apart, read once by all threads.
+/* fingerprint(buffer, key): what tells the bytes of large arrays apart, read once by all threads.
 
-   Each run of RUN bytes is folded into eight numbers as XXH3 does it: a product of the two halves
-   of each word, and the word itself added to its neighbour, so that no product of zero loses one.
-   Every ROUND bytes the sums are mixed. It holds against chance, not against someone who looks
-   for two arrays alike; whoever can choose the weights needs no such trick. */
+   Each block of SW_BLOCK bytes is summed up as UMAC's NH does it: the two halves of each word, each
+   with a number of the key added, are multiplied, and the products of a lane are added up; twice,
+   with the key moved on by 16 bytes. For whoever does not know the key, two blocks that differ have
+   the same sums with a chance of 2^-64 at most, whatever the blocks are (Black et al., 1999; the
+   numbers of the key that a lane meets in both sums are others, so the two are independent). Who
+   asks makes a cryptographic digest of all sums and of the number of bytes. */
 #ifndef STEPWELL_FINGERPRINT_H
 #define STEPWELL_FINGERPRINT_H
 
 #include "call.h"
 
-enum { SW_RUN = 256 << 10, SW_ROUND = 1024, SW_STRIPE = 64 };
+enum {
+  SW_BLOCK = 8 << 10,
+  SW_STRIPE = 64,
+  SW_SUMS = 2 * SW_STRIPE, /* bytes of a block's sums */
+  SW_RUN = 32,             /* blocks that a thread sums up at least */
+  SW_KEY = SW_BLOCK + 16
+};
 
 typedef uint64_t sw_pair __attribute__((vector_size(16)));
+typedef uint32_t sw_quad __attribute__((vector_size(16)));
 
-static const uint64_t sw_secret[24] = { /* those of XXH3 */
-    0xbe4ba423396cfeb8u, 0x1cad21f72c81017cu, 0xdb979083e96dd4deu, 0x1f67b3b7a4a44072u,
-    0x78e5c0cc4ee679cbu, 0x2172ffcc7dd05a82u, 0x8e2443f7744608b8u, 0x4c263a81e69035e0u,
-    0xcb00c391bb52283cu, 0xa32e531b8b65d088u, 0x4ef90da297486471u, 0xd8acdea946ef1938u,
-    0x3f349ce33f76faa8u, 0x1d4f0bc7c7bbdcf9u, 0x3159b4cd4be0518au, 0x647378d9c97e9fc8u,
-    0xc3ebd33483acc5eau, 0xeb6313faffa081c5u, 0x49daf0b751dd0d17u, 0x9e68d429265516d3u,
-    0xfca1477d58be162bu, 0xce31d07ad1b8f88fu, 0x280416958f3acb45u, 0x7e404bbbcafbd7afu};
-
-static inline sw_pair sw_halves(sw_pair k) { /* the product of each word's halves */
+static inline sw_pair sw_halves(sw_quad k) { /* the product of each word's halves */
+  const sw_pair pair = (sw_pair)k;
 #if defined(__SSE2__) && !defined(__clang__) /* which gcc does not find by itself */
   typedef int quad __attribute__((vector_size(16)));
-  return (sw_pair)__builtin_ia32_pmuludq128((quad)k, (quad)(k >> 32));
+  return (sw_pair)__builtin_ia32_pmuludq128((quad)pair, (quad)(pair >> 32));
 #else
-  return (k & 0xffffffffu) * (k >> 32);
+  return (pair & 0xffffffffu) * (pair >> 32);
 #endif
 }
 
-static void sw_fold(sw_pair sums[4], const char *p, const uint64_t *secret) {
-  for (int i = 0; i < 4; i++) {
-    sw_pair word, key;
-    memcpy(&word, p + 16 * i, 16);
-    memcpy(&key, secret + 2 * i, 16);
-    sums[i] += (sw_pair){word[1], word[0]} + sw_halves(word ^ key);
-  }
+static inline sw_quad sw_load(const char *p) {
+  sw_quad word;
+  memcpy(&word, p, sizeof word);
+  return word;
 }
 
-static void sw_round(sw_pair sums[4], const char *p) {
-  for (int s = 0; s < SW_ROUND / SW_STRIPE; s++) sw_fold(sums, p + SW_STRIPE * s, sw_secret + s);
-  for (int i = 0; i < 4; i++) {
-    sw_pair key;
-    memcpy(&key, sw_secret + 16 + 2 * i, 16);
-    sums[i] = (sums[i] ^ sums[i] >> 47 ^ key) * 0x9E3779B1u;
-  }
+static void sw_sum_block(const char *p, const char *key, char *sums) {
+  sw_pair first[4] = {{0}}, second[4] = {{0}};
+  for (int at = 0; at < SW_BLOCK; at += SW_STRIPE)
+    for (int i = 0; i < 4; i++) {
+      const sw_quad word = sw_load(p + at + 16 * i);
+      first[i] += sw_halves(word + sw_load(key + at + 16 * i));
+      second[i] += sw_halves(word + sw_load(key + at + 16 * i + 16));
+    }
+  memcpy(sums, first, sizeof first);
+  memcpy(sums + sizeof first, second, sizeof second);
 }
 
 typedef struct {
-  const char *data;
+  const char *data, *key;
   int64_t bytes;
-  char *sums; /* SW_STRIPE bytes for each run */
+  char *sums;
 } sw_print;
 
-static void sw_print_runs(void *ctx, int64_t begin, int64_t end) {
+static void sw_print_blocks(void *ctx, int64_t begin, int64_t end) {
   sw_print *print = ctx;
-  for (int64_t run = begin; run < end; run++) {
-    const char *p = print->data + run * SW_RUN;
-    int64_t left = print->bytes - run * SW_RUN;
-    if (left > SW_RUN) left = SW_RUN;
-    sw_pair sums[4];
-    memcpy(sums, sw_secret, sizeof sums);
-    for (; left >= SW_ROUND; left -= SW_ROUND, p += SW_ROUND) sw_round(sums, p);
-    if (left) { /* zeros after the end: the number of bytes is told apart by who asks */
-      char rest[SW_ROUND] = {0};
+  for (int64_t block = begin; block < end; block++) {
+    const char *p = print->data + block * SW_BLOCK;
+    const int64_t left = print->bytes - block * SW_BLOCK;
+    char rest[SW_BLOCK];
+    if (left < SW_BLOCK) { /* zeros after the end: the number of bytes is told apart by who asks */
+      memset(rest, 0, sizeof rest);
       memcpy(rest, p, (size_t)left);
-      sw_round(sums, rest);
+      p = rest;
     }
-    memcpy(print->sums + run * SW_STRIPE, sums, sizeof sums);
+    sw_sum_block(p, print->key, print->sums + block * SW_SUMS);
   }
 }
 
-static PyObject *fingerprint(PyObject *module, PyObject *of) {
+static PyObject *fingerprint(PyObject *module, PyObject *args) {
   (void)module;
-  Py_buffer buffer;
-  if (PyObject_GetBuffer(of, &buffer, PyBUF_SIMPLE) < 0) return NULL;
-  int64_t runs = (buffer.len + SW_RUN - 1) / SW_RUN;
-  PyObject *sums = PyBytes_FromStringAndSize(NULL, runs * SW_STRIPE);
-  if (sums != NULL) {
-    sw_print print = {buffer.buf, buffer.len, PyBytes_AS_STRING(sums)};
-    Py_BEGIN_ALLOW_THREADS
-    sw_parallel(&sw_shared, sw_print_runs, &print, runs, 2);
-    Py_END_ALLOW_THREADS
+  Py_buffer buffer, key;
+  if (!PyArg_ParseTuple(args, "y*y*", &buffer, &key)) return NULL;
+  PyObject *sums = NULL;
+  if (key.len != SW_KEY) {
+    PyErr_Format(PyExc_ValueError, "a key has %d bytes", (int)SW_KEY);
+  } else {
+    int64_t blocks = (buffer.len + SW_BLOCK - 1) / SW_BLOCK;
+    sums = PyBytes_FromStringAndSize(NULL, blocks * SW_SUMS);
+    if (sums != NULL) {
+      sw_print print = {buffer.buf, key.buf, buffer.len, PyBytes_AS_STRING(sums)};
+      Py_BEGIN_ALLOW_THREADS
+      sw_parallel(&sw_shared, sw_print_blocks, &print, blocks, 2 * SW_RUN);
+      Py_END_ALLOW_THREADS
+    }
   }
   PyBuffer_Release(&buffer);
+  PyBuffer_Release(&key);
   return sums;
 }
 

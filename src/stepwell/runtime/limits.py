@@ -13,6 +13,7 @@ from pathlib import Path
 
 from stepwell.core.machine import this_machine
 from stepwell.runtime.cache import cache_root, digest, disk_cache
+from stepwell.runtime.private import make_private
 from stepwell.runtime.toolchain import find_compiler
 
 SOURCE = Path(__file__).with_name("limits.c")
@@ -74,7 +75,7 @@ def measure_again(threads: int) -> Limits:
     except (OSError, ValueError, TypeError):
         pass
     with suppress(OSError):  # not keeping them is no harm
-        notes.parent.mkdir(parents=True, exist_ok=True)
+        make_private(notes.parent)
         partly = notes.with_suffix(f".{os.getpid()}")
         partly.write_text(json.dumps(asdict(found), indent=1) + "\n")
         partly.replace(notes)

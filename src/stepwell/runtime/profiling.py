@@ -11,7 +11,7 @@ import json
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,7 +26,7 @@ from stepwell.core.signature import Kernel, Signature, titled
 from stepwell.runtime.cache import digest, disk_cache
 from stepwell.runtime.limits import Limits, machine_limits, measure_again
 from stepwell.runtime.program import LIBRARY, SOURCE, Program, load_callee
-from stepwell.runtime.toolchain import find_compiler
+from stepwell.runtime.toolchain import Compiler, ToolchainError, find_compiler
 
 RECORDER = Path(__file__).with_name("recorder.c")
 KEPT = 1 << 16
@@ -168,7 +168,7 @@ class _Timed:
 
     def __init__(self, program: Program) -> None:
         text = instrumented(program.source, program.signature.kernels)
-        compiler = find_compiler()
+        compiler = _compiler()
 
         def build(folder: Path) -> None:
             (folder / SOURCE).write_text(text, encoding="utf-8")
@@ -212,6 +212,16 @@ def instrumented(source: str, kernels: Sequence[Kernel]) -> str:
     if not parts:
         parts = [RECORDER_OF_NOTHING]
     return "".join([*parts, source[done:]])
+
+
+def _compiler() -> Compiler:
+    """Return a compiler, or say what one is needed for: saved programs run without."""
+    try:
+        return find_compiler()
+    except ToolchainError as error:
+        said = error.diagnostic
+        why = "to be profiled, a program is compiled once more with clocks in it"
+        raise CompileError(replace(said, message=f"{why}: {said.message}")) from None
 
 
 RECORDER_OF_NOTHING = "struct { long long count; char launches[1 << 21]; } stepwell_launches;\n"

@@ -20,6 +20,7 @@ from typing import Any
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.files import write_whole
 from stepwell.runtime.cache import cache_root, digest
+from stepwell.runtime.private import make_private
 
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-w")
 SEMANTICS = ("-fwrapv", "-fno-strict-aliasing", "-fno-math-errno", "-ffp-contract=fast")
@@ -155,7 +156,9 @@ def _identified(command: tuple[str, ...]) -> Compiler | None:
     notes = cache_root() / "compilers" / f"{digest(stamp, sys.version, tried)}.json"
     try:
         noted = json.loads(notes.read_text())
-        return Compiler(tuple(noted["command"]), noted["version"], tuple(noted["optional"]))
+        optional = tuple(noted["optional"])
+        if optional in _choices(LEAN) and isinstance(noted["version"], str):
+            return Compiler(command, noted["version"], optional)
     except (OSError, ValueError, KeyError, TypeError):
         pass
     if (found := _ask(command)) is not None:
@@ -175,12 +178,16 @@ def _ask(command: tuple[str, ...]) -> Compiler | None:
     with import_module("tempfile").TemporaryDirectory(prefix="stepwell-") as folder:
         source, library = Path(folder) / "probe.c", Path(folder) / "probe.so"
         source.write_text(PROBE)
-        lean = LEAN if "Free Software Foundation" in said.stdout else ()
-        for optional in dict.fromkeys([*((*lean, *each) for each in OPTIONAL), *OPTIONAL]):
+        for optional in _choices(LEAN if "Free Software Foundation" in said.stdout else ()):
             flags = [*FLAGS, *SEMANTICS, *optional, "-shared", "-o", str(library), str(source)]
             if _run([*command, *flags]).returncode == 0 and library.exists():
                 return Compiler(command, version, optional)
     return None
+
+
+def _choices(lean: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return the flags that are tried, in order; no others are ever used."""
+    return list(dict.fromkeys([*((*lean, *each) for each in OPTIONAL), *OPTIONAL]))
 
 
 def _libraries(text: str) -> tuple[str, ...]:
@@ -206,7 +213,7 @@ def _keep(source: Path) -> Path:
 def _write(path: Path, text: str) -> None:
     """Write a note for later processes, whole or not at all; doing without is no harm."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         write_whole(path, text)
     except OSError:
         pass

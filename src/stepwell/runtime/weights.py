@@ -11,11 +11,13 @@ are the same, what it will run with lies in the cache. `Trail` knows which these
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import sha256
+from functools import cache
+from hashlib import sha256, shake_256
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -23,11 +25,12 @@ from typing import Any
 import numpy as np
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
-from stepwell.core.files import write_whole
+from stepwell.core.files import replacing, write_whole
 from stepwell.core.signature import Signature
 from stepwell.runtime.cache import CONSTANTS, WEIGHTS, cache_root, digest, disk_cache
 from stepwell.runtime.entry import Array
 from stepwell.runtime.extension import extension_by_now
+from stepwell.runtime.private import is_own_file, make_private
 from stepwell.runtime.program import map_constants, write_constants
 
 LEAST = 8 << 20
@@ -37,12 +40,18 @@ MOST = 1 << 30
 WRITER = "stepwell-weights"
 """The name of threads that write; the process does not end before they do."""
 PRINT = "fingerprint"
-QUICK = "sums"
+QUICK = "keyed"
 """What fingerprints by the extension begin with."""
+SECRET = "secret"
+"""The file of the number that fingerprints of a cache are made with."""
+KEY = (8 << 10) + 16
+"""Bytes of it that the extension takes."""
 
 
 def fingerprint(array: Array) -> str:
-    """Return what tells the bytes of a contiguous array apart from all others.
+    """Return what tells the bytes of a contiguous array apart from all others, in this cache.
+
+    Nobody who does not know the cache's secret can make two with the same one (fingerprint.h).
 
     >>> one, other = np.zeros(9, np.uint8), np.zeros(10, np.uint8)
     >>> fingerprint(one) == fingerprint(one.copy()), fingerprint(one) == fingerprint(other)
@@ -51,7 +60,23 @@ def fingerprint(array: Array) -> str:
     data = array.reshape(-1).view(np.uint8).data
     if (extension := extension_by_now()) is None:
         return f"sha256 {sha256(data).hexdigest()}"
-    return f"{QUICK} {digest(extension.fingerprint(data), str(array.nbytes))}"
+    return f"{QUICK} {digest(extension.fingerprint(data, _key(cache_root())), str(array.nbytes))}"
+
+
+@cache
+def _key(root: Path) -> bytes:
+    """Return the key of fingerprints in a cache, made of a number that is drawn once for it."""
+    place = root / SECRET
+    secret = os.urandom(32)
+    with suppress(OSError):
+        make_private(root)
+        if not place.exists():
+            with replacing(place, anew=True) as file:
+                file.touch(0o600)
+                file.write_bytes(secret)
+        if is_own_file(place):
+            secret = place.read_bytes()
+    return shake_256(secret).digest(KEY)
 
 
 @dataclass
@@ -104,7 +129,7 @@ class Trail:
         prints = list(self.prints.values())
         if self.place and prints != self.before and not any(map(self.changed, self.sources)):
             with suppress(OSError):
-                self._notes.parent.mkdir(parents=True, exist_ok=True)
+                make_private(self._notes.parent)
                 noted = {"weights": weights, "prints": prints}
                 write_whole(self._notes, json.dumps(noted))
 

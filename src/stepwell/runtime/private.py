@@ -1,0 +1,137 @@
+"""Folders that nobody else can write: what is loaded and run must not come from anybody else.
+
+Trusted is a folder that belongs to this user or the system, as do all folders and links on the way
+to it, none of them being open to others. A folder as /tmp, in which nobody removes what others
+made, may be on the way.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+MODE = 0o700
+LINKS = 40
+"""Links that may be followed on the way, as the system itself has it."""
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and those above it, for this user alone; OSError where that cannot be."""
+    if folder.is_dir():
+        return
+    make_private(folder.parent)
+    folder.mkdir(MODE, exist_ok=True)
+
+
+def why_shared(folder: Path) -> str:
+    """Return why others could change what is in ``folder``, "" where nobody else can.
+
+    What is not there yet cannot be changed either. OSError where the way there leads nowhere.
+    """
+    last = os.path.realpath(folder)
+    for place, status in _way(folder):
+        said = _why_open(status, is_last=place == last)
+        if said:
+            return f"{place} {said}"
+    return ""
+
+
+def is_own_file(path: Path) -> bool:
+    """Whether there is a plain file, and no link to one, that nobody else can write."""
+    status = os.lstat(path)
+    return stat.S_ISREG(status.st_mode) and not _why_open(status, is_last=True)
+
+
+def is_own_entry(folder: Path) -> bool:
+    """Whether there is a folder of plain files that, as itself, nobody else can write."""
+    status = os.lstat(folder)
+    if not stat.S_ISDIR(status.st_mode) or _why_open(status, is_last=True):
+        return False
+    others_enter = status.st_mode & (stat.S_IXGRP | stat.S_IXOTH)
+    with os.scandir(folder) as entries:
+        files = [entry.stat(follow_symlinks=False) for entry in entries]
+    return all(
+        stat.S_ISREG(file.st_mode)
+        and file.st_uid in _own()
+        and not (others_enter and _why_open(file, is_last=True))
+        for file in files
+    )
+
+
+def _way(folder: Path) -> list[tuple[str, os.stat_result]]:
+    """Return each folder and link on the way, from the root on, as far as there are any."""
+    at = os.path.abspath(os.sep)
+    found = [(at, os.lstat(at))]
+    left = list(reversed(Path(os.path.abspath(folder)).parts[1:]))
+    links = 0
+    while left:
+        part = left.pop()
+        if part in ("", os.curdir, os.pardir):
+            at = os.path.dirname(at) if part == os.pardir else at
+            continue
+        here = os.path.join(at, part)
+        try:
+            status = os.lstat(here)
+        except FileNotFoundError:
+            return found
+        found.append((here, status))
+        if not stat.S_ISLNK(status.st_mode):
+            at = here
+            continue
+        if (links := links + 1) > LINKS:
+            raise OSError(0, "too many links on the way to it")
+        target = os.readlink(here)
+        at = os.path.abspath(os.sep) if os.path.isabs(target) else at
+        left += reversed(target.split(os.sep))
+    return found
+
+
+def _why_open(status: os.stat_result, is_last: bool) -> str:
+    """Return why others could change a folder or link, or put something in its place."""
+    if status.st_uid not in _own():
+        return f"belongs to another user (number {status.st_uid})"
+    if stat.S_ISLNK(status.st_mode):
+        return ""  # a link is changed by who may write its folder
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & stat.S_ISVTX and not is_last:
+        return ""
+    if mode & stat.S_IWOTH:
+        return f"can be written by everybody (mode {mode:o})"
+    if mode & stat.S_IWGRP and not _is_own_group(status.st_gid):
+        return f"can be written by a group (mode {mode:o})"
+    return ""
+
+
+@cache
+def _own() -> frozenset[int]:
+    """Return the numbers of this user and of the system's.
+
+    Where this process is in a container that does not know the system's user, its files seem to
+    belong to nobody.
+    """
+    known = {0, os.geteuid()}
+    try:
+        maps = Path("/proc/self/uid_map").read_text().split()
+        outside = maps[1::3]  # of each three numbers: first here, first outside, how many
+        if outside and "0" not in outside:
+            known.add(int(Path("/proc/sys/kernel/overflowuid").read_text()))
+    except (OSError, ValueError):
+        pass
+    return frozenset(known)
+
+
+@cache
+def _is_own_group(number: int) -> bool:
+    """Whether a group has this user alone, as many systems make one for each."""
+    if os.geteuid() == 0 and number == 0:
+        return True
+    try:
+        me = import_module("pwd").getpwuid(os.geteuid())
+        group = import_module("grp").getgrgid(number)
+    except (ImportError, KeyError):
+        return False
+    alone = set(group.gr_mem) <= {me.pw_name}
+    return bool(alone and me.pw_gid == number and group.gr_name == me.pw_name)
