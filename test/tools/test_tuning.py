@@ -87,7 +87,7 @@ def test_a_lock_file_is_text_with_a_line_for_each_schedule() -> None:
     [
         ("", "Expecting value"),
         ("{}", "it has no 'format'"),
-        ("[]", "it has no 'format'"),
+        ("[]", r"it holds \[\], not an object"),
         ('{"format": 7}', "it has format 7, expected 1"),
         ('{"format": 1, "machine": {}, "kernels": 3}', "'kernels' must be an object"),
         ('{"format": 1, "machine": {}, "kernels": {"a": {}}}', "kernel a must have name, schedule"),

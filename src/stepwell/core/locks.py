@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.escape import quoted
 from stepwell.core.files import write_whole
 from stepwell.core.machine import Machine
+from stepwell.core.schema import Reader, parsed, shown, text, whole, wrong
 
 FORMAT = 1
 ABOUT = "schedules that `stepwell compile --tune` found; times are seconds of one launch"
@@ -90,16 +92,16 @@ def read_lock(path: Path) -> Lock:
         raise _error(f"{path} is no lock file: {error}") from None
 
 
-def parse_lock(text: str) -> Lock:
+def parse_lock(given: str) -> Lock:
     """Read the text of a lock file; ValueError where it is none."""
     try:
-        found: Any = json.loads(text)
+        found = parsed(given)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    if not isinstance(found, dict) or "format" not in found:
+    if "format" not in found:
         raise ValueError("it has no 'format'")
     if found["format"] != FORMAT:
-        raise ValueError(f"it has format {found['format']}, expected {FORMAT}")
+        raise ValueError(f"it has format {shown(found['format'])}, expected {FORMAT}")
     for name in ("machine", "kernels"):
         if not isinstance(found.get(name), dict):
             raise ValueError(f"'{name}' must be an object")
@@ -109,6 +111,7 @@ def parse_lock(text: str) -> Lock:
 
 def _tuned(key: str, found: Any) -> Tuned:
     """Read what was found for one kernel."""
+    key = quoted(key, 40)
     names = [field.name for field in fields(Tuned)]
     if not isinstance(found, dict) or set(found) != set(names):
         raise ValueError(f"kernel {key} must have {', '.join(names)} and nothing else")
@@ -117,12 +120,28 @@ def _tuned(key: str, found: Any) -> Tuned:
         raise ValueError(f"the schedule of kernel {key} must be an object")
     for name, value in schedule.items():
         if not (_is_loops(value) if name == "loops" else _is_choice(value)):
-            raise ValueError(f"kernel {key}: '{name}' cannot be {json.dumps(value)}")
+            raise ValueError(f"kernel {key}: '{quoted(name, 40)}' cannot be {shown(value)}")
+    for name, reader in _READERS.items():
+        reader(found[name], f"kernel {key}: '{name}'")
     return Tuned(**found)
 
 
+def _time(value: Any, place: str) -> float:
+    if type(value) not in (int, float) or not 0 <= value < 1e9:
+        raise wrong(place, "seconds", value)
+    return value
+
+
+_READERS: dict[str, Reader[Any]] = {
+    "name": text(),
+    "seconds": _time,
+    "before": _time,
+    "tried": whole(),
+}
+
+
 def _is_choice(value: Any) -> bool:
-    return isinstance(value, int) or _are_numbers(value)
+    return isinstance(value, bool) or _is_number(value) or _are_numbers(value)
 
 
 def _is_loops(value: Any) -> bool:
@@ -134,7 +153,12 @@ def _is_loops(value: Any) -> bool:
 
 
 def _are_numbers(value: Any) -> bool:
-    return isinstance(value, list) and all(type(n) is int for n in cast(list[Any], value))
+    return isinstance(value, list) and all(_is_number(n) for n in cast(list[Any], value))
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number that IR can hold; what it may be there, the kernel's verifier says."""
+    return type(value) is int and abs(value) < 1 << 63
 
 
 def _error(message: str) -> CompileError:

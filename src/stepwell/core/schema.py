@@ -28,7 +28,7 @@ def parsed(text: str) -> dict[str, Any]:
     """Return the object that a text holds; ValueError where it holds none, or RecursionError."""
     found: Any = json.loads(text, parse_constant=_no_number)
     if not isinstance(found, dict):
-        raise ValueError(f"it holds {_shown(found)}, not an object")
+        raise ValueError(f"it holds {shown(found)}, not an object")
     return cast(dict[str, Any], found)
 
 
@@ -42,15 +42,18 @@ def wrong(place: str, expected: str, value: Any) -> ValueError:
     >>> wrong("arguments[0].dtype", "a dtype", "f33").args[0]
     "arguments[0].dtype must be a dtype, not 'f33'"
     """
-    return ValueError(f"{place or 'it'} must be {expected}, not {_shown(value)}")
+    return ValueError(f"{place or 'it'} must be {expected}, not {shown(value)}")
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Spell a value for a message, however long it is."""
     match value:
         case dict():
             return "an object"
         case list():
-            return f"a list of {len(cast(list[Any], value))}"
+            found = cast(list[Any], value)
+            plain = len(found) <= 8 and not any(isinstance(each, list | dict) for each in found)
+            return json.dumps(found)[:60] if plain else f"a list of {len(found)}"
         case str():
             return f"'{quoted(value, 40)}'"
         case _:

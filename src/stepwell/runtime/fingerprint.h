@@ -1,11 +1,10 @@
 /* fingerprint(buffer, key): what tells the bytes of large arrays apart, read once by all threads.
 
    Each block of SW_BLOCK bytes is summed up as UMAC's NH does it: the two halves of each word, each
-   with a number of the key added, are multiplied, and the products of a lane are added up; twice,
-   with the key moved on by 16 bytes. For whoever does not know the key, two blocks that differ have
-   the same sums with a chance of 2^-64 at most, whatever the blocks are (Black et al., 1999; the
-   numbers of the key that a lane meets in both sums are others, so the two are independent). Who
-   asks makes a cryptographic digest of all sums and of the number of bytes. */
+   with a number of the key added, are multiplied, and the products are added up; twice, with the key
+   moved on by 16 bytes. For whoever does not know the key, two blocks that differ have the same two
+   sums with a chance of 2^-64 at most, whatever the blocks are (Black et al., UMAC, 1999: NH with a
+   Toeplitz key). Who asks makes a cryptographic digest of all sums and of the number of bytes. */
 #ifndef STEPWELL_FINGERPRINT_H
 #define STEPWELL_FINGERPRINT_H
 
@@ -14,7 +13,7 @@
 enum {
   SW_BLOCK = 8 << 10,
   SW_STRIPE = 64,
-  SW_SUMS = 2 * SW_STRIPE, /* bytes of a block's sums */
+  SW_SUMS = 16,            /* bytes of a block's two sums */
   SW_RUN = 32,             /* blocks that a thread sums up at least */
   SW_KEY = SW_BLOCK + 16
 };
@@ -46,8 +45,10 @@ static void sw_sum_block(const char *p, const char *key, char *sums) {
       first[i] += sw_halves(word + sw_load(key + at + 16 * i));
       second[i] += sw_halves(word + sw_load(key + at + 16 * i + 16));
     }
-  memcpy(sums, first, sizeof first);
-  memcpy(sums + sizeof first, second, sizeof second);
+  const sw_pair a = first[0] + first[1] + first[2] + first[3];
+  const sw_pair b = second[0] + second[1] + second[2] + second[3];
+  const uint64_t both[2] = {a[0] + a[1], b[0] + b[1]};
+  memcpy(sums, both, sizeof both);
 }
 
 typedef struct {

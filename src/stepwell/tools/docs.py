@@ -49,7 +49,7 @@ def _title(name: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _family(name: str, ops: Sequence[type[IRDLOperation]]) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from stepwell.core.machine import thread_count
 from stepwell.runtime.extension import load_extension
-from stepwell.runtime.weights import QUICK, fingerprint
+from stepwell.runtime.weights import KEY, QUICK, fingerprint
 
 SIZES = [0, 1, 63, 1023, 1024, 1025, (256 << 10) - 1, 256 << 10, (256 << 10) + 1, 1_000_003]
 
@@ -48,6 +48,26 @@ def test_places_differ() -> None:
 def test_what_lies_at_odd_addresses_is_the_same() -> None:
     array = np.random.default_rng(0).integers(0, 255, 700_001, np.uint8)
     assert fingerprint(array[1:].copy()) == fingerprint(array[1:])
+
+
+def test_sums_are_what_they_are_said_to_be() -> None:
+    extension = load_extension()
+    assert extension is not None
+    random = np.random.default_rng(1)
+    key = random.integers(0, 1 << 32, KEY // 4, np.uint32)
+    data = random.integers(0, 1 << 32, (3, 2048), np.uint32)
+    found = np.frombuffer(extension.fingerprint(data.data, key.tobytes()), np.uint64)
+    for block, sums in zip(data, found.reshape(3, 2), strict=True):
+        for moved, total in zip((0, 4), sums, strict=True):
+            halves = (block + key[moved : moved + 2048]).astype(np.uint64)  # each of 32 bits
+            assert (halves[0::2] * halves[1::2]).sum(dtype=np.uint64) == total
+
+
+def test_keys_have_their_length() -> None:
+    extension = load_extension()
+    assert extension is not None
+    with pytest.raises(ValueError, match=f"a key has {KEY} bytes"):
+        extension.fingerprint(b"x", b"x")
 
 
 def test_any_number_of_threads() -> None:

@@ -50,7 +50,7 @@ def test_folders_are_for_this_user_alone(root: Path) -> None:
     finally:
         os.umask(before)
     folders = [root, *(path for path in root.rglob("*") if path.is_dir())]
-    assert len(folders) > 4
+    assert len(folders) >= 4  # the cache, one of builds, one of programs, the program
     assert {mode(folder) for folder in folders} == {0o700}
     assert mode(root / SECRET) == 0o600
 
