@@ -147,6 +147,7 @@ def change(found: Any, draw: random.Random) -> str:
     everywhere = places(found)
     inside, key, path = draw.choice(everywhere)
     donor, other, _ = draw.choice(everywhere)
+    given = json.loads(json.dumps(donor[other]))  # no list shall be in itself
     old = inside[key]
     nested: Any = old
     for _ in range(draw.choice((2, 60, 300))):
@@ -154,14 +155,14 @@ def change(found: Any, draw: random.Random) -> str:
     new = draw.choice(
         (
             *(draw.choice(NUMBERS), draw.choice(NUMBERS), -draw.randrange(100), None, True),
-            *("", "d0", "x", "\0", [], {}, [old], nested, donor[other], donor[other], old),
+            *("", "d0", "x", "\0", [], {}, [old], nested, given, given, old),
         )
     )
     if draw.random() < 0.2 and isinstance(inside, dict | list):
         del inside[key]
         return f"{path} removed"
     if draw.random() < 0.2 and isinstance(inside, list):
-        inside.insert(key, donor[other])
+        inside.insert(key, given)
         return f"{path} inserted"
     inside[key] = json.loads(json.dumps(new))
     return f"{path} {str(old)[:30]} -> {str(new)[:30]}"
