@@ -199,8 +199,7 @@ def loaded(folder: Path, want: Path, sealed: bool) -> str:
         program = sw.load(folder)
     except sw.CompileError as error:
         said = str(error)
-        head = f"error: cannot load the program in {folder}: "
-        clear = said.startswith(head) and said.count("\n") == 1 and len(said) < 600
+        clear = said.startswith("error: ") and said.count("\n") == 1 and len(said) < 600
         return "refused" if clear else f"refused unclearly: {said[:300]}"
     except BaseException as error:
         return f"raw {type(error).__name__}: {str(error)[:200]}"
