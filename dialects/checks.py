@@ -96,10 +96,10 @@ def _tree(given: Attribute, dims: set[str]) -> Tree:
         case ArrayAttr(data=(StringAttr(data=operator), *operands)):
             if ARITY.get(operator) != len(operands):
                 raise ValueError(f"there is no operator {operator} of {len(operands)}")
-            given = [_tree(each, dims) for each in operands]
-            if operator == "wrap" and not (isinstance(given[1], int) and 0 < given[1] <= 64):
+            trees = [_tree(each, dims) for each in operands]
+            if operator == "wrap" and not (isinstance(trees[1], int) and 0 < trees[1] <= 64):
                 raise ValueError("numbers wrap to 1 to 64 bits")
-            return [operator, *given]
+            return [operator, *trees]
         case _:
             raise ValueError(f"{given} is no size")
 
