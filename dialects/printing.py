@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -31,6 +32,10 @@ def _is_wide(type: Attribute) -> bool:
     return isinstance(type, IndexType) or (isinstance(type, IntegerType) and type.width.data > 1)
 
 
+PRINTERS: dict[type[Operation], Callable[[Any, Printer], None]] = {}
+"""Custom syntax of ops which xDSL's own printer prints in generic form only."""
+
+
 class ElidingPrinter(Printer):
     """xDSL's printer; a dense constant of more than ``elide`` elements is only named."""
 
@@ -46,6 +51,19 @@ class ElidingPrinter(Printer):
             super().print_bytes_literal(bytestring)
         else:
             self.print_string(f'"{bytestring.decode("ascii")}"')
+
+    def print_op(self, op: Operation) -> None:
+        """Print as xDSL does, ops of `PRINTERS` in their custom form."""
+        custom = None if self.print_generic_format else PRINTERS.get(type(op))
+        if custom is None:
+            super().print_op(op)
+            return
+        self._print_results(op)
+        self.print_string(op.name)
+        custom(op, self)
+        if self.print_debuginfo:
+            self.print_string(" ")
+            self.print_attribute(op.location)
 
     def print_resource_handle(self, dialect: str, handle: str) -> None:
         """Print the name of a resource, which is then told at the end."""

@@ -1,7 +1,7 @@
 """What xDSL's own dialects lack for us: reference rules, memory effects, syntax.
 
-Importing this package patches the upstream ops once (`effects`, `functions`, `quick`, `syntax`,
-`unchanged`, `walking`, `widened`; each has a test) and fills the interpreter's tables for them.
+Importing this package changes classes of xDSL once: all that is changed stands in `changes`, with
+why, and the test that tells when it is needed no more. It also fills the interpreter's tables.
 """
 
 from stepwell.dialects.upstream import (

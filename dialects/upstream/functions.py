@@ -1,7 +1,8 @@
 """Declarations of functions keep the attributes of their arguments and results.
 
 xDSL reads those of arguments without names and drops them, and prints a declaration by its type
-alone: ``func.func private @f(f32 {llvm.noalias}) -> (i32 {llvm.zeroext})``.
+alone; where it reads and prints for others, it still does. Here it is
+``func.func private @f(f32 {llvm.noalias}) -> (i32 {llvm.zeroext})``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from xdsl.dialects.utils import format
 from xdsl.ir import Attribute
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+
+from stepwell.dialects.parsing import LocatedParser
+from stepwell.dialects.printing import ElidingPrinter
 
 _xdsl_parse: Any = format.parse_func_op_like
 _xdsl_print: Any = format.print_func_op_like
@@ -47,6 +51,8 @@ class _Listening:
 
 
 def _parse(parser: Any, *, reserved_attr_names: Sequence[str], **options: Any) -> Any:
+    if not isinstance(parser, LocatedParser):
+        return _xdsl_parse(parser, reserved_attr_names=reserved_attr_names, **options)
     listening = _Listening(parser)
     found = list(_xdsl_parse(listening, reserved_attr_names=reserved_attr_names, **options))
     if found[5] is None and any(listening.nameless):
@@ -68,7 +74,8 @@ def _print(
 ) -> None:
     """Print as xDSL does; a declaration of a function with attributes is printed whole."""
     notes = {"arg_attrs": arg_attrs, "res_attrs": res_attrs}
-    if body.blocks or is_variadic or not any(notes.values()):
+    ours = isinstance(printer, ElidingPrinter)
+    if not ours or body.blocks or is_variadic or not any(notes.values()):
         rest = {**notes, "is_variadic": is_variadic, **options}
         _xdsl_print(printer, sym_name, function_type, body, attributes, **rest)
         return

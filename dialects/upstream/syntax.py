@@ -1,7 +1,8 @@
 """MLIR's custom syntax for upstream ops that xDSL can only read and print in generic form.
 
 Covers scf.parallel, memref.global, memref.copy, memref.cast, and linalg.generic with several
-results. What is printed here, mlir-opt reads.
+results. What is printed here, mlir-opt reads; xDSL's own printer
+prints as it did before.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
+from stepwell.dialects.printing import PRINTERS
+
 
 def _install(op: type[Operation], parse: Any, print: Any = None) -> None:
     setattr(op, "parse", classmethod(parse))  # noqa: B010  assigning would not type-check
     if print is not None:
-        op.print = print
+        PRINTERS[op] = print
 
 
 # scf.parallel (%i) = (%lo) to (%hi) step (%by) init (%x) -> f32 { ... } {attributes}

@@ -22,7 +22,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import AttrConstraint, OperandDef, ResultDef, base
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 _I1 = IntegerType(1)
@@ -177,8 +176,6 @@ def _install() -> None:
         op = cast
         _accept(op, input=source, result=target)
         op.verify_ = verify
-    if not arith.ExtSIOp.has_trait(Pure):
-        arith.ExtSIOp.traits.add_trait(Pure())
 
 
 _install()

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.traits import is_side_effect_free
 
 from stepwell.dialects import kernel
+from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.lowering.emit.carried import pass_through_memory
 from stepwell.lowering.emit.kinds import INDEX, Kind
 from stepwell.lowering.emit.opencl_spelling import LANES
@@ -181,7 +181,7 @@ def is_pure(op: Operation) -> bool:
     """Whether an op may be repeated in every part of a kernel."""
     if isinstance(op, func.CallOp):
         return not any(isinstance(v.type, MemRefType) for v in op.operands)
-    return not op.regions and is_side_effect_free(op)
+    return not op.regions and touches_nothing(op)
 
 
 def _groups(block: Block, repeated: Container[Operation] = ()) -> list[list[Operation]]:

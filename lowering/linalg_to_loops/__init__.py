@@ -23,9 +23,10 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
-from xdsl.traits import IsTerminator, is_side_effect_free
+from xdsl.traits import IsTerminator
 
 from stepwell.dialects import kernel
+from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.lowering.linalg_to_loops.ahead import run_ahead
 from stepwell.lowering.linalg_to_loops.blocked import Blocked, is_blocked
 from stepwell.lowering.linalg_to_loops.columns import Columns
@@ -178,7 +179,7 @@ def _foreign(ops: Sequence[Operation], found: dict[Operation, Structured]) -> se
 
 def _is_setup(op: Operation) -> bool:
     """Whether ``op`` only prepares values, so that the loops may come after it."""
-    return isinstance(op, SETUP) or (not op.has_trait(IsTerminator) and is_side_effect_free(op))
+    return isinstance(op, SETUP) or (not op.has_trait(IsTerminator) and touches_nothing(op))
 
 
 def _place_scratch(op: memref.AllocOp, foreign: set[SSAValue]) -> None:

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.traits import IsTerminator, is_side_effect_free
+from xdsl.traits import IsTerminator
 
+from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.transforms.structured import constant_of
 
@@ -104,7 +105,7 @@ def _loop(op: Operation) -> _Loop | None:
 
 def _only_reads(op: Operation) -> bool:
     loop = isinstance(op, scf.ForOp | scf.IfOp)
-    return loop or isinstance(op, (*LOADS, scf.YieldOp)) or is_side_effect_free(op)
+    return loop or isinstance(op, (*LOADS, scf.YieldOp)) or touches_nothing(op)
 
 
 @dataclass

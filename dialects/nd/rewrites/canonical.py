@@ -10,6 +10,8 @@ from xdsl.ir import Operation
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import HasCanonicalizationPatternsTrait
 
+from stepwell.dialects.traits import give_trait
+
 PatternT = TypeVar("PatternT", bound=RewritePattern)
 
 _PATTERNS: dict[type[Operation], tuple[RewritePattern, ...]] = {}
@@ -37,7 +39,8 @@ def canonicalizes(*ops: type[Operation]) -> Callable[[type[PatternT]], type[Patt
 
     def register(pattern: type[PatternT]) -> type[PatternT]:
         for op in ops:
-            op.traits.add_trait(Canonical())  # classes share traits, so others may get it too
+            if not op.has_trait(Canonical):
+                give_trait(op, Canonical())
             _PATTERNS[op] = (*_PATTERNS.get(op, ()), pattern())
         return pattern
 

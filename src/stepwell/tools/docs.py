@@ -9,6 +9,7 @@ from pathlib import Path
 
 from xdsl.irdl import IRDLOperation
 
+from stepwell.dialects.upstream.changes import CHANGES
 from stepwell.registry import OURS, Registry, registry
 from stepwell.tools.catalogue import (
     READINGS,
@@ -32,7 +33,25 @@ def pages() -> dict[str, str]:
     for name, ops in ours.items():
         made[f"ops/{name}.md"] = _family(name, ops)
     made["ops/README.md"] = _index(ours)
+    made["upstream.md"] = _changes()
     return made
+
+
+def _changes() -> str:
+    """Return the page of all changes to xDSL's classes."""
+    rows = [
+        MADE + "# Changes to xDSL's own classes\n",
+        "Importing `stepwell.dialects.upstream` changes these classes of xDSL 0.74.0 for all",
+        "of the process. Programs that xDSL takes mean what they meant: its own lit files end as",
+        "without them (`python -m any_text.xdsl_suite`, in the slow lane).",
+        "`test_upstream_changes.py` fails where a change is not listed, or is needed no more.\n",
+    ]
+    for change in CHANGES:
+        rows.append(f"## `{change.file}.py`: {change.what}\n")
+        rows.append(f"* Why: {change.why}")
+        rows.append(f"* Until this fails with xDSL alone: `{change.still}`")
+        rows.append("* Members: " + ", ".join(f"`{member}`" for member in change.members) + "\n")
+    return "\n".join(rows)
 
 
 def _index(ours: dict[str, list[type[IRDLOperation]]]) -> str:

@@ -9,17 +9,11 @@ from xdsl.traits import (
     IsTerminator,
     MemoryEffect,
     MemoryEffectKind,
-    NoMemoryEffect,
     RecursiveMemoryEffect,
     SymbolOpInterface,
-    get_effects,
 )
-from xdsl.transforms.dead_code_elimination import result_only_effects
 
-from stepwell.dialects import upstream
-
-assert upstream, "imported for the effects it declares"
-
+from stepwell.dialects.upstream.effects import effects_of, is_quiet
 
 _CONTROL = frozenset({"affine", "builtin", "func", "linalg", "scf", "test", "tosa"})
 """Dialects of xDSL whose ops with regions do nothing that their regions do not do."""
@@ -44,8 +38,7 @@ def _removable(kind: type[Operation]) -> bool | None:
         return False
     if not _says_all(kind):
         return False
-    nested = kind.has_trait(RecursiveMemoryEffect)
-    return True if kind.has_trait(NoMemoryEffect) and not nested else None
+    return True if is_quiet(kind) else None
 
 
 def is_dead(op: Operation, known: dict[Operation, bool] | None = None) -> bool:
@@ -63,7 +56,7 @@ def is_dead(op: Operation, known: dict[Operation, bool] | None = None) -> bool:
     if removable:
         return True
     if not op.regions:
-        return bool(op.results) and result_only_effects(op)
+        return bool(op.results) and _says_all(type(op)) and _is_seen_by_none(op, op)
     return _reads_at_most(op, known)
 
 
@@ -80,7 +73,7 @@ def _reads_at_most(op: Operation, known: dict[Operation, bool] | None) -> bool:
             for region in each.regions:
                 for block in region.blocks:
                     waiting += block.ops
-        elif not (_pure(kind) or (_says_all(kind) and _is_seen_by_none(each, op))):
+        elif not (is_quiet(kind) or (_says_all(kind) and _is_seen_by_none(each, op))):
             _note(each, op, known)
             return False
     return True
@@ -88,7 +81,7 @@ def _reads_at_most(op: Operation, known: dict[Operation, bool] | None) -> bool:
 
 def _is_seen_by_none(op: Operation, root: Operation) -> bool:
     """Whether an op inside ``root`` only reads, or makes room for what ends with it."""
-    effects = get_effects(op)
+    effects = effects_of(op)
     return effects is not None and all(
         each.kind is MemoryEffectKind.READ
         or (
@@ -126,7 +119,7 @@ def _touches_nothing(op: Operation, known: dict[Operation, bool] | None = None) 
                 return False
             continue
         kind = type(each)
-        nothing = _as_its_regions(kind) or _pure(kind) or get_effects(each) == set()
+        nothing = _as_its_regions(kind) or is_quiet(kind) or effects_of(each) == set()
         if not (nothing and _says_all(kind)):
             _note(each, op, known)
             return False
@@ -134,12 +127,6 @@ def _touches_nothing(op: Operation, known: dict[Operation, bool] | None = None) 
             for block in region.blocks:
                 waiting += block.ops
     return True
-
-
-@cache
-def _pure(kind: type[Operation]) -> bool:
-    """Whether no op of a class touches memory."""
-    return kind.has_trait(NoMemoryEffect) and not kind.has_trait(RecursiveMemoryEffect)
 
 
 def is_pure(op: Operation, known: dict[Operation, bool] | None = None) -> bool:

@@ -12,7 +12,8 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 from xdsl.ir.affine.affine_expr import AffineBinaryOpExpr, AffineBinaryOpKind
-from xdsl.traits import is_side_effect_free
+
+from stepwell.dialects.upstream.effects import touches_nothing
 
 Index: TypeAlias = tuple[AffineExpr, ...]
 """Where an operand is read: one expression of the loops for each of its axes."""
@@ -312,6 +313,6 @@ def erase_dead(block: Block) -> None:
     """Erase every op of ``block`` that nothing needs, in one walk."""
     for op in reversed(list(block.ops)):
         unused = op.results and all(result.first_use is None for result in op.results)
-        if unused and is_side_effect_free(op):
+        if unused and touches_nothing(op):
             op.detach()
             op.erase()

@@ -1,0 +1,192 @@
+"""Every change that Stepwell makes to xDSL's own classes: what, why, and until when.
+
+`test_upstream_changes.py` holds this list against what differs in xDSL's classes after Stepwell is
+imported, and runs `still` of each change with xDSL alone: it fails when that is needed no more.
+`make docs` writes the list into docs/upstream.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change; a program that is valid in xDSL alone means with it what it meant."""
+
+    file: str
+    """The file beside this one that makes it."""
+    members: tuple[str, ...]
+    """What it replaces or adds to: members of classes, functions; `*` stands for any."""
+    what: str
+    why: str
+    """The fault of xDSL 0.74.0, or the cost that was measured."""
+    still: str
+    """Python that fails with xDSL alone once the fault or the cost is gone."""
+
+
+_QUICK = (
+    "Note 018: 500 operations were translated in 2.57 s, with all of quick.py in 2.05 s; each does "
+    "by a shorter way what xDSL does, and leaves mistakes to it."
+)
+
+CHANGES = (
+    Change(
+        "quick",
+        ("class of IR classes",),
+        "Classes of the IR have the class Plain, whose isinstance is that of type.",
+        f"isinstance of an ABCMeta is a call of Python. {_QUICK}",
+        "assert calls(lambda: isinstance(op, Attribute)) >= 1",
+    ),
+    Change(
+        "quick",
+        (
+            "xdsl.ir.core.Operation.__init__",
+            "xdsl.ir.core.Use.__init__",
+            "xdsl.ir.core.Block._attach_op",
+            "xdsl.ir.core.IRWithName.extract_valid_name",
+            "xdsl.ir.core._unknown_loc",
+            "xdsl.ir.core.SSAValue.__eq__",
+            "xdsl.ir.core.SSAValue.__hash__",
+            "xdsl.ir.core._IRNode.__eq__",
+            "xdsl.ir.core._IRNode.__hash__",
+            "xdsl.irdl.operations.IRDLOperation.__init__",
+            "xdsl.irdl.operations.IRDLOperation.__post_init__",
+            "xdsl.irdl.operations.IRDLOperation.__eq__",
+            "xdsl.irdl.operations.IRDLOperation.__hash__",
+        ),
+        "Ops are made without asking for each operand, successor and default again.",
+        f"62 calls of Python for an arith.addi, with this 45. {_QUICK}",
+        "assert calls(lambda: arith.AddiOp(one, one)) > 55",
+    ),
+    Change(
+        "quick",
+        (
+            "xdsl.irdl.operations.BaseAccessor.__get__",
+            "xdsl.irdl.operations.BaseAttrAccessor.__get__",
+            "xdsl.irdl.operations.BeforeVariadicSingleAccessor.__get__",
+            "xdsl.ir.core.SSAValues.__getitem__",
+        ),
+        "Operands, results and regions are read by name with one call or two.",
+        f"7 calls of Python for op.lhs, with this 2. {_QUICK}",
+        "assert calls(lambda: op.lhs) > 4",
+    ),
+    Change(
+        "quick",
+        (
+            "xdsl.ir.core.Attribute.__post_init__",
+            "xdsl.ir.core.ParametrizedAttribute._verify",
+            "xdsl.dialects.builtin.MemRefType.__init__",
+        ),
+        "Parameters of an attribute are verified by their classes where that "
+        "is all there is to it.",
+        f"131 calls of Python for a memref type, with this 22. {_QUICK}",
+        "assert calls(lambda: MemRefType(f32, [2, 3])) > 60",
+    ),
+    Change(
+        "quick",
+        ("xdsl.ir.core.BlockOps.__iter__", "xdsl.ir.core.BlockOps.__len__"),
+        "The ops of a block are counted and listed by one generator.",
+        f"Four calls of Python for each op in list(block.ops), with this one. {_QUICK}",
+        "assert calls(lambda: list(block.ops)) > 3 * 100",
+    ),
+    Change(
+        "walking",
+        tuple(f"xdsl.ir.core.{name}.walk" for name in ("Operation", "Region", "Block")),
+        "Ops are walked over by one generator with a list of what is left.",
+        "Generators hand each op up through every level: a walk costs ops times depth.",
+        "assert calls(lambda: list(deep.walk())) > 20 * 50",
+    ),
+    Change(
+        "unchanged",
+        ("xdsl.traits.SymbolTable.lookup_symbol", "xdsl.ir.core.RegionBlocks.__len__"),
+        "While a module is verified by Stepwell, symbols are looked up in a "
+        "table and the blocks of "
+        "a region are counted once. At any other time xDSL's own methods run.",
+        "Each call walks over all functions, each terminator over all blocks: "
+        "2,000 calls took 22 s, "
+        "2,000 blocks 25 s.",
+        "assert calls(lambda: len(region.blocks)) > 200",
+    ),
+    Change(
+        "functions",
+        tuple(
+            f"xdsl.dialects.{module}.{name}_func_op_like"
+            for module in ("utils", "utils.format", "func", "*")
+            for name in ("parse", "print")
+        ),
+        "Declarations of functions keep the attributes of arguments and "
+        "results, where Stepwell reads "
+        "and prints them.",
+        "Those of arguments without names are read and dropped, and none is printed.",
+        'assert "a.b" not in read("func.func private @f(f32 {a.b})")',
+    ),
+    Change(
+        "literals",
+        ("xdsl.parser.attribute_parser.AttrParser._TensorLiteralElement.to_type",),
+        "Hex digits in a dense literal of floats are their bits, as in MLIR.",
+        "0x7F800000 is read as the number 2139095040, not as infinity.",
+        'assert "dense<2.13" in read('
+        "'\"test.op\"() {a = dense<0x7F800000> : tensor<2xf32>} : () -> ()')",
+    ),
+    Change(
+        "missing",
+        ("xdsl.dialects.arith.Arith: ops", "xdsl.dialects.math.Math: ops"),
+        "arith.remf and math.erfc, as MLIR 22 has them.",
+        "xDSL has them not.",
+        'assert "arith.remf" not in {op.name for op in arith.Arith.operations}',
+    ),
+    Change(
+        "syntax",
+        (
+            "xdsl.dialects.scf.ParallelOp.parse",
+            "xdsl.dialects.memref.GlobalOp.parse",
+            "xdsl.dialects.memref.CopyOp.parse",
+            "xdsl.dialects.memref.CastOp.parse",
+        ),
+        "MLIR's custom syntax of these ops is read; Stepwell's own printer prints it.",
+        "xDSL reads and prints them in generic form only.",
+        "assert Operation.print is memref.CopyOp.print is memref.CastOp.print",
+    ),
+    Change(
+        "syntax",
+        ("xdsl.dialects.linalg.ops.GenericOp.parse",),
+        "linalg.generic of several results is read as it is printed, and as MLIR prints it.",
+        "What xDSL prints as `-> (t, t)` it cannot read again; a missing map is a KeyError.",
+        "assert 'Delimiter.NONE' in inspect.getsource(linalg.GenericOp.parse)",
+    ),
+    Change(
+        "widened",
+        tuple(
+            f"xdsl.dialects.arith.{name}"
+            for name in (
+                "CmpiOp.__init__",
+                "CmpfOp.__init__",
+                "SelectOp.parse",
+                "SelectOp.print",
+                "CmpiOp: results",
+                "CmpfOp: results",
+                "SelectOp: operands",
+                *(
+                    f"{op}Op: {kind}"
+                    for op in ("TruncI", "ExtSI", "ExtUI", "IndexCast")
+                    for kind in ("operands", "results")
+                ),
+                *(
+                    f"{op}Op: {kind}"
+                    for op in ("FPToSI", "FPToUI", "SIToFP", "UIToFP")
+                    for kind in ("operands", "results")
+                ),
+                *(
+                    f"{op}Op.verify_"
+                    for op in ("Cmpi", "Cmpf", "Select", "TruncI", "ExtSI", "ExtUI", "IndexCast")
+                ),
+                *(f"{op}Op.verify_" for op in ("FPToSI", "FPToUI", "SIToFP", "UIToFP")),
+            )
+        ),
+        "Comparisons, select and casts work lane by lane on vectors and tensors, as in MLIR.",
+        "xDSL verifies, and makes, those of scalars only.",
+        "assert refused(lambda: arith.ExtSIOp.create(operands=[lanes], "
+        "result_types=[VectorType(i64, [4])]).verify())",
+    ),
+)
