@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xdsl.dialects import scf, tensor
+from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
@@ -174,7 +175,24 @@ def is_computing(op: Operation) -> bool:
 
 def is_scalar_nest(op: Operation) -> bool:
     """Whether ``op`` writes single elements of tensors: a scatter, not the host's control flow."""
-    return is_scalar_code(op) and any(isinstance(inner, tensor.InsertOp) for inner in op.walk())
+    return (
+        is_scalar_code(op)
+        and any(isinstance(inner, tensor.InsertOp) for inner in op.walk())
+        and not any(_reads_what_it_begins_with(inner) for inner in op.walk() if inner is not op)
+    )
+
+
+def _reads_what_it_begins_with(op: Operation) -> bool:
+    """Whether a loop reads, besides what it carries, that which it carries at first.
+
+    Both are one memory in a kernel; of a loop that is a launch of its own they are two.
+    """
+    return isinstance(op, scf.ForOp) and any(
+        op.is_ancestor(use.operation) and use.operation is not op
+        for init in op.iter_args
+        if isinstance(init.type, TensorType)
+        for use in init.uses
+    )
 
 
 def is_scalar_code(op: Operation) -> bool:

@@ -333,3 +333,15 @@ def test_only_what_has_sizes_to_check_checks() -> None:
     assert "stepwell_main_checks" in sw.compile(GROWN).source
     static = GROWN.replace("%x: tensor<?", "%x: tensor<6").replace("(tensor<?", "(tensor<6")
     assert "stepwell_main_checks" not in sw.compile(static.replace("?", "7")).source
+
+
+def test_a_scan_that_scatters_what_it_carries_onto_itself() -> None:
+    text = """func.func @main(%x: tensor<?xi32>) -> tensor<?xi32> {
+      %y = nd.scan (%c = %x) over (%r = %x) : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32> {
+        %s = nd.scatter %c, %c, indices(%c) {axes = [0]}
+          : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
+        nd.yield %s : tensor<?xi32>
+      }
+      func.return %y : tensor<?xi32>
+    }"""
+    both(text, np.array([3, 1, 0, 4, 2], np.int32))
