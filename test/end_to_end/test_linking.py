@@ -95,7 +95,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, sw.Compiled]:
     func.func @predict(%x: tensor<?x24xf32>) -> (tensor<?xi64>, tensor<?x10xf32>) {
       %w = nd.constant #nd.resource<"w", ""> : tensor<24x150xf32>
       %v = nd.constant #nd.resource<"v", ""> : tensor<150x10xf32>
-      %b = nd.constant #nd.resource<"a name, with spaces", ""> : tensor<10xf32>
+      %b = nd.constant #nd.resource<"a name, */ with spaces", ""> : tensor<10xf32>
       %h = nd.matmul %x, %w : (tensor<?x24xf32>, tensor<24x150xf32>) -> tensor<?x150xf32>
       %r = nd.relu %h : tensor<?x150xf32>
       %y = nd.matmul %r, %v : (tensor<?x150xf32>, tensor<150x10xf32>) -> tensor<?x10xf32>
@@ -107,7 +107,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, sw.Compiled]:
       func.return %k, %p : tensor<?xi64>, tensor<?x10xf32>
     }""",
         "predict",
-        resources={"w": w, "v": v, "a name, with spaces": b},
+        resources={"w": w, "v": v, "a name, */ with spaces": b},
     )
     program.save(folder)
     double = "func.func @double(%x: tensor<3xf32>) -> tensor<3xf32> { %y = nd.add %x, %x : tensor<3xf32> func.return %y : tensor<3xf32> }"
