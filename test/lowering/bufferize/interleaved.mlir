@@ -1,4 +1,4 @@
-// RUN: stepwell-opt %s -p bufferize | filecheck %s
+// RUN: %stepwell-opt %s -p bufferize | filecheck %s
 //
 // Results that are inserted by strides of two never meet: one launch writes both where they belong,
 // columns of even number and columns of odd number. Every third and every second column do meet.
