@@ -28,7 +28,6 @@ from stepwell.core.targets import machine_for, target_of
 from stepwell.core.version import VERSION
 from stepwell.modules import ModuleText, read_module
 from stepwell.pipeline import default_stages
-from stepwell.placement import Placement, parse_placements
 from stepwell.runtime.cache import cache_root, digest, disk_cache
 from stepwell.runtime.extension import prepare
 from stepwell.runtime.program import Program, load_program, write_program
@@ -37,6 +36,7 @@ from stepwell.runtime.weights import Weights
 from stepwell.stamps import class_stamp, files_stamp, plugins_stamp
 
 if TYPE_CHECKING:
+    from stepwell.placement import Placement
     from stepwell.runtime.parts import Parts
 
 LOG = logging.getLogger("stepwell")
@@ -215,7 +215,8 @@ def compile(
         _check_resources(read)
         place = _lock_file(module, read, entry, described, lock, tune)
         text = ModuleText(read.text, read.name)  # what asks for stages later need hold no weights
-        request = _Request(text, entry, target, described, "", parse_placements(passes), named())
+        placed = import_module("stepwell.placement").parse_placements(passes) if passes else ()
+        request = _Request(text, entry, target, described, "", placed, named())
         locked = _locked(place, request, tune)
         return _fetched(replace(request, lock=str(place) if locked else ""), read, locked)
 

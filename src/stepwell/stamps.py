@@ -11,7 +11,6 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from stepwell.core.plugins import defined, plugins
@@ -64,7 +63,7 @@ _tokens: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 def _token(code: Any) -> str:
     """Return a key of this object that no other has, in this process or another."""
-    return _tokens.setdefault(code, uuid4().hex)
+    return _tokens.setdefault(code, os.urandom(16).hex())
 
 
 def files_stamp(package: Path) -> str:
