@@ -130,13 +130,6 @@ CHANGES = (
         "'\"test.op\"() {a = dense<0x7F800000> : tensor<2xf32>} : () -> ()')",
     ),
     Change(
-        "missing",
-        ("xdsl.dialects.arith.Arith: ops", "xdsl.dialects.math.Math: ops"),
-        "arith.remf and math.erfc, as MLIR 22 has them.",
-        "xDSL has them not.",
-        'assert "arith.remf" not in {op.name for op in arith.Arith.operations}',
-    ),
-    Change(
         "syntax",
         (
             "xdsl.dialects.scf.ParallelOp.parse",

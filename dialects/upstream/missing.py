@@ -24,11 +24,14 @@ class ErfcOp(math.FloatingPointLikeUnaryMathOperation):
     traits = traits_def(Pure(), SameOperandsAndResultType())
 
 
-def _add(dialect: Dialect, op: type[Operation]) -> None:
-    """Give a dialect one more op; nothing where a later xDSL has it."""
-    if op.name not in {known.name for known in dialect.operations}:
-        dialect._operations.append(op)  # pyright: ignore[reportPrivateUsage]
+def _with(dialect: Dialect, op: type[Operation]) -> Dialect:
+    """Return a dialect with one more op; itself where a later xDSL has it."""
+    if op.name in {known.name for known in dialect.operations}:
+        return dialect
+    operations, attributes = [*dialect.operations, op], [*dialect.attributes]
+    return Dialect(dialect.name, operations, attributes, [*dialect._interfaces])  # pyright: ignore[reportPrivateUsage]
 
 
-_add(arith.Arith, RemFOp)
-_add(math.Math, ErfcOp)
+ARITH = _with(arith.Arith, RemFOp)
+MATH = _with(math.Math, ErfcOp)
+"""These dialects as our tools know them; xDSL's own objects stay as they are."""

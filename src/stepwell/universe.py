@@ -56,6 +56,12 @@ PASSES: dict[str, str] = {
 TARGETS = {"c": "stepwell.targets:c", "opencl": "stepwell.targets:opencl"}
 """Functions that return what `-t NAME` prints by."""
 
+WIDER: dict[str, str] = {
+    "arith": "stepwell.dialects.upstream.missing:ARITH",
+    "math": "stepwell.dialects.upstream.missing:MATH",
+}
+"""Dialects of xDSL that our tools know with more ops than it."""
+
 OVERRIDES: dict[str, str] = {
     "canonicalize": "stepwell.transforms.canonicalize:Canonicalize",
     "cse": "stepwell.transforms.cse:CommonSubexpressions",
@@ -81,4 +87,7 @@ STEPWELL_UNIVERSE = Universe(
     all_passes={name: _load(path) for name, path in PASSES.items()},
     all_targets={name: _called(path) for name, path in TARGETS.items()},
 )
-STEPWELL_OVERRIDES = Universe(all_passes={name: _load(path) for name, path in OVERRIDES.items()})
+STEPWELL_OVERRIDES = Universe(
+    all_dialects={name: _load(path) for name, path in WIDER.items()},
+    all_passes={name: _load(path) for name, path in OVERRIDES.items()},
+)
