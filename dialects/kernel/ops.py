@@ -47,6 +47,7 @@ from xdsl.utils.exceptions import VerifyException
 from stepwell.dialects.kernel.sharing import (
     check_choices,
     check_destinations,
+    check_in_place,
     check_names,
     check_shared_loops,
 )
@@ -78,6 +79,8 @@ class FuncOp(IRDLOperation):
       stream and split.
       kernel.stream does not go with kernel.block.
     * (C8) kernel.nontemporal is an array of numbers of arguments that are destinations.
+    * (C9) kernel.in_place is found by bufferize: a kernel on tensors has none; on buffers it is
+      pairs of numbers of arguments that are buffers.
     """
 
     name = "kernel.func"
@@ -103,7 +106,7 @@ class FuncOp(IRDLOperation):
         self.properties["sym_name"] = StringAttr(name)
 
     def verify_(self) -> None:
-        """Check C1 to C8."""
+        """Check C1 to C9."""
         inputs, outputs = self.function_type.inputs.data, self.function_type.outputs.data
         if tuple(inputs) != tuple(self.body.block.arg_types):  # kernel_func_c1
             raise VerifyException("arguments must have the types that the kernel's type says")
@@ -119,6 +122,7 @@ class FuncOp(IRDLOperation):
             raise VerifyException("each result must have a destination among the last arguments")
         check_names(self.attributes)
         check_destinations(self.attributes, inputs, len(outputs))
+        check_in_place(self.attributes, inputs, len(outputs))
         if shared := check_choices(self.attributes):
             check_shared_loops(self.body.block, shared)
 

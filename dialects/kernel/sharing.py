@@ -144,6 +144,27 @@ def check_destinations(
         )
 
 
+def check_in_place(
+    attributes: dict[str, Attribute], arguments: Sequence[Attribute], results: int
+) -> None:
+    """Check C9 of kernel.func: one memory for two arguments is found to be right, not said."""
+    value = attributes.get("kernel.in_place")
+    if value is None:
+        return
+    if results:  # kernel_func_c9
+        raise VerifyException("kernel.in_place is found by bufferize: leave it off on tensors")
+    pairs = value.data if isinstance(value, ArrayAttr) else (None,)
+    for pair in pairs:
+        numbers = tuple(map(int, pair.get_values())) if isinstance(pair, DenseArrayBase) else ()
+        if len(numbers) != 2 or not all(  # kernel_func_c9
+            0 <= n < len(arguments) and isinstance(arguments[n], MemRefType) for n in numbers
+        ):
+            raise VerifyException(
+                "kernel.in_place must be pairs of numbers of arguments that are buffers, "
+                f"got {value}"
+            )
+
+
 def _check_ahead(attributes: dict[str, Attribute], rows: int, parallel: int) -> None:
     others = ("kernel.tile", "kernel.block", "kernel.band")
     if rows and (not parallel or any(name in attributes for name in others)):  # kernel_func_c4

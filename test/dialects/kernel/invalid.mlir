@@ -211,6 +211,22 @@ kernel.func @k(%x: memref<4x4xf32>, %n: index) attributes {kernel.nontemporal = 
 
 // -----
 
+// kernel_func_c9
+// expected-error@+1 {{kernel.in_place is found by bufferize: leave it off on tensors}}
+kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.in_place = [array<i64: 0, 1>]} {
+  kernel.return %x : tensor<4xf32>
+}
+
+// -----
+
+// kernel_func_c9
+// expected-error@+1 {{kernel.in_place must be pairs of numbers of arguments that are buffers, got [array<i64: 7, 64>]}}
+kernel.func @k(%x: memref<4xf32>, %y: memref<4xf32>) attributes {kernel.in_place = [array<i64: 7, 64>]} {
+  kernel.return
+}
+
+// -----
+
 // kernel_launch_c1
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error@+1 {{no kernel.func @k in the module}}
