@@ -170,7 +170,7 @@ def test_the_arena_holds_little_more_than_what_is_in_use(name: str) -> None:
     compiled = traced.compile()
     descent = Descent.of(Source(str(traced), name, compiled.signature.entry, machine_for("c")))
     descent.to("kernels")
-    for step in parse("bufferize", descent.known.passes):
+    for step in parse("bufferize", descent.source.known.passes):
         step.run(descent.context, descent.module)
     arena = compiled.signature.arena
     assert arena is not None and 0 < arena <= 1.05 * busiest(descent.module)
