@@ -116,7 +116,12 @@ def _shapes(writer: HostWriter, wanted: Sequence[Size]) -> func.FuncOp:
         writer.check_told(size)
     block.add_op(func.ReturnOp(*(write(n) for n in wanted)))
     type = FunctionType.from_lists([index] * len(block.args), [index] * len(wanted))
-    told = func.FuncOp(f"{function.sym_name.data}.shapes", type, Region(block))
+    name = f"{function.sym_name.data}.shapes"
+    for other in function.parent.ops if function.parent is not None else ():
+        if isinstance(other, func.FuncOp) and other.sym_name.data == name:
+            message = f"@{name} is what tells the sizes of the results of @{name[:-7]}"
+            fail(other, message, "give this function another name")
+    told = func.FuncOp(name, type, Region(block))
     locate(told, function.location)
     return told
 
