@@ -96,7 +96,9 @@ def spelled(sizes: Iterable[int | None]) -> str:
 
 
 def times(a: int | None, b: int | None) -> int | None:
-    """Return a product, unknown where a factor is."""
+    """Return a product, unknown where a factor is; nothing of any number is nothing, as in MLIR."""
+    if 0 in (a, b):
+        return 0
     if a is None or b is None or DYNAMIC_INDEX in (a, b):
         return None
     return a * b
