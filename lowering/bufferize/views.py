@@ -278,7 +278,9 @@ def _collapsed(group: Sequence[tuple[int, int | None]]) -> int | bool | None:
     for (_, outer), (n, inner) in pairwise(axes):
         if outer is None or inner is None or n == DYNAMIC_INDEX or outer != n * inner:
             return False
-    return axes[-1][1] if axes else 1
+    if not axes:  # of unit axes alone MLIR takes the first
+        return group[0][1] if group else 1
+    return axes[-1][1]
 
 
 def _strided(
