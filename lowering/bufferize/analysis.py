@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import TensorType
-from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from stepwell.dialects import kernel
@@ -41,8 +40,7 @@ from stepwell.transforms.sizes import Shape, Sizes
 
 
 class Refused(Exception):
-    """An insertion cannot be what a loop has taken it for, nor a result of the loop stay where it
-    is: all is to be done without that."""
+    """An optimistic assumption about a loop failed: the analysis begins again without it."""
 
     def __init__(self, op: Operation) -> None:
         super().__init__()
@@ -114,7 +112,9 @@ class Analysis:
             if (rule := _VISIT.get(type(op))) is not None:
                 rule(self, op)
             elif any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
-                first = {func.CallOp: "inline-calls", GenericOp: "outline-kernels"}.get(type(op))
+                first = {"func.call": "inline-calls", "linalg.generic": "outline-kernels"}.get(
+                    op.name
+                )
                 help = f"run {first} first" if first else ""
                 fail(op, f"bufferize does not know {op.name} on the host", help)
 
