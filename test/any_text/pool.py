@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import faulthandler
 import multiprocessing
+import os
 import random
 import resource
 import tempfile
+import time
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,8 +16,13 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from any_text.modes import any_mode, tried
+from any_text.mutations import mutated
+
 SECONDS = 30.0
-"""A text that takes longer counts as a hang; the machine may be busy with other things."""
+"""Of a processor: a text that takes longer counts as a hang, however busy the machine is."""
+PATIENCE = 20
+"""So many times as long may pass on the clock."""
 BYTES = 6 << 30
 """Of address space for a process."""
 
@@ -33,9 +40,6 @@ class Fault:
 
 def _work(connection: Connection, texts: Sequence[str], seed: int) -> None:
     """Try one text for each number that comes, and answer with a fault or None."""
-    from any_text.modes import any_mode, tried
-    from any_text.mutations import mutated
-
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     faulthandler.enable()
     with tempfile.TemporaryDirectory() as folder:
@@ -51,6 +55,15 @@ def _work(connection: Connection, texts: Sequence[str], seed: int) -> None:
             except BaseException as error:
                 what, said = f"raised {type(error).__name__}", traceback.format_exc()
             connection.send(Fault(number, mode, what, text, said[-4000:]) if what else None)
+
+
+def _seconds_of(process: int) -> float:
+    """Return how long a process has been running on a processor."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()
+    except OSError:  # it has ended, or there is no such folder: then the clock alone counts
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -80,7 +93,7 @@ class _Worker:
         """Wait for what comes of the number."""
         try:
             for _ in range(2):
-                if not wait([self.connection], SECONDS):
+                if self.hangs():
                     return self.fault("hangs")
                 found = self.connection.recv()
                 if isinstance(found, tuple):
@@ -91,6 +104,15 @@ class _Worker:
             self.process.join()
             return self.fault(f"ended with {self.process.exitcode}")
         return None
+
+    def hangs(self) -> bool:
+        """Wait until the process says something; return whether it takes too long."""
+        begun, start = _seconds_of(self.process.pid), time.monotonic()
+        while not wait([self.connection], 1.0):
+            used, passed = _seconds_of(self.process.pid) - begun, time.monotonic() - start
+            if used > SECONDS or passed > SECONDS * PATIENCE:
+                return True
+        return False
 
     def fault(self, what: str) -> Fault:
         """Return a fault that the process cannot tell."""
