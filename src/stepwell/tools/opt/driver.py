@@ -80,6 +80,10 @@ class Driver:
             self.messages.say(Diagnostic("error", "the module is nested too deeply"))
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader went away: not our fault
+        except Exception as error:  # in reading, checking or printing: passes say so themselves
+            self._traceback()
+            said = f"compiler bug: {type(error).__name__}: {error}".splitlines()[0]
+            self.messages.say(Diagnostic("error", said, help="--debug shows where"))
         return 1
 
     def _run(self) -> int:
