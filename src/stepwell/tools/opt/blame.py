@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.traits import SymbolTable
 
 from stepwell.core.diagnostics import Place
@@ -101,10 +101,9 @@ class Search:
         seen.add(was)
         if new is None or old.name != new.name or len(old.operands) != len(new.operands):
             return self._vanished(old, seen).op
-        given = zip(old.op.operands, new.op.operands, old.operands, new.operands, strict=True)
-        for a, b, x, y in given:
-            if not self._agree(x, y):
-                return self._walk(a, b, seen) or old.op
+        for k, other in enumerate(_order(old.op, new.op)):
+            if not self._agree(old.operands[k], new.operands[other]):
+                return self._walk(old.op.operands[k], new.op.operands[other], seen) or old.op
         if (old.op.properties, old.op.attributes) != (new.op.properties, new.op.attributes):
             return old.op
         return self._nested(old, new) or old.op
@@ -163,6 +162,23 @@ class Search:
     def _alike(self, old: Record, new: Record) -> bool:
         was, now = (*old.operands, *old.results), (*new.operands, *new.results)
         return len(was) == len(now) and all(map(self._agree, was, now))
+
+
+def _order(old: Operation, new: Operation) -> list[int]:
+    """Return which operand of ``new`` stands for each of ``old``: exchanged ones are told apart."""
+    was, now = [_origin(v) for v in old.operands], [_origin(v) for v in new.operands]
+    if was == now or sorted(was) != sorted(now):
+        return list(range(len(was)))
+    left = list(range(len(now)))
+    return [left.pop(next(i for i, k in enumerate(left) if now[k] == key)) for key in was]
+
+
+def _origin(value: SSAValue) -> tuple[str, str, int]:
+    """Return what gives a value, in words that hold before and after a pass."""
+    if isinstance(value, OpResult):
+        return name_of(value.op), str(places(value.op.location)), value.index
+    assert isinstance(value, BlockArgument)
+    return "", "", value.index
 
 
 def _inside(op: Operation) -> set[Operation]:
