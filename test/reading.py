@@ -9,7 +9,6 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
-from xdsl.universe import Universe
 
 from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
@@ -25,10 +24,7 @@ assert upstream, "imported for its patches of upstream syntax"
 
 def all_dialects() -> Context:
     """Return a context that knows every dialect there is."""
-    context = Context()
-    for name, load in Universe.get_multiverse().all_dialects.items():
-        context.register_dialect(name, load)
-    return context
+    return registry().context()
 
 
 def parsed(text: str) -> tuple[Context, ModuleOp]:

@@ -39,10 +39,10 @@ LEAST = "(-9223372036854775807 - 1)"
 
 def checks_text(name: str, checks: Sequence[Check], comment: str) -> str:
     """Return the function ``NAME_checks``: 0, or the number of the first check that fails."""
-    writer = _Checks()
+    writer = _Checks(comment)
     for number, check in enumerate(checks, 1):
         writer.number = number
-        writer.rows.append(f"  if (!({writer.value(check.holds)})) return {number};{comment}")
+        writer.write(f"if (!({writer.value(check.holds)})) return {number};")
     head = f"int32_t {name}_checks(const int64_t *dims) {{"
     text = [*writer.rows, f"  return 0;{comment}", "}"]
     unused = [] if any("dims" in row for row in text) else [f"  (void)dims;{comment}"]
@@ -52,11 +52,17 @@ def checks_text(name: str, checks: Sequence[Check], comment: str) -> str:
 class _Checks:
     """Writes trees as values, each once."""
 
-    def __init__(self) -> None:
+    def __init__(self, comment: str) -> None:
+        self.comment = comment
+        """Ends every statement: its source lines."""
         self.rows: list[str] = []
         self.number = 0
         """Of the check being written."""
         self._known: dict[str, str] = {}
+
+    def write(self, statement: str) -> None:
+        """Append a statement."""
+        self.rows.append(f"  {statement}{self.comment}")
 
     def value(self, tree: Tree) -> str:
         """Return a name or number of C for what ``tree`` is."""
@@ -71,7 +77,7 @@ class _Checks:
 
     def _literal(self, number: int) -> str:
         if not -(1 << 63) <= number < 1 << 63:
-            self.rows.append(f"  return {self.number};")
+            self.write(f"return {self.number};")
             return "0"
         return LEAST if number == -(1 << 63) else str(number)
 
@@ -79,21 +85,19 @@ class _Checks:
         name = f"t{len(self._known)}"
         if (kind := _CHECKED.get(operator)) is not None:
             a, b = operands
-            self.rows.append(f"  int64_t {name};")
-            self.rows.append(
-                f"  if (__builtin_{kind}_overflow({a}, (int64_t){b}, &{name})) "
-                f"return {self.number};"
-            )
+            self.write(f"int64_t {name};")
+            overflows = f"__builtin_{kind}_overflow({a}, (int64_t){b}, &{name})"
+            self.write(f"if ({overflows}) return {self.number};")
             return name
         if operator == "wrap":
             shift = 64 - int(operands[1])
             bits = f"(int64_t)((uint64_t){operands[0]} << {shift})"
-            self.rows.append(f"  const int64_t {name} = {bits} >> {shift};")
+            self.write(f"const int64_t {name} = {bits} >> {shift};")
             return name
         if (form := _DIVIDE.get(operator)) is not None:
             a, b = operands
-            self.rows.append(f"  if ({a} == {LEAST} && {b} == -1) return {self.number};")
+            self.write(f"if ({a} == {LEAST} && {b} == -1) return {self.number};")
         else:
             form = _COMPARE[operator]
-        self.rows.append(f"  const int64_t {name} = {form.format(*operands)};")
+        self.write(f"const int64_t {name} = {form.format(*operands)};")
         return name

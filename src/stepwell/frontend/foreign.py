@@ -198,7 +198,8 @@ class _Defined:
             return parsed[text]
 
         make = import_module("stepwell.dialects.nd.defined").define
-        about = inspect.getdoc(self.function) or "", self.function.__module__
+        module = self.function.__module__ or "__main__"  # None where it was typed in
+        about = inspect.getdoc(self.function) or "", module
         return make(self.name, self.operands, self.numbers, scalar, about)
 
     def _flags(self) -> dict[str, bool]:
