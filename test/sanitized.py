@@ -41,6 +41,8 @@ def batches() -> list[list[tuple[Row, str]]]:
 
 def drawn(count: int, start: int) -> Iterator[Program]:
     """Yield random programs, others for each ``start``."""
+    if not count:
+        return
     found: list[Program] = []
 
     @seed(start)
@@ -55,8 +57,7 @@ def drawn(count: int, start: int) -> Iterator[Program]:
     def collect(program: Program) -> None:
         found.append(program)
 
-    if count:
-        collect()
+    collect()
     yield from found[:count]
 
 
