@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     NoneAttr,
     StridedLayoutAttr,
+    TensorType,
     i64,
 )
 from xdsl.traits import SymbolTable
@@ -90,6 +91,8 @@ def _global(op: memref.GlobalOp) -> None:
     if min(type.get_shape(), default=0) < 0:
         refuse(f"a global is a buffer of known sizes, not {type}")
     if isinstance(value, DenseIntOrFPElementsAttr):
+        if not isinstance(value.type, TensorType):
+            refuse(f"the value of @{op.sym_name.data} is a tensor, not {value.type}")
         same = value.get_shape() == type.get_shape()
         if not same or value.get_element_type() != type.element_type:
             refuse(f"@{op.sym_name.data} is {type}, its value is {value.type}")

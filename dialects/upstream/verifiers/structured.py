@@ -8,6 +8,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.dialects.upstream.verifiers.table import checks
 from stepwell.dialects.upstream.verifiers.types import element, refuse
@@ -46,9 +47,17 @@ def _listed(types: list[Any]) -> str:
 
 @checks(
     *(linalg.GenericOp, linalg.AddOp, linalg.SubOp, linalg.MulOp, linalg.MaxOp, linalg.MinOp),
-    *(linalg.ExpOp, linalg.LogOp, linalg.SqrtOp, linalg.CopyOp, linalg.TransposeOp),
+    *(linalg.ExpOp, linalg.LogOp, linalg.SqrtOp, linalg.CopyOp),
 )
 def _structured(op: Any) -> None:
+    _check(op)
+
+
+@checks(linalg.TransposeOp)
+def _transpose(op: linalg.TransposeOp) -> None:
+    axes = op.permutation.get_values()
+    if sorted(axes) != list(range(len(axes))):
+        refuse(f"a permutation names each of {len(axes)} axes once, not {list(axes)}")
     _check(op)
 
 
@@ -64,6 +73,9 @@ def _fill(op: linalg.FillOp) -> None:
 @checks(linalg.MatmulOp)
 def _product(op: linalg.MatmulOp) -> None:
     _check(op)
+    maps = [each.data for each in op.get_indexing_maps()]
+    if not all(isinstance(e, AffineDimExpr) for map in maps for e in map.results):
+        refuse("its operands are read along loops, at each step one element further")
     total, *_ = op.body.block.last_op.operands  # pyright: ignore[reportOptionalMemberAccess]
     arguments = op.body.block.args
     added = total.owner.operands if isinstance(total.owner, _SUMS) else ()

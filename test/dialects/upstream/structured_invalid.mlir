@@ -53,3 +53,11 @@ func.func @f(%c: i1, %f: f32, %d: f64) {
   }
   func.return
 }
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %y: tensor<8x4xf32>) {
+  // expected-error@+1 {{'linalg.transpose': a permutation names each of 2 axes once, not [-1, 0]}}
+  %t = linalg.transpose ins(%x : tensor<4x8xf32>) outs(%y : tensor<8x4xf32>) permutation = [-1, 0]
+  func.return
+}
