@@ -25,9 +25,9 @@ _STRUCTURED = (GenericOp, FillOp, YieldOp, IndexOp)
 """What of linalg the kernels are made from."""
 
 
-def is_foreign(pass_: ModulePass) -> bool:
-    """Whether a pass comes from another package."""
-    return type(pass_).__module__.partition(".")[0] not in ("stepwell", "xdsl")
+def is_foreign(thing: ModulePass | Operation) -> bool:
+    """Whether the class of a pass or an op comes from another package."""
+    return type(thing).__module__.partition(".")[0] not in ("stepwell", "xdsl")
 
 
 def load_dialects(ctx: Context, pass_: ModulePass) -> None:
@@ -57,16 +57,11 @@ def note_introduced(
         if kind in before or kind in into or isinstance(op, UnregisteredOp):
             continue
         dialect = op.name.partition(".")[0]
-        if dialect not in loaded and is_foreign_op(op):
+        if dialect not in loaded and is_foreign(op):
             message = f"pass '{pass_.name}' makes {op.name}, a dialect it does not declare"
             help = f'write dialects = ("{dialect}",) in the class {type(pass_).__name__}'
             raise CompileError(Diagnostic("error", message, place_of(op), help=help))
         into[kind] = pass_.name
-
-
-def is_foreign_op(op: Operation) -> bool:
-    """Whether an op's class comes from another package."""
-    return type(op).__module__.partition(".")[0] not in ("stepwell", "xdsl")
 
 
 def check_left(stage: Stage, pass_: str, module: ModuleOp, introduced: Introduced) -> None:
@@ -84,7 +79,7 @@ def _may_stay(op: Operation, stage: Stage) -> bool:
     dialect = op.name.partition(".")[0]
     if dialect == "linalg" and stage.name != "structured":
         return isinstance(op, _STRUCTURED)
-    return dialect in stage.leaves or (is_foreign_op(op) and _is_written(op))
+    return dialect in stage.leaves or (is_foreign(op) and _is_written(op))
 
 
 def _is_written(op: Operation) -> bool:
@@ -116,7 +111,7 @@ def _way_down(op: Operation, stage: Stage, maker: str) -> str:
         )
     if maker and (dialect == "nd" or _has_lowering(op)):
         return f"place '{maker}' before nd-to-linalg, which lowers {op.name}"
-    if is_foreign_op(op):
+    if is_foreign(op):
         kind = type(op).__name__
         rule = f"give {kind} a decomposition or a rule by @lower({kind}), or " * (
             stage.converts == "nd-to-linalg"
