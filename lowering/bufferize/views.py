@@ -84,7 +84,7 @@ class Reshape:
 
     def result(self, source: Buffer) -> Buffer | None:
         """Return the type of the view, None where the elements do not lie in order."""
-        shape = [_static(n) for n in self.target]
+        shape = self._told(source.get_shape())
         if isinstance(source.layout, NoneAttr):
             return MemRefType(source.element_type, shape)
         old = source.get_strides()
@@ -101,6 +101,20 @@ class Reshape:
                 strides.append(one)
         return _strided(source, shape, strides, source.get_offset())
 
+    def _told(self, source: Sequence[int]) -> list[int]:
+        """Return the target's sizes as far as a type tells them whose source has these sizes.
+
+        A `?` never becomes numbers alone, nor numbers a `?`: so MLIR wants it of both ops.
+        """
+        shape = [_static(n) for n in self.target]
+        for number, group in enumerate(self.groups):
+            if self.expands:
+                if source[number] == DYNAMIC_INDEX and all(shape[a] >= 0 for a in group):
+                    shape[group[0]] = DYNAMIC_INDEX
+            elif any(source[a] == DYNAMIC_INDEX for a in group):
+                shape[number] = DYNAMIC_INDEX
+        return shape
+
     def write(self, source: SSAValue, result: Buffer, index: Index) -> Operation:
         """Return the op that makes the view."""
         groups = ArrayAttr(
@@ -110,8 +124,10 @@ class Reshape:
             return memref.CollapseShapeOp.build(
                 operands=[source], properties={"reassociation": groups}, result_types=[result]
             )
-        static = DenseArrayBase.from_list(i64, [_static(n) for n in self.target])
-        dynamic = [index(n) for n in self.target if n.number is None]
+        shape = result.get_shape()
+        static = DenseArrayBase.from_list(i64, shape)
+        told = zip(self.target, shape, strict=True)
+        dynamic = [index(n) for n, known in told if known == DYNAMIC_INDEX]
         return memref.ExpandShapeOp.build(
             operands=[source, dynamic],
             properties={"reassociation": groups, "static_output_shape": static},
