@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects import memref, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
@@ -114,7 +114,7 @@ def _begin_edges(writer: HostWriter, loop: Loop, inits: Sequence[SSAValue]) -> N
         new, steps = writer.places.root(loop.outside[number], ())
         for box in around(boxes, writer.sizes.shape(slot)):
             source = writer.memory(old, join(path, (box,)))
-            writer.put(memref.CopyOp(source, writer.memory(new, join(steps, (box,)))))
+            writer.put_copy(source, writer.memory(new, join(steps, (box,))))
 
 
 def _exchanged(loop: Loop, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -144,7 +144,7 @@ def _turn(writer: HostWriter, loop: Loop) -> list[SSAValue]:
     for tie in broken:
         storage, steps = places.of(tie.into)
         if tie.value in held:
-            writer.put(memref.CopyOp(held[tie.value], writer.memory(storage, steps)))
+            writer.put_copy(held[tie.value], writer.memory(storage, steps))
         else:
             writer.copy(tie.value, storage, steps, tie.broken)
     carried = [writer.roots[loop.carried[n]] for n in loop.following]

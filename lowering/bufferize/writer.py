@@ -213,8 +213,10 @@ class HostWriter:
         layout = NoneAttr()
         if not contiguous(has):
             layout = StridedLayoutAttr(has.get_strides() or [], None)
-        want = MemRefType(type.element_type, type.get_shape(), layout)
-        return value if want == has else self.put(memref.CastOp.get(value, want)).results[0]
+        return self._cast(value, MemRefType(type.element_type, type.get_shape(), layout))
+
+    def _cast(self, value: SSAValue, type: MemRefType[Attribute]) -> SSAValue:
+        return value if type == value.type else self.put(memref.CastOp.get(value, type)).results[0]
 
     # -- copies
 
@@ -228,6 +230,13 @@ class HostWriter:
         """Copy ``value``, which is in ``buffer``."""
         name = f"%{value.name_hint}" if value.name_hint else "a tensor"
         remark(self.source, f"{name} is copied because {why}")
+        self.put_copy(buffer, into)
+
+    def put_copy(self, buffer: SSAValue, into: SSAValue) -> None:
+        """Append a copy; of one shape, that of ``into``, as xDSL wants it."""
+        has, goal = buffer.type, into.type
+        assert isinstance(has, MemRefType) and isinstance(goal, MemRefType)
+        buffer = self._cast(buffer, MemRefType(has.element_type, goal.get_shape(), has.layout))
         self.put(memref.CopyOp(buffer, into))
 
     def hand_on(self, at: Operation, value: SSAValue, into: SSAValue) -> None:

@@ -85,6 +85,31 @@ def test_what_is_made_in_a_constant_size_stands_beside_what_is_not(name: str) ->
     assert [r.shape for r in both(text, *arguments)] == [(300,), (6,)]
 
 
+def test_what_types_tell_of_a_reshape_is_told_of_the_buffers_too() -> None:
+    """A `?` that becomes axes of known sizes is known in the call's buffers, others need not be."""
+    text = """func.func @main(%x: tensor<?xf32>) -> (tensor<2x?xf32>, tensor<?xf32>) {
+      %c = arith.constant 3 : index
+      %y = nd.reshape %x, sizes(%c) : tensor<?xf32> -> tensor<2x?xf32>
+      %f = nd.full 3.0, sizes(%c, %c) : tensor<?x?xf32>
+      %p = nd.matmul %f, %f : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+      %n = arith.muli %c, %c : index
+      %z = nd.reshape %p, sizes(%n) : tensor<?x?xf32> -> tensor<?xf32>
+      func.return %y, %z : tensor<2x?xf32>, tensor<?xf32>
+    }"""
+    assert [y.shape for y in both(text, X)] == [(2, 3), (9,)]
+
+
+def test_a_copy_between_buffers_whose_types_tell_different_sizes() -> None:
+    text = """func.func @main(%x: tensor<?xf32>) -> (tensor<?x?xf32>, tensor<?x?xf32>) {
+      %c = arith.constant 3 : index
+      %f = nd.full 3.0, sizes(%c, %c) : tensor<?x?xf32>
+      %s = nd.slice %f[-2:-1:2, -2:-1] : tensor<?x?xf32> -> tensor<?x?xf32>
+      %d = nd.concat %f, %f {axis = 1} : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+      func.return %s, %d : tensor<?x?xf32>, tensor<?x?xf32>
+    }"""
+    assert [y.shape for y in both(text, X)] == [(1, 1), (3, 6)]
+
+
 # -- (b) sizes that must agree
 
 GROWN = """func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
