@@ -96,7 +96,7 @@ def test_arguments_that_are_no_data() -> None:
         sw.jit(norm).trace(X, axes=1)
     with pytest.raises(TypeError, match="arrays of dtype complex128 are not supported"):
         sw.jit(lambda x: x).trace(np.ones(2, np.complex128))
-    with pytest.raises(TypeError, match="static arguments must be hashable"):
+    with pytest.raises(TypeError, match=r"'n' must be hashable: .* 'list'; pass a tuple"):
         sw.jit(lambda x, n: x, static_argnames="n").trace(X, [1])
     with pytest.raises(ValueError, match="has no argument y"):
         sw.jit(lambda x: x, static_argnames="y")

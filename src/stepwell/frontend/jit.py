@@ -6,23 +6,25 @@ import inspect
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
-from itertools import accumulate
-from typing import Any, TypeAlias, overload
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, overload
 
 from stepwell.compiled import Compiled, compile
-from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.escape import literal
 from stepwell.core.once import Once
-from stepwell.core.shapes import Shape
 from stepwell.frontend import operators
+from stepwell.frontend.calls import (
+    Call,
+    Spelling,
+    argument_of,
+    has_traced,
+    spelling,
+    take_apart,
+)
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.promotion import is_number, lift, number_dtype
-from stepwell.frontend.pytree import Branch, Tree, count, flatten, paths, unflatten
+from stepwell.frontend.promotion import is_number, lift
+from stepwell.frontend.pytree import Tree, flatten, paths, unflatten
 from stepwell.frontend.result_names import result_names
 from stepwell.frontend.spelling import type_text
 from stepwell.frontend.tensor import Tensor
@@ -39,29 +41,25 @@ _LAZY = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasy
 
 
 @dataclass(frozen=True)
-class Argument:
-    """One array a program takes: what the user calls it, its dtype and shape."""
-
-    path: str
-    kind: DType
-    shape: Shape
-
-
-@dataclass(frozen=True)
 class Traced:
     """A function as `nd` text, for one signature."""
 
     module: ModuleText
     entry: str
     out_tree: Tree
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What `jit` was told of how to compile."""
 
     def lower(self, stage: str = "loops") -> Lowered:
         """Return the module as it is after ``stage``: nd, structured, kernels, buffers, loops."""
         return Lowered(self, self.compile().text(stage))
 
     def compile(self, **options: Any) -> Compiled:
-        """Return the compiled program; it takes and returns flat arrays. Options: `sw.compile`."""
-        return compile(self.module, self.entry, **options)
+        """Return the compiled program; it takes and returns flat arrays.
+
+        options : as in `sw.compile`; they come before those that were given to `jit`
+        """
+        return compile(self.module, self.entry, **{**self.options, **options})
 
     def __str__(self) -> str:
         """Spell the trace in the custom syntax of `nd`."""
@@ -84,23 +82,6 @@ class Lowered:
 
     def __str__(self) -> str:
         return self.text
-
-
-@dataclass(frozen=True)
-class _Call:
-    """A call, taken apart: what selects the program, and the arrays it gets."""
-
-    key: Any
-    static: Mapping[str, Any]
-    trees: tuple[tuple[str, Tree], ...]
-    arguments: tuple[Argument, ...]
-    leaves: tuple[Any, ...]
-
-
-_Spelling: TypeAlias = tuple[
-    tuple[str, ...], tuple[tuple[int, Any], ...], tuple[tuple[int, Any], ...]
-]
-"""How a call was written, as `Dispatcher.add` takes it."""
 
 
 class Function:
@@ -148,7 +129,7 @@ class Function:
         self._options = dict(options)
         self._programs: Once[Any, tuple[Compiled, Tree]] = Once()
         self._learnt: set[Any] = set()
-        self._spellings: dict[Any, _Spelling] = {}
+        self._spellings: dict[Any, Spelling] = {}
         self._lock = threading.RLock()
         self._dispatcher: Dispatcher | None = None
         self.__call__ = self._first
@@ -191,14 +172,14 @@ class Function:
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call with arguments that fit no program the dispatcher knows."""
-        if active_trace() is not None and _has_traced(args, kwargs):
+        if active_trace() is not None and has_traced(args, kwargs):
             return self._inline(args, kwargs)
         out = kwargs.pop("out", None) if self._takes_out else None
         call = self._take_apart(args, kwargs)
 
         def make() -> tuple[Compiled, Tree]:
             traced = self._trace(call, self._trail(call))
-            return traced.compile(**self._options), traced.out_tree
+            return traced.compile(), traced.out_tree
 
         program, tree = self._programs.get(call.key, make)
         if program.native:
@@ -227,17 +208,21 @@ class Function:
         self,
         program: Compiled,
         tree: Tree,
-        call: _Call,
+        call: Call,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> None:
         """Let the dispatcher serve calls spelled like this one from now on."""
-        spelled = _spelling(self._signature, call, args, kwargs)
-        if spelled is None or (call.key, spelled[:2]) in self._learnt:
+        how = len(args), tuple(kwargs)
+        if (call.key, how) in self._learnt:
             return
-        self._learnt.add((call.key, spelled[:2]))
-        # one object for all that are equal: the dispatcher takes arguments apart once for it
-        spelled = self._spellings.setdefault(spelled[:2], spelled)
+        self._learnt.add((call.key, how))
+        # one object for calls that are built alike: the dispatcher takes them apart once for it
+        alike = (*call.key[:2], how)
+        spelled = self._spellings.get(alike) or spelling(self._signature, call, args, kwargs)
+        if spelled is None:
+            return
+        self._spellings[alike] = spelled
         self._dispatch().add(program.program, spelled, tree)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
@@ -248,42 +233,21 @@ class Function:
             raise TypeError(f"{self.__name__}: {error}") from None
         bound.apply_defaults()
         for name in self._static & bound.arguments.keys():
-            if _has_traced((bound.arguments[name],), {}):
+            if has_traced((bound.arguments[name],), {}):
                 raise TraceError(f"the static argument '{name}' is not known while tracing")
         return bound
 
-    def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
-        bound = self._bind(args, kwargs)
-        static: dict[str, Any] = {}
-        trees: list[tuple[str, Tree]] = []
-        arguments: list[Argument] = []
-        leaves: list[Any] = []
-        for name, value in bound.arguments.items():
-            if name in self._static:
-                static[name] = value
-                continue
-            found, tree = flatten(value)
-            trees.append((name, tree))
-            for path, leaf in zip(paths(tree, name), found, strict=True):
-                array, argument = _argument(path, leaf)
-                leaves.append(array)
-                arguments.append(argument)
-        try:
-            fixed = tuple((name, type(value), value) for name, value in static.items())
-            key = (fixed, tuple(trees), tuple(arguments))
-            hash(key)
-        except TypeError as error:
-            raise TypeError(f"static arguments must be hashable: {error}") from None
-        return _Call(key, static, tuple(trees), tuple(arguments), tuple(leaves))
+    def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        return take_apart(self._bind(args, kwargs), self._static)
 
-    def _trail(self, call: _Call) -> Trail:
+    def _trail(self, call: Call) -> Trail:
         """Return what is known of the weights that the function uses in such a call."""
         code = getattr(inspect.unwrap(self.__wrapped__), "__code__", None)
         if code is None:
             return Trail()
         return Trail.of(code.co_filename, str(code.co_firstlineno), repr(call.arguments))
 
-    def _trace(self, call: _Call, trail: Trail | None = None) -> Traced:
+    def _trace(self, call: Call, trail: Trail | None = None) -> Traced:
         code = getattr(inspect.unwrap(self.__wrapped__), "__code__", None)
         where = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
         trace = Trace(self.__name__, trail=trail or Trail())
@@ -305,7 +269,7 @@ class Function:
         text = function_text(entry, inputs, results, trace.lines, self.__wrapped__, names)
         file = inspect.getsourcefile(inspect.unwrap(self.__wrapped__)) or "<python>"
         module = ModuleText(text, file, trace.resources, hashed=True, trail=trace.trail)
-        return Traced(module, entry, tree)
+        return Traced(module, entry, tree, self._options)
 
 
 def _result(value: Any) -> Tensor:
@@ -319,84 +283,10 @@ def _result(value: Any) -> Tensor:
         ) from None
 
 
-def _has_traced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    leaves, _ = flatten((*args, *kwargs.values()))
-    return any(isinstance(leaf, Tensor) for leaf in leaves)
-
-
 def _lifted(path: str, leaf: Any) -> Tensor:
     """Return a leaf that is no traced value as one, with the dtype it has as an argument."""
-    array, argument = _argument(path, leaf)
+    array, argument = argument_of(path, leaf)
     return lift(leaf, argument.kind) if is_number(leaf) else lift(array)
-
-
-def _argument(path: str, leaf: Any) -> tuple[Any, Argument]:
-    """Return a leaf as an array of a dtype of ours, and what it is."""
-    if isinstance(leaf, Tensor):
-        leaf.trace.check(leaf)
-        raise TraceError(f"argument '{path}' is a traced value, which has no numbers yet: {leaf!r}")
-    if is_number(leaf):
-        kind = number_dtype(leaf)
-        return np.asarray(leaf, kind.numpy), Argument(path, kind, ())
-    if not isinstance(leaf, np.ndarray | np.generic) and not hasattr(leaf, "__array__"):
-        raise TypeError(
-            f"argument '{path}': expected an array or a number, got {type(leaf).__name__}; "
-            + _advice(path, leaf)
-        )
-    array: NDArray[Any] = np.asarray(leaf)
-    kind = dtype_of(array.dtype.newbyteorder("="))
-    if kind is None:
-        raise TypeError(f"argument '{path}': arrays of dtype {array.dtype} are not supported")
-    return array, Argument(path, kind, array.shape)
-
-
-def _advice(path: str, leaf: Any) -> str:
-    """Return what to pass instead of ``leaf``, which is no array."""
-    if isinstance(leaf, Mapping):
-        return "pass a plain dict of it: dict(...)"
-    if is_dataclass(leaf):
-        return "pass its fields in a dict, a tuple or a NamedTuple"
-    if path.isidentifier():
-        return f"if it is no data, jit with static_argnames=('{path}',)"
-    return "if it is no data, pass it in an argument of its own, named in static_argnames"
-
-
-def _spelling(
-    signature: inspect.Signature,
-    call: _Call,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-) -> _Spelling | None:
-    """Return how ``call`` was spelled; None where a default holds arrays that may be exchanged."""
-    trees = dict(call.trees)
-    first = dict(zip(trees, accumulate(map(count, trees.values()), initial=0), strict=False))
-
-    def slot(name: str, step: Any = None) -> tuple[int, Any]:
-        """The argument ``name``, or what is at ``step`` of it."""
-        if name in call.static:
-            value = call.static[name] if step is None else call.static[name][step]
-            return 0, (type(value), value)
-        tree = trees[name]
-        if step is None:
-            return first[name], tree
-        assert isinstance(tree, Branch)
-        number = step if tree.keys is None else tree.keys.index(step)
-        return first[name] + sum(map(count, tree.children[:number])), tree.children[number]
-
-    kinds = {name: p.kind for name, p in signature.parameters.items()}
-    plain = [n for n, k in kinds.items() if k in (k.POSITIONAL_ONLY, k.POSITIONAL_OR_KEYWORD)]
-    more = next((n for n, k in kinds.items() if k is k.VAR_POSITIONAL), "")
-    named = next((n for n, k in kinds.items() if k is k.VAR_KEYWORD), "")
-    slots = [
-        *(slot(name) for name in plain[: len(args)]),
-        *(slot(more, i) for i in range(len(args) - len(plain))),
-        *(slot(name) if name in kinds and name != named else slot(named, name) for name in kwargs),
-    ]
-    left = [n for n in trees if n not in {*plain[: len(args)], more, named, *kwargs}]
-    if any(isinstance(trees[n], Branch) and count(trees[n]) for n in left):
-        return None
-    fixed = tuple((first[n], call.leaves[first[n]]) for n in left if trees[n] is ...)
-    return tuple(kwargs), tuple(slots), fixed
 
 
 def function_text(
@@ -452,8 +342,11 @@ def jit(
 
     function : takes and returns arrays, Python numbers, and tuples, lists and dicts of them,
         and computes with `stepwell.numpy`, `sw.nn` and `sw.lax`
-    static_argnames, static_argnums : arguments that are not data; each value is its own program
-    options : as in `sw.compile` (``target="opencl"``)
+    static_argnames, static_argnums : arguments that are not data; each value is its own program,
+        told from others by class and bits (``1``, ``1.0`` and ``True`` are three, ``0.0`` and
+        ``-0.0`` two). They are hashable; a function, and an object whose class has no ``==`` of its
+        own, is one value whatever becomes of its attributes
+    options : as in `sw.compile` (``target="opencl"``), for `trace(...).compile()` too
 
     Any number of threads may call it, also for the first time: each signature is compiled once.
     Called in a function that is traced, with traced values, it becomes a part of that one, and its

@@ -135,6 +135,24 @@ def test_jit_takes_passes_and_they_are_part_of_the_key() -> None:
     np.testing.assert_allclose(first(X), softsign(X), rtol=1e-6)
 
 
+def test_what_is_traced_is_compiled_as_jit_was_told() -> None:
+    f = sw.jit(lambda x: snp.negative(x), passes=[ToAbs().at("before:decompose")])
+    traced = f.trace(X)
+    np.testing.assert_array_equal(traced.compile()(X), abs(X))
+    assert "math.absf" in str(traced.lower("structured"))
+    np.testing.assert_array_equal(traced.compile(passes=())(X), -X)
+    np.testing.assert_array_equal(traced.lower("loops").compile(passes=())(X), -X)
+    narrow = sw.jit(lambda x: x + 1, machine="vector_bits=128").trace(np.ones(64, np.float32))
+    assert "vector<4xf32>" in str(narrow.lower("loops"))
+    assert "vector<8xf32>" in narrow.compile(machine="vector_bits=256").text("loops")
+    opencl = sw.jit(lambda x: x + 1, target="opencl").trace(X)
+    with pytest.raises(sw.CompileError, match="'vector_bitz=1'"):
+        opencl.compile(machine="vector_bitz=1")
+    assert opencl.compile(target="c").signature.target == "c"
+    with pytest.raises(sw.CompileError, match="there is no target 'none'"):
+        sw.jit(lambda x: x + 1, target="none").trace(X).compile()
+
+
 def test_a_changed_list_of_stages_is_not_served_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     text = TEXT.replace("%n =", "%m = nd.neg %x : tensor<?xf32>\n  %n =")
     assert "canonicalize" not in sw.compile(text).text("nd")

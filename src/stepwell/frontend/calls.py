@@ -1,0 +1,172 @@
+"""A call of a jitted function, taken apart: what chooses the program, and the arrays it gets."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, is_dataclass
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepwell.core.dtypes import DType, dtype_of
+from stepwell.core.shapes import Shape
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.promotion import is_number, number_dtype
+from stepwell.frontend.pytree import Branch, Tree, count, flatten, paths
+from stepwell.frontend.statics import guard_of, is_final, key_of, typed
+from stepwell.frontend.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One array a program takes: what the user calls it, its dtype and shape."""
+
+    path: str
+    kind: DType
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call, taken apart: what selects the program, and the arrays it gets."""
+
+    key: tuple[Any, Any, Any]
+    """What it has static, how it is built, its arrays: classes and bits, all of it hashable."""
+    static: Mapping[str, Any]
+    trees: tuple[tuple[str, Tree], ...]
+    arguments: tuple[Argument, ...]
+    leaves: tuple[Any, ...]
+
+
+Spelling: TypeAlias = tuple[
+    tuple[str, ...], tuple[tuple[int, Any], ...], tuple[tuple[int, Any], ...]
+]
+"""How a call was written, as `Dispatcher.add` takes it."""
+
+
+def take_apart(bound: inspect.BoundArguments, names: Collection[str]) -> Call:
+    """Take apart what is ``bound`` to a function's arguments, of which ``names`` are static."""
+    static: dict[str, Any] = {}
+    fixed: list[tuple[str, Any]] = []
+    trees: list[tuple[str, Tree]] = []
+    arguments: list[Argument] = []
+    leaves: list[Any] = []
+    for name, value in bound.arguments.items():
+        if name in names:
+            static[name] = value
+            given = bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
+            for each in value.values() if given else (value,):
+                _check_hashable(name, each)
+            fixed.append((name, key_of(value)))
+            continue
+        found, tree = flatten(value)
+        trees.append((name, tree))
+        for path, leaf in zip(paths(tree, name), found, strict=True):
+            array, argument = argument_of(path, leaf)
+            leaves.append(array)
+            arguments.append(argument)
+    told = tuple((name, typed(tree)) for name, tree in trees)
+    key = (tuple(fixed), told, tuple(arguments))
+    return Call(key, static, tuple(trees), tuple(arguments), tuple(leaves))
+
+
+def _check_hashable(name: str, value: Any) -> None:
+    try:
+        hash(value)
+    except TypeError as error:
+        raise TypeError(
+            f"the static argument '{name}' must be hashable: {error}; {_instead(value)}"
+        ) from None
+
+
+def _instead(value: Any) -> str:
+    """Return what to pass instead of a ``value`` that may change, as a static argument."""
+    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
+        return "an array is data: do not name it in static_argnames"
+    if isinstance(value, list):
+        return "pass a tuple"
+    if isinstance(value, set):
+        return "pass a frozenset"
+    return "pass a tuple, a NamedTuple or an object of a frozen dataclass"
+
+
+def has_traced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether any of the arguments is a value of a trace."""
+    leaves, _ = flatten((*args, *kwargs.values()))
+    return any(isinstance(leaf, Tensor) for leaf in leaves)
+
+
+def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:
+    """Return a leaf as an array of a dtype of ours, and what it is."""
+    if isinstance(leaf, Tensor):
+        leaf.trace.check(leaf)
+        raise TraceError(f"argument '{path}' is a traced value, which has no numbers yet: {leaf!r}")
+    if is_number(leaf):
+        kind = number_dtype(leaf)
+        return np.asarray(leaf, kind.numpy), Argument(path, kind, ())
+    if not isinstance(leaf, np.ndarray | np.generic) and not hasattr(leaf, "__array__"):
+        raise TypeError(
+            f"argument '{path}': expected an array or a number, got {type(leaf).__name__}; "
+            + _advice(path, leaf)
+        )
+    array: NDArray[Any] = np.asarray(leaf)
+    kind = dtype_of(array.dtype.newbyteorder("="))
+    if kind is None:
+        raise TypeError(f"argument '{path}': arrays of dtype {array.dtype} are not supported")
+    return array, Argument(path, kind, array.shape)
+
+
+def _advice(path: str, leaf: Any) -> str:
+    """Return what to pass instead of ``leaf``, which is no array."""
+    if isinstance(leaf, Mapping):
+        return "pass a plain dict of it: dict(...)"
+    if is_dataclass(leaf):
+        return "pass its fields in a dict, a tuple or a NamedTuple"
+    if path.isidentifier():
+        return f"if it is no data, jit with static_argnames=('{path}',)"
+    return "if it is no data, pass it in an argument of its own, named in static_argnames"
+
+
+def spelling(
+    signature: inspect.Signature,
+    call: Call,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Spelling | None:
+    """Return how ``call`` was spelled; None where what it holds was or may be exchanged."""
+    if any(key_of(call.static[name]) != key for name, key in call.key[0]):
+        return None  # tracing changed it
+    trees = dict(call.trees)
+    first = dict(zip(trees, accumulate(map(count, trees.values()), initial=0), strict=False))
+
+    def slot(name: str, step: Any = None) -> tuple[int, Any]:
+        """The argument ``name``, or what is at ``step`` of it."""
+        if name in call.static:
+            return 0, guard_of(call.static[name] if step is None else call.static[name][step])
+        tree = trees[name]
+        if step is None:
+            return first[name], tree
+        assert isinstance(tree, Branch)
+        number = step if tree.keys is None else tree.keys.index(step)
+        return first[name] + sum(map(count, tree.children[:number])), tree.children[number]
+
+    kinds = {name: p.kind for name, p in signature.parameters.items()}
+    plain = [n for n, k in kinds.items() if k in (k.POSITIONAL_ONLY, k.POSITIONAL_OR_KEYWORD)]
+    more = next((n for n, k in kinds.items() if k is k.VAR_POSITIONAL), "")
+    named = next((n for n, k in kinds.items() if k is k.VAR_KEYWORD), "")
+    slots = [
+        *(slot(name) for name in plain[: len(args)]),
+        *(slot(more, i) for i in range(len(args) - len(plain))),
+        *(slot(name) if name in kinds and name != named else slot(named, name) for name in kwargs),
+    ]
+    given = {*plain[: len(args)], more, named, *kwargs}
+    if not all(is_final(guard_of(v)) for n, v in call.static.items() if n not in given):
+        return None
+    left = [n for n in trees if n not in given]
+    if any(isinstance(trees[n], Branch) and count(trees[n]) for n in left):
+        return None
+    fixed = tuple((first[n], call.leaves[first[n]]) for n in left if trees[n] is ...)
+    return tuple(kwargs), tuple(slots), fixed

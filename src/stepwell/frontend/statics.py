@@ -1,0 +1,339 @@
+"""Static arguments: what tells one value from another, to the class and the bit.
+
+A traced function may ask a static argument anything, so two values share a program only where it
+could not tell them apart: `1`, `1.0` and `True` are equal but three values, as `0.0` and `-0.0`
+are two, alone and inside of other values. Python's `==` is not asked, nor is a class's own.
+
+* Numbers, text, tuples, sets and their subclasses are known by class, content and attributes.
+* So are objects whose class has an `==` of its own, dataclasses among them: by their attributes.
+* Any other object (a function, a class, a member of an enum) is itself and no other.
+
+`key_of` gives keys of dicts, `guard_of` what the dispatcher in C compares arguments with.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import struct
+from collections.abc import Callable, Hashable, Iterable
+from enum import Enum
+from functools import cache, cached_property, partial
+from hashlib import blake2b
+from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
+from pickle import PicklingError
+from types import (
+    BuiltinFunctionType,
+    EllipsisType,
+    MemberDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    NoneType,
+)
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from stepwell.frontend.pytree import Branch, Tree
+from stepwell.frontend.tensor import Tensor
+
+Guard: TypeAlias = tuple[Any, ...]
+"""What the dispatcher compares a static value with; dispatch.h says how."""
+
+_PLAIN: frozenset[type[Any]] = frozenset((NoneType, EllipsisType, bool, int, str, bytes))
+"""Classes whose values are the same where they are equal."""
+
+_ATOMS = _PLAIN | {float, complex}
+
+_ATTRIBUTES: dict[type[Any], tuple[str, ...]] = {
+    slice: ("start", "stop", "step"),
+    range: ("start", "stop", "step"),
+    partial: ("func", "args", "keywords", "__dict__"),
+    MethodType: ("__func__", "__self__"),
+    BuiltinFunctionType: ("__self__", "__qualname__"),
+    MethodWrapperType: ("__self__", "__name__"),
+    **dict.fromkeys((PurePosixPath, PosixPath, PureWindowsPath, WindowsPath), ("parts",)),
+}
+"""Classes of which these attributes are all there is, whatever else their objects keep."""
+
+_DEEPEST = 8
+"""Guards of values inside of one another; what lies deeper is compared by its key."""
+
+
+class Same:
+    """An object as a key that equals its own only."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __repr__(self) -> str:
+        return f"Same({self.value!r})"
+
+
+def key_of(value: Any) -> Hashable:
+    """Return a key that equals those of values which nothing tells from ``value``.
+
+    >>> len({key_of(v) for v in (1, 1.0, True, (1,), (1.0,), 0.0, -0.0, "1", b"1")})
+    9
+    >>> key_of((0.5, float("nan"))) == key_of((0.5, float("nan")))
+    True
+    """
+    return _Keys().of(value)
+
+
+def typed(tree: Tree) -> Hashable:
+    """Return ``tree`` as a key that the classes of its dicts' keys are part of.
+
+    >>> typed(Branch(dict, (1,), (...,))) == typed(Branch(dict, (1.0,), (...,)))
+    False
+    """
+    if not isinstance(tree, Branch):
+        return tree
+    inside = tuple(typed(child) for child in tree.children)
+    keys = tree.keys
+    if keys is None or all(type(key) is str for key in keys):
+        return tree.kind, keys, inside
+    return tree.kind, tuple(map(key_of, keys)), inside
+
+
+def guard_of(value: Any) -> Guard:
+    """Return what the dispatcher compares an argument with that is to be ``value``."""
+    return _guard(value, 0)
+
+
+def is_final(guard: Any) -> bool:
+    """Whether the value that ``guard`` was made of can never change."""
+    if isinstance(guard, Branch):
+        return guard.kind is not dict and guard.kind is not list and _are_final(guard.children)
+    return isinstance(guard[0], type) and (len(guard) == 2 or guard[3] is not None)
+
+
+def _are_final(guards: Iterable[Any]) -> bool:
+    return all(map(is_final, guards))
+
+
+class _Keys:
+    """Makes a key; knows the objects inside of which it is, as they may refer to each other."""
+
+    def __init__(self) -> None:
+        self._above: list[int] = []
+
+    def of(self, value: Any) -> Hashable:
+        kind = type(value)
+        if kind in _PLAIN:
+            return kind, value
+        if kind is float:
+            return kind, struct.pack("d", value)
+        if _is_itself(value):
+            return Same(value)
+        if id(value) in self._above:
+            return "above", self._above.index(id(value))
+        self._above.append(id(value))
+        try:
+            return (Same(kind), *self._inside(value, kind))
+        finally:
+            self._above.pop()
+
+    def _all(self, values: Iterable[Any]) -> tuple[Hashable, ...]:
+        return tuple(map(self.of, values))
+
+    def _inside(self, value: Any, kind: type[Any]) -> tuple[Hashable, ...]:
+        """Return what there is to ``value`` but its class."""
+        if isinstance(value, np.generic):
+            return _scalar_key(value)
+        names = _attribute_names(value)
+        attributes = tuple((n, self._attribute(value, n)) for n in names)
+        base = _base(kind)
+        if base is frozenset or base is set:
+            return frozenset(self._all(value)), attributes
+        if base is not None:
+            return self._all(_CONTENT[base](value)), attributes
+        if _is_open(kind):
+            return attributes
+        return self._reduced(value), attributes
+
+    def _attribute(self, value: Any, name: str) -> Hashable:
+        if name != "__dict__":
+            return self.of(getattr(value, name))
+        derived = _derived(type(value))
+        own = {k: v for k, v in value.__dict__.items() if k not in derived}
+        return tuple((k, self.of(own[k])) for k in sorted(own, key=str))
+
+    def _reduced(self, value: Any) -> Hashable:
+        """Return what makes another object like ``value``, of a class that hides what it is."""
+        try:
+            known = copyreg.dispatch_table.get(type(value))
+            made = known(value) if known else value.__reduce_ex__(2)
+        except (TypeError, ValueError, AttributeError, PicklingError):
+            return Same(value)
+        if isinstance(made, str):
+            return Same(value)
+        iterators = (list(part) for part in made[3:5] if part is not None)
+        return self._all((*made[:3], *iterators))
+
+
+def _is_itself(value: Any) -> bool:
+    """Whether no other object stands for ``value``, whatever it is made of."""
+    if isinstance(value, (Enum, type, ModuleType, Tensor)):
+        return True
+    kind = type(value)
+    return kind.__eq__ is object.__eq__ and kind is not partial
+
+
+def _floats(value: complex) -> tuple[float, float]:
+    return complex.__pos__(value).real, complex.__pos__(value).imag
+
+
+def _array(value: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+    if value.dtype.hasobject:
+        return value.dtype, value.shape, value.tolist()
+    return value.dtype, value.shape, blake2b(value.tobytes()).digest()
+
+
+_CONTENT: dict[type[Any], Callable[[Any], Iterable[Any]]] = {
+    int: lambda value: (int.__pos__(value),),
+    float: lambda value: (struct.pack("d", value),),
+    complex: lambda value: _floats(value),
+    str: lambda value: (str.__str__(value),),
+    bytes: lambda value: (bytes.__add__(value, b""),),
+    bytearray: lambda value: (bytes(value),),
+    tuple: tuple.__iter__,
+    list: list.__iter__,
+    dict: lambda value: (*dict.keys(value), *dict.values(value)),
+    frozenset: frozenset.__iter__,
+    set: set.__iter__,
+    np.ndarray: _array,
+}
+"""What is in the values of Python's own classes, also of classes derived from them."""
+
+
+@cache
+def _base(kind: type[Any]) -> type[Any] | None:
+    return next((base for base in kind.__mro__ if base in _CONTENT), None)
+
+
+def _attribute_names(value: Any) -> tuple[str, ...]:
+    """Return the attributes that an object has of its own, those of its dict as ``__dict__``."""
+    kind = type(value)
+    if (known := _ATTRIBUTES.get(kind)) is not None:
+        return known
+    slots = (name for name in _slots(kind) if hasattr(value, name))
+    return (*slots, "__dict__") if kind.__dictoffset__ else tuple(slots)
+
+
+@cache
+def _slots(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(
+        dict.fromkeys(
+            name
+            for base in kind.__mro__
+            for name, member in vars(base).items()
+            if isinstance(member, MemberDescriptorType)
+        )
+    )
+
+
+@cache
+def _derived(kind: type[Any]) -> frozenset[str]:
+    """Return the names under which objects keep what they once computed of their attributes."""
+    return frozenset(
+        name
+        for base in kind.__mro__
+        for name, member in vars(base).items()
+        if isinstance(member, cached_property)
+    )
+
+
+@cache
+def _is_open(kind: type[Any]) -> bool:
+    """Whether all there is to objects of a class can be asked for: no class of C hides any."""
+    if kind in _ATTRIBUTES:
+        return True
+    word = struct.calcsize("P")
+    pointers = len(_slots(kind)) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
+    return kind.__basicsize__ == object.__basicsize__ + word * pointers and not kind.__itemsize__
+
+
+def _scalar_key(value: np.generic) -> tuple[Hashable, ...]:
+    told = repr(value.dtype)
+    if value.dtype.hasobject:
+        return told, Same(value)
+    # the bytes of a long double that are not used may be anything
+    return told, repr(value) if value.dtype.char in "gG" else value.tobytes()
+
+
+def _guard(value: Any, depth: int) -> Guard:
+    kind = type(value)
+    if kind in _ATOMS or _is_itself(value) or _is_number(value):
+        return kind, value
+    if depth < _DEEPEST:
+        if kind is list or kind is tuple or _is_named(kind):
+            inside = tuple(_guard(each, depth + 1) for each in value)
+            if kind is not list and all(len(g) == 2 and is_final(g) for g in inside):
+                return kind, value
+            return Branch(kind, None, cast(Any, inside))
+        if kind is dict and len(value) < 2:  # of more, the order counts
+            return _guard_of_attributes(value, depth)
+        if _base(kind) is None and _is_open(kind):
+            return _guard_of_object(value, depth)
+    return _is_like, key_of(value)
+
+
+def _guard_of_attributes(value: dict[Any, Any], depth: int) -> Guard:
+    """Return the guard of a dict that is the same in any order."""
+    if any(type(key) is not str for key in value):
+        return _is_like, key_of(value)
+    keys = tuple(sorted(value))
+    inside = tuple(_guard(value[key], depth + 1) for key in keys)
+    return Branch(dict, keys, cast(Any, inside))
+
+
+def _guard_of_object(value: Any, depth: int) -> Guard:
+    kind = type(value)
+    names = _attribute_names(value)
+    if kind not in _ATTRIBUTES and len(names) < len(
+        _slots(kind)
+    ):  # what is not there may be there in another
+        return _is_like, key_of(value)
+    guards = tuple(
+        _guard_of_attributes(value.__dict__, depth)
+        if name == "__dict__"
+        else _guard(getattr(value, name), depth + 1)
+        for name in names
+    )
+    inside = [part for g in guards for part in (g.children if isinstance(g, Branch) else (g,))]
+    same = value if _is_frozen(kind) and _are_final(inside) else None
+    if _derived(kind):  # others may not have them yet
+        return kind, (None,), ((_is_like, key_of(value)),), same
+    return kind, names, guards, same
+
+
+def _is_frozen(kind: type[Any]) -> bool:
+    """Whether objects of ``kind`` refuse to be changed: frozen dataclasses, and Python's own."""
+    parameters = vars(kind).get("__dataclass_params__")
+    return kind in (slice, range) or bool(getattr(parameters, "frozen", False))
+
+
+def _is_number(value: Any) -> bool:
+    """Whether ``value`` is a number of NumPy's whose bits are all that it is."""
+    if not isinstance(value, np.number | np.bool_) or type(value).__module__ != "numpy":
+        return False
+    return value.dtype.char not in "gGm"  # long doubles, of which some bits are nothing; times
+
+
+def _is_named(kind: type[Any]) -> bool:
+    """Whether ``kind`` is a class of named tuples, whose values are their items and no more."""
+    return issubclass(kind, tuple) and hasattr(kind, "_fields") and not kind.__dictoffset__
+
+
+def _is_like(value: Any, key: Hashable) -> bool:
+    """Whether ``value`` is the one with that key; the dispatcher asks where it cannot tell."""
+    return key_of(value) == key
