@@ -174,9 +174,13 @@ def is_computing(op: Operation) -> bool:
 
 
 def is_scalar_nest(op: Operation) -> bool:
-    """Whether ``op`` writes single elements of tensors: a scatter, not the host's control flow."""
+    """Whether ``op`` writes single elements of tensors: a scatter, not the host's control flow.
+
+    A loop that carries a number besides stays with the host: a kernel gives tensors only.
+    """
     return (
         is_scalar_code(op)
+        and all(isinstance(result.type, TensorType) for result in op.results)
         and any(isinstance(inner, tensor.InsertOp) for inner in op.walk())
         and not any(_reads_what_it_begins_with(inner) for inner in op.walk() if inner is not op)
     )
