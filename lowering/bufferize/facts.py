@@ -29,6 +29,10 @@ from stepwell.transforms.sizes import Shape, Sizes
 
 SCRATCH_BYTES = 32 * 1024
 """How much of a temporary one iteration of the shared loops may need to be the kernel's own."""
+IN_FLIGHT_BYTES = 1 << 18
+"""How much of it all iterations may need that run at a time: vectors, tiles and bands of rows."""
+STACK_BYTES = 1 << 19
+"""How much all temporaries of a kernel may take of a thread's stack, which blocks use as well."""
 
 
 @dataclass(eq=False)
@@ -94,10 +98,7 @@ def facts_of(function: kernel.FuncOp) -> Facts:
     _reuse(function, steps, homes, usable, None)
     _reuse(function, steps, homes, usable, lambda c: not _is_small(function, steps, c))
     _reuse(function, steps, homes, usable, lambda c: _is_row(function, steps, c))
-    temporaries = list(dict.fromkeys(c for c in homes.values() if c.argument is None))
-    extras = [
-        c for c in temporaries if c.touched and not c.unmade and not _is_small(function, steps, c)
-    ]
+    extras = _on_the_host(function, steps, homes)
     for number, chain in enumerate(extras):
         chain.argument = len(arguments) + number
     return Facts(
@@ -249,16 +250,52 @@ def _is_row(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain) -
     )
 
 
+def _on_the_host(
+    function: kernel.FuncOp, steps: Sequence[Operation], homes: dict[SSAValue, Chain]
+) -> list[Chain]:
+    """Return the temporaries that are too large for a kernel's stack, each or together."""
+    extras: list[Chain] = []
+    left, points = STACK_BYTES, _in_flight(function)
+    for chain in dict.fromkeys(homes.values()):
+        if chain.argument is not None or not chain.touched or chain.unmade:
+            continue
+        bytes = _part(function, steps, chain)
+        if _is_small(function, steps, chain) and bytes is not None and bytes * points <= left:
+            left -= bytes * points
+        else:
+            extras.append(chain)
+    return extras
+
+
 def _is_small(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain) -> bool:
     """Whether one shared iteration's part of a temporary is static and fits the scratch."""
+    bytes = _part(function, steps, chain)
+    if bytes is None:
+        return False
+    return bytes <= SCRATCH_BYTES and bytes * _in_flight(function) <= IN_FLIGHT_BYTES
+
+
+def _part(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain) -> int | None:
+    """Return the bytes of one shared iteration's part of a temporary; None where nobody knows."""
     shape = list(chain.type.get_shape())
     for use in _uses(steps, chain, False):
         if isinstance(use, Write) and use.map is not None:
             axes = shared_axes(use.map, choices.number(function, "kernel.shared"))
             part = [n for a, n in enumerate(shape) if a not in axes]
-            bytes = prod(part) * dtype(chain.type.element_type).bytes
-            return DYNAMIC_INDEX not in part and bytes <= SCRATCH_BYTES
-    return False
+            known = DYNAMIC_INDEX not in part
+            return prod(part) * dtype(chain.type.element_type).bytes if known else None
+    return None
+
+
+def _in_flight(function: kernel.FuncOp) -> int:
+    """Return how many shared iterations run at a time, each with its part of the temporaries."""
+    shared, lanes = choices.number(function, "kernel.shared"), 1
+    tile = choices.numbers(function, "kernel.tile")
+    for op in function.body.block.ops:
+        loops = op.attributes.get("kernel.loops")
+        if isinstance(loops, kernel.LoopsAttr) and loops.axis.data < shared:
+            lanes = max(lanes, loops.width.data * (1 if tile else loops.interleave.data))
+    return lanes * max(prod(tile), 1) * max(choices.number(function, "kernel.band"), 1)
 
 
 def _in_place(

@@ -50,7 +50,8 @@ def _allocate(w: Writer, op: Any) -> None:
         fail(op, "a buffer of a kernel must have a size known here", help="run plan-memory first")
     bytes = count * (Kind(element).bits // 8)
     if bytes > STACK:
-        fail(op, f"a buffer of {bytes} bytes is too large for a stack", "run plan-memory first")
+        help = "run fewer iterations at a time, or let the host hand the kernel this buffer"
+        fail(op, f"a buffer of {bytes} bytes is too large for a stack", help)
     name, space = w.array(op.memref, element, max(count, 1))
     w.buffers[op.memref] = Buffer(name, element, sizes, strides, space)
 

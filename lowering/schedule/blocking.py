@@ -17,6 +17,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from stepwell.lowering.schedule.block_sizes import (
+    BESIDE,
     LONE,
     SCRATCH,
     SKINNY,
@@ -87,6 +88,26 @@ def choose(
 
     ready : the kernel's arguments that are the same in every call, so that packing costs nothing
     """
+    chosen = _chosen(ops, shared, machine, l2, ready)
+    found = _only_sum(ops, shared)
+    if chosen is None or not chosen.block or found is None:
+        return chosen
+    before = prod(map(found.size, range(shared, len(found.parallel) - 1)))
+    bytes = BESIDE if chosen.dots else machine.bits // chosen.width // 8
+    sliver = before * chosen.block[-2] * bytes
+    packed = _packed(found, shared)
+    operand = found.op.operands[packed] if packed is not None else None
+    free = isinstance(operand, BlockArgument) and operand.index in ready and not chosen.dots
+    if sliver > SCRATCH and not free:  # the sum's last loop is cut, the others are packed whole
+        because(found.op, lambda: f"not in blocks after all: a sliver has {spell_bytes(sliver)}")
+        return None
+    return chosen
+
+
+def _chosen(
+    ops: Sequence[Loops], shared: int, machine: Vectors, l2: int, ready: Collection[int]
+) -> Contraction | None:
+    """Return tile and block, however much of a sum is packed."""
     found = _only_sum(ops, shared)
     if not l2 or found is None or (packed := _packed(found, shared)) is None:
         if any(each.contracts for each in ops):

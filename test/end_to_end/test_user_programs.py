@@ -9,10 +9,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from machines import MACHINES
 
 import stepwell as sw
 import stepwell.numpy as snp
 from stepwell import lax, nn
+from stepwell.core.machine import this_machine
+from stepwell.descent import Source, stage_text
 
 TARGETS = ["c", "opencl"] if find_spec("pyopencl") else ["c"]
 RANDOM = np.random.default_rng(8)
@@ -212,3 +215,32 @@ def test_single_elements_are_stacked_and_written_back(target: str) -> None:
     x[:, 1, 3, 0] = [0, 1]
     want = replaced(x, (1, 1, 3, 0), 0)
     check(stacked, lambda x, start: (want, want[[0, 1]]), [x, x], target)
+
+
+def in_columns(x: Any) -> Any:
+    """Take the mean off each column and add up the squares of what is left, twice over."""
+    e = x * 3 + 1
+    return ((e - e.min(0)) * (e + e.max(0))).sum(0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int8, np.float64])
+def test_columns_too_long_for_the_stack(dtype: Any) -> None:
+    """So many columns are in flight as vectors have lanes; what waits of each is long."""
+    rows = 17280 // np.dtype(dtype).itemsize
+    x = RANDOM.integers(0, 2, (rows, 70)).astype(dtype)
+    got = sw.jit(in_columns, machine="vector_bits=512")(x)
+    np.testing.assert_array_equal(got, in_columns(x.astype(np.int64)).astype(got.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32"])
+def test_windows_too_large_for_a_block(dtype: str) -> None:
+    image, filters, result = (
+        f"tensor<{n}x{dtype}>" for n in ("2x64x55x55", "100x64x48x48", "2x100x8x8")
+    )
+    text = f"""func.func @main(%x: {image}, %w: {filters}) -> {result} {{
+      %y = nd.convolution %x, %w : ({image}, {filters}) -> {result}
+      func.return %y : {result}
+    }}"""
+    for described in MACHINES.values():
+        machine = this_machine().override(described.text)
+        assert "scf.for" in stage_text(Source(text, "<test>", "main", machine), "loops")
