@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from op_rows import ROWS, Row
+from subtle_rewrites import SUBTLE
 from wrong_rewrites import TABLE, Wrong
 
 from stepwell.core.diagnostics import CompileError
@@ -23,7 +24,7 @@ from stepwell.tools.opt.check import Checker
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", (*TABLE, *SUBTLE), ids=lambda row: row.name)
 def test_a_wrong_pass_is_caught_and_the_op_is_named(
     row: Wrong,
     tmp_path: Path,
@@ -47,7 +48,8 @@ def test_a_wrong_pass_is_caught_and_the_op_is_named(
 
 def test_there_are_thirty() -> None:
     assert len(TABLE) >= 30
-    assert len({row.name for row in TABLE}) == len(TABLE)
+    names = [row.name for row in (*TABLE, *SUBTLE)]
+    assert len(set(names)) == len(names) >= 50
 
 
 def check(text: str, stage: str = "loops") -> None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from subtle_rewrites import SUBTLE
 from wrong_rewrites import TABLE, Wrong
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -39,4 +40,4 @@ def _pass(row: Wrong) -> type[Pass]:
     return WrongPass
 
 
-UNIVERSE = Universe(all_passes={row.name: lambda row=row: _pass(row) for row in TABLE})
+UNIVERSE = Universe(all_passes={row.name: lambda row=row: _pass(row) for row in (*TABLE, *SUBTLE)})

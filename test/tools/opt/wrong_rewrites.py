@@ -24,20 +24,20 @@ class Wrong:
     said: str = "changes the result of @main"
 
 
-def _main(arguments: str, results: str, *lines: str) -> str:
+def program(arguments: str, results: str, *lines: str) -> str:
     """Return a function; its body begins in line 2."""
     return "\n".join([f"func.func @main({arguments}) -> {results} {{", *lines, "}", ""])
 
 
-def _of_four(*lines: str, more: str = "") -> str:
+def of_four(*lines: str, more: str = "") -> str:
     """Return a function of x, and more, of four numbers; what it gives is called y."""
-    return _main(
+    return program(
         f"%x: tensor<4xf32>{more}", "tensor<4xf32>", *lines, "func.return %y : tensor<4xf32>"
     )
 
 
 def _integers(*lines: str) -> str:
-    return _of_four(*lines, more=", %z: tensor<4xf32>").replace("f32", "i32")
+    return of_four(*lines, more=", %z: tensor<4xf32>").replace("f32", "i32")
 
 
 F = "tensor<4xf32>"
@@ -47,7 +47,7 @@ L = r"( loc\(.*\))?"
 
 ZERO = '%c = "nd.full"() <{value = 0.0 : f32}> : () -> tensor<4xf32>'
 TWO = '%c = "nd.full"() <{value = 2 : i32}> : () -> tensor<4xi32>'
-SUM = _main(
+SUM = program(
     "%x: tensor<?x3xf32>, %z: tensor<?x3xf32>",
     "tensor<3xf32>",
     "%a = nd.reduce_sum %x {axes = [0]} : tensor<?x3xf32> -> tensor<3xf32>",
@@ -55,7 +55,7 @@ SUM = _main(
     "%y = nd.sub %a, %b : tensor<3xf32>",
     "func.return %y : tensor<3xf32>",
 )
-EFFECTS = _main(
+EFFECTS = program(
     "%x: tensor<4xf32>",
     "tensor<4xf32>",
     f"%y = nd.neg %x : {F}",
@@ -88,7 +88,7 @@ func.return
 TABLE = (
     Wrong(
         "x-plus-zero",
-        _of_four(ZERO, f"%y = nd.add %x, %c : {F}"),
+        of_four(ZERO, f"%y = nd.add %x, %c : {F}"),
         r"(func.return) %\w+",
         r"\1 %x",
         "nd.add",
@@ -96,7 +96,7 @@ TABLE = (
     ),
     Wrong(
         "x-times-zero",
-        _of_four(ZERO, f"%y = nd.mul %x, %c : {F}"),
+        of_four(ZERO, f"%y = nd.mul %x, %c : {F}"),
         r"(func.return) %\w+",
         r"\1 %c",
         "nd.mul",
@@ -104,7 +104,7 @@ TABLE = (
     ),
     Wrong(
         "x-plus-x-times-zero",
-        _of_four(
+        of_four(
             ZERO, f"%m = nd.mul %x, %c : {F}", f"%a = nd.add %x, %m : {F}", f"%y = nd.abs %a : {F}"
         ),
         r"nd.abs %a",
@@ -114,7 +114,7 @@ TABLE = (
     ),
     Wrong(
         "x-plus-x-times-zero-reassociating",
-        _of_four(ZERO, f"%m = nd.mul %x, %c : {F}", f"%y = nd.add %x, %m : {F}"),
+        of_four(ZERO, f"%m = nd.mul %x, %c : {F}", f"%y = nd.add %x, %m : {F}"),
         r"(func.return) %\w+",
         r"\1 %x",
         "nd.add",
@@ -123,7 +123,7 @@ TABLE = (
     ),
     Wrong(
         "x-minus-x",
-        _of_four(ZERO, f"%y = nd.sub %x, %x : {F}"),
+        of_four(ZERO, f"%y = nd.sub %x, %x : {F}"),
         r"(func.return) %\w+",
         r"\1 %c",
         "nd.sub",
@@ -132,7 +132,7 @@ TABLE = (
     ),
     Wrong(
         "x-over-x",
-        _of_four(
+        of_four(
             f'%c = "nd.full"() <{{value = 1.0 : f32}}> : () -> {F}', f"%y = nd.div %x, %x : {F}"
         ),
         r"(func.return) %\w+",
@@ -143,7 +143,7 @@ TABLE = (
     ),
     Wrong(
         "swapped-operands",
-        _of_four(f"%s = nd.sub %x, %z : {F}", f"%y = nd.tanh %s : {F}", more=Z),
+        of_four(f"%s = nd.sub %x, %z : {F}", f"%y = nd.tanh %s : {F}", more=Z),
         r"nd.sub %x, %z",
         r"nd.sub %z, %x",
         "nd.sub",
@@ -151,7 +151,7 @@ TABLE = (
     ),
     Wrong(
         "sums-in-another-order",
-        _of_four(
+        of_four(
             f"%a = nd.add %x, %z : {F}", f"%y = nd.add %a, %w : {F}", more=Z + ", %w: tensor<4xf32>"
         ),
         r"nd.add %x, %z(.*\n.*)nd.add %a, %w",
@@ -161,7 +161,7 @@ TABLE = (
     ),
     Wrong(
         "zero-minus-x",
-        _of_four(ZERO, f"%y = nd.neg %x : {F}"),
+        of_four(ZERO, f"%y = nd.neg %x : {F}"),
         r"nd.neg %x",
         r"nd.sub %c, %x",
         "nd.neg",
@@ -169,7 +169,7 @@ TABLE = (
     ),
     Wrong(
         "maximum-without-nan",
-        _of_four(f"%y = nd.maximum %x, %z : {F}", more=Z).replace("nd.maximum", "nd.max"),
+        of_four(f"%y = nd.maximum %x, %z : {F}", more=Z).replace("nd.maximum", "nd.max"),
         rf"%y = nd.max %x, %z : {F}{L}",
         rf"%g = nd.gt %x, %z : {F} -> tensor<4xi1>\n%y = nd.select %g, %x, %z : {F}\1",
         "nd.max",
@@ -178,7 +178,7 @@ TABLE = (
     ),
     Wrong(
         "root-of-a-square",
-        _of_four(f"%s = nd.mul %x, %x : {F}", f"%y = nd.sqrt %s : {F}"),
+        of_four(f"%s = nd.mul %x, %x : {F}", f"%y = nd.sqrt %s : {F}"),
         r"nd.sqrt %s",
         r"nd.neg %x",
         "nd.sqrt",
@@ -187,7 +187,7 @@ TABLE = (
     ),
     Wrong(
         "exp-of-log",
-        _of_four(f"%l = nd.log %x : {F}", f"%y = nd.exp %l : {F}"),
+        of_four(f"%l = nd.log %x : {F}", f"%y = nd.exp %l : {F}"),
         r"(func.return) %\w+",
         r"\1 %x",
         "nd.exp",
@@ -196,7 +196,7 @@ TABLE = (
     ),
     Wrong(
         "branches-exchanged",
-        _of_four(
+        of_four(
             f"%p = nd.lt %x, %z : {F} -> tensor<4xi1>", f"%y = nd.select %p, %x, %z : {F}", more=Z
         ),
         r"%p, %x, %z",
@@ -206,7 +206,7 @@ TABLE = (
     ),
     Wrong(
         "less-or-equal",
-        _of_four(
+        of_four(
             f"%p = nd.lt %x, %z : {F} -> tensor<4xi1>",
             f"%a = nd.abs %x : {F}",
             f"%y = nd.select %p, %x, %a : {F}",
@@ -219,7 +219,7 @@ TABLE = (
     ),
     Wrong(
         "not-less-is-greater-or-equal",
-        _main(
+        program(
             f"%x: {F}, %z: {F}",
             "tensor<4xi1>",
             f"%p = nd.lt %x, %z : {F} -> tensor<4xi1>",
@@ -233,7 +233,7 @@ TABLE = (
     ),
     Wrong(
         "there-and-back",
-        _of_four(
+        of_four(
             f"%i = nd.cast %x : {F} -> tensor<4xi32>", f"%y = nd.cast %i : tensor<4xi32> -> {F}"
         ),
         r"(func.return) %\w+",
@@ -263,7 +263,7 @@ TABLE = (
     ),
     Wrong(
         "largest-without-sign",
-        _main(
+        program(
             "%x: tensor<4xui8>, %z: tensor<4xui8>",
             "tensor<4xui8>",
             "%y = nd.max %x, %z : tensor<4xui8>",
@@ -285,7 +285,7 @@ TABLE = (
     ),
     Wrong(
         "one-size-for-another",
-        _main(
+        program(
             "%x: tensor<?xf32>, %z: tensor<?xf32>, %s: tensor<f32>",
             "tensor<?xf32>",
             "%n = nd.dim %x {axis = 0} : tensor<?xf32>",
@@ -326,7 +326,7 @@ TABLE = (
     ),
     Wrong(
         "a-print-dropped",
-        _of_four('"test.print"(%x) : (tensor<4xf32>) -> ()', f"%y = nd.neg %x : {F}"),
+        of_four('"test.print"(%x) : (tensor<4xf32>) -> ()', f"%y = nd.neg %x : {F}"),
         r'"test.print".*\n',
         "",
         "test.print",
@@ -337,7 +337,7 @@ TABLE = (
     Wrong("a-store-elsewhere", BUFFERS, r"%z\[%b\]", "%z[%a]", "memref.store", 5),
     Wrong(
         "first-of-the-best",
-        _main(
+        program(
             "%x: tensor<3x4xf32>",
             "tensor<3xi64>",
             "%y = nd.argmax %x {axis = 1} : tensor<3x4xf32> -> tensor<3xi64>",
@@ -354,7 +354,7 @@ TABLE = (
     ),
     Wrong(
         "a-transpose-dropped",
-        _main(
+        program(
             "%x: tensor<3x3xf32>",
             "tensor<3x3xf32>",
             "%t = nd.transpose %x {permutation = [1, 0]} : tensor<3x3xf32> -> tensor<3x3xf32>",
@@ -368,7 +368,7 @@ TABLE = (
     ),
     Wrong(
         "a-product-turned",
-        _main(
+        program(
             "%x: tensor<3x3xf32>, %z: tensor<3x3xf32>",
             "tensor<3x3xf32>",
             "%y = nd.matmul %x, %z : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>",
@@ -382,7 +382,7 @@ TABLE = (
     ),
     Wrong(
         "the-first-update-stays",
-        _main(
+        program(
             "%x: tensor<4xf32>, %u: tensor<3xf32>, %i: tensor<3xi32>",
             "tensor<4xf32>",
             "%y = nd.scatter_add %x, %u, indices(%i) {axes = [0]} : (tensor<4xf32>, tensor<3xf32>, tensor<3xi32>) -> tensor<4xf32>",
@@ -395,7 +395,7 @@ TABLE = (
     ),
     Wrong(
         "a-scan-forwards",
-        _main(
+        program(
             "%x: tensor<5x3xf32>, %s: tensor<3xf32>",
             "tensor<3xf32>",
             "%y = nd.scan (%t = %s) over (%r = %x) {reverse} : (tensor<3xf32>, tensor<5x3xf32>) -> (tensor<3xf32>) {",
@@ -411,7 +411,7 @@ TABLE = (
     ),
     Wrong(
         "inside-a-scan",
-        _main(
+        program(
             "%x: tensor<5x3xf32>, %s: tensor<3xf32>",
             "tensor<3xf32>",
             "%y = nd.scan (%t = %s) over (%r = %x) : (tensor<3xf32>, tensor<5x3xf32>) -> (tensor<3xf32>) {",
@@ -438,7 +438,7 @@ TABLE = (
     ),
     Wrong(
         "another-constant",
-        _of_four(
+        of_four(
             f'%c = "nd.full"() <{{value = 3.0 : f32}}> : () -> {F}', f"%y = nd.mul %x, %c : {F}"
         ),
         r"nd.full 3.0+e\+00",
@@ -459,7 +459,7 @@ TABLE = (
     ),
     Wrong(
         "inside-a-loop",
-        _main(
+        program(
             "%x: tensor<?x3xf32>, %z: tensor<?x3xf32>",
             "tensor<?x3xf32>",
             "%y = nd.sub %x, %z : tensor<?x3xf32>",
@@ -473,7 +473,7 @@ TABLE = (
     ),
     Wrong(
         "infinity-is-the-largest-number",
-        _of_four(f"%y = nd.exp %x : {F}"),
+        of_four(f"%y = nd.exp %x : {F}"),
         rf"%y = nd.exp %x : {F}{L}",
         rf"%e = nd.exp %x : {F}\n"
         r'%c = "nd.full"() <{value = 3.0e38 : f32}> : () -> tensor<4xf32>'

@@ -96,8 +96,7 @@ class Search:
     def _walk(self, was: SSAValue, now: SSAValue, seen: set[SSAValue]) -> Operation | None:
         old, new = self.before.made.get(was), self.after.made.get(now)
         if old is None or was in seen:
-            owners = (was.owner, new.op if new is not None else now.owner)
-            return next((each for each in owners if isinstance(each, Operation)), None)
+            return was.owner if isinstance(was.owner, Operation) else None
         seen.add(was)
         if new is None or old.name != new.name or len(old.operands) != len(new.operands):
             return self._vanished(old, seen).op
@@ -113,10 +112,26 @@ class Search:
         was, now = _inside(old.op), _inside(new.op)
         if not was:
             return None
-        return self._first_apart(
-            [r for r in self.before.records if r.op in was],
-            [r for r in self.after.records if r.op in now],
-        )
+        records = [r for r in self.before.records if r.op in was]
+        others = [r for r in self.after.records if r.op in now]
+        return self._from_outside(was, records, others) or self._first_apart(records, others)
+
+    def _from_outside(
+        self, inside: set[Operation], old: Sequence[Record], new: Sequence[Record]
+    ) -> Operation | None:
+        """Return what gives the first op of a region another value from outside of the region."""
+        for record, other in zip(old, new, strict=False):
+            if _key(record) != _key(other) or len(record.operands) != len(other.operands):
+                return None
+            values = zip(record.operands, other.operands, strict=True)
+            apart = [k for k, (a, b) in enumerate(values) if not self._agree(a, b)]
+            for k in apart:
+                was = record.op.operands[k]
+                if isinstance(was, OpResult) and was.op not in inside:
+                    return self._walk(was, other.op.operands[k], set())
+            if apart:
+                return None
+        return None
 
     def _vanished(self, old: Record, seen: set[SSAValue]) -> Record:
         """Return the op, of one and those before it, whose operands are all computed still."""
@@ -157,11 +172,18 @@ class Search:
                 return record.op
             else:
                 gone = gone or record.op
-        return gone or next((r.op for records in after.values() for r in records), None)
+        more = next((r.op for records in after.values() for r in records), None)
+        return gone or more or _out_of_order(old, new)
 
     def _alike(self, old: Record, new: Record) -> bool:
         was, now = (*old.operands, *old.results), (*new.operands, *new.results)
         return len(was) == len(now) and all(map(self._agree, was, now))
+
+
+def _out_of_order(old: Sequence[Record], new: Sequence[Record]) -> Operation | None:
+    """Return the first op without results that another one has overtaken."""
+    was, now = ([r for r in records if not r.results] for records in (old, new))
+    return next((a.op for a, b in zip(was, now, strict=False) if _key(a) != _key(b)), None)
 
 
 def _order(old: Operation, new: Operation) -> list[int]:

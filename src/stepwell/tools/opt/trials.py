@@ -1,12 +1,14 @@
 """What a function is run with: sizes for its `?`, and numbers at which rewrites go wrong.
 
 Sizes that need not be one are different ones, some beyond 64. Numbers are drawn at random, with
-ties, all zero, with a special one here and there (a sum of many says nothing), and so that every
-pair of special values meets in the elements of two arguments.
+ties, all zero, with a special one here and there (a sum of many says nothing), about those that
+the program itself compares with, and so that every pair of special values meets in the elements of
+two arguments.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,7 +17,10 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
     IndexType,
+    IntegerAttr,
     MemRefType,
     ModuleOp,
     ShapedType,
@@ -38,11 +43,13 @@ from stepwell.dialects.upstream.memory import to_memory
 from stepwell.dialects.upstream.scalar import element_of, numpy_type
 from stepwell.transforms.equal_sizes import equal_sizes
 
-MILD = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -2.5)
+MILD = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -2.5, 0.5)
 """Where sums and products of these in another order differ, their kind does not."""
 ELEMENTS = 1500
 """About so many special numbers each argument gets in all, and no more trials than these need."""
 MOST = 50
+OWN = 8
+"""So many trials with numbers of the program's own."""
 LONGER = 64
 """Loops beyond so many iterations are tried."""
 
@@ -71,20 +78,39 @@ def trials(module: ModuleOp, function: func.FuncOp) -> Iterator[Inputs]:
     """Yield arguments for a function; `TypeError` where it takes what no array is."""
     arguments = _arguments(function)
     unknown = [n for a in arguments for n in a.shape if n == DYNAMIC]
+    own = _own(module)
     if not unknown:
-        made = _numbers([a.shape for a in arguments], arguments, "")
+        made = _numbers([a.shape for a in arguments], arguments, own, "")
         yield from (replace(inputs, rank=rank) for rank, inputs in enumerate(made))
         return
     for number, sizes in enumerate(_sizes(module, function, len(unknown))):
         rest = iter(sizes)
         shapes = [tuple(next(rest) if n == DYNAMIC else n for n in a.shape) for a in arguments]
         what = f", ? = {', '.join(map(str, sizes))}"
-        made = _numbers(shapes, arguments, what)
+        made = _numbers(shapes, arguments, own, what)
         small = 0 < max(sizes) <= LONGER
         for rank, inputs in enumerate(made):
             if rank and (not small or rank > (12 if number < 3 else 2)):
                 break
             yield replace(inputs, rank=rank)
+
+
+def _own(module: ModuleOp) -> list[float]:
+    """Return numbers that stand in a program, at which it may decide: neither 0 nor 1."""
+    found: dict[float, None] = {}
+    for op in module.walk():
+        value = {**op.properties, **op.attributes}.get("value")
+        if isinstance(value, IntegerAttr | FloatAttr):
+            number = value.value.data
+        elif isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat():
+            number = next(iter(value.get_values()))
+        else:
+            continue
+        if math.isfinite(number) and number not in (0, 1, -1):
+            found[number] = None
+        if len(found) >= OWN:
+            break
+    return list(found)
 
 
 def _arguments(function: func.FuncOp) -> list[_Argument]:
@@ -167,7 +193,10 @@ def _constraints(
 
 
 def _numbers(
-    shapes: Sequence[tuple[int, ...]], arguments: Sequence[_Argument], sizes: str
+    shapes: Sequence[tuple[int, ...]],
+    arguments: Sequence[_Argument],
+    own: Sequence[float],
+    sizes: str,
 ) -> Iterator[Inputs]:
     """Yield numbers for arguments of these shapes."""
     random = np.random.default_rng([len(shapes), *(n for shape in shapes for n in shape)])
@@ -180,6 +209,10 @@ def _numbers(
     yield Inputs(f"negative zeros{sizes}", draw.all(lambda _, kind, shape: -np.zeros(shape)))
     for _ in range(4):
         yield Inputs(f"inputs with a special value{sizes}", draw.all(draw.here_and_there))
+    huge = any(abs(n) > 1e3 or 0 < abs(n) < 1e-3 for n in own if n % 1)
+    for trial in range(min(OWN, 3 * len(own))):
+        values = draw.all(draw.own(own, trial))
+        yield Inputs(f"numbers of the program{sizes}", values, huge)
     elements = max([1, *(int(np.prod(shape)) for shape in shapes)])
     for trial in range(1, max(2, min(MOST, ELEMENTS // elements // 2))):
         yield Inputs(f"boundary inputs{sizes}", draw.pairs(trial, huge=False))
@@ -225,6 +258,27 @@ class _Draw:
             values.reshape(-1)[self.random.integers(values.size)] = special
         return values
 
+    def own(self, numbers: Sequence[float], trial: int) -> Callable[..., Any]:
+        """Return what draws numbers of the program's own, those beside them, and others."""
+
+        def about(number: int, kind: DType, shape: tuple[int, ...]) -> Any:
+            if kind.kind == "bool":
+                return self.normal(number, kind, shape)
+            if kind.kind == "float":
+                exact = [kind.round(np.array(n)) for n in numbers]
+                values = [v for n in exact for v in (n, np.nextafter(n, n.dtype.type(np.inf)), -n)]
+            else:
+                limits = np.iinfo(kind.numpy)
+                near = [n + k for n in map(int, numbers) for k in (0, 1, -1)]
+                values = [n for n in near if limits.min <= n <= limits.max] or [0]
+            places = np.arange(int(np.prod(shape))) * (2 * number + 1) + trial
+            drawn = np.array(values, kind.numpy)[places % len(values)].reshape(shape)
+            if drawn.size > 1:
+                drawn.reshape(-1)[1::2] = np.ravel(self.normal(number, kind, shape))[1::2]
+            return drawn
+
+        return about
+
     def pairs(self, trial: int, huge: bool) -> list[Array]:
         """Return special values alone; after some trials each pair of them has met."""
 
@@ -248,7 +302,9 @@ def _special(kind: DType, huge: bool) -> Array:
             return values
         limits = np.finfo(kind.numpy)
         most = 3.3895313892515355e38 if kind.name == "bf16" else limits.max
-        return kind.round(np.array([*values, most, -most, limits.tiny], kind.numpy))
+        least = np.nextafter(np.zeros((), kind.numpy), np.ones((), kind.numpy))
+        few = [most, -most, limits.tiny, least, np.nextafter(kind.numpy.type(0.5), 0)]
+        return kind.round(np.array([*values, *few], kind.numpy))
     limits = np.iinfo(kind.numpy)
     few = [n for n in (-3, -1, 0, 1, 2, 7) if n >= limits.min]
     return np.array([*few, limits.max, limits.min, limits.max - 1, limits.min + 1], kind.numpy)
