@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
@@ -377,9 +378,50 @@ def test_many_threads_many_functions() -> None:
     stress(functions=12, threads=8, calls=800, seed=1)
 
 
+@pytest.fixture
+def restless() -> Iterator[None]:
+    """Let Python change threads after each microsecond instead of five thousand."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
 @pytest.mark.slow
 def test_eight_threads_sixty_functions_ten_thousand_calls() -> None:
     stress(functions=60, threads=8, calls=10_000, seed=2)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("restless")
+def test_threads_that_change_at_each_microsecond() -> None:
+    stress(functions=60, threads=8, calls=10_000, seed=3)
+
+
+@pytest.mark.usefixtures("restless")
+def test_static_values_in_many_threads() -> None:
+    values = (1, 1.0, True, 0.0, -0.0, (1,), (1.0,), float("nan"), np.float32(1), "1", scaled)
+    traced: list[Any] = []
+
+    def number(x: Any, s: Any) -> Any:
+        traced.append(s)
+        return x + next(k for k, v in enumerate(values) if v is s)
+
+    f: Any = sw.jit(number, static_argnames="s")
+    x = np.arange(4)
+
+    def work(seed: int) -> None:
+        chosen = random.Random(seed)
+        for _ in range(300):
+            k = chosen.randrange(len(values))
+            np.testing.assert_array_equal(f(x, values[k]), x + k)
+
+    in_threads(*[lambda seed=seed: work(seed) for seed in range(8)])
+    assert len(traced) == len(values)
+
+
+def scaled(x: Any) -> Any:
+    return x * 2
 
 
 def _function(k: int) -> tuple[Callable[..., Any], Callable[[Any], Any]]:
