@@ -28,6 +28,8 @@ def in_words(error: BaseException) -> str:
             return "a number has too many digits"
         case NotImplementedError() if "semi-affine" in said:
             return "an affine map can multiply only by constants"
+        case NotImplementedError() if not said:
+            return "it is not supported"
         case _ if said and (isinstance(error, _SPEAKING) or type(error) is Exception):
             return said
         case _:

@@ -7,6 +7,7 @@ its `reference` rule, else by its `decomposition`. Tensors, vectors and memrefs 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -21,6 +22,7 @@ from xdsl.traits import ConstantLike, IsTerminator, SymbolTable
 
 from stepwell.core.dtypes import round_to_bf16
 from stepwell.core.rules import MissingRule, RuleTable
+from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects import readings
 
 Value: TypeAlias = Any
@@ -41,6 +43,10 @@ class _Values(dict[SSAValue, Value]):
         raise KeyError(f"{value} has no value yet")
 
 
+ELEMENTS = 4096
+"""Numbers that NumPy computes in the time that one op takes: about 5 us."""
+
+
 @dataclass
 class _Plan:
     """A block, read once: its ops with what they take and give, and what it hands on."""
@@ -59,7 +65,10 @@ class Interpreter:
     module: ModuleOp
     resources: Mapping[str, Any] = field(default_factory=dict[str, Any])
     fuel: int | None = None
-    """How many more ops may be evaluated before `Exhausted` is raised; None is no limit."""
+    """How many more ops may be evaluated before `Exhausted` is raised; None is no limit.
+
+    An op on large arrays counts as many: see `ELEMENTS`.
+    """
     effects: list[tuple[Operation, Sequence[Value]]] | None = None
     """Collects what ops do whose only meaning is an effect, which no rule tells; None refuses."""
     watch: Callable[[Operation, Sequence[Value], Sequence[Value]], None] | None = None
@@ -147,10 +156,17 @@ class Interpreter:
 
     def evaluate(self, op: Operation, operands: Sequence[Value]) -> tuple[Value, ...]:
         """Return the results of one op."""
-        if self.fuel is not None:
-            self.fuel -= 1
-            if self.fuel < 0:
-                raise Exhausted
+        if self.fuel is None:
+            return self._evaluated(op, operands)
+        self.fuel -= 1 + _elements(op, operands) // ELEMENTS
+        if self.fuel < 0:
+            raise Exhausted
+        found = self._evaluated(op, operands)
+        sizes = (each.size for each in found if isinstance(each, np.ndarray))
+        self.fuel -= max(sizes, default=0) // ELEMENTS
+        return found
+
+    def _evaluated(self, op: Operation, operands: Sequence[Value]) -> tuple[Value, ...]:
         kind = type(op)
         if (rule := evaluate.get(kind)) is not None:
             return tuple(rule(self, op, operands))
@@ -177,6 +193,16 @@ class Interpreter:
             for value in each.results:
                 self._values.pop(value, None)
         return found
+
+
+def _elements(op: Operation, operands: Sequence[Value]) -> int:
+    """Return about how many numbers an op computes, as far as its operands tell."""
+    sizes = [each.size for each in operands if isinstance(each, np.ndarray)]
+    if type(op) not in readings.products or len(sizes) < 2:
+        return max(sizes, default=0)
+    shape = op.results[0].type.get_shape()  # pyright: ignore
+    result = max(sizes) if DYNAMIC in shape else math.prod(shape)
+    return math.isqrt(sizes[0] * sizes[1] * result)  # exact for a product of matrices
 
 
 def _as_declared(result: Value, value: SSAValue) -> Value:

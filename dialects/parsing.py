@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cache
 from itertools import accumulate
 from math import prod
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -17,6 +18,7 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FileLineColLoc,
+    FloatAttr,
     IntAttr,
     ModuleOp,
     StringAttr,
@@ -24,7 +26,7 @@ from xdsl.dialects.builtin import (
     UnregisteredOp,
 )
 from xdsl.ir import Operation, SSAValue
-from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser import UnresolvedOperand
 from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.exceptions import MultipleSpansParseError, ParseError
 from xdsl.utils.lexer import Input, Span
@@ -32,11 +34,13 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, Place, did_you_mean
 from stepwell.core.plugins import with_broken
+from stepwell.dialects.completed_parser import CompletedParser, as_text, end_implicitly
 from stepwell.dialects.faults import in_words, sentence
 from stepwell.dialects.lexing import QuickLexer
 from stepwell.dialects.lists import array_at, attributes_at, elements_at, fits
 from stepwell.dialects.resources import keep_resources
-from stepwell.dialects.types import UNKNOWN
+from stepwell.dialects.spellings import RESPELLED
+from stepwell.dialects.types import UNKNOWN, WIDE
 
 _T = r"tensor<[\w?]*>"
 _TENSOR = re.compile(_T, re.ASCII)
@@ -47,6 +51,7 @@ _OP_NAME = re.compile(r'(?:%[^=]*=\s*)?"?([\w.$]+)', re.ASCII)
 """The beginning of an op, up to its name."""
 _UNEXPECTED = re.compile(r"unexpected attribute (.*)")
 """What xDSL says of a type or attribute that an op cannot have."""
+_NO_CUSTOM_FORM = re.compile(r"Operation (\S+) does not have a custom format\.?")
 _SPLAT = re.compile(r"<\s*[-\w.+]+\s*>\s*:", re.ASCII)
 MOST_BYTES = 1 << 31
 """Of a constant in a text; one value for all elements is held for each of them, too."""
@@ -56,6 +61,7 @@ _TOKEN = re.compile(
 )
 """What xDSL says where the next token is wrong; all else is about what it has just read."""
 
+_DECIMAL = re.compile(r"-?[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?")
 _WIDTH = re.compile(r"[su]?i(\d+)", re.ASCII)
 WIDEST = 2**24 - 1
 """The most bits of an integer's type, as in MLIR."""
@@ -87,7 +93,7 @@ class Source:
         return Place(self.name, line, column, max(width, 1))
 
 
-class LocatedParser(Parser):
+class LocatedParser(CompletedParser):
     """xDSL's parser, which also notes where each op and each undefined value stands."""
 
     def __init__(self, ctx: Context, source: Source) -> None:
@@ -99,6 +105,7 @@ class LocatedParser(Parser):
         self._uses: dict[str, Any] = {}
         self._definitions: dict[str, Any] = {}
         self.resources: dict[tuple[str, str], str] = {}
+        self._generic: Operation | None = None
 
     def parse_operation(self) -> Operation:
         """Parse one op and give it its own position unless its text says another."""
@@ -109,11 +116,23 @@ class LocatedParser(Parser):
             raise
         except Exception as error:  # a parser that stumbles has met what it did not think of
             self._refuse_op(start, error)
+        if op.regions and op is not self._generic:
+            end_implicitly(op)
         if op.attributes or op.properties:
+            _put_in_place(op)
             self._check_names(op, start)
         if op.location == UNKNOWN:
             line, column = self.source.position(start)
             op.location = FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
+        return op
+
+    def _parse_generic_operation(self, op_type: Any) -> Operation:
+        """Parse as xDSL does; properties by MLIR's names."""
+        kind = op_type.kind if isinstance(op_type, _Read) else op_type
+        op = self._generic = super()._parse_generic_operation(kind)
+        if (respelled := RESPELLED.get(op.name)) is not None:
+            op.properties = respelled.as_xdsl(op.properties)
+            op.attributes = respelled.as_xdsl(op.attributes)
         return op
 
     def _check_names(self, op: Operation, start: int) -> None:
@@ -144,9 +163,22 @@ class LocatedParser(Parser):
                 self._resume_from(found[1])
                 return found[0]
         try:
-            return super().parse_optional_attribute()
+            found = super().parse_optional_attribute()
         except Exception as error:
             self._refuse_part(start, error)
+        if type(found) is BytesAttr:
+            return as_text(found)
+        if type(found) is FloatAttr and isinstance(found.type, WIDE):
+            self._check_exact(found, start)
+        return found
+
+    def _check_exact(self, number: FloatAttr[Any], start: int) -> None:
+        """Refuse a number of more digits than xDSL holds: it has 53 bits for each."""
+        match = _DECIMAL.match(self.source.text, start)
+        if match is None or Decimal(match[0]) != Decimal(number.value.data):
+            here = Span(start, match.end() if match else start + 1, self.here.input)
+            said = f"only numbers that f64 has too can be read as {number.type}"
+            self.source.fail(said, here)
 
     def _refuse_part(self, start: int, error: Exception) -> NoReturn:
         """Stop at the attribute or type that begins at ``start``, if it is what is wrong."""
@@ -306,9 +338,6 @@ class LocatedParser(Parser):
         self._definitions[name] = span
         super()._register_ssa_definition(name, values, span)
 
-    def _parse_dialect_resource_handle(self, dialect_name: str, interface: Any) -> str:
-        return self.parse_identifier(" for resource handle")
-
     def _parse_resource(self, dialect_name: str, interface: Any) -> None:
         start = self.here
         key = self._parse_dialect_resource_handle(dialect_name, interface)
@@ -333,7 +362,8 @@ class LocatedParser(Parser):
     def _get_op_by_name(self, name: str) -> type[Operation]:
         found = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
         if found is not None and not issubclass(found, UnregisteredOp):
-            return found
+            read = READERS.get(found.name)
+            return found if read is None else cast(Any, _Read(found, read))
         here = self._current_token.span
         start = here.input.content.rfind(name, 0, here.start)
         span = type(here)(start, start + len(name), here.input)
@@ -350,6 +380,37 @@ class LocatedParser(Parser):
             raise CompileError(with_broken(unknown))
         ops = [op.name for op in self.ctx.get_dialect(dialect).operations]
         self.source.fail(f"unknown op '{name}'", span, did_you_mean(name, ops))
+
+
+READERS: dict[str, Callable[[Any, Any], Operation]] = {}
+"""Custom syntax, by the op's name, that xDSL's own class does not read, or not as MLIR does.
+A function gets the class and the parser."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """Stands for the class of an op whose custom form a function of `READERS` reads."""
+
+    kind: type[Operation]
+    read: Callable[[Any, Any], Operation]
+
+    def parse(self, parser: Any) -> Operation:
+        """Read the custom form."""
+        return self.read(self.kind, parser)
+
+    def dialect_name(self) -> str:
+        """Return the name of the dialect."""
+        return self.kind.dialect_name()
+
+
+def _put_in_place(op: Operation) -> None:
+    """Make properties of attributes that are meant as such, whichever form they were read in."""
+    known = _property_names(type(op))
+    if known is None or known.isdisjoint(op.attributes):
+        return
+    for name in [*op.attributes]:
+        if name in type(op).get_irdl_definition().properties and name not in op.properties:  # pyright: ignore
+            op.properties[name] = op.attributes.pop(name)
 
 
 _SEGMENTS = frozenset({"operandSegmentSizes", "resultSegmentSizes"})
@@ -392,10 +453,15 @@ def parse_module(ctx: Context, text: str, name: str, first_line: int = 1) -> Mod
             diagnostic = diagnostic.with_note(said, source.place(span))
         raise CompileError(diagnostic) from None
     except ParseError as error:
-        if parser is not None and parser.at_end:
+        if parser is not None and parser.at_end and error.span.start >= parser.here.start:
             end = len(text.rstrip())
             last: Any = replace(error.span, start=end - 1, end=end)
             source.fail("unexpected end of the file", last)
+        if (match := _NO_CUSTOM_FORM.fullmatch(error.msg)) is not None:
+            start = text.rfind(match[1], 0, error.span.start)
+            span: Any = replace(error.span, start=start, end=start + len(match[1]))
+            help = f'write "{match[1]}"(...) : (...) -> ...'
+            source.fail(f"'{match[1]}' is read in generic form only", span, help)
         said = error.msg.replace("{first_char}", text[error.span.start : error.span.start + 1])
         told = Diagnostic("error", sentence(said), source.place(error.span))
         unknown = "registered" in error.msg  # an attribute or a type of nobody

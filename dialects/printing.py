@@ -6,6 +6,7 @@ import io
 import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -18,7 +19,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 from xdsl.printer import Printer
 
-from stepwell.dialects.resources import metadata, resources_of
+from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.dialects.faults import in_words
+from stepwell.dialects.resources import key_of, metadata, resources_of
+from stepwell.dialects.spellings import IN_GENERIC_FORM, RESPELLED
+from stepwell.dialects.types import WIDE, place_of
 
 _PLAIN = re.compile(rb"[ !#-\[\]-~]*+")
 
@@ -32,8 +37,8 @@ def _is_wide(type: Attribute) -> bool:
     return isinstance(type, IndexType) or (isinstance(type, IntegerType) and type.width.data > 1)
 
 
-PRINTERS: dict[type[Operation], Callable[[Any, Printer], None]] = {}
-"""Custom syntax of ops which xDSL's own printer prints in generic form only."""
+PRINTERS: dict[str, Callable[[Any, Printer], None]] = {}
+"""Custom syntax, by the op's name, which xDSL's own printer does not print, or not as MLIR does."""
 
 
 class ElidingPrinter(Printer):
@@ -43,6 +48,7 @@ class ElidingPrinter(Printer):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._all_generic = self.print_generic_format
         self.used: set[tuple[str, str]] = set()
 
     def print_bytes_literal(self, bytestring: bytes) -> None:
@@ -53,8 +59,20 @@ class ElidingPrinter(Printer):
             self.print_string(f'"{bytestring.decode("ascii")}"')
 
     def print_op(self, op: Operation) -> None:
-        """Print as xDSL does, ops of `PRINTERS` in their custom form."""
-        custom = None if self.print_generic_format else PRINTERS.get(type(op))
+        """Print as xDSL does, ops of `PRINTERS` in their own form; `CompileError` if it fails."""
+        outside = self.print_generic_format
+        self.print_generic_format = self._all_generic or op.name in IN_GENERIC_FORM
+        try:
+            self._print_one(op)
+        except (CompileError, RecursionError, MemoryError, OSError):
+            raise
+        except Exception as error:  # a printer that stumbles has met what it did not think of
+            said = f"'{op.name}' cannot be printed: {in_words(error)}"
+            raise CompileError(Diagnostic("error", said, place_of(op))) from error
+        self.print_generic_format = outside
+
+    def _print_one(self, op: Operation) -> None:
+        custom = None if self.print_generic_format else PRINTERS.get(op.name)
         if custom is None:
             super().print_op(op)
             return
@@ -65,10 +83,33 @@ class ElidingPrinter(Printer):
             self.print_string(" ")
             self.print_attribute(op.location)
 
+    def print_op_with_default_format(self, op: Operation) -> None:
+        """Print the generic form as xDSL does, with MLIR's names of properties."""
+        respelled = RESPELLED.get(op.name)
+        if respelled is None:
+            super().print_op_with_default_format(op)
+            return
+        kept = op.properties, op.attributes
+        op.properties, op.attributes = respelled.as_mlir(*kept)
+        try:
+            super().print_op_with_default_format(op)
+        finally:
+            op.properties, op.attributes = kept
+
     def print_resource_handle(self, dialect: str, handle: str) -> None:
         """Print the name of a resource, which is then told at the end."""
         self.used.add((dialect, handle))
-        self.print_string(handle)
+        self.print_string(key_of(handle))
+
+    def print_float(self, value: float, type: Any) -> None:
+        """Print as xDSL does; of types that it cannot pack, all digits that the number has."""
+        if not isinstance(type, WIDE):
+            super().print_float(value, type)
+            return
+        if not math.isfinite(value):
+            raise ValueError(f"{value} of type {type} has no spelling")
+        short = f"{value:.6e}"
+        self.print_string(short if float(short) == value else f"{Decimal(value):e}")
 
     def print_attribute(self, attribute: Attribute) -> None:
         """Print ``attribute``, or MLIR's placeholder for a large one."""

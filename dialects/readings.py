@@ -55,6 +55,9 @@ What its shape rule says of sizes known only at run time, and what must hold of 
 `dialects.sizing` wants it. What an op decomposes into answers for it; a base class may have a rule.
 """
 
+products: set[type[Operation]] = set()
+"""Ops that multiply elements of the first operand by those of the second wherever they meet."""
+
 REQUIRED: tuple[RuleTable[Any], ...] = (reference, shape, gradient, batching)
 """The readings every op answers, says why not, or is known to answer later."""
 

@@ -6,14 +6,17 @@ of a second module gets another name; here each module has its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from weakref import WeakKeyDictionary
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 Resources = Mapping[tuple[str, str], str]
 """Blobs, as hex digits behind ``0x``, by dialect and key."""
 
+_WORD = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 _OF: WeakKeyDictionary[Operation, Resources] = WeakKeyDictionary()
 
 
@@ -26,6 +29,15 @@ def keep_resources(module: Operation, resources: Resources) -> None:
 def resources_of(module: Operation) -> Resources:
     """Return what stood beside the text of ``module``."""
     return _OF.get(module, {})
+
+
+def key_of(name: str) -> str:
+    r"""Return a resource's name as it is written: in quotes where it is no plain word.
+
+    >>> print(key_of("w_0.weight"), key_of("layer/0 \"a\""))
+    w_0.weight "layer/0 \"a\""
+    """
+    return name if _WORD.fullmatch(name) else str(StringAttr(name))
 
 
 def metadata(resources: Resources, used: Iterable[tuple[str, str]]) -> str:
@@ -43,7 +55,7 @@ def metadata(resources: Resources, used: Iterable[tuple[str, str]]) -> str:
     """
     dialects: dict[str, list[str]] = {}
     for dialect, key in sorted({*used} & resources.keys()):
-        dialects.setdefault(dialect, []).append(f'      {key}: "{resources[dialect, key]}"')
+        dialects.setdefault(dialect, []).append(f'      {key_of(key)}: "{resources[dialect, key]}"')
     if not dialects:
         return ""
     each = [

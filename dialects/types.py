@@ -16,6 +16,8 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     Float64Type,
+    Float80Type,
+    Float128Type,
     FusedLoc,
     IndexType,
     IntegerType,
@@ -31,6 +33,8 @@ from stepwell.core.diagnostics import Place
 from stepwell.core.dtypes import DTYPES, DType
 
 UNKNOWN = UnknownLoc()
+WIDE = (Float80Type, Float128Type)
+"""Floats of more bits than Python's: xDSL can name their types, and pack none of their numbers."""
 
 _FLOATS: dict[type[Attribute], str] = {
     Float64Type: "f64",

@@ -68,6 +68,7 @@ def _verify_region(region: Region, visible: set[SSAValue], graph: bool = False) 
         visible.difference_update(_verify_block(first, visible))
         visible -= early
         return
+    _check_entry(region, first)
     children, unreached = dominators(region)
     waiting: list[Block | list[SSAValue]] = [first]
     while waiting:
@@ -83,6 +84,13 @@ def _verify_region(region: Region, visible: set[SSAValue], graph: bool = False) 
         }
         for block in unreached:
             _verify_block(block, visible | anything)
+
+
+def _check_entry(region: Region, first: Block) -> None:
+    """Refuse a branch to the block that a region begins with: it has its values from outside."""
+    for block in region.blocks:
+        if block.last_op is not None and first in block.last_op.successors:
+            _fail(block.last_op, f"'{block.last_op.name}' goes to the first block of its region")
 
 
 def _verify_block(block: Block, visible: set[SSAValue]) -> list[SSAValue]:

@@ -31,7 +31,7 @@ from stepwell.dialects.nd.syntax import (
     print_fields,
     shape_of,
 )
-from stepwell.dialects.readings import Array, decomposition, reference, shape
+from stepwell.dialects.readings import Array, decomposition, products, reference, shape
 from stepwell.dialects.types import dtype
 
 Pairs = tuple[Sequence[int], Sequence[int]]
@@ -399,4 +399,5 @@ def _matmul_decomposition(builder: Builder, op: MatmulOp) -> Sequence[SSAValue]:
     return (builder.insert(TransposeOp(dot.y, permutation)).y,)
 
 
+products.update((DotGeneralOp, ConvolutionOp))
 OPS = (DotGeneralOp, MatmulOp, ConvolutionOp)

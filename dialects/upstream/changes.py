@@ -40,20 +40,30 @@ CHANGES = (
     ),
     Change(
         "quick",
+        tuple(
+            f"xdsl.{place}.__{member}__"
+            for place in ("ir.core.SSAValue", "ir.core._IRNode", "irdl.operations.IRDLOperation")
+            for member in ("eq", "hash")
+        ),
+        "Values, ops, blocks and regions are hashed and compared by object's own methods.",
+        "A look-up by a value takes 306 ns, with this 33. Sets of two values were iterated in the "
+        "order of insertion, now by addresses as sets of three and more always were: xDSL's "
+        "linalg-to-csl prints what it makes of a set, and xdsl-opt alone prints linalg.min of "
+        "three buffers in two orders (7 and 5 of 12 runs); its own test has two buffers.",
+        "from xdsl.transforms import linalg_to_csl\n"
+        "assert 'set(op.inputs)' in inspect.getsource(linalg_to_csl.ConvertLinalgMinPass)\n"
+        "assert calls(lambda: hash(lanes)) >= 1",
+    ),
+    Change(
+        "quick",
         (
             "xdsl.ir.core.Operation.__init__",
             "xdsl.ir.core.Use.__init__",
             "xdsl.ir.core.Block._attach_op",
             "xdsl.ir.core.IRWithName.extract_valid_name",
             "xdsl.ir.core._unknown_loc",
-            "xdsl.ir.core.SSAValue.__eq__",
-            "xdsl.ir.core.SSAValue.__hash__",
-            "xdsl.ir.core._IRNode.__eq__",
-            "xdsl.ir.core._IRNode.__hash__",
             "xdsl.irdl.operations.IRDLOperation.__init__",
             "xdsl.irdl.operations.IRDLOperation.__post_init__",
-            "xdsl.irdl.operations.IRDLOperation.__eq__",
-            "xdsl.irdl.operations.IRDLOperation.__hash__",
         ),
         "Ops are made without asking for each operand, successor and default again.",
         f"62 calls of Python for an arith.addi, with this 45. {_QUICK}",

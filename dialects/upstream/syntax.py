@@ -32,7 +32,7 @@ from stepwell.dialects.printing import PRINTERS
 def _install(op: type[Operation], parse: Any, print: Any = None) -> None:
     setattr(op, "parse", classmethod(parse))  # noqa: B010  assigning would not type-check
     if print is not None:
-        PRINTERS[op] = print
+        PRINTERS[op.name] = print
 
 
 # scf.parallel (%i) = (%lo) to (%hi) step (%by) init (%x) -> f32 { ... } {attributes}
@@ -130,7 +130,10 @@ def _parse_global(cls: type[memref.GlobalOp], parser: Parser) -> memref.GlobalOp
     type = parser.parse_type()
     if not isinstance(type, MemRefType):
         parser.raise_error("the type of a memref.global must be a memref", position)
-    parser.parse_punctuation("=")
+    if parser.parse_optional_punctuation("=") is None:
+        parser.raise_error(
+            "a memref.global without a value, defined elsewhere, cannot be read", position
+        )
     value: Attribute = UnitAttr()
     if not parser.parse_optional_keyword("uninitialized"):
         tensor = TensorType(type.element_type, type.get_shape())

@@ -1,12 +1,14 @@
-"""scf: what regions take, yield and give."""
+"""func and scf: how bodies end; what regions take, yield and give."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects import scf
-from xdsl.ir import Attribute, Region
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import UnregisteredOp
+from xdsl.ir import Attribute, Operation, Region
+from xdsl.traits import IsTerminator
 
 from stepwell.dialects.upstream.verifiers.table import checks
 from stepwell.dialects.upstream.verifiers.types import refuse, require
@@ -23,6 +25,22 @@ def _check_yield(region: Region, wanted: Sequence[Attribute], what: str) -> None
 
 def _listed(types: Sequence[Attribute]) -> str:
     return ", ".join(map(str, types)) or "nothing"
+
+
+@checks(func.FuncOp)
+def _function(op: func.FuncOp) -> None:
+    """Refuse a body that ends in no terminator; an op that nobody knows may be one."""
+    for block in op.body.blocks:
+        last = block.last_op
+        if last is None:
+            refuse("an empty block has no terminator: there must be func.return at least")
+        if not (last.has_trait(IsTerminator, value_if_unregistered=True) or _says_nothing(last)):
+            refuse(f"its body ends in {last.name}, which is no terminator")
+
+
+def _says_nothing(op: Operation) -> bool:
+    """Whether an op's class stands for ops of any kind."""
+    return isinstance(op, UnregisteredOp) or op.name in ("test.op", "test.pureop")
 
 
 @checks(scf.IfOp)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import StringAttr, UnregisteredOp
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation, OptionalDef, VariadicDef
 from xdsl.utils.exceptions import VerifyException
 
@@ -28,10 +29,24 @@ def checks(*kinds: type[Operation]) -> Callable[[_C], _C]:
     return register
 
 
+_VISIBILITIES = ("public", "private", "nested")
+
+
 def check(op: Operation) -> None:
     """Raise `VerifyException` where ``op``, which xDSL has verified, is wrong all the same."""
+    given = op.properties or op.attributes
+    if given and (visibility := given.get("sym_visibility")) is not None:
+        _check_visibility(op, visibility)
     if (function := CHECKS.get(type(op))) is not None:
         function(op)
+
+
+def _check_visibility(op: Operation, visibility: Attribute) -> None:
+    if isinstance(op, UnregisteredOp):
+        return
+    if not isinstance(visibility, StringAttr) or visibility.data not in _VISIBILITIES:
+        known = ", ".join(_VISIBILITIES)
+        raise VerifyException(f"sym_visibility is one of {known}, not {visibility}")
 
 
 def check_counts(op: Operation) -> None:

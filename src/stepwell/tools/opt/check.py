@@ -38,6 +38,9 @@ FUEL = 2_000_000
 """Ops one call may evaluate before the check gives up on it."""
 ENOUGH = 200_000
 """Ops that all trials may evaluate after a pass before the check makes do with fewer of them."""
+MOST = 1_000_000
+"""Ops that all trials may evaluate after all passes. Beyond, there is one input for the same sizes;
+beyond twice as many, there is none."""
 FEW = 2
 """So many numbers are tried with the same sizes, whatever that takes."""
 
@@ -73,6 +76,8 @@ class Checker:
     tell: Callable[[str], None]
     _trials: list[_Trial] = field(default_factory=list[_Trial], init=False)
     _weights: dict[str, Array] = field(default_factory=dict[str, Array], init=False)
+    _spent: int = field(default=0, init=False)
+    """Ops that were evaluated after passes."""
     _before: ModuleOp = field(init=False)
     """The module as it was before the pass that runs next."""
     _text: str = field(init=False)
@@ -131,10 +136,14 @@ class Checker:
         left = [trial for trial in self._trials if not trial.exhausted]
         spent = 0
         for trial in sorted(left, key=lambda t: t.inputs.rank):
-            if spent > ENOUGH and trial.inputs.rank >= FEW:
+            few = 1 if self._spent > MOST else FEW
+            if trial.inputs.rank >= few and (few < FEW or spent > ENOUGH):
                 self._trials.remove(trial)
+            elif self._spent > 2 * MOST:
+                trial.exhausted = True
             else:
-                spent += self._compare(module, step, trial, contract)
+                used = self._compare(module, step, trial, contract)
+                spent, self._spent = spent + used, self._spent + used
         for entry, count in Counter(t.entry for t in left if t.exhausted).items():
             total = sum(t.entry == entry for t in self._trials)
             about = f"@{entry} is not checked with {count} of {total} inputs after '{step}'"
