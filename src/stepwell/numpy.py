@@ -1,8 +1,9 @@
 """NumPy's functions on traced values, under the names of the Python array API standard.
 
 ``import stepwell.numpy as snp``. The functions describe a computation, so they are called inside a
-function given to `stepwell.jit`. Dtypes are NumPy's; there is no implicit float64: the default is
-float32, and a Python number takes the dtype of the array it meets.
+function given to `stepwell.jit`. Called by these names they have no implicit float64: the default
+is float32, and a Python number takes the dtype of the array it meets. Operators, methods and
+`numpy`'s own functions follow NumPy's dtypes (docs/python.md).
 """
 
 from __future__ import annotations

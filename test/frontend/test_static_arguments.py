@@ -292,7 +292,7 @@ def test_a_nan_is_not_traced_again_and_again() -> None:
 def test_results_are_those_of_the_value_itself() -> None:
     f = sw.jit(lambda x, s: x * s, static_argnames="s")
     kinds = [f(X, s).dtype for s in (1, 1.0, True, 1, 1.0)]
-    assert kinds == [np.int64, np.float32, np.int64, np.int64, np.float32]
+    assert kinds == [np.int64, np.float64, np.int64, np.int64, np.float64]
     x = np.ones(2, np.float32)
     signs = [bool(np.signbit(f(x, s)).all()) for s in (0.0, -0.0, 0.0, -0.0)]
     assert signs == [False, True, False, True]
@@ -360,7 +360,7 @@ def test_keys_of_dicts_are_known_by_class() -> None:
     for _ in range(3):
         for key in (1, 1.0, True):
             (got,) = f({key: X})
-            assert got.dtype == (np.float32 if key.__class__ is float else np.int64)
+            assert got.dtype == (np.float64 if key.__class__ is float else np.int64)
     g = sw.jit(lambda p: [snp.full((), type(k) is str) for k in p])
     for _ in range(3):
         for key in ("fast", Mode.FAST, Word("fast"), "fast"):

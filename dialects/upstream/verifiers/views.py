@@ -145,7 +145,7 @@ def _collapse_shape(op: memref.CollapseShapeOp) -> None:
 
 def _merged(source: MemRefType[Any], axes: list[tuple[int, int | None]]) -> int | None:
     """Return the stride of axes that are made one; refuse those with gaps between."""
-    axes = [each for each in axes if each[0] != 1] or axes[-1:]
+    axes = [each for each in axes if each[0] != 1] or axes[:1]  # of units the first, as in MLIR
     for (_, stride), (size, inner) in pairwise(axes):
         step = times(size, inner)
         if stride is not None and step is not None and stride != step:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from itertools import accumulate
 from typing import Any, TypeAlias
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.promotion import is_number, number_dtype
+from stepwell.frontend.promotion import as_dtype, is_number, number_dtype
 from stepwell.frontend.pytree import Branch, Tree, count, flatten, paths
 from stepwell.frontend.statics import guard_of, is_final, key_of, typed
 from stepwell.frontend.tensor import Tensor
@@ -27,6 +27,8 @@ class Argument:
     path: str
     kind: DType
     shape: Shape
+    weak: bool = False
+    """Whether it is a Python number, which takes the dtype of arrays it meets."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,8 @@ def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:
         leaf.trace.check(leaf)
         raise TraceError(f"argument '{path}' is a traced value, which has no numbers yet: {leaf!r}")
     if is_number(leaf):
-        kind = number_dtype(leaf)
-        return np.asarray(leaf, kind.numpy), Argument(path, kind, ())
+        kind = as_dtype("f64") if isinstance(leaf, float) else number_dtype(leaf)
+        return np.asarray(leaf, kind.numpy), Argument(path, kind, (), weak=True)
     if not isinstance(leaf, np.ndarray | np.generic) and not hasattr(leaf, "__array__"):
         raise TypeError(
             f"argument '{path}': expected an array or a number, got {type(leaf).__name__}; "
@@ -139,7 +141,8 @@ def spelling(
     """Return how ``call`` was spelled; None where what it holds was or may be exchanged."""
     if any(key_of(call.static[name]) != key for name, key in call.key[0]):
         return None  # tracing changed it
-    trees = dict(call.trees)
+    weak = iter([a.weak for a in call.arguments])
+    trees = {name: _with_numbers(tree, weak) for name, tree in call.trees}
     first = dict(zip(trees, accumulate(map(count, trees.values()), initial=0), strict=False))
 
     def slot(name: str, step: Any = None) -> tuple[int, Any]:
@@ -165,8 +168,15 @@ def spelling(
     given = {*plain[: len(args)], more, named, *kwargs}
     if not all(is_final(guard_of(v)) for n, v in call.static.items() if n not in given):
         return None
-    left = [n for n in trees if n not in given]
-    if any(isinstance(trees[n], Branch) and count(trees[n]) for n in left):
+    left = [n for n in trees if n not in given and (trees[n] is None or count(trees[n]))]
+    if any(isinstance(trees[n], Branch) for n in left):
         return None
-    fixed = tuple((first[n], call.leaves[first[n]]) for n in left if trees[n] is ...)
+    fixed = tuple((first[n], call.leaves[first[n]]) for n in left if trees[n] is not None)
     return tuple(kwargs), tuple(slots), fixed
+
+
+def _with_numbers(tree: Tree, weak: Iterator[bool]) -> Any:
+    """Return a structure that says which leaves are numbers, as `Dispatcher.add` takes it."""
+    if isinstance(tree, Branch):
+        return tree._replace(children=tuple(_with_numbers(c, weak) for c in tree.children))
+    return tree if tree is None else NotImplemented if next(weak) else tree

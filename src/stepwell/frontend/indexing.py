@@ -26,11 +26,9 @@ from stepwell.frontend.subscripts import BLOCK, Subscript, as_index, from_front,
 from stepwell.frontend.tensor import Tensor
 
 
-def getitem(x: Any, index: Any, /) -> Tensor:
-    """Return ``x[index]``."""
-    value = lift(x)
-    place = subscript(value, index)
-    value = _slice(reshape(value, place.shape), place.parts)
+def read_at(x: Tensor, place: Subscript) -> Tensor:
+    """Return what an index of ``x`` means."""
+    value = _slice(reshape(x, place.shape), place.parts)
     fancy, block = place.fancy, place.block() if place.fancy else []
     if fancy:
         value = gather(value, block, tuple(fancy))
@@ -234,23 +232,56 @@ class _Place:
 
     def get(self) -> Tensor:
         """Return ``x[index]``."""
-        return getitem(self.x, self.index)
+        return read_at(self.x, subscript(self.x, self.index))
 
     def _scatter(self, op: str, value: Any) -> Tensor:
-        """Write through the indices of every place: the index picks them from a numbering of x."""
-        x = self.x
-        places = _places(subscript(x, self.index))
-        updates = cast(lift(value, x.kind), x.kind)
-        updates = broadcast_to(updates, places.shape)
-        flat, where = reshape(x, (x.size,)), reshape(places, (places.size,))
-        changed = x.trace.emit(
-            op,
-            [flat, reshape(updates, (updates.size,)), where],
-            [(x.kind, flat.shape)],
-            (),
-            axes=(0,),
-        )[0]
-        return reshape(changed, x.shape)
+        updates = cast(lift(value, self.x.kind), self.x.kind)
+        return _scatter_numbered(self.x, subscript(self.x, self.index), updates, op)
+
+
+def scatter_at(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
+    """Return ``x`` with ``value`` at ``place``, in the shape that the place has.
+
+    What is written to an index out of range, of which only the run knows, is left out.
+    """
+    whole = [range(n)[p] == range(n) if isinstance(p, slice) else False for p, n in _axes_of(place)]
+    if not all(w or not isinstance(p, slice) for w, p in zip(whole, place.parts, strict=True)):
+        return _scatter_numbered(x, place, value)
+    axes = tuple(a for a, w in enumerate(whole) if not w)
+    rest = [a for a in range(x.ndim) if a not in axes]
+    block = place.block() if place.fancy else []
+    shape = block[0].shape if block else ()
+    known = dict(zip(place.fancy, block, strict=True))
+    indices = [known[a] if a in known else full(shape, place.parts[a], INTEGER) for a in axes]
+    order: list[Any] = list(rest)
+    order.insert(sum(a < axes[0] for a in rest), BLOCK)
+    first: dict[Any, int] = {}
+    at = 0
+    for item in place.layout:
+        if item is not None:
+            first[item] = at
+        at += len(shape) if item == BLOCK else 1
+    axes_of_value = [
+        first[i] + k for i in order if i in first for k in range(len(shape) if i == BLOCK else 1)
+    ]
+    axes_of_value += [a for a in range(value.ndim) if a not in axes_of_value]
+    value = permute_dims(value, axes_of_value)
+    value = reshape(value, value.shape[: len(rest) + len(shape)])
+    return x.trace.emit("scatter", [x, value, *indices], [(x.kind, x.shape)], (), axes=axes)[0]
+
+
+def _axes_of(place: Subscript) -> list[tuple[Any, int]]:
+    return list(zip(place.parts, place.shape, strict=True))
+
+
+def _scatter_numbered(x: Tensor, place: Subscript, value: Tensor, op: str = "scatter") -> Tensor:
+    """Write through the indices of every place: the index picks them from a numbering of x."""
+    places = _places(place)
+    updates = broadcast_to(value, places.shape)
+    flat, where = reshape(x, (x.size,)), reshape(places, (places.size,))
+    operands = [flat, reshape(updates, (updates.size,)), where]
+    changed = x.trace.emit(op, operands, [(x.kind, flat.shape)], (), axes=(0,))[0]
+    return reshape(changed, x.shape)
 
 
 def at(x: Tensor) -> _At:

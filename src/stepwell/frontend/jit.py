@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from stepwell.compiled import Compiled, compile
 from stepwell.core.escape import literal
@@ -22,9 +22,18 @@ from stepwell.frontend.calls import (
     spelling,
     take_apart,
 )
+from stepwell.frontend.effects import (
+    Effects,
+    Settled,
+    aliases,
+    effects_of,
+    settle,
+    settled_tree,
+    settling,
+)
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.promotion import is_number, lift
-from stepwell.frontend.pytree import Tree, flatten, paths, unflatten
+from stepwell.frontend.promotion import fresh, is_number, lift
+from stepwell.frontend.pytree import Tree, count, flatten, paths, unflatten
 from stepwell.frontend.result_names import result_names
 from stepwell.frontend.spelling import type_text
 from stepwell.frontend.tensor import Tensor
@@ -49,6 +58,8 @@ class Traced:
     out_tree: Tree
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What `jit` was told of how to compile."""
+    effects: Effects = field(default_factory=Effects)
+    """The arguments that it assigns to: their new contents are further results."""
 
     def lower(self, stage: str = "loops") -> Lowered:
         """Return the module as it is after ``stage``: nd, structured, kernels, buffers, loops."""
@@ -82,6 +93,21 @@ class Lowered:
 
     def __str__(self) -> str:
         return self.text
+
+
+class _Program(NamedTuple):
+    """What a signature was compiled to."""
+
+    program: Compiled
+    tree: Tree
+    effects: Effects
+
+
+@dataclass(frozen=True)
+class _Number:
+    """The number of a leaf, in its place."""
+
+    at: int
 
 
 class Function:
@@ -127,7 +153,7 @@ class Function:
         if unknown := sorted(self._static - set(names)):
             raise ValueError(f"the function has no argument {', '.join(unknown)}")
         self._options = dict(options)
-        self._programs: Once[Any, tuple[Compiled, Tree]] = Once()
+        self._programs: Once[Any, _Program] = Once()
         self._learnt: set[Any] = set()
         self._spellings: dict[Any, Spelling] = {}
         self._lock = threading.RLock()
@@ -177,22 +203,37 @@ class Function:
         out = kwargs.pop("out", None) if self._takes_out else None
         call = self._take_apart(args, kwargs)
 
-        def make() -> tuple[Compiled, Tree]:
-            traced = self._trace(call, self._trail(call))
-            return traced.compile(), traced.out_tree
+        def make(same: tuple[int, ...] = ()) -> _Program:
+            traced = self._trace(call, self._trail(call), same)
+            return _Program(traced.compile(), traced.out_tree, traced.effects)
 
-        program, tree = self._programs.get(call.key, make)
+        program, tree, effects = self._programs.get(call.key, make)
         if program.native:
             with self._lock:
-                self._learn(program, tree, call, args, kwargs)
+                self._learn(program, tree, effects, call, args, kwargs)
+        if effects:
+            if out is not None:
+                raise TypeError("out= is for functions that do not assign to their arguments")
+            if same := aliases(effects, call.leaves):
+                key = call.key, same
+                program, tree, effects = self._programs.get(key, lambda: make(same))
+            result = program(*call.leaves)
+            leaves = flatten(self._bind_data(args, kwargs))[0]
+            return settle(effects, leaves, tree, result if isinstance(result, tuple) else (result,))
         result = program(*call.leaves) if out is None else program(*call.leaves, out=out)
         return unflatten(tree, result if isinstance(result, tuple) else (result,))
+
+    def _bind_data(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Return the arguments that are not static, in the order in which a program takes them."""
+        bound = self._bind(args, kwargs)
+        return [v for name, v in bound.arguments.items() if name not in self._static]
 
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function as a part of the one that is being traced and calls it."""
         if self._takes_out and kwargs.get("out") is not None:
             raise TraceError("out= names arrays, but the call is part of a traced function")
         bound = self._bind(args, kwargs)
+        plain: list[Tensor] = []
         for name, value in bound.arguments.items():
             if name not in self._static:
                 leaves, tree = flatten(value)
@@ -200,14 +241,21 @@ class Function:
                     leaf if isinstance(leaf, Tensor) else _lifted(path, leaf)
                     for path, leaf in zip(paths(tree, name), leaves, strict=True)
                 ]
+                plain += [f for f, leaf in zip(found, leaves, strict=True) if f is not leaf]
                 bound.arguments[name] = unflatten(tree, found)
         returned, tree = flatten(self.__wrapped__(*bound.args, **bound.kwargs))
+        if any(value.stamp for value in plain):
+            raise TraceError(
+                f"'{self.__name__}' assigns to an array that is not part of the trace; "
+                "make it in the traced function, or pass it to that as an argument"
+            )
         return unflatten(tree, [_result(value) for value in returned])
 
     def _learn(
         self,
         program: Compiled,
         tree: Tree,
+        effects: Effects,
         call: Call,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
@@ -218,12 +266,27 @@ class Function:
             return
         self._learnt.add((call.key, how))
         # one object for calls that are built alike: the dispatcher takes them apart once for it
-        alike = (*call.key[:2], how)
+        alike = (*call.key[:2], how, tuple(a.weak for a in call.arguments))
         spelled = self._spellings.get(alike) or spelling(self._signature, call, args, kwargs)
         if spelled is None:
             return
         self._spellings[alike] = spelled
-        self._dispatch().add(program.program, spelled, tree)
+        dispatcher = self._dispatch()
+        if effects:
+            places = self._places(args, kwargs)
+            if len(places) != len(call.leaves):
+                return  # a default is assigned to
+            settled = Settled(effects, places, tree, self._miss)
+            tree = settled_tree(settled, count(tree) + len(effects.written))
+            self.__call__ = settling(dispatcher)
+        dispatcher.add(program.program, spelled, tree)
+
+    def _places(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
+        """Return for each array of a program which of the leaves of such a call it is."""
+        found, tree = flatten((args, kwargs))
+        numbered: Any = unflatten(tree, [_Number(k) for k in range(len(found))])
+        leaves = flatten(self._bind_data(*numbered))[0]
+        return tuple(leaf.at for leaf in leaves if isinstance(leaf, _Number))
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
         """Return the arguments by name; what is to be known while tracing must be known."""
@@ -247,15 +310,19 @@ class Function:
             return Trail()
         return Trail.of(code.co_filename, str(code.co_firstlineno), repr(call.arguments))
 
-    def _trace(self, call: Call, trail: Trail | None = None) -> Traced:
+    def _trace(self, call: Call, trail: Trail | None = None, same: tuple[int, ...] = ()) -> Traced:
+        """Trace the function; ``same`` are arguments that are one array, by the first of them."""
         code = getattr(inspect.unwrap(self.__wrapped__), "__code__", None)
         where = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
         trace = Trace(self.__name__, trail=trail or Trail())
         inputs = [trace.argument(a.path, a.kind, a.shape, where) for a in call.arguments]
+        head = [fresh(value) for value in inputs]
+        for value, told in zip(inputs, call.arguments, strict=True):
+            value.weak = told.weak
         entry = re.sub(r"\W", "_", self.__name__, flags=re.ASCII).strip("_")
         entry = entry if entry and not entry[0].isdigit() else f"function{entry}"
         with tracing(trace):
-            rest = iter(inputs)
+            rest = iter([inputs[k] for k in same] or inputs)
             values = dict(call.static)
             for name, tree in call.trees:
                 values[name] = unflatten(tree, [next(rest) for _ in paths(tree, name)])
@@ -265,11 +332,14 @@ class Function:
             }
             returned, tree = flatten(self.__wrapped__(*bound.args, **bound.kwargs))
             results = [_result(value) for value in returned]
+            effects = effects_of([a.path for a in call.arguments], inputs, returned)
+            results += [inputs[i] for i in effects.written]
         names = result_names(self.__wrapped__, tree)
-        text = function_text(entry, inputs, results, trace.lines, self.__wrapped__, names)
+        names += [""] * (len(results) - len(names)) if names else []
+        text = function_text(entry, head, results, trace.lines, self.__wrapped__, names)
         file = inspect.getsourcefile(inspect.unwrap(self.__wrapped__)) or "<python>"
         module = ModuleText(text, file, trace.resources, hashed=True, trail=trace.trail)
-        return Traced(module, entry, tree, self._options)
+        return Traced(module, entry, tree, self._options, effects)
 
 
 def _result(value: Any) -> Tensor:
@@ -286,7 +356,9 @@ def _result(value: Any) -> Tensor:
 def _lifted(path: str, leaf: Any) -> Tensor:
     """Return a leaf that is no traced value as one, with the dtype it has as an argument."""
     array, argument = argument_of(path, leaf)
-    return lift(leaf, argument.kind) if is_number(leaf) else lift(array)
+    found = lift(leaf, argument.kind) if is_number(leaf) else lift(array)
+    found.weak = argument.weak
+    return found
 
 
 def function_text(

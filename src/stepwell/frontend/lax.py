@@ -18,6 +18,7 @@ from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, cast, is_number
 from stepwell.frontend.pytree import Tree, flatten, unflatten
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Verbatim, current_trace
+from stepwell.frontend.ufuncs import weakened
 
 
 def _lifted(tree: Any) -> tuple[list[Tensor], Tree]:
@@ -112,14 +113,14 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
         def step(carry: Any, _: Any) -> Any:
             i, val = carry
-            return (e.add(i, 1), body_fun(i, val)), None
+            return (e.add(i, 1), body_fun(weakened(i), val)), None
 
         return scan(step, (start, init_val), None, length=length)[0][1]
     last = cast(lift(upper), INTEGER)
     first = (cast(lift(lower), INTEGER), init_val)
     return while_loop(
         lambda carry: e.less(carry[0], last),
-        lambda carry: (e.add(carry[0], 1), body_fun(*carry)),
+        lambda carry: (e.add(carry[0], 1), body_fun(weakened(carry[0]), carry[1])),
         first,
     )[1]
 

@@ -12,7 +12,7 @@ import numpy as np
 from stepwell.core.shapes import ShapeError, show
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.promotion import broadcast, full, is_number, lift, same_dtype
+from stepwell.frontend.promotion import broadcast, fresh, full, is_number, lift, same_dtype
 from stepwell.frontend.tensor import Tensor
 
 
@@ -39,7 +39,16 @@ def reshape(x: Any, /, shape: Any, *more: int) -> Tensor:
     sizes = _shape(value, (shape, *more) if more else shape)
     if sizes == value.shape:
         return value
-    return value.trace.emit("reshape", [value], [(value.kind, sizes)])[0]
+    found = value.trace.emit("reshape", [value], [(value.kind, sizes)])[0]
+    if value.part is not None and [n for n in sizes if n != 1] != [
+        n for n in value.shape if n != 1
+    ]:
+        return found.may_share(value)  # NumPy copies what does not lie row by row
+    return found.part_of(
+        value,
+        lambda base: reshape(base, sizes),
+        lambda base, part: base.write(reshape(part, base.shape)),
+    )
 
 
 def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
@@ -51,7 +60,13 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     if order == tuple(range(value.ndim)):
         return value
     shape = tuple(value.shape[a] for a in order)
-    return value.trace.emit("transpose", [value], [(value.kind, shape)], (), permutation=order)[0]
+    back = [order.index(a) for a in range(len(order))]
+    found = value.trace.emit("transpose", [value], [(value.kind, shape)], (), permutation=order)[0]
+    return found.part_of(
+        value,
+        lambda base: permute_dims(base, order),
+        lambda base, part: base.write(permute_dims(part, back)),
+    )
 
 
 def transpose(x: Any, /, *axes: Any) -> Tensor:
@@ -185,7 +200,10 @@ def flip(x: Any, /, axis: Any = None) -> Tensor:
     value = lift(x)
     given = range(value.ndim) if axis is None else _axes(axis)
     axes = tuple(sorted(check_axis(a, value.ndim) for a in given))
-    return value.trace.emit("reverse", [value], [(value.kind, value.shape)], (), axes=axes)[0]
+    found = value.trace.emit("reverse", [value], [(value.kind, value.shape)], (), axes=axes)[0]
+    return found.part_of(
+        value, lambda base: flip(base, axes), lambda base, part: base.write(flip(part, axes))
+    )
 
 
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
@@ -196,6 +214,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
     value = lift(x)
     if axis is None:
         return reshape(roll(reshape(value, (-1,)), shift, 0), value.shape)
+    value = fresh(value)
     try:
         pairs = list(np.broadcast(shift, axis))
     except ValueError:
@@ -216,7 +235,7 @@ def _rolled(value: Tensor, shift: int, at: int) -> Tensor:
 
 def tile(x: Any, /, repetitions: Any) -> Tensor:
     """Return ``x`` repeated ``repetitions[i]`` times along axis i."""
-    value, times = lift(x), _axes(repetitions)
+    value, times = fresh(lift(x)), _axes(repetitions)
     rank = max(value.ndim, len(times))
     shape = (1,) * (rank - value.ndim) + value.shape
     times = (1,) * (rank - len(times)) + times
@@ -229,7 +248,7 @@ def tile(x: Any, /, repetitions: Any) -> Tensor:
 
 def repeat(x: Any, /, repeats: int, axis: int | None = None) -> Tensor:
     """Return ``x`` with each element along ``axis`` ``repeats`` times; None flattens first."""
-    value = reshape(x, -1) if axis is None else lift(x)
+    value = fresh(reshape(x, -1) if axis is None else lift(x))
     at = check_axis(axis or 0, value.ndim)
     wide = (*value.shape[: at + 1], repeats, *value.shape[at + 1 :])
     dims = tuple(a for a in range(len(wide)) if a != at + 1)
@@ -253,9 +272,11 @@ def pad(x: Any, /, pad_width: Any, *, constant_values: Any = 0) -> Tensor:
     return value.trace.emit("pad", [value, fill], [(value.kind, shape)], (), low=low, high=high)[0]
 
 
-def flatten(x: Any, /) -> Tensor:
+def ravel(x: Any, /) -> Tensor:
     """Return the elements of ``x``, row by row, along one axis."""
-    return reshape(x, -1) if lift(x).size else reshape(x, (0,))
+    return reshape(x, (lift(x).size,))
 
 
-ravel = flatten
+def flatten(x: Any, /) -> Tensor:
+    """Return a copy of the elements of ``x``, row by row, along one axis."""
+    return reshape(fresh(lift(x)), (lift(x).size,))

@@ -1,12 +1,15 @@
 """Fill the table behind the operators and methods of traced values."""
 
 from stepwell.frontend import (
+    assignment,
     creation,
     elementwise,
     indexing,
     linear_algebra,
     manipulation,
+    numpy_table,
     reduction,
+    ufuncs,
 )
 from stepwell.frontend.tensor import Tensor
 
@@ -17,7 +20,11 @@ for _module in (creation, elementwise, linear_algebra, manipulation, reduction):
 
 Tensor.operators.update(
     at=indexing.at,
-    cumprod=reduction.cumulative_prod,
-    cumsum=reduction.cumulative_sum,
-    getitem=indexing.getitem,
+    call_function=numpy_table.call_function,
+    call_ufunc=ufuncs.call_ufunc,
+    getitem=assignment.getitem,
+    setitem=assignment.setitem,
+    ufunc=ufuncs.ufunc,
+    write=assignment.write,
 )
+Tensor.methods.update(numpy_table.METHODS)

@@ -84,6 +84,7 @@ def lift(x: Any, dtype: DType | None = None) -> Tensor:
     """
     if isinstance(x, Tensor):
         x.trace.check(x)
+        x.refresh()
         return x
     if is_number(x):
         return full((), x, dtype or number_dtype(x))
@@ -139,6 +140,12 @@ def _special(value: float, dtype: DType) -> str:
     return f"0x{number:0{2 * dtype.bytes}X} : {dtype.name}"
 
 
+def fresh(x: Tensor) -> Tensor:
+    """Return another value of the same numbers: what is written to one is not seen in the other."""
+    x.refresh()
+    return Tensor(x.trace, x.name, x.kind, x.shape, x.scope, x.made)
+
+
 def cast(x: Tensor, dtype: DType) -> Tensor:
     """Return ``x`` converted to ``dtype``."""
     if x.kind is dtype:
@@ -164,18 +171,17 @@ def same_dtype(*values: Any) -> list[Tensor]:
     arrays = [v if is_number(v) else lift(v) for v in values]
     common: DType | None = None
     for v in arrays:
-        if isinstance(v, Tensor):
+        if isinstance(v, Tensor) and not v.weak:
             common = v.kind if common is None else promote(common, v.kind)
     for v in arrays:
-        if not isinstance(v, Tensor):
-            common = _meet(common, v)
+        if not isinstance(v, Tensor) or v.weak:
+            common = _meet(common, v.kind if isinstance(v, Tensor) else number_dtype(v))
     assert common is not None
     return [cast(v, common) if isinstance(v, Tensor) else lift(v, common) for v in arrays]
 
 
-def _meet(common: DType | None, number: Any) -> DType:
-    """Return the dtype of arrays of ``common`` with a Python number."""
-    own = number_dtype(number)
+def _meet(common: DType | None, own: DType) -> DType:
+    """Return the dtype of arrays of ``common`` with a Python number, which has ``own`` alone."""
     if common is None:
         return own
     order = ("bool", "unsigned", "signed", "float")

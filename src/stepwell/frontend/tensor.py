@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NoReturn
+from types import MethodType
+from typing import Any, ClassVar, NamedTuple, NoReturn
+from weakref import ReferenceType, ref
 
 import numpy as np
 
 from stepwell.core.dtypes import DType
 from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.names import instead
 
 _HOW = {
     "bool": "use stepwell.lax.cond, or stepwell.numpy.where to choose element by element",
@@ -19,32 +20,86 @@ _HOW = {
 }
 
 
-def _binary(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
+def _binary(ufunc: Any, reflected: bool = False) -> Callable[[Any, Any], Any]:
     def operator(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, Tensor | np.ndarray | np.generic | int | float | list):
+        if not isinstance(other, Tensor | np.ndarray | np.generic | int | float | list | tuple):
             return NotImplemented
-        function = Tensor.operators[name]
-        return function(other, self) if reflected else function(self, other)
+        operands = (other, self) if reflected else (self, other)
+        return Tensor.operators["ufunc"](ufunc, *operands)
 
     return operator
 
 
-def _unary(name: str) -> Callable[[Any], Any]:
-    return lambda self: Tensor.operators[name](self)
+def _unary(ufunc: Any) -> Callable[[Any], Any]:
+    return lambda self: Tensor.operators["ufunc"](ufunc, self)
+
+
+def _in_place(ufunc: Any) -> Callable[[Any, Any], Any]:
+    """Return ``x op= y``: it writes to an array, and makes another number of a number."""
+
+    def operator(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, Tensor | np.ndarray | np.generic | int | float | list | tuple):
+            return NotImplemented
+        value = Tensor.operators["ufunc"](ufunc, self, other)
+        if not self.shape:
+            return value
+        self.write(value, f"numpy.{ufunc.__name__}")
+        return self
+
+    return operator
+
+
+class View(NamedTuple):
+    """What a value is a part of: how it is read from there, and written to there."""
+
+    base: Tensor
+    read: Callable[[Tensor], Tensor]
+    write: Callable[[Tensor, Tensor], None]
+    """Writes the second to the place that it has in the first."""
+    index: Any = None
+    """For ``base[index]``, what the index means."""
+
+
+class State(NamedTuple):
+    """What of a value changes when it is written to or read again."""
+
+    name: str
+    scope: int
+    made: str
+    stamp: int
+    seen: int
 
 
 class Tensor:
     """What stands for an array while a function is traced.
 
-    Arithmetic, comparison, indexing and the usual methods write ops of `nd`. Anything that would
-    need the numbers (`bool`, `float`, NumPy functions) raises `TraceError` at the user's line.
+    Arithmetic, comparison, indexing, the usual methods and NumPy's functions write ops of `nd`.
+    Anything that would need the numbers (`bool`, `float`) raises `TraceError` at the user's line.
+
+    It can be written to, as an array can: then it stands for another value of the trace from there
+    on. One with a `View` is a part of another: it is read again when that one was written to.
     """
 
-    __slots__ = ("kind", "made", "name", "scope", "shape", "trace")
+    __slots__ = (
+        "__weakref__",
+        "kind",
+        "made",
+        "name",
+        "part",
+        "scope",
+        "seen",
+        "shape",
+        "shared",
+        "stamp",
+        "trace",
+        "weak",
+    )
     __array_priority__ = 1000
 
     operators: ClassVar[dict[str, Callable[..., Any]]] = {}
     """The functions behind the operators and methods, filled by `frontend.operators`."""
+    methods: ClassVar[dict[str, Callable[..., Any]]] = {}
+    """The methods that arrays have."""
 
     def __init__(
         self, trace: Any, name: str, kind: DType, shape: Shape, scope: int, made: str
@@ -57,6 +112,15 @@ class Tensor:
         """The region of the trace in which it is known, by number."""
         self.made = made
         """The user's line that made it."""
+        self.weak = False
+        """Whether it stands for a Python number, which takes the dtype of arrays it meets."""
+        self.part: View | None = None
+        self.stamp = 0
+        """Grows with each write to it."""
+        self.seen = 0
+        """The stamp of what it is a part of, when it was read."""
+        self.shared: list[ReferenceType[Tensor]] = []
+        """Those that may lie in the same memory as it, which nobody can tell."""
 
     @property
     def dtype(self) -> Any:
@@ -83,6 +147,81 @@ class Tensor:
         return self.operators["permute_dims"](self, (1, 0))
 
     @property
+    def real(self) -> Tensor:
+        """The value itself: there are no complex numbers."""
+        return self
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self.kind.bytes
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self.kind.bytes * self.size
+
+    @property
+    def state(self) -> State:
+        """What changes when it is written to or read again."""
+        return State(self.name, self.scope, self.made, self.stamp, self.seen)
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self.name, self.scope, self.made, self.stamp, self.seen = state
+
+    def become(self, value: Tensor) -> None:
+        """Stand for ``value``, of the same type, from here on; parts of it are read again."""
+        for other in self.shared:
+            if (alive := other()) is not None:
+                raise TraceError(
+                    f"an array was assigned to that may lie in the same memory as another, made at "
+                    f"{alive.made}; where it is a copy of that one, say so: x.reshape(...).copy()"
+                )
+        self.trace.changes(self, written=True)
+        self.name, self.scope, self.made = value.name, value.scope, value.made
+        self.stamp = self.trace.tick()
+
+    def write(self, value: Any, what: str = "") -> None:
+        """Write ``value`` to all of it, and to what it is a part of."""
+        self.operators["write"](self, value, what)
+
+    def refresh(self) -> None:
+        """Read it again where what it is a part of was written to."""
+        if self.part is None:
+            return
+        base = self.part.base
+        base.refresh()
+        if self.seen != base.stamp:
+            again = self.part.read(base)
+            self.trace.changes(self)
+            self.name, self.scope, self.made = again.name, again.scope, again.made
+            self.stamp, self.seen = self.trace.tick(), base.stamp
+
+    def part_of(
+        self,
+        base: Tensor,
+        read: Callable[[Tensor], Tensor],
+        write: Callable[[Tensor, Tensor], None],
+        index: Any = None,
+    ) -> Tensor:
+        """Return it, as a view of ``base`` from now on; numbers are none, as in NumPy."""
+        if self is not base and self.shape:
+            self.part, self.seen = View(base, read, write, index), base.stamp
+        return self
+
+    def may_share(self, other: Tensor) -> Tensor:
+        """Return it, of which nobody knows whether it lies in the memory of ``other``."""
+        if self is not other and self.shape:
+            while True:
+                self.shared.append(ref(other))
+                other.shared.append(ref(self))
+                if other.part is None:
+                    return self
+                other = other.part.base
+        return self
+
+    @property
     def mT(self) -> Tensor:
         """The transpose of the last two axes."""
         return self.operators["matrix_transpose"](self)
@@ -98,11 +237,12 @@ class Tensor:
     def __getitem__(self, index: Any) -> Tensor:
         return self.operators["getitem"](self, index)
 
-    def __setitem__(self, index: Any, value: Any) -> NoReturn:
-        raise TraceError(
-            "a traced value cannot be written to; "
-            "use x.at[index].set(value), which returns the changed array"
-        )
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.operators["setitem"](self, index, value)
+
+    def fill(self, value: Any) -> None:
+        """Write a number to every element."""
+        self.operators["setitem"](self, ..., value)
 
     @property
     def at(self) -> Any:
@@ -110,9 +250,8 @@ class Tensor:
         return self.operators["at"](self)
 
     def __getattr__(self, name: str) -> Any:
-        if name in _METHODS:
-            function = self.operators[name]
-            return lambda *args, **kwargs: function(self, *args, **kwargs)
+        if (function := self.methods.get(name)) is not None:
+            return MethodType(function, self)
         raise AttributeError(f"a traced value has no attribute '{name}'")
 
     def __repr__(self) -> str:
@@ -122,43 +261,64 @@ class Tensor:
     def __hash__(self) -> int:
         return id(self)
 
-    __add__ = _binary("add")
-    __radd__ = _binary("add", reflected=True)
-    __sub__ = _binary("subtract")
-    __rsub__ = _binary("subtract", reflected=True)
-    __mul__ = _binary("multiply")
-    __rmul__ = _binary("multiply", reflected=True)
-    __truediv__ = _binary("divide")
-    __rtruediv__ = _binary("divide", reflected=True)
-    __floordiv__ = _binary("floor_divide")
-    __rfloordiv__ = _binary("floor_divide", reflected=True)
-    __mod__ = _binary("remainder")
-    __rmod__ = _binary("remainder", reflected=True)
-    __pow__ = _binary("pow")
-    __rpow__ = _binary("pow", reflected=True)
-    __matmul__ = _binary("matmul")
-    __rmatmul__ = _binary("matmul", reflected=True)
-    __and__ = _binary("bitwise_and")
-    __rand__ = _binary("bitwise_and", reflected=True)
-    __or__ = _binary("bitwise_or")
-    __ror__ = _binary("bitwise_or", reflected=True)
-    __xor__ = _binary("bitwise_xor")
-    __rxor__ = _binary("bitwise_xor", reflected=True)
-    __lshift__ = _binary("bitwise_left_shift")
-    __rlshift__ = _binary("bitwise_left_shift", reflected=True)
-    __rshift__ = _binary("bitwise_right_shift")
-    __rrshift__ = _binary("bitwise_right_shift", reflected=True)
-    __eq__ = _binary("equal")
-    __ne__ = _binary("not_equal")
-    __lt__ = _binary("less")
-    __le__ = _binary("less_equal")
-    __gt__ = _binary("greater")
-    __ge__ = _binary("greater_equal")
-    __neg__ = _unary("negative")
-    __pos__ = _unary("positive")
-    __abs__ = _unary("abs")
-    __invert__ = _unary("bitwise_invert")
-    __round__ = _unary("round")
+    __add__ = _binary(np.add)
+    __radd__ = _binary(np.add, reflected=True)
+    __sub__ = _binary(np.subtract)
+    __rsub__ = _binary(np.subtract, reflected=True)
+    __mul__ = _binary(np.multiply)
+    __rmul__ = _binary(np.multiply, reflected=True)
+    __truediv__ = _binary(np.divide)
+    __rtruediv__ = _binary(np.divide, reflected=True)
+    __floordiv__ = _binary(np.floor_divide)
+    __rfloordiv__ = _binary(np.floor_divide, reflected=True)
+    __mod__ = _binary(np.remainder)
+    __rmod__ = _binary(np.remainder, reflected=True)
+    __pow__ = _binary(np.power)
+    __rpow__ = _binary(np.power, reflected=True)
+    __matmul__ = _binary(np.matmul)
+    __rmatmul__ = _binary(np.matmul, reflected=True)
+    __and__ = _binary(np.bitwise_and)
+    __rand__ = _binary(np.bitwise_and, reflected=True)
+    __or__ = _binary(np.bitwise_or)
+    __ror__ = _binary(np.bitwise_or, reflected=True)
+    __xor__ = _binary(np.bitwise_xor)
+    __rxor__ = _binary(np.bitwise_xor, reflected=True)
+    __lshift__ = _binary(np.left_shift)
+    __rlshift__ = _binary(np.left_shift, reflected=True)
+    __rshift__ = _binary(np.right_shift)
+    __rrshift__ = _binary(np.right_shift, reflected=True)
+    __eq__ = _binary(np.equal)
+    __ne__ = _binary(np.not_equal)
+    __lt__ = _binary(np.less)
+    __le__ = _binary(np.less_equal)
+    __gt__ = _binary(np.greater)
+    __ge__ = _binary(np.greater_equal)
+    __neg__ = _unary(np.negative)
+    __pos__ = _unary(np.positive)
+    __abs__ = _unary(np.absolute)
+    __invert__ = _unary(np.invert)
+    __iadd__ = _in_place(np.add)
+    __isub__ = _in_place(np.subtract)
+    __imul__ = _in_place(np.multiply)
+    __itruediv__ = _in_place(np.divide)
+    __ifloordiv__ = _in_place(np.floor_divide)
+    __imod__ = _in_place(np.remainder)
+    __ipow__ = _in_place(np.power)
+    __imatmul__ = _in_place(np.matmul)
+    __iand__ = _in_place(np.bitwise_and)
+    __ior__ = _in_place(np.bitwise_or)
+    __ixor__ = _in_place(np.bitwise_xor)
+    __ilshift__ = _in_place(np.left_shift)
+    __irshift__ = _in_place(np.right_shift)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self.operators["ufunc"](np.divmod, self, other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return self.operators["ufunc"](np.divmod, other, self)
+
+    def __round__(self, digits: int | None = None) -> Tensor:
+        return self.operators["round"](self)
 
     def __bool__(self) -> bool:
         self._refuse("bool", "whether a traced value is true is not known while tracing")
@@ -186,56 +346,18 @@ class Tensor:
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         self.trace.check(self)
         why = "NumPy was called on a traced value, which has no numbers yet"
-        raise TraceError(f"{why}: {self!r}; use the functions of stepwell.numpy")
+        raise TraceError(f"{why}: {self!r}; use numpy.copy for a copy, numpy.stack to join values")
 
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
-        name = getattr(func, "__name__", "a function")
-        self._refuse_numpy(name)
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Let NumPy's functions mean ours."""
+        return self.operators["call_function"](func, args, kwargs)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Let ``array + traced`` work as ``traced + array`` does; refuse calls of the ufunc."""
-        name = ufunc.__name__
-        operator = _UFUNC_OPERATORS.get(name)
-        reflected = bool(inputs) and isinstance(inputs[0], np.generic | np.ndarray)
-        if method == "__call__" and operator and not kwargs and reflected:
-            return self.operators[operator](*inputs)
-        self._refuse_numpy(name if method == "__call__" else f"{name}.{method}")
-
-    def _refuse_numpy(self, name: str) -> NoReturn:
-        self.trace.check(self)
-        raise TraceError(f"numpy.{name} was called on a traced value: {self!r}; {instead(name)}")
+        """Let NumPy's ufuncs mean ours, operators of arrays with traced values too."""
+        if any(hasattr(value, "mask") for value in inputs):
+            return NotImplemented  # x[mask] knows how
+        return self.operators["call_ufunc"](ufunc, method, inputs, kwargs)
 
     def _refuse(self, how: str, why: str) -> NoReturn:
         self.trace.check(self)
         raise TraceError(f"{why}: {self!r}; {_HOW[how]}")
-
-
-_METHODS = frozenset(
-    (
-        *("all", "any", "argmax", "argmin", "astype", "clip", "cumsum", "cumprod", "flatten"),
-        *("max", "mean", "min", "prod", "ravel", "reshape", "round", "squeeze", "std", "sum"),
-        *("swapaxes", "transpose", "var"),
-    )
-)
-
-_UFUNC_OPERATORS = {
-    "add": "add",
-    "subtract": "subtract",
-    "multiply": "multiply",
-    "divide": "divide",
-    "floor_divide": "floor_divide",
-    "remainder": "remainder",
-    "power": "pow",
-    "matmul": "matmul",
-    "bitwise_and": "bitwise_and",
-    "bitwise_or": "bitwise_or",
-    "bitwise_xor": "bitwise_xor",
-    "left_shift": "bitwise_left_shift",
-    "right_shift": "bitwise_right_shift",
-    "equal": "equal",
-    "not_equal": "not_equal",
-    "less": "less",
-    "less_equal": "less_equal",
-    "greater": "greater",
-    "greater_equal": "greater_equal",
-}

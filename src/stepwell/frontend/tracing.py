@@ -28,7 +28,7 @@ from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.spelling import Verbatim, location, properties_text, type_text
-from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tensor import State, Tensor
 from stepwell.frontend.weights import kept
 from stepwell.runtime.weights import Trail, fingerprint
 
@@ -57,8 +57,24 @@ class Trace:
     ended: bool = False
     scopes: list[int] = field(default_factory=lambda: [0])
     """The function and the regions that are being written, by number, outermost first."""
+    journals: list[Journal] = field(default_factory=list["Journal"])
+    """What was written to and read again in each region that is being written."""
     _regions: int = 0
     """How many regions were begun."""
+    _ticks: int = 0
+
+    def tick(self) -> int:
+        """Return a number larger than all before."""
+        self._ticks += 1
+        return self._ticks
+
+    def changes(self, value: Tensor, written: bool = False) -> None:
+        """Note that ``value`` is about to change, to be what it was again after this region."""
+        if self.journals:
+            journal = self.journals[-1]
+            journal.states.setdefault(id(value), (value, value.state))
+            if written:
+                journal.written.setdefault(id(value), value)
 
     def name(self, stem: str) -> str:
         """Return a fresh value name made from ``stem``."""
@@ -80,6 +96,7 @@ class Trace:
         """Write one op, of `nd` unless its name says another dialect; return its results."""
         for operand in operands:
             operand.trace.check(operand)
+            operand.refresh()
         frame = users_frame()
         names = [self.name(op.rpartition(".")[2]) for _ in results]
         inputs = ", ".join(type_text(t.kind, t.shape) for t in operands)
@@ -172,16 +189,41 @@ class Trace:
         self.scopes.append(self._regions)
         for argument in arguments:
             argument.scope = self._regions
+        self.journals.append(journal := Journal())
+        head = ", ".join(f"{a.name}: {type_text(a.kind, a.shape)}" for a in arguments)
         text: list[str] = []
         try:
             yield text
-            head = ", ".join(f"{a.name}: {type_text(a.kind, a.shape)}" for a in arguments)
+            if outside := journal.outside(self._regions):
+                raise TraceError(
+                    f"an array made at {outside[0].made} was assigned to in a function given to "
+                    "stepwell.lax; return it from the function as a part of what it carries"
+                )
             pad = "  " * (len(self.scopes) - 1)
             label = [f"{pad}^bb0({head}):"] if arguments else []
             text.append("\n".join(["{", *label, *self.lines, f"{pad}}}"]))
         finally:
+            self.journals.pop().undo()
             self.scopes.pop()
             self.lines = outer
+
+
+@dataclass
+class Journal:
+    """What changed in a region, which is as before outside of it until the region's results are."""
+
+    states: dict[int, tuple[Tensor, State]] = field(default_factory=dict[int, Any])
+    """Values that changed, with what they were."""
+    written: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
+
+    def undo(self) -> None:
+        """Make every value what it was."""
+        for value, state in self.states.values():
+            value.state = state
+
+    def outside(self, region: int) -> list[Tensor]:
+        """Return what was written to, and had been made outside of ``region``."""
+        return [v for k, v in self.written.items() if self.states[k][1].scope < region]
 
 
 _current: ContextVar[Trace | None] = ContextVar("trace", default=None)

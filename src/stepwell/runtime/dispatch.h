@@ -40,12 +40,16 @@ static void forget(Leaves *l) {
   l->call = NULL;
 }
 
+static int is_number(PyObject *value) {
+  return PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value);
+}
+
 /* A number as an array of the dtype that tracing gives it; NULL without an error if it is none. */
 static PyObject *array_of(PyObject *value) {
   PyObject *array;
   if (PyFloat_CheckExact(value)) {
-    float number = (float)PyFloat_AS_DOUBLE(value);
-    if ((array = PyArray_SimpleNew(0, NULL, NPY_FLOAT32))) *(float *)PyArray_DATA((PyArrayObject *)array) = number;
+    double number = PyFloat_AS_DOUBLE(value);
+    if ((array = PyArray_SimpleNew(0, NULL, NPY_FLOAT64))) *(double *)PyArray_DATA((PyArrayObject *)array) = number;
   } else if (PyBool_Check(value)) {
     if ((array = PyArray_SimpleNew(0, NULL, NPY_BOOL))) *(npy_bool *)PyArray_DATA((PyArrayObject *)array) = value == Py_True;
   } else if (PyLong_CheckExact(value)) {
@@ -128,8 +132,8 @@ static int is_meant(PyObject *tree, PyObject *value) {
 /* Collect the leaves of `value` from `*next` on: 1 if it is built like `tree`, 0 if not, -1 after an error. */
 static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **end, PyObject ***after) {
   *after = next;
-  if (tree == Py_Ellipsis) {
-    if (next == end || *next != NULL) return 0;
+  if (tree == Py_Ellipsis || tree == Py_NotImplemented) { /* an array, or a Python number: it takes other dtypes */
+    if (next == end || *next != NULL || is_number(value) != (tree == Py_NotImplemented)) return 0;
     if (PyArray_CheckExact(value))
       Py_INCREF(*next = value);
     else if ((*next = array_of(value)) == NULL)
@@ -318,7 +322,7 @@ static int is_object(PyObject *tree) {
 }
 
 static int is_tree(PyObject *tree) {
-  if (tree == Py_Ellipsis || tree == Py_None) return 1;
+  if (tree == Py_Ellipsis || tree == Py_NotImplemented || tree == Py_None) return 1;
   if (!PyTuple_Check(tree)) return 0;
   if (PyTuple_GET_SIZE(tree) == 2) return PyType_Check(PyTuple_GET_ITEM(tree, 0)) || PyCallable_Check(PyTuple_GET_ITEM(tree, 0));
   if (PyTuple_GET_SIZE(tree) == 4) return is_object(tree);

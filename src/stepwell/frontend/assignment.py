@@ -1,0 +1,229 @@
+"""Assigning to arrays: ``x[...] = v``, ``x += v``, ``out=x``, and views, which write to their base.
+
+A traced value stands for an array that can change: writing to it makes it stand for another value
+of the trace. What a basic index gives is a view of it: it knows where it lies in its base, reads
+again what it stands for when the base has changed, and writes to the base when it is written to.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stepwell.frontend import elementwise as e
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.indexing import read_at, scatter_at
+from stepwell.frontend.manipulation import flip, reshape
+from stepwell.frontend.masked import Masked, masked, widened
+from stepwell.frontend.promotion import BOOL, INTEGER, broadcast, cast, full, is_number, lift
+from stepwell.frontend.subscripts import BLOCK, Subscript, subscript
+from stepwell.frontend.tensor import Tensor
+
+
+def getitem(x: Any, index: Any, /) -> Any:
+    """Return ``x[index]``: a view where NumPy gives one."""
+    value = lift(x)
+    if (mask := _mask(index)) is not None:
+        _check_mask(value, mask)
+        return masked(value, mask)
+    place = subscript(value, index)
+    found = read_at(value, place)
+    if place.fancy or place.shape != value.shape:
+        return found
+    found.shared = []
+
+    def read(base: Tensor) -> Tensor:
+        return read_at(base, place)
+
+    def write(base: Tensor, part: Tensor) -> None:
+        write_whole(base, _with(base, place, part))
+
+    return found.part_of(value, read, write, place)
+
+
+def setitem(x: Tensor, index: Any, value: Any) -> None:
+    """Do ``x[index] = value``."""
+    if not x.shape:
+        raise TypeError(
+            f"{x!r} is a number, which cannot be assigned to; use an array of shape (1,)"
+        )
+    if (mask := _mask(index)) is not None:
+        _set_masked(x, mask, value)
+        return
+    place = subscript(x, index)
+    if _is_own_view(x, place, value):
+        return  # x[index] += v has written already
+    if place.shape != x.shape:  # True and False among the indices
+        raise TraceError("an index with True or False in it cannot be assigned to; use x.at")
+    shape = _shape_at(place)
+    given = fitting(value, x, shape)
+    if math.prod(shape):
+        write_whole(x, _with(x, place, given))
+
+
+def _is_own_view(x: Tensor, place: Subscript, value: Any) -> bool:
+    if not isinstance(value, Tensor) or value.part is None or value.part.base is not x:
+        return False
+    other = value.part.index
+    if other is None or value.seen != x.stamp or other.layout != place.layout:
+        return False
+    return all(
+        a is b
+        if isinstance(a, Tensor)
+        else type(a) is type(b) and bool(np.array_equal(a, b))
+        if not isinstance(a, slice)
+        else a == b
+        for a, b in zip(other.parts, place.parts, strict=True)
+    )
+
+
+def write(x: Tensor, value: Any, what: str) -> None:
+    """Write ``value`` to all of ``x``, as ``x op= y`` and ``out=x`` do: never to a lower kind.
+
+    what : the function whose result it is, for messages
+    """
+    given = value if isinstance(value, Tensor) else lift(value, x.kind)
+    if not _same_kind(given, x):
+        raise TypeError(
+            f"cannot cast the result of {what or 'the operator'} from {given.kind.name} to "
+            f"{x.kind.name} as it is assigned in place; write x = x op y for a new array"
+        )
+    if given.shape != x.shape and np.broadcast_shapes(given.shape, x.shape) != x.shape:
+        raise ValueError(
+            f"non-broadcastable output operand with shape {x.shape} doesn't match the broadcast "
+            f"shape {np.broadcast_shapes(given.shape, x.shape)}"
+        )
+    write_whole(x, broadcast(cast(given, x.kind), x.shape))
+
+
+def _same_kind(given: Tensor, x: Tensor) -> bool:
+    order = ("bool", "unsigned", "signed", "float")
+    return order.index(given.kind.kind) <= order.index(x.kind.kind)
+
+
+def write_whole(x: Tensor, value: Tensor) -> None:
+    """Make ``x`` stand for ``value``, and write it to what ``x`` is a part of."""
+    if x.part is None:
+        x.become(value)
+        return
+    base = x.part.base
+    x.refresh()
+    x.become(value)
+    x.part.write(base, value)
+    x.seen = base.stamp
+
+
+def fitting(value: Any, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return ``value`` in the dtype of ``x``, as an assignment converts it, and in ``shape``."""
+    if is_number(value):
+        return full(shape, _number(value, x), x.kind)
+    if isinstance(value, list | tuple):
+        if any(isinstance(v, Tensor) for v in value):
+            value = Tensor.operators["stack"](list(value))
+        else:
+            value = np.asarray(value)
+    given = cast(lift(value), x.kind)
+    while given.ndim > len(shape) and given.shape[0] == 1:
+        given = reshape(given, given.shape[1:])
+    try:
+        fits = np.broadcast_shapes(given.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"could not broadcast input array from shape {given.shape} into shape {shape}"
+        )
+    return broadcast(given, shape)
+
+
+def _number(value: Any, x: Tensor) -> Any:
+    """Return a number as NumPy stores it in the dtype of ``x``; what does not fit raises."""
+    if x.kind.kind == "float":
+        return float(value)
+    place = np.zeros((), x.kind.numpy)
+    place[()] = value
+    return place.item()
+
+
+def _shape_at(place: Subscript) -> tuple[int, ...]:
+    """Return the shape of what an index means."""
+    block = place.block()[0].shape if place.fancy else ()
+    shape: list[int] = []
+    for item in place.layout:
+        if item is None:
+            shape.append(1)
+        elif item == BLOCK:
+            shape += block
+        else:
+            shape.append(len(range(place.shape[item])[place.parts[item]]))
+    return tuple(shape)
+
+
+def _with(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
+    """Return ``x`` with ``value``, in the shape of the place, at ``place``."""
+    if place.fancy or not _is_block(place):
+        return scatter_at(x, place, value)
+    spans = [range(n)[_as_slice(p)] for p, n in zip(place.parts, x.shape, strict=True)]
+    if not math.prod(len(s) for s in spans):
+        return x
+    block = reshape(value, tuple(len(s) for s in spans))
+    if back := [a for a, s in enumerate(spans) if s.step < 0]:
+        block, spans = flip(block, back), [s if s.step > 0 else s[::-1] for s in spans]
+    if block.shape == x.shape:
+        return block
+    starts = [lift(s.start) for s in spans]
+    axes = tuple(range(x.ndim))
+    operands = [x, block, *(cast(s, INTEGER) for s in starts)]
+    return x.trace.emit("dynamic_update_slice", operands, [(x.kind, x.shape)], (), axes=axes)[0]
+
+
+def _as_slice(part: Any) -> slice:
+    return part if isinstance(part, slice) else slice(part, part + 1)
+
+
+def _is_block(place: Subscript) -> bool:
+    spans = zip(place.parts, place.shape, strict=True)
+    return all(abs(range(n)[_as_slice(p)].step) == 1 for p, n in spans)
+
+
+def _mask(index: Any) -> Tensor | None:
+    """Return the mask that an index is, where only the run knows it."""
+    if isinstance(index, tuple) and len(index) == 1:
+        index = index[0]
+    return index if isinstance(index, Tensor) and index.kind is BOOL else None
+
+
+def _set_masked(x: Tensor, mask: Tensor, value: Any) -> None:
+    """Do ``x[mask] = value``, for one value, or one row of values, for all places."""
+    _check_mask(x, mask)
+    if isinstance(value, Masked):
+        value.check(mask)
+        if value.values.shape != x.shape:
+            raise TraceError("x[mask] = y[mask] needs x and y of one shape")
+        write_whole(x, e.where(value.wide, cast(value.values, x.kind), x))
+        return
+    rest = x.shape[mask.ndim :]
+    given = fitting(value, x, rest) if is_number(value) else lift(value)
+    while given.ndim > len(rest) and given.shape[0] == 1:
+        given = reshape(given, given.shape[1:])
+    if given.ndim > len(rest):
+        raise TraceError(
+            "how many values a mask wants is not known while tracing: one value, or one row, can "
+            "be assigned to all places; use numpy.where(mask, values, x) to choose among arrays"
+        )
+    given = fitting(given, x, rest)
+    write_whole(x, e.where(widened(mask, x.shape), given, x))
+
+
+def _check_mask(x: Tensor, mask: Tensor) -> None:
+    if mask.shape == x.shape[: mask.ndim]:
+        return
+    if mask.ndim > x.ndim:
+        raise IndexError(f"too many indices: a mask of {mask.ndim} axes for {x.ndim}")
+    axis = next(a for a, n in enumerate(mask.shape) if n != x.shape[a])
+    raise IndexError(
+        f"boolean index did not match indexed array along axis {axis}; size of axis is "
+        f"{x.shape[axis]} but size of corresponding boolean axis is {mask.shape[axis]}"
+    )

@@ -1,0 +1,264 @@
+"""NumPy's ufuncs and operators on traced values: `__array_ufunc__`.
+
+Dtypes are those that NumPy 2 says: it is asked (`ufunc.resolve_dtypes`). What has no counterpart
+is refused by name, with the nearest that exists.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.dtypes import DType, dtype_of
+from stepwell.frontend import elementwise as e
+from stepwell.frontend import linear_algebra as linear
+from stepwell.frontend import manipulation as m
+from stepwell.frontend import reduction as r
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.promotion import as_dtype, cast, fresh, is_number, lift, promote
+from stepwell.frontend.tensor import Tensor
+
+WIDE = as_dtype("f64")
+
+
+def kind_of(value: Any) -> Any:
+    """Return what NumPy needs to know of ``value``: a dtype, or the type of a weak number."""
+    if isinstance(value, Tensor):
+        return _WEAK[value.kind.kind] if value.weak else value.dtype
+    if is_number(value):
+        return np.dtype(bool) if isinstance(value, bool) else type(value)
+    return np.asarray(value).dtype
+
+
+_WEAK: dict[str, Any] = {"bool": np.dtype(bool), "signed": int, "float": float}
+
+
+def common(*values: Any) -> DType:
+    """Return the dtype that NumPy gives ``values`` together; numbers take that of arrays."""
+    if has_bfloat16(values):
+        known = [v.kind if isinstance(v, Tensor) else _ours(kind_of(v)) for v in values]
+        found = known[0]
+        for kind in known[1:]:
+            found = promote(found, kind)
+        return found
+    kinds = [kind_of(v) for v in values]
+    found = np.result_type(*(k(0) if isinstance(k, type) else k for k in kinds))
+    return _ours(found)
+
+
+def _ours(dtype: Any) -> DType:
+    if (found := dtype_of(np.dtype(dtype))) is None:
+        raise TraceError(f"numpy gives {dtype} here, which Stepwell does not have")
+    return found
+
+
+def unified(*values: Any) -> list[Tensor]:
+    """Return ``values`` in the dtype that they have together."""
+    kind = common(*values)
+    return [converted(v, kind) for v in values]
+
+
+def converted(value: Any, kind: DType) -> Tensor:
+    """Return a traced value, an array, a number or a list as a value of dtype ``kind``."""
+    if isinstance(value, list | tuple) and not any(isinstance(v, Tensor) for v in value):
+        value = np.asarray(value)
+    return cast(lift(value, kind), kind)
+
+
+def has_bfloat16(values: Any) -> bool:
+    """Whether NumPy knows nothing of a dtype among those of ``values``."""
+    return any(getattr(getattr(v, "kind", None), "name", "") == "bf16" for v in values)
+
+
+def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
+    """Return what the NumPy ufunc gives for ``inputs``, computed by ours of the same meaning."""
+    name = function.__name__
+    if name not in UFUNCS:
+        raise TraceError(refusal(name))
+    inputs = tuple(np.asarray(v) if isinstance(v, list | tuple) else v for v in inputs)
+    ours = UFUNCS[name]
+    if has_bfloat16(inputs):
+        return ours(*inputs)
+    kinds = [kind_of(v) for v in inputs]
+    given = {} if dtype is None else {"signature": (*(None,) * function.nin, np.dtype(dtype))}
+    resolved: Any = function.resolve_dtypes((*kinds, *(None,) * function.nout), **given)
+    *operands, result = [_ours(k) for k in resolved[: function.nin + 1]]
+    if name == "power" and operands[0].kind in ("signed", "unsigned") and _negative(inputs[1]):
+        raise ValueError("Integers to negative integer powers are not allowed.")
+    values = [
+        v if name == "power" and at and is_number(v) else converted(v, k)
+        for at, (v, k) in enumerate(zip(inputs, operands, strict=True))
+    ]
+    found = ours(*values)
+    if function.nout > 1:
+        return found
+    found = cast(found, result)
+    if found.shape == () and function in _PYTHON and all(map(_is_weak, inputs)):
+        return weakened(found)
+    return found
+
+
+def _is_weak(value: Any) -> bool:
+    return value.weak if isinstance(value, Tensor) else is_number(value)
+
+
+def _negative(exponent: Any) -> bool:
+    return bool(is_number(exponent) and exponent < 0)
+
+
+def weakened(value: Tensor) -> Tensor:
+    """Return ``value`` as what stands for a Python number."""
+    found = fresh(value)
+    found.weak = value.shape == () and value.kind.name in ("i1", "i64", "f64")
+    return found
+
+
+_PYTHON = {
+    *(np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.power),
+    *(np.negative, np.positive, np.absolute, np.equal, np.not_equal, np.less, np.less_equal),
+    *(np.greater, np.greater_equal, np.invert, np.left_shift, np.right_shift),
+    *(np.bitwise_and, np.bitwise_or, np.bitwise_xor),
+}
+"""What operators of Python numbers give Python numbers by."""
+
+
+def _fmax(a: Tensor, b: Tensor) -> Tensor:
+    return e.where(e.isnan(b), a, e.where(e.isnan(a), b, e.maximum(a, b)))
+
+
+def _fmin(a: Tensor, b: Tensor) -> Tensor:
+    return e.where(e.isnan(b), a, e.where(e.isnan(a), b, e.minimum(a, b)))
+
+
+def _divmod(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    return e.floor_divide(a, b), e.remainder(a, b)
+
+
+def _scaled(by: float) -> Callable[[Tensor], Tensor]:
+    return lambda x: e.multiply(x, by)
+
+
+UFUNCS: dict[str, Callable[..., Any]] = {
+    name: getattr(e, name)
+    for name in (
+        *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod"),
+        *("maximum", "minimum", "hypot", "copysign", "exp", "exp2", "expm1", "log", "log1p"),
+        *("log2", "log10", "sqrt", "square", "cbrt", "reciprocal", "sin", "cos", "tan", "sinh"),
+        *("cosh", "tanh", "sign", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite"),
+        *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+        *("logical_and", "logical_or", "logical_xor", "logical_not", "negative"),
+        *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_count", "logaddexp"),
+    )
+} | {
+    "absolute": e.abs,
+    "fabs": e.abs,
+    "power": e.pow,
+    "float_power": e.pow,
+    "arccos": e.acos,
+    "arccosh": e.acosh,
+    "arcsin": e.asin,
+    "arcsinh": e.asinh,
+    "arctan": e.atan,
+    "arctanh": e.atanh,
+    "arctan2": e.atan2,
+    "invert": e.bitwise_invert,
+    "left_shift": e.bitwise_left_shift,
+    "right_shift": e.bitwise_right_shift,
+    "rint": e.round,
+    "positive": lambda x: fresh(x),
+    "conjugate": lambda x: fresh(x),
+    "fmax": _fmax,
+    "fmin": _fmin,
+    "divmod": _divmod,
+    "matmul": linear.matmul,
+    "vecdot": linear.vecdot,
+    "deg2rad": _scaled(math.pi / 180),
+    "radians": _scaled(math.pi / 180),
+    "rad2deg": _scaled(180 / math.pi),
+    "degrees": _scaled(180 / math.pi),
+}
+"""Ours of the meaning of NumPy's ufuncs; operands have the dtypes that NumPy computes in."""
+
+
+def call_ufunc(function: Any, method: str, inputs: tuple[Any, ...], keywords: Any) -> Any:
+    """Return what a call of a ufunc, or of one of its methods, gives."""
+    name = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
+    keywords = dict(keywords)
+    out = keywords.pop("out", None)
+    if keywords.get("where", True) is True:
+        keywords.pop("where", None)
+    if method == "__call__":
+        dtype = keywords.pop("dtype", None)
+        _no_more(name, keywords)
+        return stored(ufunc(function, *inputs, dtype=dtype), out)
+    if method == "outer" and len(inputs) == 2:
+        _no_more(name, keywords)
+        a, b = (lift(np.asarray(v) if isinstance(v, list | tuple) else v) for v in inputs)
+        return stored(ufunc(function, m.reshape(a, (*a.shape, *(1,) * b.ndim)), b), out)
+    if method in ("reduce", "accumulate") and (of := _RUNNING[method].get(function.__name__)):
+        return stored(of(*inputs, **{"axis": 0} | keywords), out)
+    if method == "at" and (write := _AT.get(function.__name__)) and len(inputs) == 3:
+        _no_more(name, keywords)
+        place = inputs[0].at[inputs[1]]
+        value = e.negative(lift(inputs[2])) if function is np.subtract else inputs[2]
+        inputs[0].write(getattr(place, write)(value))
+        return None
+    raise TraceError(refusal(name))
+
+
+_AT = {
+    "add": "add",
+    "subtract": "add",
+    "multiply": "multiply",
+    "maximum": "max",
+    "minimum": "min",
+}
+
+
+def _no_more(name: str, keywords: Any) -> None:
+    if left := sorted(k for k, v in keywords.items() if v is not None):
+        raise TraceError(f"numpy.{name}: {left[0]}= is not known to Stepwell")
+
+
+def stored(value: Any, out: Any) -> Any:
+    """Return ``value``, written to the array of ``out=`` where one is given."""
+    out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if out is None:
+        return value
+    if not isinstance(out, Tensor):
+        raise TraceError(
+            "out= is an array that is not part of the trace; "
+            "pass it as an argument, or make it in the function (out = numpy.zeros(...))"
+        )
+    out.write(value)
+    return out
+
+
+_RUNNING: dict[str, dict[str, Callable[..., Any]]] = {
+    "reduce": {
+        "add": r.sum,
+        "multiply": r.prod,
+        "maximum": r.max,
+        "minimum": r.min,
+        "logical_and": r.all,
+        "logical_or": r.any,
+    },
+    "accumulate": {
+        "add": r.cumulative_sum,
+        "multiply": r.cumulative_prod,
+        "maximum": r.cumulative_max,
+        "minimum": r.cumulative_min,
+    },
+}
+"""What methods of ufuncs are called here; those that NumPy computes in another dtype are not."""
+
+
+def refusal(name: str, others: Any = ()) -> str:
+    """Say that NumPy's ``name`` is not here, and what is nearest."""
+    near = get_close_matches(name, [*UFUNCS, *others], 1, 0.7)
+    message = f"numpy.{name} of a traced value is not known to Stepwell"
+    return message + (f"; the nearest is numpy.{near[0]}" if near else "")
