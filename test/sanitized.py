@@ -1,9 +1,10 @@
 """Rows of ops and random programs, for a process in which the sanitizers are loaded.
 
-    python test/sanitized.py --rows 0/12 --programs 16 --seed 3 [--verbose]
+    python test/sanitized.py --rows 0/12 --programs 16 --sizes 20 --seed 3 [--verbose]
 
-runs every twelfth batch of rows and 16 random programs, compares with the reference, says what it
-has run, and ends with 1 where something was wrong. A sanitizer that finds something ends it at once.
+runs every twelfth batch of rows, 16 random programs and 20 of sizes known only at run time, the
+wrong ones too, compares with the reference, says what it has run, and ends with 1 where something
+was wrong. A sanitizer that finds something ends it at once.
 `sanitizing.py` starts it with them.
 """
 
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from op_rows import FAMILIES
+from random_sizes.checking import check as check_sizes
 
 import stepwell as sw
 from stepwell.testing.op_rows.row import Row
@@ -67,6 +69,7 @@ class Tally:
 
     rows: int = 0
     programs: int = 0
+    sizes: int = 0
     wrong: list[str] = field(default_factory=list[str])
 
     def note(self, what: str, text: str) -> None:
@@ -91,18 +94,27 @@ class Tally:
             self.note(f"a random program, machine '{machine}'", program.text)
         self.programs += 1
 
+    def run_sizes(self, seed: int) -> None:
+        """Compile a program of sizes known only at run time, and call it with right and wrong."""
+        try:
+            check_sizes(seed)
+        except (AssertionError, sw.CompileError):
+            self.note(f"random sizes, seed {seed}", "")
+        self.sizes += 1
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what is asked for; return 0 if all was right."""
     parser = argparse.ArgumentParser(description="run rows and random programs")
-    parser.add_argument("--rows", default="0/1", help="K/N: batches K, K + N, K + 2N, ...")
+    parser.add_argument("--rows", default="0/1", help="K/N: batches K, K + N, ...; '' for none")
     parser.add_argument("--programs", type=int, default=0, help="how many random programs")
+    parser.add_argument("--sizes", type=int, default=0, help="how many of unknown sizes")
     parser.add_argument("--seed", type=int, default=0, help="which random programs")
     parser.add_argument("--verbose", action="store_true", help="print each before it runs")
     options = parser.parse_args(argv)
-    first, step = map(int, options.rows.split("/"))
+    first, step = map(int, (options.rows or "0/1").split("/"))
     tally = Tally()
-    for batch in batches()[first::step]:
+    for batch in batches()[first::step] if options.rows else ():
         if options.verbose:
             print(f"rows {batch[0][0].name} to {batch[-1][0].name}", flush=True)
         tally.run_rows(batch)
@@ -110,7 +122,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.verbose:
             print(program.text, flush=True)
         tally.run_program(program, MACHINES[number % len(MACHINES)])
-    print(f"{tally.rows} rows, {tally.programs} random programs, {len(tally.wrong)} wrong")
+    for number in range(options.seed * options.sizes, (options.seed + 1) * options.sizes):
+        if options.verbose:
+            print(f"random sizes, seed {number}", flush=True)
+        tally.run_sizes(number)
+    print(
+        f"{tally.rows} rows, {tally.programs} random programs, {tally.sizes} of unknown sizes, "
+        f"{len(tally.wrong)} wrong"
+    )
     return int(bool(tally.wrong))
 
 

@@ -1,8 +1,9 @@
 """How a process is started in which emitted C is compiled with the sanitizers, and they are loaded.
 
-    python test/sanitizing.py --processes 2 --programs 1000 --seed 5
+    python test/sanitizing.py --processes 2 --programs 1000 --sizes 5000 --seed 5
 
-starts two processes that share all rows and 1000 random programs between them.
+starts two processes that share all rows and 1000 random programs between them, and two that share
+5000 programs of unknown sizes.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -g1 -O1"
-"""-O1 takes a third of the time of -O2 to compile, and leaves more for the sanitizers to see."""
+FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -g1"
+QUICK, QUICKEST = "-O1", "-O0"
+"""-O1 takes a third of the time of -O2 to compile, and leaves more for the sanitizers to see; -O0
+halves what a small program of its own costs, compiler included, which runs a few times."""
 
 
-def environment(folder: Path) -> dict[str, str] | None:
+def environment(folder: Path, level: str = QUICK) -> dict[str, str] | None:
     """Return variables for such a process, its cache in ``folder``; None where there are none."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     names = ("libasan.so", "libubsan.so")
@@ -28,7 +31,7 @@ def environment(folder: Path) -> dict[str, str] | None:
     if not libraries or not all(Path(library).exists() for library in libraries):
         return None
     wrapper = folder / "cc"  # what is said last holds
-    wrapper.write_text(f'#!/bin/sh\nexec {compiler} "$@" {FLAGS}\n')
+    wrapper.write_text(f'#!/bin/sh\nexec {compiler} "$@" {FLAGS} {level}\n')
     wrapper.chmod(0o755)
     search = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     return os.environ | {
@@ -59,21 +62,21 @@ def started(variables: dict[str, str], *arguments: str) -> subprocess.Popen[str]
     )
 
 
-def main(count: int, programs: int, seed: int) -> int:
-    """Share all rows and ``programs`` among ``count`` processes; return 0 if all was right."""
-    with tempfile.TemporaryDirectory() as folder:
-        variables = environment(Path(folder))
-        if variables is None:
+def main(count: int, programs: int, sizes: int, seed: int) -> int:
+    """Share all among ``count`` processes of either kind; return 0 if all was right."""
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        variables, quickest = environment(Path(first)), environment(Path(second), QUICKEST)
+        if variables is None or quickest is None:
             print("the C compiler has no sanitizers")
             return 0
-        each = [
-            started(
-                variables,
-                *("--rows", f"{k}/{count}", "--programs", str(programs // count)),
-                *("--seed", str(seed + k), "--verbose"),
-            )
-            for k in range(count)
-        ]
+        each: list[subprocess.Popen[str]] = []
+        for k in range(count):
+            told = ("--seed", str(seed + k), "--verbose")
+            rows = ("--rows", f"{k}/{count}", "--programs", str(programs // count))
+            each += [
+                started(variables, *rows, *told),
+                started(quickest, "--rows", "", "--sizes", str(sizes // count), *told),
+            ]
         said = [process.communicate()[0] for process in each]
     for process, text in zip(each, said, strict=True):
         shown = text.splitlines()[-60:] if process.returncode else text.splitlines()[-1:]
@@ -86,10 +89,11 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="run rows and programs under sanitizers")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--programs", type=int, default=1000, help="random programs, of all")
+    parser.add_argument("--sizes", type=int, default=5000, help="of sizes that a call tells")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
 
 if __name__ == "__main__":
     given = arguments()
-    sys.exit(main(given.processes, given.programs, given.seed))
+    sys.exit(main(given.processes, given.programs, given.sizes, given.seed))

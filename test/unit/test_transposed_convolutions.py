@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+from stepwell.dialects.calling import call
+from stepwell.dialects.interpreter import Interpreter
+from stepwell.testing.op_rows.run import parsed
 
 
 def _scattered(x: Any, w: Any, steps: tuple[int, ...], pad: tuple[int, ...], groups: int) -> Any:
@@ -61,3 +64,29 @@ def test_infinities_stay_where_they_are() -> None:
     w = np.array([[[1.0, 2.0, 3.0]]], np.float32)
     y = sw.jit(lambda x, w: sw.nn.conv_transpose(x, w, stride=2))(x, w)
     np.testing.assert_array_equal(y[0, 0], [1, 2, 4, 2, np.inf, np.inf, np.inf, 2, 4, 2, 3])
+
+
+@pytest.mark.parametrize("dilation", [[2, 2], [1, 3], [2, 1]])
+@pytest.mark.parametrize("strides", [[1, 1], [2, 1]])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_what_is_not_finite_in_an_image(
+    dilation: list[int], strides: list[int], groups: int
+) -> None:
+    """By phases or not, every place whose finite window has it sees it, and no other."""
+    random = np.random.default_rng(3)
+    x = random.integers(-8, 8, (1, 4, 5, 4)).astype(np.float32)
+    x[0, 0, 2, 2], x[0, 3, 0, 1] = np.inf, np.nan
+    w = random.integers(-8, 8, (6, 4 // groups, 3, 2)).astype(np.float32)
+    high, wide = (
+        ((n - 1) * d + 3 - k) // s + 1
+        for n, d, s, k in zip((5, 4), dilation, strides, (3, 2), strict=True)
+    )
+    y = f"tensor<1x6x{high}x{wide}xf32>"
+    types = f"(tensor<1x4x5x4xf32>, tensor<6x{4 // groups}x3x2xf32>) -> {y}"
+    how = f"groups = {groups}, lhs_dilation = {dilation}, strides = {strides}"
+    text = f"""func.func @main(%x: tensor<1x4x5x4xf32>, %w: tensor<6x{4 // groups}x3x2xf32>) -> {y} {{
+      %y = nd.convolution %x, %w {{{how}, low = [1, 1], high = [1, 1]}} : {types}
+      func.return %y : {y}
+    }}"""
+    (want,) = call(Interpreter(parsed(text)), "main", [x, w])
+    np.testing.assert_array_equal(sw.compile(text)(x, w), want)

@@ -183,3 +183,19 @@ def test_others_are_left() -> None:
     for text in (strided, unknown, double):
         (after,) = taken_down(text, f"{DOWN},{ALWAYS}")
         assert not _is_taken(after)
+
+
+@pytest.mark.parametrize("strange", [np.inf, np.nan])
+def test_what_is_not_finite_stays_in_its_tiles(strange: float) -> None:
+    """Every place whose window has it sees it; those further away than 3 are as without it."""
+    random = np.random.default_rng(5)
+    x = random.integers(-3, 4, (1, 64, 28, 28)).astype(np.float32)
+    w = random.integers(1, 4, (64, 64, 3, 3)).astype(np.float32)
+    program = sw.jit(lambda x: sw.nn.conv(x, w, padding=1))
+    before = np.array(program(x))
+    x[0, 5, 13, 14] = strange
+    after = np.array(program(x))[0]
+    near = np.zeros((28, 28), bool)
+    near[10:17, 11:18] = True
+    assert not np.isfinite(after[:, 12:15, 13:16]).any()
+    np.testing.assert_array_equal(after[:, ~near], before[0][:, ~near])

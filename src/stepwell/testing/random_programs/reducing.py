@@ -168,12 +168,22 @@ def filtered(p: Program, x: Value) -> Value:
         left = long - ((size - 1) * how["rhs_dilation"][axis] + 1)
         places.append(max(left // how["strides"][axis] + 1, 0))
     w = p.argument((made, channels // groups, *sizes), x.dtype)
+    if x.floats and max(how["lhs_dilation"]) > 1:
+        w = _finite(p, w)
     shape = (x.shape[0], made, *places)
     bound = None if x.bound is None else x.bound * 27.0 * channels // groups
     spelled = ", ".join(f"{name} = {each}" for name, each in how.items())
     types = f"({x.type}, {w.type}) -> {Value('', shape, x.dtype).type}"
     text = f"nd.convolution %{x.name}, %{w.name} {{groups = {groups}, {spelled}}}"
     return p.op(text, shape, x.dtype, bound, types=types)
+
+
+def _finite(p: Program, w: Value) -> Value:
+    """Return ``w``, 0 where it is not finite: that it meets no hole is nobody's promise."""
+    shape = Value("", w.shape, "i1").type
+    finite = p.op(f"nd.isfinite %{w.name}", w.shape, "i1", types=f"{w.type} -> {shape}")
+    zero = p.op(f"nd.cast %{finite.name}", w.shape, w.dtype, 1.0, types=f"{shape} -> {w.type}")
+    return p.op(f"nd.select %{finite.name}, %{w.name}, %{zero.name}", w.shape, w.dtype, w.bound)
 
 
 def pool(p: Program, x: Value) -> Value:
