@@ -135,3 +135,8 @@ def place_of(op: Operation) -> Place | None:
             return found[0]
         at = at.parent_op()
     return None
+
+
+def called(value: SSAValue) -> str:
+    """Return what a message calls a value: its name, or its type where it has none."""
+    return f"%{value.name_hint}" if value.name_hint else str(value.type)

@@ -10,6 +10,7 @@ from xdsl.dialects import func, scf
 from xdsl.traits import SymbolTable
 
 from stepwell.dialects.interpreter import Interpreter, Value, evaluate
+from stepwell.dialects.upstream.faults import check_loop
 
 
 @evaluate(func.CallOp)
@@ -34,6 +35,7 @@ def _if(interpreter: Interpreter, op: scf.IfOp, operands: Sequence[Value]) -> tu
 def _for(interpreter: Interpreter, op: scf.ForOp, operands: Sequence[Value]) -> tuple[Value, ...]:
     lower, upper, step, *carried = operands
     values = tuple(carried)
+    check_loop(op, int(lower), int(upper), int(step))
     for i in range(int(lower), int(upper), int(step)):
         values = interpreter.run(op.body, (np.int64(i), *values))
     return values
@@ -59,6 +61,8 @@ def _parallel(
     rank = len(op.lowerBound)
     lower, upper, step = (operands[i * rank : (i + 1) * rank] for i in range(3))
     values = list(operands[3 * rank :])
+    for bounds in zip(lower, upper, step, strict=True):
+        check_loop(op, *map(int, bounds))
     last = op.body.block.last_op
     for point in product(
         *(range(int(a), int(b), int(s)) for a, b, s in zip(lower, upper, step, strict=True))

@@ -7,6 +7,8 @@ the machine; it becomes float32 when it is loaded.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,8 @@ from stepwell.core.dtypes import round_to_bf16
 from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.interpreter import Interpreter, Value, evaluate
 from stepwell.dialects.readings import Array
-from stepwell.dialects.types import array
+from stepwell.dialects.types import array, called
+from stepwell.dialects.upstream.faults import check_equal, check_sizes, fault, place
 from stepwell.dialects.upstream.scalar import numpy_type
 from stepwell.dialects.upstream.tensor import collapse, dropped_axes, mixed, slices, uninitialised
 
@@ -73,7 +76,7 @@ def _load(
     interpreter: Interpreter, op: memref.LoadOp, operands: Sequence[Value]
 ) -> tuple[Value, ...]:
     x, *indices = operands
-    at = tuple(checked(i, n) for i, n in zip(indices, x.shape, strict=True))
+    at = place(op, op.memref, indices, x.shape)
     return (from_memory(x[at], op.memref.type),)
 
 
@@ -82,16 +85,9 @@ def _store(
     interpreter: Interpreter, op: memref.StoreOp, operands: Sequence[Value]
 ) -> tuple[Value, ...]:
     value, x, *indices = operands
-    at = tuple(checked(i, n) for i, n in zip(indices, x.shape, strict=True))
+    at = place(op, op.memref, indices, x.shape)
     x[at] = to_memory(value, op.memref.type)
     return ()
-
-
-def checked(index: Any, size: int) -> Any:
-    """Return ``index`` where it lies within ``size``; a negative one would wrap in NumPy."""
-    if np.size(index) and (np.min(index) < 0 or np.max(index) >= size):
-        raise IndexError(f"index {index} is outside 0..{size - 1}")
-    return np.asarray(index) if np.ndim(index) else int(index)
 
 
 @evaluate(memref.DimOp)
@@ -107,7 +103,7 @@ def _subview(
 ) -> tuple[Value, ...]:
     assert isinstance(op.result.type, MemRefType)
     x, *rest = operands
-    part = x[slices(op, iter(rest))]
+    part = x[slices(op, iter(rest), x.shape)]
     return (part.squeeze(dropped_axes(part.shape, op.result.type.get_shape())),)
 
 
@@ -115,7 +111,7 @@ def _subview(
 def _view(
     interpreter: Interpreter, op: memref.ViewOp, operands: Sequence[Value]
 ) -> tuple[Value, ...]:
-    """Read part of a buffer of bytes as another type; its start need not be aligned here."""
+    """Read part of a buffer of bytes as another type."""
     assert isinstance(op.result.type, MemRefType)
     data, shift, *sizes = operands
     dynamic = iter(sizes)
@@ -123,8 +119,16 @@ def _view(
     kind = storage_type(op.result.type)
     size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
     start = int(shift)
+    check_sizes(op, shape)
     if start < 0 or start + size > data.size:
-        raise IndexError(f"bytes {start}..{start + size} are outside a buffer of {data.size}")
+        words = (
+            f"{op.name}: bytes from ",
+            f" on do not all lie within {called(op.source)}, of size ",
+        )
+        fault(op, (*words, ""), start, data.size)
+    if (data.ctypes.data + start) % kind.itemsize:
+        words = f"{op.name}: byte ", f" is no place for elements of {kind.itemsize} bytes"
+        fault(op, words, start)
     return (data[start : start + size].view(kind).reshape(shape),)
 
 
@@ -133,6 +137,12 @@ def _expand(
     interpreter: Interpreter, op: memref.ExpandShapeOp, operands: Sequence[Value]
 ) -> tuple[Value, ...]:
     x, *sizes = operands
+    wanted = mixed(op.static_output_shape, iter(sizes))
+    check_sizes(op, wanted)
+    for axis, group in enumerate(op.reassociation.data):
+        count = prod(wanted[k.value.data] for k in group.data)
+        words = f"{op.name}: axis {axis} of {called(op.src)} has size ", ", not ", ""
+        check_equal(op, x.shape[axis], count, words)
     return (_same_memory(x, x.reshape(mixed(op.static_output_shape, iter(sizes)))),)
 
 
@@ -141,7 +151,25 @@ def _collapse(
     interpreter: Interpreter, op: memref.CollapseShapeOp, operands: Sequence[Value]
 ) -> tuple[Value, ...]:
     (x,) = operands
+    _check_collapsed(op, x)
     return (_same_memory(x, collapse(x, op.reassociation)),)
+
+
+def _check_collapsed(op: memref.CollapseShapeOp, x: Array) -> None:
+    assert isinstance(op.result.type, MemRefType)
+    wanted = op.result.type.get_shape()
+    for axis, group in enumerate(op.reassociation.data):
+        axes = [k.value.data for k in group.data]
+        long = [k for k in axes if x.shape[k] != 1]
+        for a, b in pairwise(long):
+            have, step = x.strides[a] // x.itemsize, x.shape[b] * x.strides[b] // x.itemsize
+            if x.shape[a] > 1 and x.size:
+                words = f"{op.name}: axis {a} of {called(op.src)} has stride ", ", not ", ""
+                check_equal(op, have, step, words)
+        count = prod(x.shape[k] for k in axes)
+        if wanted[axis] >= 0:
+            words = f"{op.name}: axis {axis} would have size ", ", not ", ""
+            check_equal(op, count, wanted[axis], words)
 
 
 def _same_memory(x: Array, y: Array) -> Array:
@@ -154,7 +182,18 @@ def _same_memory(x: Array, y: Array) -> Array:
 def _cast(
     interpreter: Interpreter, op: memref.CastOp, operands: Sequence[Value]
 ) -> tuple[Value, ...]:
-    return tuple(operands)
+    (x,) = operands
+    type = op.dest.type
+    if isinstance(type, MemRefType):
+        strides = [step // x.itemsize for step in x.strides]
+        said = ("size", x.shape, type.get_shape()), ("stride", strides, type.get_strides())
+        for what, have, wanted in said:
+            for axis, (old, n) in enumerate(zip(have, wanted or (), strict=False)):
+                moves = what == "size" or x.shape[axis] > 1  # of others NumPy keeps no stride
+                if n is not None and n >= 0 and moves:
+                    words = f"{op.name}: axis {axis} of {called(op.source)} has {what} "
+                    check_equal(op, old, n, (words, ", not ", ""))
+    return (x,)
 
 
 @evaluate(memref.ReinterpretCastOp)
@@ -165,8 +204,26 @@ def _reinterpret(
     numbers = iter(rest)
     (offset,) = mixed(op.static_offsets, numbers)
     sizes, strides = mixed(op.static_sizes, numbers), mixed(op.static_strides, numbers)
-    base = x.reshape(-1)[offset:]
+    check_sizes(op, sizes)
+    low = offset + sum(min((n - 1) * s, 0) for n, s in zip(sizes, strides, strict=True))
+    high = offset + sum(max((n - 1) * s, 0) for n, s in zip(sizes, strides, strict=True))
+    first, last = reach(x)
+    within = first <= low and high <= last and x.size if prod(sizes) else 0 <= offset <= last + 1
+    if not within:
+        words = f"{op.name}: elements from ", f" on do not all lie within {called(op.source)}"
+        fault(op, words, offset)
+    if not prod(sizes):
+        return (np.empty(sizes, x.dtype),)
+    forwards = x[tuple(slice(None, None, -1 if s < 0 else 1) for s in x.strides)]
+    memory = np.lib.stride_tricks.as_strided(forwards, (last - first + 1,), (x.itemsize,))
+    base = memory[offset - first :]
     return (np.lib.stride_tricks.as_strided(base, sizes, [s * x.itemsize for s in strides]),)
+
+
+def reach(x: Array) -> tuple[int, int]:
+    """Return how far the first and the last element lie from where a buffer begins."""
+    spans = [(n - 1) * (s // x.itemsize) for n, s in zip(x.shape, x.strides, strict=True) if n > 1]
+    return sum(min(n, 0) for n in spans), sum(max(n, 0) for n in spans)
 
 
 @evaluate(memref.CopyOp)
@@ -174,6 +231,8 @@ def _copy(
     interpreter: Interpreter, op: memref.CopyOp, operands: Sequence[Value]
 ) -> tuple[Value, ...]:
     source, destination = operands
+    for a, b in zip(source.shape, destination.shape, strict=True):
+        check_equal(op, a, b, (f"{op.name}: a size of ", " meets one of ", ""))
     destination[...] = source
     return ()
 

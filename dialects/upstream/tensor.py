@@ -13,6 +13,7 @@ from xdsl.ir import Attribute
 from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.interpreter import Interpreter, Value, evaluate
 from stepwell.dialects.readings import Array, reference
+from stepwell.dialects.upstream.faults import check_part
 from stepwell.dialects.upstream.scalar import numpy_type
 
 
@@ -21,11 +22,18 @@ def mixed(static: Any, dynamic: Iterator[Value]) -> list[int]:
     return [int(next(dynamic)) if n == DYNAMIC else n for n in static.get_values()]
 
 
-def slices(op: Any, operands: Iterator[Value]) -> tuple[slice, ...]:
-    """Return the slices that offsets, sizes and strides of a slicing op describe."""
+def slices(
+    op: Any, operands: Iterator[Value], shape: Sequence[int] | None = None
+) -> tuple[slice, ...]:
+    """Return the slices that offsets, sizes and strides of a slicing op describe.
+
+    shape : of what is sliced, where IndexError is to say what of it is not there
+    """
     offsets = mixed(op.static_offsets, operands)
     sizes = mixed(op.static_sizes, operands)
     strides = mixed(op.static_strides, operands)
+    for axis, room in enumerate(() if shape is None else shape):
+        check_part(op, axis, offsets[axis], sizes[axis], strides[axis], room)
     return tuple(
         slice(o, o + max(n - 1, 0) * s + (1 if n else 0), s)
         for o, n, s in zip(offsets, sizes, strides, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,21 +10,25 @@ from xdsl.dialects import vector
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute
 
+from stepwell.core.guards import no_place
 from stepwell.dialects.interpreter import Interpreter, Value, evaluate
 from stepwell.dialects.readings import Array, reference
-from stepwell.dialects.upstream.memory import checked, from_memory, to_memory
+from stepwell.dialects.types import called
+from stepwell.dialects.upstream.faults import check_lane, fault, place
+from stepwell.dialects.upstream.memory import from_memory, to_memory
 from stepwell.dialects.upstream.scalar import element_of, numpy_type
 from stepwell.dialects.upstream.tensor import mixed
 
 
-def _window(x: Array, indices: Sequence[Value], shape: Sequence[int]) -> tuple[Any, ...]:
+def _window(op: Any, x: Array, indices: Sequence[Value], shape: Sequence[int]) -> tuple[Any, ...]:
     """Return where in ``x`` a vector of ``shape`` lies that starts at ``indices``."""
-    inner = len(indices) - len(shape)
-    at = [checked(i, n) for i, n in zip(indices[:inner], x.shape, strict=False)]
-    for i, width, n in zip(indices[inner:], shape, x.shape[inner:], strict=True):
-        if int(i) < 0 or int(i) + width > n:
-            raise IndexError(f"lanes {i}..{int(i) + width - 1} are outside 0..{n - 1}")
-        at.append(slice(int(i), int(i) + width))
+    counts = (*(1 for _ in range(len(indices) - len(shape))), *shape)
+    at: list[Any] = []
+    for axis, (index, count, size) in enumerate(zip(indices, counts, x.shape, strict=True)):
+        if not 0 <= int(index) <= size - count:
+            fault(op, no_place(op.name, called(op.base), axis, count), int(index), size)
+        is_lane = axis >= len(indices) - len(shape)
+        at.append(slice(int(index), int(index) + count) if is_lane else int(index))
     return tuple(at)
 
 
@@ -38,7 +42,7 @@ def _load(
     interpreter: Interpreter, op: vector.LoadOp, operands: Sequence[Value]
 ) -> tuple[Value, ...]:
     x, *indices = operands
-    return (from_memory(x[_window(x, indices, _shape(op.result.type))], op.base.type),)
+    return (from_memory(x[_window(op, x, indices, _shape(op.result.type))], op.base.type),)
 
 
 @evaluate(vector.StoreOp)
@@ -46,7 +50,7 @@ def _store(
     interpreter: Interpreter, op: vector.StoreOp, operands: Sequence[Value]
 ) -> tuple[Value, ...]:
     lanes, x, *indices = operands
-    x[_window(x, indices, np.shape(lanes))] = to_memory(lanes, op.base.type)
+    x[_window(op, x, indices, np.shape(lanes))] = to_memory(lanes, op.base.type)
     return ()
 
 
@@ -57,8 +61,9 @@ def _masked_load(
     x, *indices, mask, otherwise = operands
     lanes = np.array(otherwise)
     *outer, first = (int(i) for i in indices)
+    place(op, op.base, [*outer, 0], [*x.shape[:-1], 1])
     for k in np.flatnonzero(mask):
-        at = (*outer, checked(first + int(k), x.shape[-1]))
+        at = (*outer, _lane(op, first, int(k), x.shape[-1], len(lanes)))
         lanes[k] = from_memory(x[at], op.base.type)
     return (lanes,)
 
@@ -69,9 +74,27 @@ def _masked_store(
 ) -> tuple[Value, ...]:
     x, *indices, mask, lanes = operands
     *outer, first = (int(i) for i in indices)
+    place(op, op.base, [*outer, 0], [*x.shape[:-1], 1])
     for k in np.flatnonzero(mask):
-        x[(*outer, checked(first + int(k), x.shape[-1]))] = to_memory(lanes[k], op.base.type)
+        x[(*outer, _lane(op, first, int(k), x.shape[-1], len(lanes)))] = to_memory(
+            lanes[k], op.base.type
+        )
     return ()
+
+
+def _lane(op: Any, first: int, lane: int, size: int, lanes: int) -> int:
+    """Return where a lane that is set lies, if it does."""
+    if not 0 <= first + lane < size:
+        axis = op.base.type.get_num_dims() - 1
+        fault(op, no_place(op.name, called(op.base), axis, lanes), first, size)
+    return first + lane
+
+
+def _position(op: Any, rest: Iterator[Value], shape: Sequence[int]) -> tuple[int, ...]:
+    found = mixed(op.static_position, rest)
+    for position, lanes in zip(found, shape, strict=False):
+        check_lane(op, position, lanes)
+    return tuple(found)
 
 
 @reference(vector.BroadcastOp)
@@ -95,14 +118,14 @@ def _create_mask(op: vector.CreateMaskOp, operands: Sequence[Array]) -> Array:
 @reference(vector.ExtractOp)
 def _extract(op: vector.ExtractOp, operands: Sequence[Array]) -> Array:
     x, *rest = operands
-    return x[tuple(mixed(op.static_position, iter(rest)))]
+    return x[_position(op, iter(rest), x.shape)]
 
 
 @reference(vector.InsertOp)
 def _insert(op: vector.InsertOp, operands: Sequence[Array]) -> Array:
     value, x, *rest = operands
     y = np.array(x)
-    y[tuple(mixed(op.static_position, iter(rest)))] = value
+    y[_position(op, iter(rest), y.shape)] = value
     return y
 
 

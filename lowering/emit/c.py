@@ -22,8 +22,10 @@ from stepwell.core.signature import Signature
 from stepwell.dialects import kernel
 from stepwell.lowering.emit.buffers import Buffer, number, plus
 from stepwell.lowering.emit.c_spelling import CSpelling
-from stepwell.lowering.emit.entry import ABI, Entry, entries, exported, header
+from stepwell.lowering.emit.entry import ABI, Entry, entries, exported, guarded, header
+from stepwell.lowering.emit.guarded_entry import noted_text
 from stepwell.lowering.emit.kinds import Kind
+from stepwell.lowering.emit.names import FAULT
 from stepwell.lowering.emit.parameters import RUNTIME
 from stepwell.lowering.emit.unit import FunctionWriter, Piece, Unit
 from stepwell.lowering.emit.writer import Line, pruned, words
@@ -86,11 +88,12 @@ class CWriter(FunctionWriter):
         self.bodies += 1
         outer, known, streamed = self.lines, dict(self.declared), self.streamed
         self.lines, self.threads, self.streamed = [], False, False
+        inside, self.outlined = self.outlined, True
         low, step = self[op.lowerBound[0]], self[op.step[0]]
         depth, self.depth = self.depth, 2
         loop = self._body(op, low, step)
         body, self.lines = pruned(self.lines), outer
-        self.depth, self.threads = depth, True
+        self.depth, self.threads, self.outlined = depth, True, inside
         used = words(body)
         captured = {name: type for name, type in known.items() if name in used}
         text = self._outlined(function, captured, loop, body)
@@ -112,11 +115,13 @@ class CWriter(FunctionWriter):
         self.bodies += 1
         outer, known = self.lines, {**self.declared, RUNTIME: "const struct sw_runtime *"}
         depth, self.lines, self.depth = self.depth, [], 2
+        inside, self.outlined = self.outlined, True
         number = self.fresh("branch", "int64_t")
         for n, branch in enumerate(op.branches):
             with self.block(f"if ({number} == {n})"):
                 self.ops(branch.block)
         body, self.lines, self.depth = pruned(self.lines), outer, depth
+        self.outlined = inside
         used = words(body)
         captured = {name: type for name, type in known.items() if name in used}
         text = self._outlined(function, captured, number, body)
@@ -167,13 +172,16 @@ class CWriter(FunctionWriter):
             self.line(f"struct {function}_context {name} = {{{', '.join(captured)}}};")
             context = f"&{name}"
         self.line(f"{RUNTIME}->parallel({RUNTIME}, {function}, {context}, {trips}, {grain});")
+        if self.guards is not None and FAULT in captured:
+            self.line(f"if ({self.spelling.faulted()}) {self.bail()}")
 
     def copy(self, source: Buffer, target: Buffer, count: str) -> None:
         """Leave it to the C library."""
         size = Kind(target.element).bits // 8
         known = number(count)
         bytes = str(known * size) if known is not None else f"{count} * {size}"
-        self.line(f"__builtin_memcpy({target.pointer}, {source.pointer}, {bytes});")
+        move = "memcpy" if self.guards is None else "memmove"  # nothing says that they are apart
+        self.line(f"__builtin_{move}({target.pointer}, {source.pointer}, {bytes});")
 
 
 def _declared(type: str, name: str) -> str:
@@ -203,9 +211,13 @@ def finished(unit: CUnit, name: str) -> tuple[CText, list[str]]:
     exports = [
         text
         for entry in found
-        for text in exported(entry, unit.function, unit.notes.of(entry.op.location))
+        for text in exported(entry, unit.function, unit.notes.of(entry.op.location), unit.guards)
     ]
-    whole = CText(unit.text(quoted(name), exports), header(found), _signature_of(found, name))
+    signature = _signature_of(found, name)
+    if unit.guards is not None:
+        exports = [noted_text(found, unit), *exports]
+        signature = guarded(signature, unit.guards.found)
+    whole = CText(unit.text(quoted(name), exports), header(found, unit.guards), signature)
     return whole, exports
 
 

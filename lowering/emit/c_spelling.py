@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from stepwell.lowering.emit.dot_instructions import dots
 from stepwell.lowering.emit.kinds import Kind
-from stepwell.lowering.emit.names import C_WORDS
+from stepwell.lowering.emit.names import C_WORDS, FAULT
 from stepwell.lowering.emit.spelling import Spelling
 from stepwell.lowering.emit.x86 import (
     extreme,
@@ -114,6 +114,37 @@ class CSpelling(Spelling):
         ]
         name = f"sw_held_{self.type(kind)}"
         return f"{self.helper(name, kind, [(kind, 'x')], [*rows, '#endif', 'return x;'])}({x})"
+
+    def pinned(self, kind: Kind, x: str) -> str:
+        """Say that ``x`` may change here, so that nothing from before tells what it is."""
+        rows = ['__asm__("" : "+r"(x));', "return x;"]
+        return f"{self.helper(f'sw_pinned_{kind}', kind, [(kind, 'x')], rows)}({x})"
+
+    def fault(self, number: int, a: str, b: str) -> str:
+        """Note it where nothing was noted before, whatever thread is the first."""
+        number_type, value_type = self.type(Kind("i32")), self.type(Kind("i64"))
+        self.prelude.types["sw_fault"] = (
+            f"struct sw_fault {{ {number_type} number; {value_type} values[2]; }};"
+        )
+        self.prelude.functions["sw_fault"] = (
+            "__attribute__((cold, noinline, unused)) static void sw_fault("
+            f"struct sw_fault *fault, {number_type} number, {value_type} a, {value_type} b) {{\n"
+            f"  {number_type} none = 0;\n"
+            "  if (!__atomic_compare_exchange_n(&fault->number, &none, number, 0, "
+            "__ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;\n"
+            "  fault->values[0] = a;\n"
+            "  fault->values[1] = b;\n"
+            "}"
+        )
+        return f"sw_fault({FAULT}, {number}, {a}, {b});"
+
+    def faulted(self) -> str:
+        """Look, whatever others are noting."""
+        return f"__atomic_load_n(&{FAULT}->number, __ATOMIC_RELAXED)"
+
+    def address(self, pointer: str) -> str:
+        """Cast."""
+        return f"(__UINTPTR_TYPE__){pointer}"
 
     def prefetch(self, address: str) -> str:
         """Ask for it to be read soon, and to be in the second cache then."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import MemRefType
@@ -18,8 +19,9 @@ from stepwell.dialects import kernel
 from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.lowering.emit.carried import pass_through_memory
 from stepwell.lowering.emit.kinds import INDEX, Kind
+from stepwell.lowering.emit.names import FAULT
 from stepwell.lowering.emit.opencl_spelling import LANES
-from stepwell.lowering.emit.parameters import Parameter, parameters, written
+from stepwell.lowering.emit.parameters import Parameter, parameters
 from stepwell.lowering.emit.unit import FunctionWriter, Piece, Unit
 from stepwell.lowering.emit.writer import pruned, words
 from stepwell.transforms.passes import fail
@@ -58,6 +60,7 @@ class OpenCLUnit(Unit):
     """The text of a program of OpenCL C."""
 
     parts: dict[str, list[Part]] = field(default_factory=dict[str, list[Part]])
+    fault_space: ClassVar[str] = GLOBAL
     repeated: set[Operation] = field(default_factory=set[Operation])
     """Loads of what one part of a kernel hands to others."""
 
@@ -74,7 +77,7 @@ class OpenCLUnit(Unit):
         return self.parts[symbol]
 
     def _part(self, op: kernel.FuncOp, name: str, group: list[Operation]) -> Part:
-        writes = written(op.body, lambda user, symbol: self.function(user, symbol).writes)
+        writes = self.written_in(op)
         w = self.writer(name)
         w.note = self.notes.of(op.location)
         arguments: list[SSAValue] = [*op.body.block.args, *scratch(op)]
@@ -116,12 +119,19 @@ class OpenCLUnit(Unit):
         """Add the function around what has been written: buffers come with bytes to skip."""
         lines = pruned(w.lines)
         used = words(lines)
-        kept = tuple(p for p in wanted if p.name in used)
+        fault = Parameter(FAULT, self.fault_type, part="fault")
+        kept = tuple(p for p in (*wanted, fault) if p.name in used)
         note = self.notes.of(op.location)
         comment = f"  // {note}" if note else ""
         taken: list[str] = []
         rows: list[str] = []
         for p in kept:
+            if p.part == "fault":
+                taken.append(f"{GLOBAL}char *{p.name}_memory, long {p.name}_skip")
+                start = f"({p.type})({p.name}_memory + {p.name}_skip)"
+                rows.append(f"  {p.type}const {p.name} = {start};{comment}")
+                rows.append(f"  if ({w.spelling.faulted()}) return;{comment}")
+                continue
             if p.part != "pointer":
                 taken.append(p.declaration)
                 continue

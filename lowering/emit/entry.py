@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from os.path import basename
 from typing import Any
@@ -19,56 +19,20 @@ from xdsl.ir import Attribute, BlockArgument, Operation
 
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.escape import mangled, quoted
+from stepwell.core.guards import Guard
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Constant, Signature, Tensor, constant_offsets
 from stepwell.core.signature import Kernel as KernelOfSignature
 from stepwell.dialects import kernel
 from stepwell.dialects.checks import read_checks
 from stepwell.dialects.types import places
+from stepwell.lowering.emit.arguments import ROLES, Argument, Entry
+from stepwell.lowering.emit.boundary import check_arenas, check_argument, check_beside
 from stepwell.lowering.emit.checks import checks_text
+from stepwell.lowering.emit.guard_numbers import Guards
+from stepwell.lowering.emit.guarded_entry import FAULT_COMMENT, guarded_call
 from stepwell.lowering.emit.kinds import BITS, element_name
 from stepwell.transforms.passes import fail
-
-ROLES = ("input", "constant", "output", "arena")
-
-
-@dataclass(frozen=True)
-class Argument:
-    """One argument of a public function."""
-
-    number: int
-    role: str
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    resource: str = ""
-    sha256: str = ""
-    made: int | None = None
-
-    @property
-    def title(self) -> str:
-        """What it is called in the description of the program."""
-        return self.resource or self.name
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One public function."""
-
-    op: func.FuncOp
-    arguments: tuple[Argument, ...]
-    shapes: func.FuncOp | None
-    arena: func.FuncOp | None
-    signature: Signature
-
-    @property
-    def name(self) -> str:
-        """Its name in the program."""
-        return self.op.sym_name.data
-
-    def of_role(self, *roles: str) -> list[Argument]:
-        """Return the arguments of the given roles, in order."""
-        return [a for a in self.arguments if a.role in roles]
 
 
 def entries(module: ModuleOp, target: str = "c") -> list[Entry]:
@@ -86,6 +50,7 @@ def entries(module: ModuleOp, target: str = "c") -> list[Entry]:
             continue
         arguments = tuple(_arguments(op))
         shapes, arena = functions.get(f"{name}.shapes"), functions.get(f"{name}.arena")
+        _check_beside(op, arguments, shapes, arena)
         signature = _signature(op, arguments, arena, kernels, target)
         if signature.sized_by_program and shapes is None:
             fail(op, f"@{name} has a result of unknown size but no @{name}.shapes is beside it")
@@ -100,6 +65,28 @@ def entries(module: ModuleOp, target: str = "c") -> list[Entry]:
         else entry
         for entry in found
     ]
+
+
+def _check_beside(
+    op: func.FuncOp,
+    arguments: Sequence[Argument],
+    shapes: func.FuncOp | None,
+    arena: func.FuncOp | None,
+) -> None:
+    """Refuse functions of sizes that do not belong to ``op``, and arenas that it cannot have."""
+    unknown = {
+        role: sum(a.shape.count(DYNAMIC) for a in arguments if a.role == role) for role in ROLES
+    }
+    check_beside(op, shapes, unknown["input"], unknown["output"])
+    check_beside(op, arena, unknown["input"], 1)
+    types = [op.args[a.number].type for a in arguments if a.role == "arena"]
+    check_arenas(op, [type for type in types if isinstance(type, MemRefType)])
+
+
+def guarded(signature: Signature, guards: tuple[Guard, ...]) -> Signature:
+    """Return the signature of a program that ends where one of ``guards`` fails."""
+    maker = signature.maker
+    return replace(signature, guards=guards, maker=maker and replace(maker, guards=guards))
 
 
 def _named_as_made(found: Sequence[Entry]) -> list[Entry]:
@@ -158,6 +145,7 @@ def _argument(
     dtype = _text(attributes.get("nd.dtype")) or element
     if dtype not in DTYPES:
         fail(op, f"argument {number} of @{op.sym_name.data} cannot have elements of type {dtype}")
+    check_argument(op, number, type, dtype)
     resource = attributes.get("nd.resource")
     parameters = [_text(p) for p in getattr(resource, "parameters", ())]
     key, sha = parameters if len(parameters) == 2 else ("", "")
@@ -214,10 +202,16 @@ def _arena_bytes(arguments: Sequence[Argument], arena: func.FuncOp | None) -> in
 # what C exports
 
 
-def exported(entry: Entry, written: Callable[[Operation, str], Any], note: str) -> Iterator[str]:
+def exported(
+    entry: Entry,
+    written: Callable[[Operation, str], Any],
+    note: str,
+    guards: Guards | None = None,
+) -> Iterator[str]:
     """Return the exported functions of one entry.
 
     written : writes a function and returns how to call it
+    guards : those of the program, if it has any
     """
     name = entry.signature.symbol
     comment = f"  // {note}" if note else ""
@@ -238,7 +232,7 @@ def exported(entry: Entry, written: Callable[[Operation, str], Any], note: str) 
     if entry.shapes is not None and sizes:
         yield _shapes(name, written(entry.shapes, entry.shapes.sym_name.data), comment)
     yield _arena(name, entry, written, comment)
-    yield _main(name, entry, written(entry.op, entry.name), (dims, sizes), comment)
+    yield _main(name, entry, written(entry.op, entry.name), (dims, sizes), comment, guards)
 
 
 def _shapes(name: str, function: Any, comment: str) -> str:
@@ -274,6 +268,7 @@ def _main(
     function: Any,
     places: tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]],
     comment: str,
+    guards: Guards | None,
 ) -> str:
     dims, sizes = places
     buffers = {a.number: k for k, a in enumerate(entry.of_role("input", "constant", "output"))}
@@ -283,8 +278,16 @@ def _main(
         at = (p.operand, p.axis)
         if p.part == "runtime":
             given.append("rt")
+        elif p.part == "fault":
+            given.append("&fault")
         elif p.part == "size":
-            given.append(f"dims[{dims[at]}]" if at in dims else f"sizes[{sizes[at]}]")
+            given.append(
+                f"dims[{dims[at]}]"
+                if at in dims
+                else f"sizes[{sizes[at]}]"
+                if at in sizes
+                else f"{name}_arena(dims)"
+            )
         elif p.operand in buffers:
             given.append(f"buffers[{buffers[p.operand]}]")
         else:
@@ -294,7 +297,7 @@ def _main(
         f"int32_t {name}(const struct sw_runtime *rt, void *const *buffers, const int64_t *dims,",
         f"{' ' * (len(name) + 9)}char *arena) {{",
     ]
-    if "sizes[" in text:
+    if "sizes[" in text or (guards is not None and sizes):
         rows += [
             f"  int64_t sizes[{len(sizes)}];{comment}",
             f"  {name}_shapes(dims, sizes);{comment}",
@@ -302,9 +305,14 @@ def _main(
     if entry.signature.checks:
         rows.append(f"  const int32_t failed = {name}_checks(dims);{comment}")
         rows.append(f"  if (failed) return failed;{comment}")
+    if guards is not None:
+        call = f"{function.name}({text});"
+        rows += guarded_call(entry, guards, call, comment)
+        text = "buffers dims arena"
     unused = [w for w in ("rt", "buffers", "dims", "arena") if w not in "".join(rows[2:]) + text]
     rows += [f"  (void){word};{comment}" for word in unused]
-    rows += [f"  {function.name}({text});{comment}", f"  return 0;{comment}"]
+    if guards is None:
+        rows += [f"  {function.name}({text});{comment}", f"  return 0;{comment}"]
     return "\n".join([*rows, "}"])
 
 
@@ -318,7 +326,7 @@ def _check_unwritten(entry: Entry, function: Any) -> None:
             fail(entry.op, message.replace("an constant", "a constant"), help)
 
 
-def header(found: Sequence[Entry]) -> str:
+def header(found: Sequence[Entry], guards: Guards | None = None) -> str:
     """Return the text of a header that declares what `exported` defines."""
     guard = f"STEPWELL_{mangled(found[0].name)}_H"
     rows = [
@@ -340,7 +348,7 @@ def header(found: Sequence[Entry]) -> str:
     ]
     makers = {entry.signature.maker.entry for entry in found if entry.signature.maker}
     for entry in found:
-        rows += ["", *_declarations(entry, entry.name in makers)]
+        rows += ["", *_declarations(entry, entry.name in makers, guards is not None)]
     rows += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif  /* {guard} */", ""]
     return "\n".join(rows)
 
@@ -353,7 +361,7 @@ ABI = """struct sw_runtime {
 };"""
 
 
-def _declarations(entry: Entry, makes_constants: bool) -> Iterator[str]:
+def _declarations(entry: Entry, makes_constants: bool, is_guarded: bool) -> Iterator[str]:
     name, signature = entry.signature.symbol, entry.signature
     yield f"/* {signature}"
     yield " *"
@@ -379,6 +387,9 @@ def _declarations(entry: Entry, makes_constants: bool) -> Iterator[str]:
     yield f" * Returns 0, or the number of an error{wanted}. */"
     yield f"int32_t {name}(const struct sw_runtime *rt, void *const *buffers, const int64_t *dims,"
     yield f"{' ' * (len(name) + 9)}char *arena);"
+    if is_guarded:
+        yield from FAULT_COMMENT
+        yield f"const char *{name}_fault(int64_t *values);"
     if signature.checks:
         yield "/* Returns 0, or the number, from 1, of the first check of sizes that fails. */"
         yield f"int32_t {name}_checks(const int64_t *dims);"

@@ -18,13 +18,15 @@ from xdsl.ir import Block, Operation, SSAValue
 from stepwell.core.diagnostics import CompileError
 from stepwell.core.host_schedule import Step, Tree
 from stepwell.dialects import kernel
+from stepwell.lowering.emit import host_guards as guards
 from stepwell.lowering.emit.arith import constant
 from stepwell.lowering.emit.device import OpenCLUnit, Part, scratch
 from stepwell.lowering.emit.entry import Entry
+from stepwell.lowering.emit.guard_numbers import Guards
 from stepwell.lowering.emit.host_numbers import NUMBERS, constant_bytes
-from stepwell.lowering.emit.kinds import NARROW, Kind, element_name
+from stepwell.lowering.emit.kinds import Kind, element_name
 from stepwell.lowering.emit.memref import kept_axes
-from stepwell.lowering.emit.places import Place, add, count, multiply, row_major
+from stepwell.lowering.emit.places import Place, add, count, moved_as, multiply, passed, row_major
 from stepwell.transforms.passes import fail
 
 
@@ -40,6 +42,8 @@ class Host:
     yields: Sequence[str] = ()
     yielded: Sequence[SSAValue] = ()
     returned: list[Tree] = field(default_factory=list[Tree])
+    calling: list[Operation] = field(default_factory=list[Operation])
+    """The functions that are being walked, each called by the one before."""
 
     def schedule(self, entry: Entry) -> list[Step]:
         """Return the schedule of one public function."""
@@ -61,6 +65,11 @@ class Host:
                 name += str(sum(place.buffer.startswith(name) for place in self.places.values()))
             element = self._element(entry.op, value)
             self.places[value] = Place(name, 0, element, shape, row_major(shape))
+        if self.unit.guards is not None:
+            first += [
+                {"do": "allocate", "buffer": "fault", "bytes": 64},
+                *guards.zeros(self, entry, arena),
+            ]
         self.block(entry.op.body.block)
         return [*first, *self.steps]
 
@@ -76,6 +85,11 @@ class Host:
         if element is None:
             fail(op, f"elements of type {value.type.element_type} have no place in memory")
         return element
+
+    @property
+    def guards(self) -> Guards | None:
+        """Those of the program, where it states its own addresses."""
+        return self.unit.guards
 
     # walking
 
@@ -159,10 +173,13 @@ class Host:
     def _launch(self, part: Part, operands: Sequence[SSAValue], items: Tree) -> None:
         arguments: list[dict[str, Any]] = []
         for p in part.parameters:
+            if p.part == "fault":
+                arguments.append({"buffer": "fault", "skip": 0})
+                continue
             operand = operands[p.operand]
             if p.part == "value":
                 kind = p.kind or Kind("index")
-                arguments.append({"value": self.trees[operand], "dtype": _passed(kind)})
+                arguments.append({"value": self.trees[operand], "dtype": passed(kind)})
                 continue
             place = self.places[operand]
             if p.part == "pointer":
@@ -173,12 +190,6 @@ class Host:
         self.steps.append(
             {"do": "launch", "kernel": part.name, "items": items, "arguments": arguments}
         )
-
-
-def _passed(kind: Kind) -> str:
-    """Return the dtype in which a kernel takes a scalar."""
-    passed = {"index": "i64", "i1": "i32", "f16": "i16", "bf16": "i16"}
-    return passed.get(kind.element, kind.element)
 
 
 Rule: TypeAlias = Callable[[Host, Any], None]
@@ -211,6 +222,7 @@ def _view(h: Host, op: memref.ViewOp) -> None:
     skip = add(source.skip, h.trees[op.byte_shift])
     element = h._element(op, op.result)  # pyright: ignore[reportPrivateUsage]
     h.places[op.result] = Place(source.buffer, skip, element, shape, row_major(shape))
+    guards.check_bytes(h, op, source, h.trees[op.byte_shift], h.places[op.result])
 
 
 def _subview(h: Host, op: memref.SubviewOp) -> None:
@@ -219,6 +231,7 @@ def _subview(h: Host, op: memref.SubviewOp) -> None:
     offsets = _mixed(h, op.static_offsets, op.offsets)
     sizes = _mixed(h, op.static_sizes, op.sizes)
     steps = _mixed(h, op.static_strides, op.strides)
+    guards.check_part(h, op, source, offsets, sizes, steps)
     kept = kept_axes(op.static_sizes.get_values(), type.get_shape())
     if kept is None:
         fail(op, f"cannot tell which axes {type} leaves out")
@@ -236,21 +249,26 @@ def _subview(h: Host, op: memref.SubviewOp) -> None:
 def _reinterpret_cast(h: Host, op: memref.ReinterpretCastOp) -> None:
     source = h.places[op.source]
     (start,) = _mixed(h, op.static_offsets, op.offsets)
+    sizes = tuple(_mixed(h, op.static_sizes, op.sizes))
+    strides = tuple(_mixed(h, op.static_strides, op.strides))
+    guards.check_reinterpreted(h, op, source, start, sizes, strides)
     h.places[op.result] = replace(
         source,
         skip=add(source.skip, multiply(start, source.bytes)),
-        sizes=tuple(_mixed(h, op.static_sizes, op.sizes)),
-        strides=tuple(_mixed(h, op.static_strides, op.strides)),
+        sizes=sizes,
+        strides=strides,
     )
 
 
 def _cast(h: Host, op: Any) -> None:
+    guards.check_cast(h, op, h.places[op.source])
     h.places[op.dest] = h.places[op.source]
 
 
 def _expand_shape(h: Host, op: memref.ExpandShapeOp) -> None:
     source = h.places[op.src]
     sizes = _mixed(h, op.static_output_shape, op.output_shape)
+    guards.check_expanded(h, op, source, sizes)
     strides: list[Tree] = [1] * len(sizes)
     for old, group in enumerate(op.reassociation.data):
         stride = source.strides[old]
@@ -262,6 +280,7 @@ def _expand_shape(h: Host, op: memref.ExpandShapeOp) -> None:
 
 def _collapse_shape(h: Host, op: memref.CollapseShapeOp) -> None:
     source = h.places[op.src]
+    guards.check_collapsed(h, op, source)
     groups = [[k.value.data for k in group.data] for group in op.reassociation.data]
     sizes = tuple(count(source.sizes[k] for k in group) for group in groups)
     strides = tuple(
@@ -276,9 +295,12 @@ def _allocate(h: Host, op: Any) -> None:
     sizes = iter(op.dynamic_sizes)
     shape = tuple(h.trees[next(sizes)] if n < 0 else n for n in type.get_shape())
     element = h._element(op, op.memref)  # pyright: ignore[reportPrivateUsage]
+    guards.check_sizes(h, op, shape)
     place = Place(name, 0, element, shape, row_major(shape))
     bytes = multiply(count(shape), place.bytes)
     h.steps.append({"do": "allocate", "buffer": name, "bytes": bytes})
+    if h.unit.guards is not None:
+        h.steps.append({"do": "zero", "buffer": name, "bytes": bytes})
     h.places[op.memref] = place
 
 
@@ -299,25 +321,25 @@ def _nothing(h: Host, op: Operation) -> None:
 
 def _load(h: Host, op: memref.LoadOp) -> None:
     place, name = h.places[op.memref], h.fresh()
-    source = place.moved([h.trees[i] for i in op.indices])
-    h.steps.append({"do": "read", "name": name, "source": source, "dtype": _moved(place)})
+    indices = [h.trees[i] for i in op.indices]
+    guards.check_element(h, op, place, indices)
+    source = place.moved(indices)
+    h.steps.append({"do": "read", "name": name, "source": source, "dtype": moved_as(place)})
     h.trees[op.res] = name
 
 
 def _store(h: Host, op: memref.StoreOp) -> None:
     place = h.places[op.memref]
-    target = place.moved([h.trees[i] for i in op.indices])
-    step = {"do": "write", "target": target, "value": h.trees[op.value], "dtype": _moved(place)}
+    indices = [h.trees[i] for i in op.indices]
+    guards.check_element(h, op, place, indices)
+    target = place.moved(indices)
+    step = {"do": "write", "target": target, "value": h.trees[op.value], "dtype": moved_as(place)}
     h.steps.append(step)
-
-
-def _moved(place: Place) -> str:
-    """Return the dtype as which the host reads and writes an element: bits of floats of 16."""
-    return "i16" if place.element in NARROW else place.element
 
 
 def _copy(h: Host, op: memref.CopyOp) -> None:
     source, target = h.places[op.source], h.places[op.destination]
+    guards.check_same_sizes(h, op, source, target)
     if source.contiguous and target.contiguous:
         ends = {"source": [source.buffer, source.skip], "target": [target.buffer, target.skip]}
         bytes = multiply(count(target.sizes), target.bytes)
@@ -331,9 +353,13 @@ def _call(h: Host, op: func.CallOp) -> None:
     callee = h.unit.symbols.get(op.callee.string_value())
     if not isinstance(callee, func.FuncOp):
         fail(op, f"no function {op.callee} in the module")
+    if callee in h.calling:
+        fail(op, f"{op.callee} calls itself", "write a loop instead")
+    h.calling.append(callee)
     for argument, operand in zip(callee.args, op.operands, strict=True):
         h._bind(argument, operand)  # pyright: ignore[reportPrivateUsage]
     h.block(callee.body.block)
+    h.calling.pop()
     h.trees.update(zip(op.results, h.returned, strict=True))
 
 
@@ -364,6 +390,7 @@ def _carry(h: Host, values: Sequence[SSAValue], starts: Sequence[SSAValue]) -> l
 
 def _for(h: Host, op: scf.ForOp) -> None:
     index, *carried = op.body.block.args
+    guards.check_loop(h, op, h.trees[op.lb], h.trees[op.ub], h.trees[op.step])
     names = _carry(h, carried, op.iter_args)
     for result, argument in zip(op.res, carried, strict=True):
         h._bind(result, argument)  # pyright: ignore[reportPrivateUsage]

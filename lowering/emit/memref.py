@@ -12,6 +12,17 @@ from xdsl.ir import SSAValue
 from stepwell.dialects import kernel
 from stepwell.lowering.emit.arith import constant
 from stepwell.lowering.emit.buffers import Buffer, number, offset, product, row_major, times
+from stepwell.lowering.emit.guards import (
+    check_bytes,
+    check_cast,
+    check_collapsed,
+    check_element,
+    check_expanded,
+    check_part,
+    check_reinterpreted,
+    check_same_sizes,
+    is_there,
+)
 from stepwell.lowering.emit.kinds import Kind
 from stepwell.lowering.emit.writer import Writer, emit
 from stepwell.transforms.passes import fail
@@ -22,6 +33,7 @@ STACK = 1 << 18
 
 @emit(memref.LoadOp)
 def _load(w: Writer, op: memref.LoadOp) -> None:
+    check_element(w, op, op.memref, op.indices)
     buffer = w.buffer(op.memref)
     element = w.element_at(buffer, op.indices)
     w.define(op.res, f"{element} != 0" if buffer.element == "i1" else element)
@@ -29,6 +41,7 @@ def _load(w: Writer, op: memref.LoadOp) -> None:
 
 @emit(memref.StoreOp)
 def _store(w: Writer, op: memref.StoreOp) -> None:
+    check_element(w, op, op.memref, op.indices)
     w.line(f"{w.element_at(w.buffer(op.memref), op.indices)} = {w[op.value]};")
 
 
@@ -36,7 +49,8 @@ def _store(w: Writer, op: memref.StoreOp) -> None:
 def _prefetch(w: Writer, op: kernel.PrefetchOp) -> None:
     address = f"&{w.element_at(w.buffer(op.buffer), op.indices)}"
     if statement := w.spelling.prefetch(address):
-        w.line(statement)
+        there = is_there(w, op.buffer, op.indices) if w.guards is not None else ""
+        w.line(f"if ({there}) {statement}" if there else statement)
 
 
 @emit(memref.AllocaOp, memref.AllocOp)
@@ -52,6 +66,7 @@ def _allocate(w: Writer, op: Any) -> None:
     if bytes > STACK:
         help = "run fewer iterations at a time, or let the host hand the kernel this buffer"
         fail(op, f"a buffer of {bytes} bytes is too large for a stack", help)
+    w.stack += bytes
     name, space = w.array(op.memref, element, max(count, 1))
     w.buffers[op.memref] = Buffer(name, element, sizes, strides, space)
 
@@ -114,6 +129,7 @@ def _subview(w: Writer, op: memref.SubviewOp) -> None:
     offsets = _mixed(w, op.static_offsets, op.offsets)
     sizes = _mixed(w, op.static_sizes, op.sizes)
     steps = _mixed(w, op.static_strides, op.strides)
+    check_part(w, op, source, offsets, sizes, steps)
     strides = [times(s, t) for s, t in zip(steps, source.strides, strict=True)]
     kept = kept_axes(op.static_sizes.get_values(), type.get_shape())
     if kept is None:
@@ -157,6 +173,7 @@ def _reinterpret_cast(w: Writer, op: memref.ReinterpretCastOp) -> None:
     (start,) = _mixed(w, op.static_offsets, op.offsets)
     sizes = tuple(_mixed(w, op.static_sizes, op.sizes))
     strides = tuple(_mixed(w, op.static_strides, op.strides))
+    check_reinterpreted(w, op, source, start, sizes, strides)
     _view(w, op, op.result, source, _moved(source.pointer, start), (sizes, strides))
 
 
@@ -166,6 +183,7 @@ def _cast(w: Writer, op: Any) -> None:
     source = w.buffer(op.source)
     if not isinstance(op.dest.type, MemRefType):
         fail(op, f"{op.dest.type} has no rank")
+    check_cast(w, op, source, op.dest.type)
     sizes, strides = (
         tuple(old if n is None or n < 0 else str(n) for old, n in zip(have, new, strict=True))
         for have, new in (
@@ -184,6 +202,7 @@ def _bytes_view(w: Writer, op: memref.ViewOp) -> None:
     source, type = w.buffer(op.source), op.result.type
     assert isinstance(type, MemRefType)
     shape = w.shaped(op, type, (w[n] for n in op.sizes))
+    check_bytes(w, op, source, w[op.byte_shift], shape[0], w.element(op, type))
     _view(w, op, op.result, source, _moved(source.pointer, w[op.byte_shift]), shape)
 
 
@@ -192,6 +211,7 @@ def _expand_shape(w: Writer, op: memref.ExpandShapeOp) -> None:
     """Each group of new axes is row-major within its old one."""
     source = w.buffer(op.src)
     sizes = _mixed(w, op.static_output_shape, op.output_shape)
+    check_expanded(w, op, source, sizes)
     strides = [""] * len(sizes)
     for old, group in enumerate(op.reassociation.data):
         stride = source.strides[old]
@@ -209,6 +229,7 @@ def _expand_shape(w: Writer, op: memref.ExpandShapeOp) -> None:
 def _collapse_shape(w: Writer, op: memref.CollapseShapeOp) -> None:
     """A merged axis has the stride of the last of its axes that is not of size 1."""
     source = w.buffer(op.src)
+    check_collapsed(w, op, source)
     sizes: list[str] = []
     strides: list[str] = []
     for group in op.reassociation.data:
@@ -239,6 +260,7 @@ def _reshaped(
 def _copy(w: Writer, op: memref.CopyOp) -> None:
     """At once what lies without gaps in both, which is all of them, rows or single elements."""
     source, target = w.buffer(op.source), w.buffer(op.destination)
+    check_same_sizes(w, op, source, target)
     together = min(source.gapless, target.gapless)
     inside: list[str] = []
     for size in target.sizes[: len(target.sizes) - together]:

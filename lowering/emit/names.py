@@ -36,6 +36,9 @@ C_WORDS = frozenset([*_C.split(), *_FUNCTIONS.split(), *(f"{f}f" for f in _FUNCT
 OPENCL_WORDS = C_WORDS | frozenset(_OPENCL.split())
 """The same for OpenCL C, with its types and built-in functions."""
 
+FAULT = "fault"
+"""The name under which every function that has guards knows where to note what failed."""
+
 
 def identifier(text: str) -> str:
     """Return ``text`` with all that no identifier may hold made an underscore, not too long.

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from stepwell.core.escape import quoted
 from stepwell.core.signature import Signature
 from stepwell.lowering.emit.device import OpenCLUnit, OpenCLWriter
-from stepwell.lowering.emit.entry import entries
+from stepwell.lowering.emit.entry import entries, guarded
 from stepwell.lowering.emit.host import Host
 from stepwell.lowering.emit.opencl_spelling import OpenCLSpelling
 
@@ -38,4 +38,6 @@ def emit_opencl(module: ModuleOp, name: str = "main") -> OpenCLText:
     entry = next((e for e in found if e.name == name), found[0])
     host = Host(unit).schedule(entry)
     signature = replace(entry.signature, host=tuple(host))
+    if unit.guards is not None:
+        signature = guarded(signature, unit.guards.found)
     return OpenCLText(unit.text(quoted(name)), signature)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from stepwell.lowering.emit.kinds import Kind
-from stepwell.lowering.emit.names import OPENCL_WORDS
+from stepwell.lowering.emit.names import FAULT, OPENCL_WORDS
 from stepwell.lowering.emit.spelling import Spelling
 
 LANES = frozenset({0, 2, 4, 8, 16})
@@ -105,6 +105,31 @@ class OpenCLSpelling(Spelling):
     def load(self, kind: Kind, address: str) -> str:
         """Use ``vloadn``, which needs no more alignment than an element has."""
         return f"vload{kind.lanes}(0, {address})"
+
+    def pinned(self, kind: Kind, x: str) -> str:
+        """Keep it where only this work item writes."""
+        rows = [f"volatile {self.type(kind)} y = x;", "return y;"]
+        return f"{self.helper(f'sw_pinned_{kind}', kind, [(kind, 'x')], rows)}({x})"
+
+    def fault(self, number: int, a: str, b: str) -> str:
+        """Note it where nothing was noted before, whatever work item is the first."""
+        self.prelude.types["sw_fault"] = "struct sw_fault { int number; long values[2]; };"
+        self.prelude.functions["sw_fault"] = (
+            "void sw_fault(__global struct sw_fault *fault, int number, long a, long b) {\n"
+            "  if (atomic_cmpxchg((volatile __global int *)&fault->number, 0, number)) return;\n"
+            "  fault->values[0] = a;\n"
+            "  fault->values[1] = b;\n"
+            "}"
+        )
+        return f"sw_fault({FAULT}, {number}, {a}, {b});"
+
+    def faulted(self) -> str:
+        """Look."""
+        return f"{FAULT}->number"
+
+    def address(self, pointer: str) -> str:
+        """Cast."""
+        return f"(ulong){pointer}"
 
     def store(self, kind: Kind, address: str, x: str) -> str:
         """Use ``vstoren``."""

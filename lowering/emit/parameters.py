@@ -14,6 +14,7 @@ from xdsl.traits import MemoryEffectKind, only_has_effect
 from stepwell.dialects import kernel
 from stepwell.lowering.emit.buffers import Buffer
 from stepwell.lowering.emit.kinds import INDEX, Kind
+from stepwell.lowering.emit.names import FAULT
 from stepwell.lowering.emit.writer import Writer
 
 RUNTIME = "rt"
@@ -28,7 +29,7 @@ class Parameter:
     type: str
     operand: int = -1
     part: str = "runtime"
-    """``value``, ``pointer``, ``size`` or ``stride`` (of ``axis``), or ``runtime``."""
+    """``value``, ``pointer``, ``size`` or ``stride`` (of ``axis``), ``runtime`` or ``fault``."""
     axis: int = 0
     kind: Kind | None = None
 
@@ -41,6 +42,8 @@ class Parameter:
         """Return what a caller passes."""
         if self.part == "runtime":
             return RUNTIME
+        if self.part == "fault":
+            return FAULT
         operand = operands[self.operand]
         if self.part == "value":
             assert self.kind is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from stepwell.core.host_schedule import Tree
-from stepwell.lowering.emit.kinds import BITS
+from stepwell.lowering.emit.kinds import BITS, NARROW, Kind
 
 
 @dataclass(frozen=True)
@@ -69,3 +69,14 @@ def count(sizes: Iterable[Tree]) -> Tree:
     for size in sizes:
         result = multiply(result, size)
     return result
+
+
+def passed(kind: Kind) -> str:
+    """Return the dtype in which a kernel takes a scalar."""
+    passed = {"index": "i64", "i1": "i32", "f16": "i16", "bf16": "i16"}
+    return passed.get(kind.element, kind.element)
+
+
+def moved_as(place: Place) -> str:
+    """Return the dtype as which the host reads and writes an element: bits of floats of 16."""
+    return "i16" if place.element in NARROW else place.element

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.dialects import kernel
+from stepwell.lowering.emit.guards import check_loop, check_same_sizes
 from stepwell.lowering.emit.kinds import Kind, kind_of
 from stepwell.lowering.emit.names import WORD
 from stepwell.lowering.emit.writer import Writer, emit
@@ -47,8 +48,13 @@ def _as(w: Writer, value: SSAValue, source: SSAValue) -> str:
     return w.spelling.convert(w.kind(value), w[source], w.kind(source))
 
 
-def assign(w: Writer, targets: Sequence[SSAValue], sources: Sequence[SSAValue]) -> None:
+def assign(
+    w: Writer, op: Operation, targets: Sequence[SSAValue], sources: Sequence[SSAValue]
+) -> None:
     """Assign all at once: by way of temporaries where one source is another's target."""
+    for target, source in zip(targets, sources, strict=True):
+        if w.guards is not None and isinstance(target.type, MemRefType):
+            check_same_sizes(w, op, w.buffer(source), w.buffer(target), strides=True)
     pairs = [(_text(w, t, t), _text(w, t, s)) for t, s in zip(targets, sources, strict=True)]
     spoiled: set[str] = set()
     rows: list[str] = []
@@ -88,6 +94,7 @@ def alias(w: Writer, value: SSAValue, other: SSAValue) -> None:
 def _for(w: Writer, op: scf.ForOp) -> None:
     """Carried values are variables, which are the loop's results when it is over."""
     index, *carried = op.body.block.args
+    check_loop(w, op, w[op.lb], w[op.ub], w[op.step])
     for result, argument, start in zip(op.res, carried, op.iter_args, strict=True):
         carry(w, result, start, result.name_hint or argument.name_hint)
         alias(w, argument, result)
@@ -120,7 +127,7 @@ def _region(w: Writer, block: Block, results: Sequence[SSAValue]) -> None:
 
 @emit(scf.YieldOp)
 def _yield(w: Writer, op: scf.YieldOp) -> None:
-    assign(w, w.yields, op.operands)
+    assign(w, op, w.yields, op.operands)
 
 
 @emit(scf.ReduceOp)
@@ -134,6 +141,8 @@ def _reduce(w: Writer, op: scf.ReduceOp) -> None:
 def _parallel(w: Writer, op: scf.ParallelOp) -> None:
     if op.initVals:
         fail(op, "a parallel loop cannot reduce here", help="split the reduction, as schedule does")
+    for low, high, step in zip(op.lowerBound, op.upperBound, op.step, strict=True):
+        check_loop(w, op, w[low], w[high], w[step])
     w.parallel(op)
 
 
@@ -181,5 +190,5 @@ def _while(w: Writer, op: scf.WhileOp) -> None:
 def _condition(w: Writer, op: scf.ConditionOp) -> None:
     loop = op.parent_op()
     assert isinstance(loop, scf.WhileOp)
-    assign(w, loop.res, op.args)
+    assign(w, op, loop.res, op.args)
     w.line(f"if (!{w[op.condition]}) break;")

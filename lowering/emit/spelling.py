@@ -141,6 +141,24 @@ class Spelling(ABC):
         del address
         return ""
 
+    # guards
+
+    @abstractmethod
+    def pinned(self, kind: Kind, x: str) -> str:
+        """Return the scalar ``x``, not to be read from memory again where it is used."""
+
+    @abstractmethod
+    def fault(self, number: int, a: str, b: str) -> str:
+        """Return the statement that notes which guard failed first, and two numbers."""
+
+    @abstractmethod
+    def faulted(self) -> str:
+        """Return whether some guard has failed."""
+
+    @abstractmethod
+    def address(self, pointer: str) -> str:
+        """Return a pointer as a number."""
+
     @abstractmethod
     def store(self, kind: Kind, address: str, x: str) -> str:
         """Return the statement that writes ``x`` at ``address``."""

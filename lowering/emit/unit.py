@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from stepwell.core.guards import GUARDED
 from stepwell.core.signature import titled
 from stepwell.dialects import kernel
+from stepwell.lowering.emit.aliases import Aliases, buffers_of
+from stepwell.lowering.emit.guard_numbers import Guards
 from stepwell.lowering.emit.kinds import Kind, element_name, kind_of
-from stepwell.lowering.emit.names import Names, identifier
+from stepwell.lowering.emit.names import FAULT, Names, identifier
 from stepwell.lowering.emit.parameters import RUNTIME, Parameter, parameters, written
 from stepwell.lowering.emit.spelling import Spelling
 from stepwell.lowering.emit.writer import Notes, Writer, pruned, words
 from stepwell.transforms.passes import fail
+
+STACK = 1 << 21
+"""Bytes that functions which call each other may have on the stack: a quarter of a usual one."""
 
 
 @dataclass
@@ -29,6 +35,13 @@ class Function:
     results: list[Kind]
     result_type: str
     writes: list[bool]
+    stack: int = 0
+    """Bytes that it has on the stack, with what it calls."""
+
+    @property
+    def guarded(self) -> bool:
+        """Whether it may end because a guard has failed."""
+        return any(p.part == "fault" for p in self.parameters)
 
 
 @dataclass
@@ -67,8 +80,14 @@ class Unit:
     globals: list[Piece] = field(default_factory=list[Piece])
     pieces: list[Piece] = field(default_factory=list[Piece])
     begun: list[str] = field(default_factory=list[str])
+    fault_space: ClassVar[str] = ""
+    """Where that lies, in languages that say so."""
+    guards: Guards | None = None
+    """Of a module that states its own addresses."""
 
     def __post_init__(self) -> None:
+        if GUARDED in self.module.attributes:
+            self.guards = Guards()
         for op in self.module.ops:
             if isinstance(op, func.FuncOp | kernel.FuncOp | memref.GlobalOp):
                 self.symbols[op.sym_name.data] = op
@@ -84,7 +103,17 @@ class Unit:
     def writer(self, name: str) -> FunctionWriter:
         """Return a writer of a new function."""
         names = Names(self.spelling.words, {RUNTIME, "context", "begin", "end", "captured"})
-        return self.writer_type(self.spelling, self.notes, names, unit=self, name=name)
+        made = self.writer_type(self.spelling, self.notes, names, unit=self, name=name)
+        if self.guards is not None:
+            made.guards = self.guards
+            names.taken.add(FAULT)
+            made.declared[FAULT] = self.fault_type
+        return made
+
+    @property
+    def fault_type(self) -> str:
+        """The type of where guards note that they have failed."""
+        return f"{self.fault_space}struct sw_fault *"
 
     def name(self, prefix: str, symbol: str) -> str:
         """Return a new name at file scope."""
@@ -116,7 +145,7 @@ class Unit:
             )
         is_kernel = isinstance(op, kernel.FuncOp)
         name = self.name("kernel" if is_kernel else "func", op.sym_name.data)
-        writes = written(op.body, lambda user, symbol: self.function(user, symbol).writes)
+        writes = self.written_in(op)
         writer = self.writer(name)
         writer.threads = is_kernel
         writer.note = self.notes.of(op.location)
@@ -129,7 +158,10 @@ class Unit:
         lines = pruned(writer.lines)
         used = words(lines)
         runtime = Parameter(RUNTIME, "const struct sw_runtime *")
-        kept = [p for p in (runtime, *wanted) if p.name in used]
+        fault = Parameter(FAULT, self.fault_type, part="fault")
+        first = (runtime,) if self.guards is None else (runtime, fault)
+        kept = [p for p in (*first, *wanted) if p.name in used]
+        stack = writer.on_stack(op)
         before = self.spelling.private_function
         if is_kernel or RUNTIME in used:
             before = before.replace("inline ", "")
@@ -139,7 +171,23 @@ class Unit:
         body = [*quick, *map(str, lines), *["#endif"][: len(quick)]]
         text = "\n".join([f"{before}{head} {{", *body, "}"])
         self.pieces.append(Piece(name, text, op, head if is_kernel else ""))
-        return Function(name, kept, results, result_type, [a in writes for a in arguments])
+        written_ones = [a in writes for a in arguments]
+        return Function(name, kept, results, result_type, written_ones, stack)
+
+    def written_in(self, op: func.FuncOp | kernel.FuncOp) -> set[SSAValue]:
+        """Return every buffer that ``op`` may write; fail where one is constant."""
+        writes = written(op.body, lambda user, symbol: self.function(user, symbol).writes)
+        if self.guards is None:
+            return writes
+        aliases = Aliases(op.body)
+        aliases.check_kept()
+        writes = aliases.spread(writes, buffers_of(op.body))
+        for value in writes:
+            if isinstance(made := value.owner, memref.GetGlobalOp):
+                array = self.symbols.get(made.name_.string_value())
+                if isinstance(array, memref.GlobalOp) and array.constant is not None:
+                    fail(made, f"@{made.name_.string_value()} is constant, but may be written")
+        return writes
 
     def _quick(
         self, op: func.FuncOp | kernel.FuncOp, kept: Sequence[Parameter], results: Sequence[Kind]
@@ -202,6 +250,26 @@ class FunctionWriter(Writer):
     """Whether a parallel loop met here is to be handed to the runtime."""
     results: list[Kind] = field(default_factory=list[Kind])
     result_type: str = "void"
+    outlined: bool = False
+    """Whether a loop is being written that is a function of its own."""
+    deepest: int = 0
+    """Bytes that the functions called have on the stack, at most."""
+
+    def bail(self) -> str:
+        """Return nothing, or zero."""
+        if self.outlined or self.result_type == "void":
+            return "return;"
+        return f"return ({self.result_type}){{0}};"
+
+    def on_stack(self, op: Operation) -> int:
+        """Return the bytes on the stack; refuse more than there may be, in guarded modules."""
+        kinds = (self.kinds[v] for v in self.values if v in self.kinds)
+        values = sum(kind.bits // 8 * max(kind.lanes, 1) for kind in kinds)
+        bytes = self.stack + values + self.deepest
+        if self.guards is not None and bytes > STACK:
+            said = f"it and what it calls have {bytes} bytes on the stack, more than {STACK}"
+            fail(op, said, "pass buffers as arguments: those of the entry are not on the stack")
+        return bytes
 
     def returned(self, op: Operation, type: Attribute) -> Kind:
         """Return the kind in which a function hands back a value."""
@@ -217,18 +285,21 @@ class FunctionWriter(Writer):
     def call(self, op: Operation, callee: str, operands: Sequence[SSAValue]) -> None:
         """Call what has been written before."""
         function = self.unit.function(op, callee)
+        self.deepest = max(self.deepest, function.stack)
         call = f"{function.name}({', '.join(p.given(self, operands) for p in function.parameters)})"
         if not op.results:
             self.line(f"{call};")
         elif len(op.results) == 1:
             result, kind = op.results[0], function.results[0]
-            pure = not any(function.writes)
+            pure = not any(function.writes) and not function.guarded
             self.line(f"const {self.declare(result, kind)} = {call};", self[result] if pure else "")
         else:
             name = self.fresh("results", function.result_type)
             self.line(f"const {function.result_type} {name} = {call};")
             for k, (result, kind) in enumerate(zip(op.results, function.results, strict=True)):
                 self.bind(result, f"{name}.r{k}", kind)
+        if function.guarded:
+            self.line(f"if ({self.spelling.faulted()}) {self.bail()}")
 
     def leave(self, op: Operation) -> None:
         """Return nothing, a value, or a struct of values."""

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from stepwell.dialects import kernel
 from stepwell.lowering.emit.arith import wrapping
+from stepwell.lowering.emit.guards import check_element, check_lane, check_masked
 from stepwell.lowering.emit.kinds import INDEX, NARROW, Kind
 from stepwell.lowering.emit.minmax import INTEGER_SIGNS, extreme, integer_extreme
 from stepwell.lowering.emit.narrow import narrow, widen
@@ -30,6 +31,7 @@ def _address(w: Writer, op: Any) -> str:
 def _load(w: Writer, op: vector.LoadOp) -> None:
     """Truth values lie in memory as bytes."""
     kind, s = w.kind(op.result), w.spelling
+    check_element(w, op, op.base, op.indices, kind.lanes)
     if kind.is_mask:
         bytes = kind.of("u8")
         mask = s.compared(bytes, f"{s.load(bytes, _address(w, op))} != {s.small(bytes, '0')}")
@@ -74,6 +76,7 @@ def _bytes(w: Writer, value: SSAValue) -> tuple[str, Kind]:
 @emit(vector.StoreOp)
 def _store(w: Writer, op: vector.StoreOp) -> None:
     text, kind = _bytes(w, op.vector)
+    check_element(w, op, op.base, op.indices, kind.lanes)
     if op.nontemporal.value.data:
         w.line(w.spelling.stream(kind, _address(w, op), text))
         w.streamed = True
@@ -103,6 +106,7 @@ def _position(w: Writer, op: Any) -> str:
 @emit(vector.ExtractOp)
 def _extract(w: Writer, op: vector.ExtractOp) -> None:
     kind = w.kind(op.vector)
+    check_lane(w, op, _position(w, op), kind.lanes)
     x = w.spelling.lane(kind, w[op.vector], _position(w, op))
     w.define(op.result, f"{x} != 0" if kind.is_mask else x)
 
@@ -110,6 +114,7 @@ def _extract(w: Writer, op: vector.ExtractOp) -> None:
 @emit(vector.InsertOp)
 def _insert(w: Writer, op: vector.InsertOp) -> None:
     kind = w.kind(op.dest)
+    check_lane(w, op, _position(w, op), kind.lanes)
     x = f"-{w[op.source]}" if kind.is_mask else w[op.source]
     w.line(f"{w.declare(op.result, kind)} = {w[op.dest]};")
     w.line(w.spelling.set_lane(kind, w[op.result], _position(w, op), x))
@@ -165,6 +170,7 @@ def _masked_load(w: Writer, op: vector.MaskedLoadOp) -> None:
     kind, mask, s = w.kind(op.pass_thru), w.kind(op.mask), w.spelling
     if kind.is_mask:
         fail(op, "a masked load of truth values is not supported", help="load them as i8")
+    check_masked(w, op, op.base, op.indices, op.mask)
     buffer = w.buffer(op.base)
     pointer = f"{buffer.space}const {s.memory(kind.element)} *"
     name = s.masked_load(kind, mask, pointer)
@@ -175,6 +181,7 @@ def _masked_load(w: Writer, op: vector.MaskedLoadOp) -> None:
 def _masked_store(w: Writer, op: vector.MaskedStoreOp) -> None:
     kind, mask, s = w.kind(op.value_to_store), w.kind(op.mask), w.spelling
     x, kind = _bytes(w, op.value_to_store)
+    check_masked(w, op, op.base, op.indices, op.mask)
     buffer = w.buffer(op.base)
     name = s.masked_store(kind, mask, f"{buffer.space}{s.memory(kind.element)} *")
     w.line(f"{name}({_address(w, op)}, {w[op.mask]}, {x});")

@@ -25,7 +25,8 @@ from stepwell.core.rules import RuleTable
 from stepwell.dialects import kernel
 from stepwell.dialects.types import places
 from stepwell.lowering.emit.buffers import Buffer, number, row_major
-from stepwell.lowering.emit.kinds import Kind, element_name, kind_of, layout_of
+from stepwell.lowering.emit.guard_numbers import Guards
+from stepwell.lowering.emit.kinds import INDEX, Kind, element_name, kind_of, layout_of
 from stepwell.lowering.emit.names import WORD, Names
 from stepwell.lowering.emit.narrow import narrow, widen
 from stepwell.lowering.emit.spelling import Spelling
@@ -124,6 +125,10 @@ class Writer(ABC):
     """What the scf.yield of the region being written assigns."""
     depth: int = 1
     note: str = ""
+    guards: Guards | None = None
+    """Notes what is compared before it is touched, in modules that state their own addresses."""
+    stack: int = 0
+    """Bytes of the buffers that it has on the stack."""
     streamed: bool = False
     """Whether something was written past the caches, in this function or loop."""
 
@@ -158,8 +163,29 @@ class Writer(ABC):
             if rule is None:
                 unknown(op)
             self.note = self.notes.of(op.location) or outer
-            rule(self, op)
+            if self.guards is None:
+                rule(self, op)
+            else:
+                with self.held(self.guards.told(op)):
+                    rule(self, op)
         self.note = outer
+
+    @contextmanager
+    def held(self, values: Iterable[SSAValue]) -> Generator[None]:
+        """Have numbers from memory stay what they are from when they are compared.
+
+        A C compiler may read memory twice where no other thread writes; a race breaks that.
+        """
+        before: dict[SSAValue, str] = {}
+        for value in values:
+            if number(self[value]) is None:
+                before[value] = self[value]
+                name = self.fresh("held", self.spelling.type(INDEX))
+                held = self.spelling.pinned(INDEX, self[value])
+                self.line(f"const {self.declared[name]} {name} = {held};")
+                self.values[value] = name
+        yield
+        self.values.update(before)
 
     # values
 
@@ -253,7 +279,7 @@ class Writer(ABC):
         further = 0
         for index, stride in zip(indices, buffer.strides, strict=True):
             step = number(stride)
-            while step is not None and (parts := self._sum(index)) is not None:
+            while step is not None and step < NEAR and (parts := self._sum(index)) is not None:
                 index, added = parts
                 further += added * step
             names.append(self[index])
@@ -267,7 +293,10 @@ class Writer(ABC):
         by = op.rhs.owner
         if not isinstance(by, arith.ConstantOp) or not isinstance(by.value, IntegerAttr):
             return None
-        return op.lhs, by.value.value.data
+        added = by.value.value.data
+        if self.guards is not None and (self.guards.is_wild(index) or abs(added) >= NEAR):
+            return None  # what was compared is the sum
+        return op.lhs, added
 
     # narrow floats
 
@@ -313,7 +342,8 @@ class Writer(ABC):
         """Declare a buffer on the stack; return its name and its space."""
         type = self.spelling.memory(element)
         name = self.fresh(value.name_hint, f"{type} *")
-        self.line(f"{type} {name}[{count}] __attribute__((aligned(64)));")
+        start = " = {0}" if self.guards is not None else ""
+        self.line(f"{type} {name}[{count}] __attribute__((aligned(64))){start};")
         return name, ""
 
     def copy(self, source: Buffer, target: Buffer, count: str) -> None:
@@ -323,6 +353,10 @@ class Writer(ABC):
         self.depth += 1
         self.line(f"{target.pointer}[{index}] = {source.pointer}[{index}];")
         self.depth -= 1
+
+    def bail(self) -> str:
+        """Return the statement that ends the function where a guard has failed."""
+        return "return;"
 
     @abstractmethod
     def global_array(self, op: Operation, symbol: str) -> tuple[str, str, bool]:
@@ -335,6 +369,10 @@ class Writer(ABC):
     @abstractmethod
     def leave(self, op: Operation) -> None:
         """Write the end of a function or kernel, handing back the operands."""
+
+
+NEAR = 1 << 31
+"""Numbers less than this, times strides as small, added to places of elements do not overflow."""
 
 
 def unknown(op: Operation) -> NoReturn:

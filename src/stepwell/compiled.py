@@ -57,6 +57,7 @@ class _Request:
     """A lock file that fits this machine."""
     passes: tuple[Placement, ...] = ()
     plugins: tuple[str, ...] = ()
+    check_bounds: bool = True
 
     def translate(self, part: Callable[[str], None] | None = None) -> Any:
         """Return the program as its target's text, with header and signature.
@@ -100,7 +101,7 @@ class _Request:
         machine = target_of(self.target).limits(self.machine)
         return descent.Source(
             *(self.module.text, self.module.name, self.entry, machine),
-            *(self.lock, self.passes),
+            *(self.lock, self.passes, self.check_bounds),
         )
 
 
@@ -187,6 +188,7 @@ def compile(
     tune: bool | float = False,
     passes: Sequence[str | Placement] = (),
     plugins: Sequence[str] = (),
+    check_bounds: bool = True,
 ) -> Compiled:
     """Compile a module for this machine, or fetch it from the cache.
 
@@ -204,6 +206,9 @@ def compile(
     passes : passes of yours and where each stands, ``"acme-fuse@before:nd-to-linalg"`` or
         ``AcmeFuse().at("before:nd-to-linalg")``; those of installed packages need not be named
     plugins : universes of packages that are not installed, ``"module:NAME"``
+    check_bounds : whether a module of buffers or loops compares what it touches with the sizes of
+        its buffers while it runs; a call that would touch what is not there raises `IndexError`.
+        What the compiler makes of the floors above is right by construction and compares nothing
 
     Raises `CompileError` where the module is wrong or there is no working C compiler (for OpenCL:
     no pyopencl or no device).
@@ -216,7 +221,7 @@ def compile(
         place = _lock_file(module, read, entry, described, lock, tune)
         text = ModuleText(read.text, read.name)  # what asks for stages later need hold no weights
         placed = import_module("stepwell.placement").parse_placements(passes) if passes else ()
-        request = _Request(text, entry, target, described, "", placed, named())
+        request = _Request(text, entry, target, described, "", placed, named(), check_bounds)
         locked = _locked(place, request, tune)
         return _fetched(replace(request, lock=str(place) if locked else ""), read, locked)
 
@@ -240,6 +245,7 @@ def _fetched(request: _Request, read: ModuleText, locked: str) -> Compiled:
             files_stamp(PACKAGE),
             _pipeline_key(request),
             locked,
+            repr(request.check_bounds),
         ),
     )
 

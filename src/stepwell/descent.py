@@ -25,7 +25,7 @@ from stepwell.dialects.printing import text_of
 from stepwell.dialects.types import place_of
 from stepwell.dialects.upstream.constant_places import check_constant_places
 from stepwell.dialects.verification import verify
-from stepwell.floors import LOOPS, first_stage
+from stepwell.floors import LOOPS, first_stage, guard
 from stepwell.leavings import Introduced
 from stepwell.naming import result_names, write_result_names
 from stepwell.pass_pipeline import Step, steps_of
@@ -60,6 +60,8 @@ class Source:
     """A lock file with schedules of its kernels."""
     passes: tuple[Placement, ...] = ()
     """Passes besides those of the pipeline and of installed plug-ins."""
+    check_bounds: bool = True
+    """Whether what a module of buffers or loops touches is compared with sizes when it runs."""
 
     @cached_property
     def known(self) -> Registry:
@@ -193,6 +195,10 @@ class Descent:
         self.done += steps
         self._finish(stage)
 
+    def guard(self) -> None:
+        """Note whether what the module touches is to be compared with sizes."""
+        guard(self.module, self.first if self.source.check_bounds else 0)
+
     def _finish(self, stage: Stage) -> None:
         if self.careful:
             _verify_own(stage, self.module)
@@ -269,6 +275,7 @@ def _with_cost(kernel: Kernel, costs: Mapping[str, Cost]) -> Kernel:
 def _emitted(descent: Descent, target: Target) -> Any:
     """Take a module down and print it in the target's language."""
     descent.to()
+    descent.guard()
     with _blaming_packages(f"fails in printing for target '{target.name}'"):
         return target.emitted(descent.module, descent.source.entry)
 
@@ -278,6 +285,7 @@ def _emitted_in_parts(descent: Descent, part: Callable[[str], None]) -> Any:
     *upper, loops = descent.source.stages
     for stage in upper:
         descent.down(stage)
+    descent.guard()
     program = import_module("stepwell.lowering.emit").PartedProgram.of(descent.module, part)
     with _blaming_packages("fails in printing for target 'c'"):
         descent.down_in_portions(loops, program.write)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import MemRefType, ModuleOp, TensorType
+from xdsl.dialects.builtin import MemRefType, ModuleOp, TensorType, UnitAttr
 from xdsl.ir import Attribute, Operation
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.guards import GUARDED
 from stepwell.dialects import kernel
 from stepwell.dialects.types import place_of
 from stepwell.leavings import has_tensors, is_foreign
@@ -39,6 +40,16 @@ def first_stage(module: ModuleOp) -> int:
         help = "write all of it in nd, or begin with 'stepwell compile --stage structured'"
         raise CompileError(Diagnostic("error", message, place_of(lower[0]), help=help))
     return first
+
+
+def guard(module: ModuleOp, first: int) -> None:
+    """Note on a module to be printed, whatever it says itself, whether it states its own addresses.
+
+    first : the number of the stage that its way down began with
+    """
+    module.attributes.pop(GUARDED, None)
+    if first >= LOOPS:
+        module.attributes[GUARDED] = UnitAttr()
 
 
 def _is_on_buffers(op: Operation) -> bool:

@@ -32,13 +32,14 @@ class UnfitSizes(ValueError):
 
     def __init__(self, words: str, at: str = "", before: str = "") -> None:
         self.words = words
-        self.place = _place(at)
+        self.place = place_named(at)
         """Of the op that wants it, where that is known."""
         said = f"{at}: {words}" if at else words
         super().__init__(f"{before}\n{said}" if before else said)
 
 
-def _place(at: str) -> Place | None:
+def place_named(at: str) -> Place | None:
+    """Return the place that 'file:line:column' names; None where it names none."""
     file, line, column = [*at.rsplit(":", 2), "", ""][:3]
     return Place(file, int(line), int(column)) if line.isdecimal() and column.isdecimal() else None
 

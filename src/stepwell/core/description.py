@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, cast
 
 from stepwell.core.checks import Check
 from stepwell.core.dtypes import DTYPES
+from stepwell.core.guards import VALUES, Guard
 from stepwell.core.host_checking import check_schedule, check_tree
 from stepwell.core.schema import (
     LARGEST,
@@ -33,7 +34,7 @@ from stepwell.core.schema import (
 from stepwell.core.shapes import DYNAMIC, Shape
 from stepwell.core.signature import Constant, Kernel, Signature, Tensor
 
-FORMAT = 3
+FORMAT = 4
 """Raised when an older runtime could not run what a newer emitter writes, or the reverse."""
 OWN = "program.json"
 """Under which name a saved program.json has its own digest."""
@@ -149,6 +150,10 @@ _CHECK: dict[str, Reader[Any]] = {
     "values": listed(_tree),
     "at": text(),
 }
+_GUARD: dict[str, Reader[Any]] = {
+    "words": listed(text(), least=1, most=VALUES + 1),
+    "at": text(),
+}
 _ONE: dict[str, Reader[Any]] = {
     "entry": text(),
     "arguments": listed(fields(_TENSOR)),
@@ -163,6 +168,7 @@ _ONE: dict[str, Reader[Any]] = {
     "target": text(100),
     "machine": text(),
     "host": listed(_any, most=1 << 24),
+    "guards": listed(fields(_GUARD), most=1 << 20),
     "maker": maybe(_any),
 }
 _MAKER = fields({**_ONE, "maker": lambda value, place: _nothing(value, place)})
@@ -181,6 +187,7 @@ def _signature(found: dict[str, Any]) -> Signature:
         "constants": tuple(Constant(**each) for each in found["constants"]),
         "kernels": tuple(Kernel(**each) for each in found["kernels"]),
         "checks": tuple(Check(**each) for each in found["checks"]),
+        "guards": tuple(Guard(**each) for each in found["guards"]),
         "maker": _signature(found["maker"]) if found["maker"] else None,
     }
     return Signature(**found | made)
@@ -204,7 +211,7 @@ def _check_whole(signature: Signature, place: str = "") -> None:
         kinds = ("arguments", "input"), ("constants", "constant"), ("results", "output")
         buffers = [(name, len(getattr(signature, each))) for each, name in kinds]
         unknown = sum(result.shape.count(DYNAMIC) for result in signature.results)
-        check_schedule(signature.host, count, unknown, buffers)
+        check_schedule(signature.host, count, unknown, buffers, len(signature.guards))
 
 
 def _check_bytes(tensor: Tensor, place: str) -> None:

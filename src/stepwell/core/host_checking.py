@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from stepwell.core.dtypes import DTYPES
+from stepwell.core.guards import FIRST, VALUES
 from stepwell.core.host_schedule import ARITY, Step, Tree
 from stepwell.core.schema import LARGEST, check_names, choice, listed, text, wrong
 
@@ -29,6 +30,8 @@ _FIELDS = {
     "sizes": ("sizes",),
     "arena": ("bytes",),
     "allocate": ("buffer", "bytes"),
+    "zero": ("buffer", "bytes"),
+    "require": ("holds", "number", "values"),
     "constant": ("buffer", "bytes"),
     "bind": ("names", "places"),
     "set": ("names", "values"),
@@ -75,17 +78,23 @@ def _check_bits(name: str, tree: Sequence[Any], place: str) -> None:
 
 
 def check_schedule(
-    steps: Sequence[Any], dims: int, unknown: int, buffers: Sequence[tuple[str, int]]
+    steps: Sequence[Any],
+    dims: int,
+    unknown: int,
+    buffers: Sequence[tuple[str, int]],
+    guards: int = 0,
 ) -> None:
     """Check the schedule of a program; ValueError says which step is wrong.
 
     dims : how many `?` its arguments have
     unknown : how many `?` its results have
     buffers : how many there are of each kind
+    guards : how many the program has
     """
     checker = _Checker(
         {f"d{number}" for number in range(dims)},
         {"arena", *(f"{kind}{number}" for kind, count in buffers for number in range(count))},
+        guards,
     )
     for number, what in enumerate(("sizes", "arena")):
         place = f"host[{number}]"
@@ -106,6 +115,8 @@ class _Checker:
 
     names: set[str]
     buffers: set[str]
+    guards: int = 0
+    """How many guards the program has."""
     depth: int = 0
     rounds: int = 1
     """How often what is being checked runs, as far as that is known."""
@@ -169,6 +180,18 @@ class _Checker:
     def _allocate(self, step: Step, place: str) -> None:
         self.amount(step["bytes"], f"{place}.bytes")
         self.buffers.add(_name(step["buffer"], f"{place}.buffer"))
+
+    def _zero(self, step: Step, place: str) -> None:
+        self.buffer(step["buffer"], place)
+        self.amount(step["bytes"], f"{place}.bytes")
+
+    def _require(self, step: Step, place: str) -> None:
+        self.tree(step["holds"], f"{place}.holds")
+        number = step["number"]
+        if type(number) is not int or not 0 <= number - FIRST < self.guards:
+            raise wrong(f"{place}.number", "the number of a guard", number)
+        for number, each in enumerate(listed(_any, 0, VALUES)(step["values"], f"{place}.values")):
+            self.tree(each, f"{place}.values[{number}]")
 
     def _constant(self, step: Step, place: str) -> None:
         data = text(1 << 30)(step["bytes"], f"{place}.bytes")

@@ -10,6 +10,8 @@ steps allocate or bind. A part of a buffer is named by the buffer and a tree of 
     {"do": "sizes", "sizes": [tree, ...]}                 every ? of the outputs, in order
     {"do": "arena", "bytes": tree}                        how large the arena must be
     {"do": "allocate", "buffer": name, "bytes": tree}     scratch memory, until the call ends
+    {"do": "zero", "buffer": name, "bytes": tree}         so many bytes from its beginning
+    {"do": "require", "holds": tree, "number": n, "values": [tree, ...]}    else guard n ends it
     {"do": "constant", "buffer": name, "bytes": hexadecimal}    memory with these bytes
     {"do": "bind", "names": [...], "places": [[buffer, tree], ...]}    parts as buffers, all at once
     {"do": "set", "names": [...], "values": [tree, ...]}  all at once

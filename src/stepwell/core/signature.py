@@ -13,6 +13,7 @@ from typing import Any
 from stepwell.core.checks import Check
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.escape import mangled, quoted
+from stepwell.core.guards import Guard
 from stepwell.core.host_schedule import Tree, in_call
 from stepwell.core.shapes import DYNAMIC, Shape
 
@@ -105,6 +106,8 @@ class Signature:
     """Features of the processor it was compiled for, as in `core.machine`."""
     host: tuple[Any, ...] = ()
     """For targets without a host of their own (OpenCL): what the runtime walks."""
+    guards: tuple[Guard, ...] = ()
+    """What ends a call while it runs, numbered from `guards.FIRST`; none below nd's own floors."""
     maker: Signature | None = None
     """What makes some of the constants of others, in the same program, when it is loaded."""
 

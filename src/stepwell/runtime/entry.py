@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from stepwell.core.checks import check_all
 from stepwell.core.dtypes import DTYPES
+from stepwell.core.guards import FIRST
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Signature, Tensor, numpy_name, spell
 from stepwell.runtime.extension import Callee
@@ -52,6 +53,8 @@ class Entry:
     signature: Signature
     callee: Callee | None = None
     """What runs the program once its arguments fit; set after construction."""
+    noted: Callable[[], Sequence[int]] | None = None
+    """Returns the numbers of the guard that failed in the last call of this thread."""
     _told: set[tuple[str, int, str, str]] = field(default_factory=set[tuple[str, int, str, str]])
 
     @property
@@ -81,6 +84,9 @@ class Entry:
 
     def failed(self, code: int) -> NoReturn:
         """Raise what an error number of the program means."""
+        if 0 <= code - FIRST < len(self.signature.guards):
+            values = self.noted() if self.noted is not None else ()
+            raise self.signature.guards[code - FIRST].fault(values)
         raise RuntimeError(f"{self.signature.entry} failed while running (error {code})")
 
     def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:

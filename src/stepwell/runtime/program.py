@@ -24,6 +24,7 @@ import numpy as np
 from stepwell.core.description import Digests, read, written
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.files import replacing, write_whole
+from stepwell.core.guards import VALUES
 from stepwell.core.machine import this_machine, thread_count
 from stepwell.core.signature import LINE, Constant, Signature, constant_offsets
 from stepwell.core.targets import OURS, Target, target_of
@@ -211,10 +212,13 @@ def _load_library(path: Path, entry: Entry, constants: Sequence[Array]) -> Calle
         f"{name}_shapes": signature.sized_by_program,
         f"{name}_arena": signature.arena is None,
         f"{name}_checks": bool(signature.checks),
+        f"{name}_fault": bool(signature.guards),
     }
     for function, is_wanted in wanted.items():
         if is_wanted and _address(library, function) == 0:
             raise _broken(path.parent, f"its library has no function {function}")
+    if signature.guards:
+        entry.noted = _noted(getattr(library, f"{name}_fault"))
     extension = load_extension()
     if extension is None:
         entry.callee = CtypesProgram(library, entry, constants)
@@ -238,6 +242,18 @@ def _load_library(path: Path, entry: Entry, constants: Sequence[Array]) -> Calle
         failed=entry.failed,
     )
     return entry.callee
+
+
+def _noted(function: Any) -> Callable[[], Sequence[int]]:
+    """Return what asks a library for the numbers of the guard that failed."""
+    function.restype = ctypes.c_char_p
+
+    def noted() -> Sequence[int]:
+        values = (ctypes.c_int64 * VALUES)()
+        function(values)
+        return tuple(values)
+
+    return noted
 
 
 def _distinct(path: Path) -> str:

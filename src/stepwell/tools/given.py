@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SIZE = 8
 """What `?` is where arrays are made up and nobody says."""
-COMPILING = ("entry", "weights", "target", "machine", "lock", "pass")
+COMPILING = ("entry", "weights", "target", "machine", "lock", "pass", "no_check_bounds")
 """Options that a program which is compiled already does not heed."""
 
 
@@ -88,6 +88,7 @@ def bare_source_of(module: ModuleText, options: argparse.Namespace) -> Source:
     return source(
         *(module.text, module.name, entry_of(options), machine_of(options)),
         passes=parse_placements(passes_of(options)),
+        check_bounds=not options.no_check_bounds,
     )
 
 
@@ -98,8 +99,9 @@ def program_of(options: argparse.Namespace, module: ModuleText | None = None) ->
     """
     if module is None and Path(options.file).is_dir():
         if given := [name for name in COMPILING if getattr(options, name) is not None]:
+            option = given[0].replace("_", "-")
             fail(
-                f"{options.file} is a program that is compiled already: --{given[0]} does nothing",
+                f"{options.file} is a program that is compiled already: --{option} does nothing",
                 "leave it away, or name the module",
             )
         return load(options.file)
@@ -110,6 +112,7 @@ def program_of(options: argparse.Namespace, module: ModuleText | None = None) ->
         machine=options.machine or "",
         lock=lock_of(options),
         passes=passes_of(options),
+        check_bounds=not options.no_check_bounds,
     )
 
 

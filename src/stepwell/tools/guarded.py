@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from stepwell.core.checks import UnfitSizes
 from stepwell.core.diagnostics import CompileError, Diagnostic, listening
+from stepwell.core.guards import OutOfBounds
 from stepwell.core.plugins import using
 from stepwell.tools.opt.messages import Messages
 
@@ -29,7 +30,7 @@ def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Name
         _traceback(options)
         said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         messages.say(Diagnostic("error", said))
-    except UnfitSizes as error:
+    except (UnfitSizes, OutOfBounds) as error:
         _traceback(options)
         messages.say(Diagnostic("error", error.words, error.place))
     except (TypeError, ValueError) as error:

@@ -142,6 +142,12 @@ def _add_module(parser: argparse.ArgumentParser, file: str = "a module of textua
         metavar="PASS@before:ANCHOR",
         help="a pass to place in the pipeline; an anchor is a pass, a stage, or stage/pass",
     )
+    parser.add_argument(
+        "--no-check-bounds",
+        action="store_const",
+        const=True,
+        help="trust a module of buffers or loops: do not compare what it touches with sizes",
+    )
     parser.add_argument("--remarks", action="store_true", help="show what passes decided and why")
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.escape import quoted
+from stepwell.core.guards import FIRST
 from stepwell.core.host_checking import MOST_ITEMS
 from stepwell.core.host_schedule import OPERATORS, Step, Tree
 from stepwell.runtime.entry import Array, Entry, dynamic_sizes, make_results
@@ -29,6 +30,8 @@ Place: TypeAlias = tuple[Any, int]
 """A buffer of the device and how many bytes to skip."""
 
 ALIGNMENT = 64
+_FAULT = np.dtype({"names": ["number", "values"], "formats": ["i4", "(2,)i8"], "offsets": [0, 8]})
+"""Where the device notes the guard that has failed: `struct sw_fault`."""
 _MOST = 1 << 127
 
 
@@ -41,6 +44,15 @@ class Call:
 
 
 Action: TypeAlias = Callable[[Call], None]
+
+
+class Failed(Exception):
+    """A guard has failed on the host."""
+
+    def __init__(self, number: int, values: Sequence[int]) -> None:
+        super().__init__()
+        self.number = number
+        self.values = values
 
 
 class OpenCLProgram:
@@ -71,6 +83,9 @@ class OpenCLProgram:
         """Call with arrays that fit; RuntimeError where the device or the host's part fails."""
         try:
             return self._invoke(arguments, outs)
+        except Failed as failed:
+            guards = self.entry.signature.guards
+            raise guards[failed.number - FIRST].fault(failed.values) from None
         except self._device.cl.Error as error:
             said = f"{self.entry.signature.entry} failed on {self._device.handle.name}: {error}"
         except (ArithmeticError, TypeError, struct.error) as error:
@@ -88,16 +103,35 @@ class OpenCLProgram:
         with self._lock:
             call.memory.update(self._constants)
             call.memory["arena"] = (self._arena_of(self._arena_bytes(call.variables)), 0)
-            for number, array in enumerate(arguments):
+            for number, array in enumerate(map(self._aligned, arguments)):
                 call.memory[f"input{number}"] = (self._wrap(array, flags.READ_ONLY), 0)
             for number, array in enumerate(results):
                 call.memory[f"output{number}"] = (self._wrap(array, flags.READ_WRITE), 0)
-            self._run(call)
+            try:
+                self._run(call)
+                self._check_guards(call)
+            except Failed:  # what was begun works on arrays that nobody may keep
+                self._device.queue.finish()
+                raise
             for number, array in enumerate(results):
                 self._bring_back(call.memory[f"output{number}"][0], array)
             self._device.queue.finish()
             self._build.keep()
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _check_guards(self, call: Call) -> None:
+        """Raise where a guard has failed on the device."""
+        if self.entry.signature.guards:
+            found = np.zeros(1, _FAULT)
+            self._device.cl.enqueue_copy(self._device.queue, found, call.memory["fault"][0])
+            if number := int(found["number"][0]):
+                raise Failed(number, found["values"][0].tolist())
+
+    def _aligned(self, array: Array) -> Array:
+        """Return an array, or a copy of it that begins where elements of any type may."""
+        if not self.entry.signature.guards or array.ctypes.data % 16 == 0:
+            return array
+        return array.copy()
 
     def _wrap(self, array: Array, access: int) -> Any:
         """Return the memory of an array as a buffer; the device may keep a copy of its own."""
@@ -196,6 +230,26 @@ class Translator:
         def run(call: Call) -> None:
             bytes = max(size(call.variables), ALIGNMENT)
             call.memory[name] = (self.cl.Buffer(self.device.context, flags, bytes), 0)
+
+        return run
+
+    def _zero(self, step: Step) -> Action:
+        name, size = step["buffer"], valued(step["bytes"])
+
+        def run(call: Call) -> None:
+            (buffer, start), bytes = call.memory[name], size(call.variables)
+            if bytes > 0:
+                self.cl.enqueue_fill_buffer(self.queue, buffer, np.uint8(0), start, bytes)
+
+        return run
+
+    def _require(self, step: Step) -> Action:
+        holds, values = valued(step["holds"]), [valued(tree) for tree in step["values"]]
+        number = step["number"]
+
+        def run(call: Call) -> None:
+            if not holds(call.variables):
+                raise Failed(number, [value(call.variables) for value in values])
 
         return run
 
@@ -347,6 +401,8 @@ class Translator:
         "set": _set,
         "bind": _bind,
         "allocate": _allocate,
+        "zero": _zero,
+        "require": _require,
         "constant": _constant,
         "launch": _launch,
         "copy": _copy,

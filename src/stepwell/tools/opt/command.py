@@ -78,6 +78,11 @@ def arguments() -> argparse.ArgumentParser:
         "--check", help="run the module before and after every pass and compare results", **flag
     )
     checking.add_argument("--bit-exact", help="refuse passes that may change a result", **flag)
+    checking.add_argument(
+        "--no-check-bounds",
+        help="print a module of buffers or loops (-t) without comparing what it touches with sizes",
+        **flag,
+    )
     failing = parser.add_argument_group("when it fails")
     failing.add_argument("--debug", help="show Python's traceback", **flag)
     failing.add_argument("--reproducer", metavar="FILE", help="where a crash leaves its module")

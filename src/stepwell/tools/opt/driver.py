@@ -23,7 +23,7 @@ from stepwell.dialects import upstream
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
 from stepwell.dialects.verification import verify
-from stepwell.floors import first_stage
+from stepwell.floors import LOOPS, first_stage, guard
 from stepwell.leavings import Introduced
 from stepwell.pass_pipeline import SOURCE as PIPELINE
 from stepwell.pass_pipeline import Step, parse
@@ -183,6 +183,7 @@ class Driver:
         with self.timer.measure("verify input"):
             verify(module)
         checker = Checker(module, self.messages.note_to_user) if self.options.check else None
+        first_of_it = self._begins_at(module)
         introduced: Introduced = {}
         done: list[Step] = []
         for number, step in _needed(steps, module):
@@ -198,8 +199,19 @@ class Driver:
                 if checker is not None:
                     with self.timer.measure("check"):
                         checker.compare(module, step)
+        if self.options.target is not None:
+            guard(module, first_of_it)
         with self.timer.measure("print"):
             return self._result(known, context, module)
+
+    def _begins_at(self, module: ModuleOp) -> int:
+        """Return the number of the stage that a module to be printed begins with."""
+        if self.options.target is None or self.options.no_check_bounds:
+            return 0
+        try:
+            return first_stage(module)
+        except CompileError:  # it is of several floors
+            return LOOPS
 
     def _step(self, context: Context, module: ModuleOp, step: Step, introduced: Introduced) -> None:
         self.printer.before(step, module)

@@ -1,0 +1,69 @@
+"""What the interpreter says where a program of buffers wants to touch what is not there.
+
+The words are those of the guards in compiled programs (`lowering/emit/guards.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from xdsl.ir import Operation, SSAValue
+
+from stepwell.core.guards import FARTHEST, LONGEST_AXIS, Guard, no_place
+from stepwell.dialects.types import called, place_of
+
+
+def fault(op: Operation, words: tuple[str, ...], *values: int) -> NoReturn:
+    """Raise `OutOfBounds`, at the place of ``op``; ``values`` stand between ``words``."""
+    at = place_of(op)
+    raise Guard(words, str(at) if at else "").fault([int(v) for v in values])
+
+
+def place(
+    op: Operation, buffer: SSAValue, indices: Sequence[Any], shape: Sequence[int], lanes: int = 1
+) -> tuple[int, ...]:
+    """Return ``indices`` where so many lanes from there on lie within ``shape``."""
+    last = len(shape) - 1
+    for axis, (index, size) in enumerate(zip(indices, shape, strict=True)):
+        count = lanes if axis == last else 1
+        if not 0 <= int(index) <= size - count:
+            fault(op, no_place(op.name, called(buffer), axis, count), int(index), size)
+    return tuple(map(int, indices))
+
+
+def check_lane(op: Operation, position: int, lanes: int) -> None:
+    """Raise where a vector has no such lane."""
+    if not 0 <= position < lanes:
+        fault(op, (f"{op.name}: the vector has no lane ", ", it has ", ""), position, lanes)
+
+
+def check_part(op: Any, axis: int, offset: int, size: int, step: int, room: int) -> None:
+    """Raise where a part of an axis is not all there."""
+    first, last = offset, offset + max(size - 1, 0) * step
+    fits = 0 <= first <= room and size >= 0 and (step != 0 or size < 2)
+    if not fits or (size and not (first < room and 0 <= last < room)):
+        words = f"{op.name}: the part from ", f" on is not within axis {axis} of "
+        fault(op, (words[0], f"{words[1]}{called(op.source)}, of size ", ""), offset, room)
+
+
+def check_sizes(op: Operation, sizes: Sequence[int]) -> None:
+    """Raise where a buffer cannot have such sizes."""
+    for size in sizes:
+        if not 0 <= size <= LONGEST_AXIS:
+            fault(op, (f"{op.name}: a size of ", " is not one a buffer has"), size)
+
+
+def check_equal(op: Operation, a: int, b: int, words: tuple[str, ...]) -> None:
+    """Raise where two numbers are not one."""
+    if a != b:
+        fault(op, words, a, b)
+
+
+def check_loop(op: Operation, low: int, high: int, step: int) -> None:
+    """Raise where a loop does not go on forwards, or between bounds that are too far apart."""
+    if not 1 <= step <= FARTHEST:
+        fault(op, (f"{op.name}: it goes on by ", ""), step)
+    for bound in (low, high):
+        if abs(bound) > FARTHEST:
+            fault(op, (f"{op.name}: a bound of ", " is too far away"), bound)
