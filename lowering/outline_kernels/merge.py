@@ -136,7 +136,12 @@ class _Pair:
 def _merged(
     first: linalg.GenericOp, second: linalg.GenericOp, block: Block
 ) -> linalg.GenericOp | None:
-    """Return one op in place of two, None where that cannot be or gains nothing."""
+    """Return one op in place of two, None where that cannot be or gains nothing.
+
+    Either may stand before the other: what was found first may have been moved behind by a merge.
+    """
+    if not first.is_before_in_block(second):
+        first, second = second, first
     pair = _Pair(first, second)
     if not pair.fits():
         return None

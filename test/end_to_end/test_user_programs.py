@@ -244,3 +244,24 @@ def test_windows_too_large_for_a_block(dtype: str) -> None:
     for described in MACHINES.values():
         machine = this_machine().override(described.text)
         assert "scf.for" in stage_text(Source(text, "<test>", "main", machine), "loops")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_two_norms_beside_a_loss(dtype: Any) -> None:
+    """Many walks over the same rows are merged in one kernel, whichever of them stands first."""
+
+    def program(x: Any) -> Any:
+        logs = nn.log_softmax(x, 1)
+        sums = snp.clip(logs, -3, 3).sum(1)
+        return nn.layer_norm(x), sums * sums, nn.layer_norm(snp.exp(logs))
+
+    def norm(x: Any) -> Any:
+        return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+
+    x = whole(8, 64).astype(dtype)
+    exact = x.astype(np.float64) - x.astype(np.float64).max(1, keepdims=True)
+    logs = exact - np.log(np.exp(exact).sum(1, keepdims=True))
+    want = (norm(x.astype(np.float64)), np.clip(logs, -3, 3).sum(1) ** 2, norm(np.exp(logs)))
+    for have, expected in zip(sw.jit(program)(x), want, strict=True):
+        off = np.abs(have.astype(np.float64) - expected).max() / np.abs(expected).max()
+        assert off < 50 * np.finfo(dtype).eps
