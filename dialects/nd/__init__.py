@@ -24,6 +24,7 @@ from stepwell.dialects.nd import (
     rewrites,
     shape,
     sizes,
+    sorting,
     transcendental,
 )
 from stepwell.dialects.readings import batching, decomposition, gradient
@@ -44,6 +45,7 @@ OPS: tuple[type[Operation], ...] = (
     *shape.OPS,
     *indexing.OPS,
     *reduction.OPS,
+    *sorting.OPS,
     *contraction.OPS,
     *control.OPS,
     *composite.OPS,
@@ -51,7 +53,7 @@ OPS: tuple[type[Operation], ...] = (
     *pooling.OPS,
 )
 _SIMPLE = (creation, arithmetic, transcendental, bitwise, compare, convert, shape)
-_OTHERS = (indexing, reduction, contraction, control)
+_OTHERS = (indexing, reduction, sorting, contraction, control)
 NOT_YET: tuple[tuple[RuleTable[Any], tuple[ModuleType, ...]], ...] = (
     (gradient, (*_SIMPLE, *_OTHERS)),
     (batching, (*_SIMPLE, *_OTHERS, sizes)),

@@ -37,6 +37,7 @@ from stepwell.dialects.nd.shape import (
     TransposeOp,
 )
 from stepwell.dialects.nd.sizes import DimOp, FromIndexOp
+from stepwell.dialects.nd.sorting import OrderOp
 from stepwell.dialects.nd.syntax import axes, shape_of
 from stepwell.dialects.readings import extents
 from stepwell.dialects.sizing import Shape, Sizing, named
@@ -49,7 +50,7 @@ def _elementwise(op: Elementwise, s: Sizing) -> Sequence[Shape]:
     return [s.same_shapes(*op.operands)]
 
 
-@extents(CastOp, BitcastOp, ReverseOp, CumulativeOp)
+@extents(CastOp, BitcastOp, ReverseOp, CumulativeOp, OrderOp)
 def _same(op: Any, s: Sizing) -> Sequence[Shape]:
     return [s.shape(op.x)]
 

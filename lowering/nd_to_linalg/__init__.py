@@ -29,6 +29,7 @@ from stepwell.lowering.nd_to_linalg import (
     reshape,
     shape,
     sizes,
+    sorting,
 )
 from stepwell.lowering.nd_to_linalg.signature import finish, pass_resources
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower_block, signless
@@ -43,6 +44,7 @@ FAMILIES = (
     reshape,
     indexing,
     reduction,
+    sorting,
     contraction,
     control,
 )

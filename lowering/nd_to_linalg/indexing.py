@@ -7,7 +7,7 @@ from typing import Any
 
 from xdsl.dialects import arith, scf, tensor
 from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, i64
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from stepwell.core.dtypes import DTYPES, DType
@@ -27,6 +27,7 @@ from stepwell.dialects.nd.syntax import axes, element, shape_of
 from stepwell.dialects.types import dtype, tensor_type
 from stepwell.lowering.nd_to_linalg.body import INDEX, Body, computed_in
 from stepwell.lowering.nd_to_linalg.generic import generic
+from stepwell.lowering.nd_to_linalg.nests import nest, read, written
 from stepwell.lowering.nd_to_linalg.shape import inserted, iterators, result_type
 from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower
@@ -52,7 +53,7 @@ def _gather(lowering: Lowering, op: GatherOp, operands: Operands) -> Operands:
             axis: b.index(k if k < first else k + rank) for k, axis in enumerate(kept)
         }
         for axis, scalar, kind, last in zip(along, scalars[:-1], kinds, lasts, strict=True):
-            places[axis] = _clamped_index(b.of(kind), scalar, last)
+            places[axis] = clamped_index(b.of(kind), scalar, last)
         at = [places[axis] for axis in range(len(places))]
         return b.emit(tensor.ExtractOp(x, at, type.element_type))
 
@@ -72,7 +73,7 @@ def _last(sizes: Sizes, x: SSAValue, axis: int) -> Size:
     return sizes.lowering.insert(arith.IndexCastOp(last, i64)).result
 
 
-def _clamped_index(b: Body, i: SSAValue, last: Size) -> SSAValue:
+def clamped_index(b: Body, i: SSAValue, last: Size) -> SSAValue:
     """Return ``i`` as an index moved into 0..last."""
     if isinstance(last, int):
         if not _reaches(b.dtype, last):  # no index of this type is too large
@@ -123,21 +124,22 @@ def _scatter(lowering: Lowering, op: ScatterOpBase, operands: Operands) -> Opera
     limits = [_as_i64(sizes, sizes.of(x, axis)) for axis in along]
     kind = dtype(element(op.x))
 
-    def at_each(b: Body, loops: Operands, y: SSAValue) -> SSAValue:
+    def at_each(b: Body, loops: Operands, carried: Operands) -> Operands:
+        (y,) = carried
         places = {axis: loops[k if k < first else k + rank] for k, axis in enumerate(kept)}
         inside: SSAValue | None = None
         for axis, value, old, limit in zip(along, indices, op.indices, limits, strict=True):
-            i = _read(b, value, loops[first : first + rank])
+            i = read(b, value, loops[first : first + rank])
             wide = _extended(b.of(dtype(element(old))), i)
             fits = b.emit(arith.CmpiOp(wide, limit, "ult"))
             inside = fits if inside is None else b.both(inside, fits)
             places[axis] = b.emit(arith.IndexCastOp(wide, INDEX))
         assert inside is not None
         at = [places[axis] for axis in range(len(places))]
-        new = _read(b, updates, loops)
-        return _written_if(b, inside, y, at, new, _COMBINE[type(op)])
+        new = read(b, updates, loops)
+        return (_written_if(b, inside, y, at, new, _COMBINE[type(op)]),)
 
-    return (_nest(lowering, sizes.all_of(updates), x, at_each, computed_in(kind)),)
+    return nest(lowering, sizes.all_of(updates), [x], at_each, computed_in(kind))
 
 
 def _as_i64(sizes: Sizes, size: Size) -> SSAValue:
@@ -145,10 +147,6 @@ def _as_i64(sizes: Sizes, size: Size) -> SSAValue:
         constant = arith.ConstantOp.from_int_and_width(size, i64)
         return sizes.lowering.insert(constant).result
     return sizes.lowering.insert(arith.IndexCastOp(size, i64)).result
-
-
-def _read(b: Body, x: SSAValue, at: Operands) -> SSAValue:
-    return b.emit(tensor.ExtractOp(x, at, tensor_type(x).element_type))
 
 
 def _written_if(
@@ -163,43 +161,11 @@ def _written_if(
     then = Body(Block(), b.dtype)
     if combine is not _COMBINE[ScatterOp]:
         narrow = new.type
-        old = then.widen(_read(then, y, at))
+        old = then.widen(read(then, y, at))
         new = then.narrow(combine(then, old, then.widen(new)), narrow)
-    then.block.add_op(scf.YieldOp(then.emit(tensor.InsertOp(new, y, at))))
+    then.block.add_op(scf.YieldOp(written(then, new, y, at)))
     otherwise = Block([scf.YieldOp(y)])
     return b.emit(scf.IfOp(condition, [y.type], [then.block], [otherwise]))
-
-
-def _nest(
-    lowering: Lowering,
-    extents: Sequence[Size],
-    x: SSAValue,
-    at_each: Callable[[Body, Operands, SSAValue], SSAValue],
-    kind: DType,
-) -> SSAValue:
-    """Return ``x`` after ``at_each(body, loop indices, x)`` for each point, in row-major order."""
-    sizes = Sizes(lowering)
-    bounds = [sizes.value(n) for n in extents]
-    zero, one = sizes.value(0), sizes.value(1)
-    blocks = [Block(arg_types=[INDEX, x.type]) for _ in bounds]
-    loops = [block.args[0] for block in blocks]
-    if not blocks:
-        holder = Block()
-        y = at_each(Body(holder, kind), loops, x)
-        for op in list(holder.ops):
-            op.detach()
-            lowering.insert(op)
-        return y
-    y = at_each(Body(blocks[-1], kind), loops, blocks[-1].args[1])
-    for depth in range(len(blocks) - 1, -1, -1):
-        blocks[depth].add_op(scf.YieldOp(y))
-        start = x if depth == 0 else blocks[depth - 1].args[1]
-        loop = scf.ForOp(zero, bounds[depth], one, [start], Region(blocks[depth]))
-        if depth == 0:
-            return lowering.insert(loop).res[0]
-        blocks[depth - 1].add_op(loop)
-        y = loop.res[0]
-    raise AssertionError
 
 
 @lower(DynamicSliceOp)

@@ -163,6 +163,7 @@ from stepwell.frontend.reduction import (
     sum,
     var,
 )
+from stepwell.frontend.sorting import argsort, searchsorted, sort
 
 concatenate = concat
 newaxis = None
@@ -179,6 +180,7 @@ __all__ = [
     "arange",
     "argmax",
     "argmin",
+    "argsort",
     "asarray",
     "asin",
     "asinh",
@@ -290,9 +292,11 @@ __all__ = [
     "roll",
     "round",
     "rsqrt",
+    "searchsorted",
     "sign",
     "sin",
     "sinh",
+    "sort",
     "split",
     "sqrt",
     "square",

@@ -14,6 +14,7 @@ from op_rows import (
     indexing,
     reduction,
     shape,
+    sorting,
 )
 from stepwell.testing.op_rows.row import Case, Row
 
@@ -23,6 +24,7 @@ FAMILIES = (
     shape,
     indexing,
     reduction,
+    sorting,
     contraction,
     control,
     composite,

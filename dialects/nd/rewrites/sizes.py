@@ -20,12 +20,13 @@ from stepwell.dialects.nd.reduction import CumulativeOp, ReduceOp
 from stepwell.dialects.nd.rewrites.canonical import canonicalizes
 from stepwell.dialects.nd.shape import BroadcastOp, ReshapeOp, ReverseOp, TransposeOp
 from stepwell.dialects.nd.sizes import DimOp
+from stepwell.dialects.nd.sorting import OrderOp
 from stepwell.dialects.nd.syntax import axes, shape_of
 
 Origin: TypeAlias = SSAValue | tuple[SSAValue, int]
 """A size, or an operand and the axis that has it."""
 
-SAME_SHAPE = (Elementwise, ReverseOp, CumulativeOp, DynamicUpdateSliceOp, *SCATTERS)
+SAME_SHAPE = (Elementwise, ReverseOp, CumulativeOp, OrderOp, DynamicUpdateSliceOp, *SCATTERS)
 """Ops whose result has the shape of their first operand."""
 
 

@@ -16,6 +16,7 @@ from stepwell.frontend.indexing import dynamic_slice, dynamic_update_slice
 from stepwell.frontend.linear_algebra import dot_general as _dot_general
 from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, cast, is_number, lift, same_dtype
 from stepwell.frontend.pytree import Tree, flatten, unflatten
+from stepwell.frontend.sorting import top_k
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Verbatim, current_trace
 from stepwell.frontend.ufuncs import weakened
@@ -267,6 +268,7 @@ __all__ = [
     "reduce_window",
     "scan",
     "stop_gradient",
+    "top_k",
     "while_loop",
 ]
 

@@ -49,7 +49,7 @@ def instead(name: str) -> str:
 
     >>> instead("arcsin")
     'use stepwell.numpy.asin'
-    >>> instead("argsort")
+    >>> instead("partition")
     'stepwell.numpy has nothing like it'
     """
     if (other := OTHERWISE.get(name)) is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from stepwell.frontend import as_numpy as np_
 from stepwell.frontend import manipulation as m
+from stepwell.frontend import sorting
 from stepwell.frontend.creation import meshgrid, tril, triu
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import take_along_axis
@@ -24,6 +25,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "any": np_.any_,
     "argmax": np_.argmax,
     "argmin": np_.argmin,
+    "argsort": np_.lifting(sorting.argsort),
     "around": np_.round_,
     "array_equal": np_.array_equal,
     "atleast_1d": np_.atleast_1d,
@@ -72,7 +74,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "roll": np_.roll,
     "round": np_.round_,
     "shape": lambda a: a.shape,
+    "searchsorted": np_.lifting(sorting.searchsorted),
     "size": np_.size,
+    "sort": np_.lifting(sorting.sort),
     "split": np_.split,
     "squeeze": np_.lifting(m.squeeze),
     "stack": np_.stack,
@@ -139,19 +143,24 @@ def _reshape(x: Tensor, *shape: Any, order: str = "C") -> Tensor:
     return m.reshape(x, *shape)
 
 
+def _sort(x: Tensor, axis: int = -1, kind: str | None = None, **keywords: Any) -> None:
+    x[...] = sorting.sort(x, axis, kind, **keywords)
+
+
 METHODS: dict[str, Callable[..., Any]] = {
     "astype": _astype,
     "conj": lambda x: fresh(x),
     "flatten": lambda x, order="C": fresh(np_.ravel(x, order)),
     "reshape": _reshape,
+    "sort": _sort,
     "swapaxes": m.swapaxes,
     "transpose": m.transpose,
     "view": lambda x, *args: _no_view(),
 } | {
     name: _method(FUNCTIONS[name])
     for name in (
-        *("all", "any", "argmax", "argmin", "clip", "copy", "cumprod", "cumsum", "dot", "max"),
-        *("mean", "min", "prod", "ravel", "repeat", "round", "squeeze", "std", "sum", "take"),
+        *("all", "any", "argmax", "argmin", "argsort", "clip", "copy", "cumprod", "cumsum", "dot", "max"),
+        *("mean", "min", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "take"),
         *("trace", "var"),
     )
 }

@@ -9,11 +9,12 @@ from stepwell.frontend import (
     manipulation,
     numpy_table,
     reduction,
+    sorting,
     ufuncs,
 )
 from stepwell.frontend.tensor import Tensor
 
-for _module in (creation, elementwise, linear_algebra, manipulation, reduction):
+for _module in (creation, elementwise, linear_algebra, manipulation, reduction, sorting):
     for _name, _function in vars(_module).items():
         if callable(_function) and not _name.startswith("_"):
             Tensor.operators[_name] = _function

@@ -1,0 +1,114 @@
+"""Ops of `nd` that put the elements along an axis in order."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import I64, IntegerAttr, IntegerType, TensorType, UnitAttr, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from stepwell.core.shapes import sorting as rules
+from stepwell.dialects.nd.groups import like
+from stepwell.dialects.nd.syntax import SpelledOp, element, int_attr, shape_of
+from stepwell.dialects.readings import Array, reference, shape
+from stepwell.dialects.types import dtype
+
+
+class OrderOp(SpelledOp, ABC):
+    """What sort and argsort share.
+
+    The order is that of NumPy's stable sort: NaN is greater than any number and equal to NaN,
+    -0.0 equals 0.0, and equal elements stay in the order in which they were, with ``descending``
+    too.
+    """
+
+    x = operand_def(TensorType)
+    y = result_def(TensorType)
+    axis = prop_def(IntegerAttr[I64])
+    descending = opt_prop_def(UnitAttr)
+
+    def __init__(
+        self, x: SSAValue, axis: int, *, descending: bool = False, dtype: Attribute | None = None
+    ) -> None:
+        result = rules.sort(shape_of(x), axis)
+        super().__init__(
+            operands=[x],
+            result_types=[like(x, result) if dtype is None else TensorType(dtype, result)],
+            properties={
+                "axis": int_attr(axis),
+                "descending": UnitAttr() if descending else None,
+            },
+        )
+
+
+@irdl_op_definition
+class SortOp(OrderOp):
+    """y = x with the elements along ``axis`` in rising order, or falling with ``descending``.
+
+    NaN is the greatest; -0.0 equals 0.0, and elements that are equal stay in their order.
+
+    * (C1) axis is an axis of x.
+    """
+
+    name = "nd.sort"
+
+
+@irdl_op_definition
+class ArgsortOp(OrderOp):
+    """y[k] = where along ``axis`` of x the element lies that nd.sort would put at k.
+
+    * (C1) axis is an axis of x.
+    * (C2) The result is i32 or i64.
+    """
+
+    name = "nd.argsort"
+
+    def __init__(
+        self, x: SSAValue, axis: int, *, descending: bool = False, dtype: Attribute = i64
+    ) -> None:
+        super().__init__(x, axis, descending=descending, dtype=dtype)
+
+    def verify_(self) -> None:
+        """Check C1 and C2."""
+        super().verify_()
+        if element(self.y) not in (IntegerType(32), i64):  # argsort_c2
+            raise VerifyException(f"result must have elements i32 or i64, got {element(self.y)}")
+
+
+@shape(SortOp)
+def _sort_shape(op: SortOp) -> Sequence[Attribute]:
+    return (like(op.x, rules.sort(shape_of(op.x), op.axis.value.data)),)
+
+
+@shape(ArgsortOp)
+def _argsort_shape(op: ArgsortOp) -> Sequence[Attribute]:
+    return (TensorType(element(op.y), rules.sort(shape_of(op.x), op.axis.value.data)),)
+
+
+def _order(op: OrderOp, x: Array) -> Array:
+    """Return where each element of the result comes from."""
+    axis = op.axis.value.data
+    if dtype(element(op.x)).name in ("f16", "bf16"):
+        x = x.astype(np.float32)  # what NumPy does not know it does not put NaN last of
+    if not op.descending:
+        return np.argsort(x, axis=axis, kind="stable")
+    from_behind = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+    return x.shape[axis] - 1 - np.flip(from_behind, axis)
+
+
+@reference(SortOp)
+def _sort_reference(op: SortOp, operands: Sequence[Array]) -> Array:
+    (x,) = operands
+    return np.take_along_axis(x, _order(op, x), op.axis.value.data)
+
+
+@reference(ArgsortOp)
+def _argsort_reference(op: ArgsortOp, operands: Sequence[Array]) -> Array:
+    return _order(op, operands[0]).astype(dtype(element(op.y)).numpy)
+
+
+OPS = (SortOp, ArgsortOp)

@@ -1,0 +1,121 @@
+"""Functions that put elements in order, or search among elements in order."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from stepwell.frontend import elementwise as e
+from stepwell.frontend.creation import zeros
+from stepwell.frontend.indexing import take, take_along_axis
+from stepwell.frontend.manipulation import check_axis, reshape
+from stepwell.frontend.promotion import INTEGER, as_dtype, lift
+from stepwell.frontend.tensor import Tensor
+
+_KINDS = (None, "quicksort", "heapsort", "mergesort", "stable")
+
+
+def sort(
+    x: Any,
+    /,
+    axis: int | None = -1,
+    kind: str | None = None,
+    *,
+    descending: bool = False,
+    stable: bool = True,
+) -> Tensor:
+    """Return ``x`` with the elements along ``axis`` in rising order, or falling if ``descending``.
+
+    The order is NumPy's: NaN is the greatest, -0.0 equals 0.0. It is stable whatever ``kind`` and
+    ``stable`` ask for.
+
+    axis : None for all elements in one row
+    raises ValueError : no axis of x, or no ``kind`` that NumPy knows
+    source : the array API's ``sort``, `numpy.sort`
+    """
+    return _ordered("sort", x, axis, kind, descending, stable)
+
+
+def argsort(
+    x: Any,
+    /,
+    axis: int | None = -1,
+    kind: str | None = None,
+    *,
+    descending: bool = False,
+    stable: bool = True,
+) -> Tensor:
+    """Return where along ``axis`` each element of `sort` comes from, as int64.
+
+    Of equal elements the first comes first, with ``descending`` too. Arguments as in `sort`.
+    """
+    return _ordered("argsort", x, axis, kind, descending, stable)
+
+
+def _ordered(
+    op: str, x: Any, axis: int | None, kind: str | None, descending: bool, stable: bool
+) -> Tensor:
+    if kind not in _KINDS:
+        raise ValueError(f"kind must be one of {', '.join(map(repr, _KINDS))}, got {kind!r}")
+    del stable
+    value = lift(x)
+    if axis is None:
+        value, axis = reshape(value, (value.size,)), 0
+    at = check_axis(axis, value.ndim)
+    result = INTEGER if op == "argsort" else value.kind
+    told = {"axis": at, "descending": descending}
+    return value.trace.emit(op, [value], [(result, value.shape)], (), **told)[0]
+
+
+def searchsorted(
+    x1: Any, x2: Any, /, side: Literal["left", "right"] = "left", sorter: Any = None
+) -> Tensor:
+    """Return behind how many elements of ``x1`` each element of ``x2`` belongs, as int64.
+
+    x1 : one axis, in rising order, or brought into it by the places ``sorter``
+    x2 : of any shape, which is that of the result
+    side : whether to stand before ("left") or behind ("right") elements that are equal
+    raises ValueError : x1 has another rank than one, or there is no such side
+    source : the array API's ``searchsorted``, `numpy.searchsorted`
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"side must be 'left' or 'right', got {side!r}")
+    row, value = lift(x1), lift(x2)
+    if row.ndim != 1:
+        raise ValueError(f"x1 must have one axis, got {row.ndim}")
+    if sorter is not None:
+        row = take(row, sorter)
+    (n,) = row.shape
+    place = zeros(value.shape, dtype=INTEGER.numpy)
+    for step in (1 << k for k in reversed(range(n.bit_length()))):
+        behind = e.add(place, step)
+        last = take(row, e.subtract(behind, 1))  # beyond the end: the last, which does not count
+        goes = _before(last, value) if side == "left" else e.logical_not(_before(value, last))
+        place = e.where(e.logical_and(e.less_equal(behind, n), goes), behind, place)
+    return place
+
+
+def _before(x: Tensor, y: Tensor) -> Tensor:
+    """Return where x is less than y; NaN is the greatest."""
+    less = e.less(x, y)
+    if y.kind.kind != "float":
+        return less
+    number = e.logical_not(e.isnan(x)) if x.kind.kind == "float" else True
+    return e.logical_or(less, e.logical_and(e.isnan(y), number))
+
+
+def top_k(operand: Any, k: int) -> tuple[Tensor, Tensor]:
+    """Return the ``k`` greatest elements along the last axis, falling, and their places as int32.
+
+    Of equal elements the first comes first; NaN is the greatest.
+
+    raises ValueError : operand has no axis, or fewer than k elements along its last
+    source : `jax.lax.top_k`
+    """
+    value = lift(operand)
+    at = check_axis(-1, value.ndim)
+    if not 0 <= k <= value.shape[at]:
+        raise ValueError(f"k must lie in 0..{value.shape[at]}, got {k}")
+    told = {"axis": at, "descending": True}
+    (order,) = value.trace.emit("argsort", [value], [(as_dtype("i32"), value.shape)], (), **told)
+    places = order[..., :k]
+    return take_along_axis(value, places), places

@@ -1,0 +1,127 @@
+"""sort, argsort, searchsorted and top_k against NumPy, compiled and interpreted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from run_traced import interpreted
+
+import stepwell as sw
+import stepwell.numpy as snp
+
+R = np.random.default_rng(5)
+MIDDLE: Any = "middle"
+DTYPES = ("f4", "f8", "f2", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")
+SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 5e-324, np.nan, 1e30, -1e-30]
+
+
+def drawn(dtype: str, shape: tuple[int, ...]) -> Any:
+    """Draw numbers of which many are equal, with what is special among floats."""
+    kind = np.dtype(dtype)
+    if kind.kind == "f":
+        with np.errstate(all="ignore"):
+            some = R.choice(np.array(SPECIAL).astype(kind), shape)
+        return np.where(R.random(shape) < 0.3, some, R.standard_normal(shape).astype(kind))
+    if kind.kind == "b":
+        return R.random(shape) < 0.5
+    info = np.iinfo(kind)
+    return R.integers(info.min, info.max, shape, kind, endpoint=True) >> kind.type(R.integers(0, 4))
+
+
+def bits(x: Any) -> Any:
+    return np.asarray(x).view(f"u{x.dtype.itemsize}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "shape, axis", [((3, 40), 1), ((300, 2), 0), ((5, 3, 7), -2), ((4, 3), None)]
+)
+def test_sort_is_numpys_stable_sort(dtype: str, shape: tuple[int, ...], axis: int | None) -> None:
+    x = drawn(dtype, shape)
+    for descending in (False, True):
+
+        def both(x: Any, descending: bool = descending) -> Any:
+            return (
+                snp.sort(x, axis=axis, descending=descending),
+                snp.argsort(x, axis=axis, descending=descending),
+            )
+
+        flat, along = (x.reshape(-1), 0) if axis is None else (x, axis)
+        turned = np.flip(flat, along) if descending else flat
+        order = np.argsort(turned, axis=along, kind="stable")
+        if descending:
+            order = flat.shape[along] - 1 - np.flip(order, along)
+        y, places = sw.jit(both, static_argnames="descending")(x)
+        assert places.dtype == np.int64 and (places == order).all()
+        assert (bits(y) == bits(np.take_along_axis(flat, order, along))).all(), "to the bit"
+
+
+@pytest.mark.parametrize(
+    "shape, axis", [((0,), 0), ((1,), 0), ((3, 0), 1), ((0, 3), 1), ((3, 1), -1)]
+)
+def test_little_to_sort(shape: tuple[int, ...], axis: int) -> None:
+    x = drawn("f4", shape)
+    y = sw.jit(lambda x: (snp.sort(x, axis), x.argsort(axis=axis)))(x)
+    assert y[0].shape == y[1].shape == shape and (bits(y[0]) == bits(x)).all()
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 8, 9, 100])
+@pytest.mark.parametrize(
+    "one, two", [("f4", "f4"), ("i4", "f8"), ("u1", "i2"), ("f2", "f4"), ("f8", "i8")]
+)
+def test_searchsorted(side: Any, n: int, one: str, two: str) -> None:
+    row, x = np.sort(drawn(one, (n,))), drawn(two, (4, 9))
+    got = interpreted(lambda a, b: snp.searchsorted(a, b, side), row, x)
+    want = np.searchsorted(row, x, side)
+    assert got.dtype == want.dtype and (got == want).all()
+
+
+def test_searchsorted_by_places() -> None:
+    row, x = drawn("f4", (50,)), drawn("f4", (3, 5))
+    order = np.argsort(row, kind="stable")
+    got = sw.jit(lambda a, b, s: snp.searchsorted(a, b, sorter=s))(row, x, order)
+    assert (got == np.searchsorted(row, x, sorter=order)).all()
+
+
+def test_numpys_own_names_and_the_method_in_place() -> None:
+    x = drawn("f8", (4, 30))
+
+    def f(x: Any) -> Any:
+        order = np.argsort(x, axis=0, kind="stable"), x.argsort()
+        y = np.sort(x, axis=None)
+        x = x.copy()
+        x.sort(axis=0)
+        return *order, y, x, np.searchsorted(y, x[0])
+
+    for got, want in zip(sw.jit(f)(x), f(x), strict=True):
+        if want.dtype == np.int64:  # NumPy's own sort is stable only where it is asked to be
+            np.testing.assert_array_equal(np.sort(got, -1), np.sort(want, -1))
+        else:
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("k", [0, 1, 5, 40])
+def test_top_k(k: int) -> None:
+    x = drawn("f4", (3, 40))
+    values, places = sw.jit(lambda x: sw.lax.top_k(x, k))(x)
+    want = 39 - np.flip(np.argsort(np.flip(x, 1), axis=1, kind="stable"), 1)[:, :k]
+    assert places.dtype == np.int32 and (places == want).all()
+    assert (bits(values) == bits(np.take_along_axis(x, want, 1))).all()
+
+
+@pytest.mark.parametrize(
+    "function, message",
+    [
+        (lambda x: snp.sort(x, axis=2), "axis 2 is out of range for 2 axes"),
+        (lambda x: snp.sort(x, kind="bubble"), "kind must be one of .* got 'bubble'"),
+        (lambda x: snp.searchsorted(x, x), "x1 must have one axis, got 2"),
+        (lambda x: snp.searchsorted(x[0], x, MIDDLE), "side must be 'left' or 'right'"),
+        (lambda x: sw.lax.top_k(x, 5), r"k must lie in 0\.\.4, got 5"),
+    ],
+)
+def test_what_is_refused(function: Any, message: str) -> None:
+    with pytest.raises((ValueError, IndexError), match=message):
+        sw.jit(function).trace(np.zeros((3, 4), np.float32))
