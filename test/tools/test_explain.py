@@ -76,6 +76,7 @@ def test_what_only_the_run_knows(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "1,000 operations, 7.81 KB read and written" in text and "measured" not in text
 
 
+@pytest.mark.machine("avx-512, 1 MiB, 2 cores")
 def test_what_is_packed_and_turned_has_reasons(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -178,6 +178,7 @@ def test_passes_are_a_list() -> None:
         sw.compile(TEXT, passes="cse@before:decompose")
 
 
+@pytest.mark.machine("avx-512, 1 MiB, 2 cores")
 def test_the_command_line_places_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "neg.mlir"
     file.write_text(TEXT)
