@@ -159,8 +159,32 @@ METHODS: dict[str, Callable[..., Any]] = {
 } | {
     name: _method(FUNCTIONS[name])
     for name in (
-        *("all", "any", "argmax", "argmin", "argsort", "clip", "copy", "cumprod", "cumsum", "dot", "max"),
-        *("mean", "min", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "take"),
+        *(
+            "all",
+            "any",
+            "argmax",
+            "argmin",
+            "argsort",
+            "clip",
+            "copy",
+            "cumprod",
+            "cumsum",
+            "dot",
+            "max",
+        ),
+        *(
+            "mean",
+            "min",
+            "prod",
+            "ravel",
+            "repeat",
+            "round",
+            "searchsorted",
+            "squeeze",
+            "std",
+            "sum",
+            "take",
+        ),
         *("trace", "var"),
     )
 }
