@@ -2,7 +2,7 @@
 
 // Each case breaks one numbered constraint of an op of the family sorting.
 
-// sort_c1
+// order_c1
 func.func @f(%x: tensor<4xf32>) {
   // expected-error@+1 {{axis must lie in 0..0, got 1}}
   %y = nd.sort %x {axis = 1} : tensor<4xf32>
@@ -11,7 +11,7 @@ func.func @f(%x: tensor<4xf32>) {
 
 // -----
 
-// sort_c1
+// order_c1
 func.func @f(%x: tensor<f32>) {
   // expected-error@+1 {{axis}}
   %y = nd.argsort %x {axis = 0} : tensor<f32> -> tensor<i64>

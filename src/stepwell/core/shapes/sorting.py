@@ -12,5 +12,5 @@ def sort(x: Shape, axis: int) -> Shape:
     >>> sort((3, 4), 1)
     (3, 4)
     """
-    checked_axis(len(x), axis)  # sort_c1
+    checked_axis(len(x), axis)  # order_c1
     return x
