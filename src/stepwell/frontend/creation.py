@@ -14,7 +14,8 @@ from stepwell.core.dtypes import DType
 from stepwell.core.shapes import Shape
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.promotion import FLOAT, as_dtype, cast, lift, number_dtype
+from stepwell.frontend.manipulation import broadcast_to, reshape
+from stepwell.frontend.promotion import FLOAT, as_dtype, cast, is_number, lift, number_dtype
 from stepwell.frontend.promotion import full as filled
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import current_trace
@@ -46,11 +47,18 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     """Return ``fill_value``, a number or a value without axes, everywhere in ``shape``."""
     sizes = checked_shape(shape)
-    if isinstance(fill_value, bool | int | float):
-        return filled(sizes, fill_value, as_dtype(dtype) if dtype else number_dtype(fill_value))
+    if is_number(fill_value):
+        kind = number_dtype(fill_value) if dtype is None else as_dtype(dtype)
+        if kind.kind == "bool":
+            fill_value = bool(fill_value)
+        elif kind.kind != "float" and isinstance(fill_value, float):
+            if not math.isfinite(fill_value):
+                raise ValueError(f"{fill_value} does not fit into {kind.name}")
+            fill_value = int(fill_value)  # toward zero, as NumPy
+        return filled(sizes, fill_value, kind)
     value = lift(fill_value)
-    value = cast(value, as_dtype(dtype)) if dtype else value
-    return e.broadcast(value, sizes)
+    value = value if dtype is None else cast(value, as_dtype(dtype))
+    return broadcast_to(value, sizes)
 
 
 def zeros_like(x: Any, /, dtype: Any = None) -> Tensor:
@@ -66,7 +74,7 @@ def ones_like(x: Any, /, dtype: Any = None) -> Tensor:
 def full_like(x: Any, /, fill_value: Any, dtype: Any = None) -> Tensor:
     """Return ``fill_value`` everywhere in the shape of ``x``, in its dtype."""
     value = lift(x)
-    return full(value.shape, fill_value, dtype=dtype or value.kind)
+    return full(value.shape, fill_value, dtype=value.kind if dtype is None else dtype)
 
 
 def _like(x: Any, number: int, dtype: Any) -> Tensor:
@@ -78,20 +86,45 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None) ->
     """Return ``start, start + step, ...`` below ``stop``; with one argument, that is the stop."""
     if stop is None:
         start, stop = 0, start
-    for number in (start, stop, step):
-        if not isinstance(number, int | float):
-            raise TraceError(f"the bounds of arange must be plain numbers, got {number!r}")
-    kind = as_dtype(dtype) if dtype else _number_kind(start, stop, step)
+    start, stop, step = (_bound(number) for number in (start, stop, step))
+    kind = _number_kind(start, stop, step) if dtype is None else as_dtype(dtype)
+    if step == 0:
+        raise ZeroDivisionError("the step of arange cannot be 0")
+    if not all(map(math.isfinite, (start, stop, step))):
+        raise ValueError(f"arange from {start} to {stop} by {step} has no length")
     count = max(math.ceil((stop - start) / step), 0)
-    steps = iota((count,), 0, kind)
-    if step != 1:
-        steps = e.multiply(steps, step)
-    return steps if start == 0 else e.add(steps, start)
+    if kind.kind == "bool":
+        if count > 2:
+            raise TypeError("arange of booleans has two elements at most")
+        return current_trace().constant(np.array([start, start + step], np.bool_)[:count])
+    return _stepped(start, step, count, kind)
+
+
+def _bound(number: Any) -> int | float:
+    number = number.item() if isinstance(number, np.generic) else number
+    if not is_number(number):
+        raise TraceError(f"the bounds of arange must be plain numbers, got {number!r}")
+    return number
+
+
+def _stepped(start: int | float, step: int | float, count: int, kind: DType) -> Tensor:
+    """Return ``start, start + step, ...`` as NumPy does: by the difference of the first two."""
+    wide = FLOAT if kind.kind == "float" and kind.bytes < FLOAT.bytes else kind
+    with np.errstate(all="ignore"):
+        first, second = (
+            kind.round(np.array(n if kind.kind == "float" else int(n)).astype(kind.numpy))
+            for n in (start, start + step)
+        )
+        by = (second.astype(wide.numpy) - first.astype(wide.numpy)).item()
+    steps = iota((count,), 0, wide)
+    steps = steps if by == 1 else e.multiply(steps, filled((count,), by, wide))
+    if first.item() != 0:
+        steps = e.add(steps, filled((count,), first.item(), wide))
+    return cast(steps, kind)
 
 
 def _number_kind(*numbers: Any) -> DType:
-    kinds = [number_dtype(n) for n in numbers]
-    return FLOAT if FLOAT in kinds else number_dtype(0)
+    return FLOAT if any(isinstance(n, float) for n in numbers) else number_dtype(0)
 
 
 def iota(shape: Shape, axis: int, dtype: DType) -> Tensor:
@@ -100,13 +133,33 @@ def iota(shape: Shape, axis: int, dtype: DType) -> Tensor:
 
 
 def linspace(
-    start: float, stop: float, /, num: int, endpoint: bool = True, *, dtype: Any = None
+    start: Any, stop: Any, /, num: int = 50, endpoint: bool = True, *, dtype: Any = None
 ) -> Tensor:
-    """Return ``num`` numbers evenly spaced from ``start`` to ``stop``."""
-    kind = as_dtype(dtype) if dtype else FLOAT
+    """Return ``num`` numbers evenly spaced from ``start`` to ``stop``, along a new first axis.
+
+    start, stop : numbers or arrays, traced ones too; ``num`` must be known while tracing
+    """
+    (count,) = checked_shape(num)
+    if isinstance(start, Tensor) or isinstance(stop, Tensor):
+        return _spaced(start, stop, count, endpoint, dtype)
+    kind = FLOAT if dtype is None else as_dtype(dtype)
     return current_trace().constant(
         np.linspace(start, stop, num, endpoint=endpoint).astype(kind.numpy)
     )
+
+
+def _spaced(start: Any, stop: Any, count: int, endpoint: bool, dtype: Any) -> Tensor:
+    """Return what `linspace` does of traced values."""
+    first, last = e.together(start, stop)
+    wide = first.kind if first.kind.kind == "float" else FLOAT
+    first, last = cast(first, wide), cast(last, wide)
+    index = reshape(iota((count,), 0, wide), (count, *(1,) * first.ndim))
+    parts = count - 1 if endpoint else count
+    step = e.divide(e.subtract(last, first), float(max(parts, 1)))
+    found = e.add(e.multiply(index, step), first)
+    if endpoint and count > 1:
+        found = e.where(e.equal(index, count - 1), last, found)
+    return found if dtype is None else cast(found, as_dtype(dtype))
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None) -> Tensor:

@@ -7,6 +7,7 @@ dtype (`promotion`). Results have the broadcast shape.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from stepwell.frontend.promotion import (
     together,
 )
 from stepwell.frontend.tensor import Tensor
+
+BYTE, DOUBLE = as_dtype("i8"), as_dtype("f64")
 
 
 def _floating(x: Tensor) -> Tensor:
@@ -92,12 +95,7 @@ sinh = _unary("sinh", "sinh(x)")
 sqrt = _unary("sqrt", "the square root of x")
 tan = _unary("tan", "tan(x), x in radians")
 tanh = _unary("tanh", "tanh(x)")
-abs = _unary("abs", "|x|", floats=False)
-negative = _unary("negative", "-x", "neg", floats=False)
-square = _unary("square", "x * x", floats=False)
-bitwise_count = _unary("bitwise_count", "how many bits of x are set", "popcount", floats=False)
 
-subtract = _binary("subtract", "x1 - x2", "sub")
 divide = _binary("divide", "x1 / x2 as floats", "div", floats=True)
 atan2 = _binary("atan2", "the angle of the point (x2, x1)", floats=True)
 hypot = _binary("hypot", "sqrt(x1*x1 + x2*x2)", floats=True)
@@ -108,8 +106,6 @@ less = _binary("less", "x1 < x2", "lt", result=BOOL)
 less_equal = _binary("less_equal", "x1 <= x2", "le", result=BOOL)
 greater = _binary("greater", "x1 > x2", "gt", result=BOOL)
 greater_equal = _binary("greater_equal", "x1 >= x2", "ge", result=BOOL)
-maximum = _binary("maximum", "the larger of x1 and x2; NaN where one is NaN", "max")
-minimum = _binary("minimum", "the smaller of x1 and x2; NaN where one is NaN", "min")
 
 
 def _integers(name: str, formula: str, op: str) -> Callable[[Any, Any], Tensor]:
@@ -117,7 +113,7 @@ def _integers(name: str, formula: str, op: str) -> Callable[[Any, Any], Tensor]:
         values = together(x1, x2)
         if values[0].kind.kind == "float":
             raise TypeError(f"{name} takes integers or booleans, got {values[0].kind.name}")
-        return _emit(op, values)
+        return _emit(op, _narrow(values) if op.startswith("shift") else values)
 
     return _named(function, name, f"Return ``{formula}`` bit by bit, broadcast.")
 
@@ -127,6 +123,61 @@ bitwise_or = _integers("bitwise_or", "x1 or x2", "or")
 bitwise_xor = _integers("bitwise_xor", "x1 xor x2", "xor")
 bitwise_left_shift = _integers("bitwise_left_shift", "x1 * 2**x2", "shift_left")
 bitwise_right_shift = _integers("bitwise_right_shift", "floor(x1 / 2**x2)", "shift_right")
+
+
+def _narrow(values: list[Tensor]) -> list[Tensor]:
+    """Return booleans as int8, in which NumPy computes what it has no rule of theirs for."""
+    return [cast(v, BYTE) if v.kind is BOOL else v for v in values]
+
+
+def abs(x: Any, /) -> Tensor:
+    """Return ``|x|`` element by element; booleans stay as they are."""
+    value = lift(x)
+    return value if value.kind is BOOL else _emit("abs", [value])
+
+
+def negative(x: Any, /) -> Tensor:
+    """Return ``-x`` element by element; TypeError for booleans."""
+    value = lift(x)
+    if value.kind is BOOL:
+        raise TypeError("negative (-x) takes no booleans; use ~x or logical_not")
+    return _emit("neg", [value])
+
+
+def square(x: Any, /) -> Tensor:
+    """Return ``x * x`` element by element; of booleans, int8."""
+    return _emit("square", _narrow([lift(x)]))
+
+
+def bitwise_count(x: Any, /) -> Tensor:
+    """Return how many bits of ``|x|`` are set, as uint8; TypeError for floats."""
+    value = lift(x)
+    if value.kind.kind == "float":
+        raise TypeError(f"bitwise_count takes integers or booleans, got {value.kind.name}")
+    if value.kind is BOOL:
+        return cast(value, as_dtype("ui8"))
+    value = abs(value) if value.kind.kind == "signed" else value
+    return cast(_emit("popcount", [value]), as_dtype("ui8"))
+
+
+def subtract(x1: Any, x2: Any, /) -> Tensor:
+    """Return ``x1 - x2`` element by element, broadcast; TypeError for booleans."""
+    values = together(x1, x2)
+    if values[0].kind is BOOL:
+        raise TypeError("subtract (x - y) takes no booleans; use x ^ y or logical_xor")
+    return _emit("sub", values)
+
+
+def maximum(x1: Any, x2: Any, /) -> Tensor:
+    """Return the larger of ``x1`` and ``x2``, broadcast; NaN where one is NaN."""
+    values = together(x1, x2)
+    return _emit("or" if values[0].kind is BOOL else "max", values)
+
+
+def minimum(x1: Any, x2: Any, /) -> Tensor:
+    """Return the smaller of ``x1`` and ``x2``, broadcast; NaN where one is NaN."""
+    values = together(x1, x2)
+    return _emit("and" if values[0].kind is BOOL else "min", values)
 
 
 def add(x1: Any, x2: Any, /) -> Tensor:
@@ -143,17 +194,17 @@ def multiply(x1: Any, x2: Any, /) -> Tensor:
 
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:
     """Return ``floor(x1 / x2)`` element by element, broadcast; dtype of the operands."""
-    return _emit("floor_div", together(x1, x2))
+    return _emit("floor_div", _narrow(together(x1, x2)))
 
 
 def remainder(x1: Any, x2: Any, /) -> Tensor:
     """Return ``x1 - floor(x1 / x2) * x2`` element by element, with the sign of ``x2``."""
-    return _emit("mod", together(x1, x2))
+    return _emit("mod", _narrow(together(x1, x2)))
 
 
 def fmod(x1: Any, x2: Any, /) -> Tensor:
     """Return ``x1 - trunc(x1 / x2) * x2`` element by element, with the sign of ``x1``."""
-    return _emit("rem", together(x1, x2))
+    return _emit("rem", _narrow(together(x1, x2)))
 
 
 def pow(x1: Any, x2: Any, /) -> Tensor:
@@ -168,9 +219,9 @@ def pow(x1: Any, x2: Any, /) -> Tensor:
     if is_number(x2) and x2 == 0.5:
         return sqrt(x1)
     values = together(x1, x2)
-    if values[0].kind is BOOL or (is_number(x2) and x2 < 0):
+    if is_number(x2) and x2 < 0:
         values = [_floating(v) for v in values]
-    return _emit("pow", values)
+    return _emit("pow", _narrow(values))
 
 
 def _product(x: Tensor, times: int) -> Tensor:
@@ -190,18 +241,26 @@ def bitwise_invert(x: Any, /) -> Tensor:
 
 
 def positive(x: Any, /) -> Tensor:
-    """Return ``x``."""
-    return lift(x)
+    """Return ``x``; TypeError for booleans."""
+    return _number("positive (+x)", lift(x))
 
 
 def sign(x: Any, /) -> Tensor:
     """Return -1, 0 or 1 with the sign of ``x``; NaN stays NaN."""
-    return _emit("sign", [lift(x)])
+    return _emit("sign", [_number("sign", lift(x))])
+
+
+def _number(name: str, value: Tensor) -> Tensor:
+    if value.kind is BOOL:
+        raise TypeError(f"{name} takes no booleans; convert with astype first")
+    return value
 
 
 def _rounding(name: str, formula: str) -> Callable[[Any], Tensor]:
     def function(x: Any, /) -> Tensor:
         value = lift(x)
+        if value.kind is BOOL and name == "round":
+            return cast(value, as_dtype("f16"))
         return _emit(name, [value]) if value.kind.kind == "float" else value
 
     return _named(function, name, f"Return {formula}; integers are returned as they are.")
@@ -258,14 +317,14 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
-    """Return ``x`` limited to ``min`` and ``max``; NaN stays NaN. None is no limit."""
-    value = lift(x)
-    low = value if min is None else maximum(value, _like(min, value))
-    return low if max is None else minimum(low, _like(max, value))
+    """Return ``x`` limited to ``min`` and ``max``, in the dtype that all have together.
 
-
-def _like(limit: Any, value: Tensor) -> Any:
-    return limit if is_number(limit) else cast(lift(limit), value.kind)
+    None is no limit; NaN stays NaN, and where ``min > max`` it is ``max``.
+    """
+    given = [limit for limit in (min, max) if limit is not None]
+    value, *limits = same_dtype(x, *given)
+    low = value if min is None else maximum(value, limits.pop(0))
+    return low if max is None else minimum(low, limits.pop())
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Tensor:
@@ -289,11 +348,22 @@ def logaddexp(x1: Any, x2: Any, /) -> Tensor:
     return where(isfinite(top), _emit("add", [top, log1p(exp(far))]), top)
 
 
-def isclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8) -> Tensor:
-    """Return whether ``|x1 - x2| <= atol + rtol * |x2|``; infinities equal themselves."""
-    a, b = same_dtype(x1, x2)
+def isclose(
+    x1: Any, x2: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, *, equal_nan: bool = False
+) -> Tensor:
+    """Return whether ``|x1 - x2| <= atol + rtol * |x2|``; infinities equal themselves.
+
+    Integers and plain numbers are compared as float64. equal_nan : whether NaN equals NaN
+    """
+    a, b = (v if v.kind.kind == "float" else cast(v, DOUBLE) for v in map(_wide, (x1, x2)))
+    a, b = same_dtype(a, b)
     near = less_equal(abs(subtract(a, b)), add(atol, multiply(rtol, abs(b))))
-    return logical_or(equal(a, b), logical_and(near, isfinite(b)))
+    found = logical_or(equal(a, b), logical_and(near, isfinite(b)))
+    return logical_or(found, logical_and(isnan(a), isnan(b))) if equal_nan else found
+
+
+def _wide(x: Any) -> Tensor:
+    return lift(x, DOUBLE) if is_number(x) else lift(x)
 
 
 def result_type(*arrays: Any) -> Any:
@@ -302,13 +372,42 @@ def result_type(*arrays: Any) -> Any:
 
 
 def finfo(dtype: Any) -> Any:
-    """Return NumPy's `finfo` of a floating dtype."""
-    return np.finfo(as_dtype(dtype).numpy)
+    """Return NumPy's `finfo` of a floating dtype; of bfloat16, the same names."""
+    kind = as_dtype(dtype)
+    if kind.kind != "float":
+        raise ValueError(f"finfo is of floats, got {kind.name}; use iinfo")
+    return BF16 if kind.name == "bf16" else np.finfo(kind.numpy)
 
 
 def iinfo(dtype: Any) -> Any:
     """Return NumPy's `iinfo` of an integer dtype."""
-    return np.iinfo(as_dtype(dtype).numpy)
+    kind = as_dtype(dtype)
+    if kind.kind not in ("signed", "unsigned"):
+        raise ValueError(f"iinfo is of integers, got {kind.name}; use finfo")
+    return np.iinfo(kind.numpy)
+
+
+BF16 = SimpleNamespace(
+    bits=16,
+    dtype="bfloat16",
+    eps=np.float32(2**-7),
+    epsneg=np.float32(2**-8),
+    iexp=8,
+    machep=-7,
+    max=np.float32((2 - 2**-7) * 2.0**127),
+    maxexp=128,
+    min=np.float32(-(2 - 2**-7) * 2.0**127),
+    minexp=-126,
+    negep=-8,
+    nexp=8,
+    nmant=7,
+    precision=2,
+    resolution=np.float32(0.01),
+    smallest_normal=np.float32(2.0**-126),
+    smallest_subnormal=np.float32(2.0**-133),
+    tiny=np.float32(2.0**-126),
+)
+"""What NumPy's `finfo` would say of bfloat16."""
 
 
 def check_axis(axis: Any, rank: int) -> int:
@@ -316,5 +415,5 @@ def check_axis(axis: Any, rank: int) -> int:
     if not isinstance(axis, int | np.integer):
         raise TraceError(f"an axis is a plain int, got {axis!r}")
     if not -rank <= axis < rank:
-        raise IndexError(f"axis {axis} is out of range for {rank} axes")
+        raise np.exceptions.AxisError(f"axis {axis} is out of range for {rank} axes")
     return int(axis) % rank

@@ -8,15 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from stepwell.core.shapes import ShapeError
 from stepwell.core.shapes import contraction as shapes
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.manipulation import permute_dims, reshape
-from stepwell.frontend.promotion import broadcast, lift, same_dtype
+from stepwell.frontend.promotion import BOOL, as_dtype, broadcast, cast, lift, same_dtype
+from stepwell.frontend.reduction import any
 from stepwell.frontend.reduction import sum as summed
 from stepwell.frontend.tensor import Tensor
 
 Axes = Sequence[int]
+COUNT = as_dtype("i32")
+"""What products of booleans are counted in."""
 
 
 def matmul(x1: Any, x2: Any, /) -> Tensor:
@@ -31,6 +35,8 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
         a = broadcast(a, (*batch, *a.shape[-2:]))
         b = broadcast(b, (*batch, *b.shape[-2:]))
     shape = shapes.matmul(a.shape, b.shape)
+    if a.kind is BOOL:
+        return e.not_equal(matmul(cast(a, COUNT), cast(b, COUNT)), 0)
     return a.trace.emit("matmul", [a, b], [(a.kind, shape)])[0]
 
 
@@ -39,6 +45,8 @@ def dot_general(
 ) -> Tensor:
     """Multiply and sum over ``contract``, elementwise over ``batch``; then a's axes, then b's."""
     shape = shapes.dot_general(a.shape, b.shape, batch, contract)
+    if a.kind is BOOL:  # whether any pair is true together
+        return e.not_equal(dot_general(cast(a, COUNT), cast(b, COUNT), batch, contract), 0)
     return a.trace.emit(
         "dot_general",
         [a, b],
@@ -63,7 +71,12 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Return the sums of products along ``axis``; the other axes are broadcast."""
-    return summed(e.multiply(x1, x2), axis=axis)
+    return _total(e.multiply(x1, x2), axis)
+
+
+def _total(x: Tensor, axis: Any) -> Tensor:
+    """Return a sum in the dtype of what is summed; of booleans, whether any is true."""
+    return any(x, axis=axis) if x.kind is BOOL else summed(x, axis=axis, dtype=x.kind)
 
 
 def outer(x1: Any, x2: Any, /) -> Tensor:
@@ -97,8 +110,7 @@ def einsum(subscripts: str, /, *operands: Any) -> Tensor:
     values = same_dtype(*operands)
     if len(names) != len(values):
         raise ValueError(f"{len(names)} subscripts for {len(values)} operands")
-    for name, value in zip(names, values, strict=True):
-        _check_subscript(name, value)
+    _check_subscripts(names, values)
     if "->" not in subscripts:
         every = "".join(names)
         output = "".join(sorted(c for c in set(every) if every.count(c) == 1))
@@ -108,18 +120,31 @@ def einsum(subscripts: str, /, *operands: Any) -> Tensor:
         name, value = _pair(name, value, other, operand, later)
     gone = tuple(i for i, c in enumerate(name) if c not in output)
     if gone:
-        value = summed(value, axis=gone, dtype=value.kind)
+        value = _total(value, gone)
         name = "".join(c for c in name if c in output)
+    if len(set(output)) < len(output):
+        raise ValueError(f"the output {output!r} names an index twice")
     if sorted(name) != sorted(output):
-        raise ValueError(f"the output {output!r} has an index that no operand has")
+        strange = "".join(c for c in output if c not in name)
+        raise ValueError(f"the output {output!r} has an index that no operand has: {strange!r}")
     return permute_dims(value, [name.index(c) for c in output])
 
 
-def _check_subscript(name: str, value: Tensor) -> None:
-    if len(name) != value.ndim:
-        raise ValueError(f"subscript {name!r} names {len(name)} axes of {value.ndim}")
-    if len(set(name)) != len(name) or set(name) - set(string.ascii_letters):
-        raise ValueError(f"subscript {name!r} must be distinct letters")
+def _check_subscripts(names: Sequence[str], values: Sequence[Tensor]) -> None:
+    """Check that each operand has an axis for each letter, of one size everywhere."""
+    sizes: dict[str, tuple[int, int]] = {}
+    for number, (name, value) in enumerate(zip(names, values, strict=True)):
+        if len(set(name)) != len(name) or set(name) - set(string.ascii_letters):
+            raise ValueError(f"subscript {name!r} must be distinct letters")
+        if len(name) != value.ndim:
+            raise ValueError(f"subscript {name!r} names {len(name)} axes of {value.ndim}")
+        for letter, size in zip(name, value.shape, strict=True):
+            before, other = sizes.setdefault(letter, (size, number))
+            if size != before:
+                raise ShapeError(
+                    f"index {letter!r} of einsum has size {before} in operand {other}, "
+                    f"{size} in operand {number}"
+                )
 
 
 def _pair(name: str, a: Tensor, other: str, b: Tensor, later: str) -> tuple[str, Tensor]:
@@ -143,4 +168,4 @@ def _without(name: str, value: Tensor, kept: str) -> tuple[str, Tensor]:
     alone = tuple(i for i, c in enumerate(name) if c not in kept)
     if not alone:
         return name, value
-    return "".join(c for c in name if c in kept), summed(value, axis=alone, dtype=value.kind)
+    return "".join(c for c in name if c in kept), _total(value, alone)

@@ -113,6 +113,8 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
     axes = _axes(axis)
     rank = value.ndim + len(axes)
     places = {check_axis(a, rank) for a in axes}
+    if len(places) < len(axes):
+        raise ValueError(f"expand_dims names an axis twice: {axes}")
     sizes = iter(value.shape)
     return reshape(value, tuple(1 if a in places else next(sizes) for a in range(rank)))
 
@@ -246,14 +248,41 @@ def tile(x: Any, /, repetitions: Any) -> Tensor:
     return reshape(spread, tuple(t * n for t, n in zip(times, shape, strict=True)))
 
 
-def repeat(x: Any, /, repeats: int, axis: int | None = None) -> Tensor:
-    """Return ``x`` with each element along ``axis`` ``repeats`` times; None flattens first."""
-    value = fresh(reshape(x, -1) if axis is None else lift(x))
+def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Tensor:
+    """Return ``x`` with each element along ``axis`` ``repeats`` times; None flattens first.
+
+    repeats : an int, or one for each element; known while tracing, as the shape depends on it
+    """
+    value = fresh(ravel(x) if axis is None else lift(x))
     at = check_axis(axis or 0, value.ndim)
+    times = _times(repeats, value.shape[at], at)
+    if times.ndim:
+        index = np.repeat(np.arange(value.shape[at]), times)
+        return Tensor.operators["take"](value, index, axis=at)
+    repeats = int(times)
     wide = (*value.shape[: at + 1], repeats, *value.shape[at + 1 :])
     dims = tuple(a for a in range(len(wide)) if a != at + 1)
     spread = value.trace.emit("broadcast", [value], [(value.kind, wide)], (), dims=dims)[0]
     return reshape(spread, (*value.shape[:at], value.shape[at] * repeats, *value.shape[at + 1 :]))
+
+
+def _times(repeats: Any, size: int, axis: int) -> np.ndarray[Any, Any]:
+    """Return how often elements are repeated: one number, or one for each of ``size``."""
+    if isinstance(repeats, Tensor):
+        raise TraceError(
+            "repeats must be known while tracing, as the shape of the result depends on them; "
+            "pass them in static_argnames"
+        )
+    times = np.asarray(repeats)
+    if times.dtype.kind not in "iub":
+        raise TypeError(f"repeats must be integers, got {repeats!r}")
+    times = times.astype(np.int64)
+    if times.ndim > 1 or (times.ndim and times.size not in (1, size)):
+        shown = f"{times.size} repeats" if times.ndim == 1 else f"repeats of {times.ndim} axes"
+        raise ShapeError(f"{shown} for {size} elements along axis {axis}")
+    if times.size and times.min() < 0:
+        raise ValueError(f"repeats cannot be negative, got {int(times.min())}")
+    return times.reshape(()) if times.size == 1 and size != 1 else times
 
 
 def pad(x: Any, /, pad_width: Any, *, constant_values: Any = 0) -> Tensor:

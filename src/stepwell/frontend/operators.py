@@ -27,5 +27,6 @@ Tensor.operators.update(
     setitem=assignment.setitem,
     ufunc=ufuncs.ufunc,
     write=assignment.write,
+    take=indexing.take,
 )
 Tensor.methods.update(numpy_table.METHODS)

@@ -6,6 +6,7 @@ float takes the float's dtype. A Python number takes the dtype of the array it m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ FLOAT = DTYPES["f32"]
 INTEGER = DTYPES["i64"]
 """The dtype of integers where nothing says another, as in NumPy."""
 BOOL = DTYPES["i1"]
+TOO_LARGE = (2 - 2**-24) * 2.0**127
+"""The least number that float32 rounds to infinity."""
 
 
 def as_dtype(dtype: Any) -> DType:
@@ -73,8 +76,12 @@ def is_number(x: Any) -> bool:
 
 
 def number_dtype(x: bool | int | float) -> DType:
-    """Return the dtype of a Python number that meets no array."""
-    return BOOL if isinstance(x, bool) else INTEGER if isinstance(x, int) else FLOAT
+    """Return the dtype of a Python number that meets no array; f64 holds what f32 would not."""
+    if isinstance(x, bool):
+        return BOOL
+    if isinstance(x, int):
+        return INTEGER
+    return FLOAT if abs(x) < TOO_LARGE or not math.isfinite(x) else DTYPES["f64"]
 
 
 def lift(x: Any, dtype: DType | None = None) -> Tensor:
@@ -124,7 +131,8 @@ def _integer(value: int, dtype: DType) -> str:
         return "true" if value else "false"
     limits = np.iinfo(dtype.numpy)
     if not limits.min <= value <= limits.max:
-        raise OverflowError(f"{value} does not fit into {dtype.name}")
+        shown = f"{value}" if abs(value) < 10**30 else f"{float(value):.6g}"
+        raise OverflowError(f"{shown} does not fit into {dtype.name}")
     return f"{value} : {dtype.name}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -94,10 +95,27 @@ def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     return _reduce("mean", _floating(x), axis, keepdims)
 
 
-def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """Return the mean squared distance from the mean along ``axis``, over n - ``correction``."""
+def var(
+    x: Any,
+    /,
+    axis: Any = None,
+    *,
+    correction: float | None = None,
+    keepdims: bool = False,
+    ddof: float | None = None,
+) -> Tensor:
+    """Return the mean squared distance from the mean along ``axis``, over n - ``correction``.
+
+    ddof : what NumPy calls the correction. NaN where no more than that many elements are left
+    """
     value = _floating(x)
-    return cast(_variance(value, axis, correction, keepdims), value.kind)
+    return cast(_variance(value, axis, _correction(correction, ddof), keepdims), value.kind)
+
+
+def _correction(correction: float | None, ddof: float | None) -> float:
+    if correction is not None and ddof is not None:
+        raise ValueError("correction and ddof are the same: give one of them")
+    return next((c for c in (correction, ddof) if c is not None), 0.0)
 
 
 def _variance(value: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
@@ -106,13 +124,22 @@ def _variance(value: Tensor, axis: Any, correction: float, keepdims: bool) -> Te
     distance = e.subtract(wide, mean(wide, axis=axis, keepdims=True))
     count = math.prod(wide.shape[a] for a in _axes(axis, wide.ndim))
     total = sum(e.square(distance), axis=axis, keepdims=keepdims)
-    return e.divide(total, float(count - correction))
+    return e.divide(total, float(builtins.max(count - correction, 0)))
 
 
-def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(
+    x: Any,
+    /,
+    axis: Any = None,
+    *,
+    correction: float | None = None,
+    keepdims: bool = False,
+    ddof: float | None = None,
+) -> Tensor:
     """Return the square root of `var`."""
     value = _floating(x)
-    return cast(e.sqrt(_variance(value, axis, correction, keepdims)), value.kind)
+    variance = _variance(value, axis, _correction(correction, ddof), keepdims)
+    return cast(e.sqrt(variance), value.kind)
 
 
 def _arg(op: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
@@ -178,12 +205,18 @@ def cumulative_prod(
 
 def cumulative_max(x: Any, /, *, axis: int | None = None) -> Tensor:
     """Return the largest of the elements up to each place along ``axis``."""
-    return _cumulative("cumulative_max", lift(x), axis, False, 0)
+    return _running("cumulative_max", x, axis)
 
 
 def cumulative_min(x: Any, /, *, axis: int | None = None) -> Tensor:
     """Return the smallest of the elements up to each place along ``axis``."""
-    return _cumulative("cumulative_min", lift(x), axis, False, 0)
+    return _running("cumulative_min", x, axis)
+
+
+def _running(op: str, x: Any, axis: int | None) -> Tensor:
+    value = lift(x)
+    numbers = cast(value, as_dtype("i8")) if value.kind is BOOL else value
+    return cast(_cumulative(op, numbers, axis, False, 0), value.kind)
 
 
 def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
@@ -195,4 +228,5 @@ def diff(x: Any, /, *, axis: int = -1) -> Tensor:
     """Return the differences of neighbours along ``axis``, one fewer than the elements."""
     value = lift(x)
     head = (slice(None),) * check_axis(axis, value.ndim)
-    return e.subtract(value[(*head, slice(1, None))], value[(*head, slice(None, -1))])
+    minus = e.not_equal if value.kind is BOOL else e.subtract
+    return minus(value[(*head, slice(1, None))], value[(*head, slice(None, -1))])

@@ -172,7 +172,8 @@ def _read(part: Any) -> Any:
                 )
         return part
     if isinstance(part, Tensor):
-        return _checked(lift(part))
+        known = part.trace.known(lift(part))
+        return _checked(part) if known is None else known
     if isinstance(part, int | np.integer) and not isinstance(part, bool):
         return part
     if any(isinstance(i, Tensor) for i in part) if isinstance(part, list | tuple) else False:

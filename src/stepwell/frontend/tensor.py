@@ -330,6 +330,13 @@ class Tensor:
         self._refuse("number", "the number in a traced value is not known while tracing")
 
     def __index__(self) -> int:
+        if self.trace.is_subscript():
+            self.trace.check(self)
+            raise TraceError(
+                f"a list, tuple or array that is no traced value was indexed by one: {self!r}; "
+                "index stepwell.numpy.asarray(...) of it, or stepwell.numpy.stack(...), "
+                "or pass the index in static_argnames"
+            )
         self._refuse("number", "the number in a traced value is not known while tracing")
 
     def __complex__(self) -> complex:
@@ -345,6 +352,11 @@ class Tensor:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         self.trace.check(self)
+        if self.trace.is_subscript():
+            raise TraceError(
+                f"an array that is no traced value was indexed by one: {self!r}; "
+                "index stepwell.numpy.asarray(array), or write with its .at[index].set(value)"
+            )
         why = "NumPy was called on a traced value, which has no numbers yet"
         raise TraceError(f"{why}: {self!r}; use numpy.copy for a copy, numpy.stack to join values")
 

@@ -10,6 +10,7 @@ long as it goes on, and those of a region only within: everything else is an err
 
 from __future__ import annotations
 
+import dis
 import inspect
 import os
 import re
@@ -52,6 +53,8 @@ class Trace:
     _constants: dict[tuple[str, str], Tensor] = field(default_factory=dict[Any, Any])
     _weights: dict[tuple[str, str], str] = field(default_factory=dict[Any, Any])
     """The names of weights by fingerprint and type."""
+    _masks: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
+    """Constants of booleans, by the names of their values."""
     thread: int = field(default_factory=get_ident)
     """Whose it is: no other may write."""
     ended: bool = False
@@ -139,6 +142,8 @@ class Trace:
         else:
             value = f'#nd.resource<"{self._weight(key, array, shape)}", "">'
         (result,) = self.emit("constant", (), [(kind, shape)], (), value=Verbatim(value))
+        if kind.name == "i1":
+            self._masks[result.name] = array.reshape(shape).copy()
         if not self._inside:
             self._constants[key] = result
         return result
@@ -152,6 +157,23 @@ class Trace:
             array = kept(array)
         self.resources[name] = array.reshape(shape)
         return name
+
+    def known(self, value: Tensor) -> NDArray[Any] | None:
+        """Return the booleans of a constant, None for what only the run knows."""
+        return self._masks.get(value.name)
+
+    def is_subscript(self) -> bool:
+        """Whether the user's line is taking or writing an element of something."""
+        frame = users_frame()
+        if frame is None:
+            return False
+        found = next(
+            (i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None
+        )
+        return found is not None and (
+            found.opname in ("BINARY_SUBSCR", "STORE_SUBSCR")
+            or (found.opname.startswith("BINARY_OP") and found.argrepr == "[]")
+        )
 
     def check(self, value: Tensor) -> None:
         """Raise `TraceError` where a value of this trace is used that means nothing there."""
