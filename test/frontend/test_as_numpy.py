@@ -117,8 +117,9 @@ def test_a_number_too_large_for_f32_is_f64() -> None:
         for _ in range(2):
             got = f(number)
             assert got.dtype == np.float64 and got == number
-    for number in (1e38, float("inf"), 3.4028235e38):
-        assert f(number).dtype == np.float32
+    assert sw.jit(lambda: snp.asarray(1e38))().dtype == np.float32
+    assert sw.jit(lambda: snp.asarray(float("inf")))().dtype == np.float32
+    assert sw.jit(lambda: snp.asarray(1e39))() == 1e39
     assert sw.jit(lambda x: x + 1e300)(np.array([1], np.float32))[0] == np.inf, "as in NumPy"
 
 

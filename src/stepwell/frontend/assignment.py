@@ -192,7 +192,9 @@ def _mask(index: Any) -> Tensor | None:
     """Return the mask that an index is, where only the run knows it."""
     if isinstance(index, tuple) and len(index) == 1:
         index = index[0]
-    return index if isinstance(index, Tensor) and index.kind is BOOL else None
+    if not isinstance(index, Tensor) or index.kind is not BOOL:
+        return None
+    return index if index.trace.known(lift(index)) is None else None
 
 
 def _set_masked(x: Tensor, mask: Tensor, value: Any) -> None:
