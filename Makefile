@@ -19,7 +19,7 @@ demo: dev  ## classify handwritten digits with a compiled network
 	$(BIN)/python examples/digits/classify.py
 
 test: dev  ## run every test
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 MACHINE := neon, 8 cores
 SCHEDULED := column_sums formulas matrix_vector odd_programs scales stencils threads

@@ -30,7 +30,7 @@ def profile(quick: int) -> settings:
     )
 
 
-@profile(100)
+@profile(40)
 @given(programs())
 def test_floors(program: Program) -> None:
     check_floors(program)
