@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 from collections.abc import Iterator
 from textwrap import dedent
 from types import CodeType
@@ -32,7 +33,7 @@ def result_names(function: Any, tree: Tree) -> list[str]:
 def _returned(code: CodeType) -> Iterator[ast.expr]:
     """Return the expressions that a function may return."""
     try:
-        module = ast.parse(dedent(inspect.getsource(code)))
+        module = ast.parse(dedent(_source(code)))
     except (OSError, SyntaxError, ValueError, TypeError):  # typed in, or a part of a statement
         return
     found = [node for node in ast.walk(module) if _is_of(node, code)]
@@ -43,6 +44,12 @@ def _returned(code: CodeType) -> Iterator[ast.expr]:
         yield node.body
     elif isinstance(node, ast.FunctionDef):
         yield from _returns(node.body)
+
+
+def _source(code: CodeType) -> str:
+    """Return what `inspect.getsource` does, without its search of all modules for the file's."""
+    lines = linecache.getlines(code.co_filename)
+    return "".join(inspect.getblock(lines[code.co_firstlineno - 1 :]))
 
 
 def _is_of(node: ast.AST, code: CodeType) -> bool:
