@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from any_text.pool import faults
+from any_text.pool import Fault, outcomes
 from any_text.texts import texts
 
 
@@ -24,8 +24,10 @@ def main() -> int:
     known = texts(options.folders)
     kinds: Counter[str] = Counter()
     start = time.perf_counter()
-    for found in faults(known, options.seed, range(options.first, options.first + options.count)):
-        if found is None:
+    taken = 0
+    for found in outcomes(known, options.seed, range(options.first, options.first + options.count)):
+        if not isinstance(found, Fault):
+            taken += found
             continue
         kinds[found.what] += 1
         print(
@@ -39,7 +41,8 @@ def main() -> int:
             file.write_text(body, encoding="utf-8", errors="replace")
     took = time.perf_counter() - start
     print(
-        f"{options.count} mutations of {len(known)} texts in {took:.0f} s: {sum(kinds.values())} faults"
+        f"{options.count} mutations of {len(known)} texts in {took:.0f} s:"
+        f" {taken} taken, {sum(kinds.values())} faults"
     )
     for what, count in kinds.most_common():
         print(f"  {count:>5} {what}")

@@ -34,6 +34,7 @@ _NOT_FOUND = re.compile(r"Dialect `(\w+)' not found for custom op")
 _COMMUTES = re.compile(r'("arith\.(?:add|mul|maximum|max)\w+")\((%[\w#]+), (%[\w#]+)\)')
 _OP = re.compile(rf'\s*(?:%[^"]*= )?"(?:{_FOREIGN})\.')
 _OPAQUE = re.compile(rf"[#!](?:{_FOREIGN})(?=[.<])")
+_OF_TYPE = re.compile(rf" : !(?:{_FOREIGN})(?=[.<])")
 _MAP = re.compile(r"affine_map<[^>]*->.*?\)>")
 _POINTS = ((3, 5, 7, 11, 13, 17, 19, 23), (29, 2, 31, 1, 37, 8, 41, 6))
 
@@ -136,6 +137,8 @@ def _without_opaque(text: str) -> str:
             continue
         pieces.append(text[at : match.end()])
         at = _end(text, match.end())
+        if (type := _OF_TYPE.match(text, at)) is not None:
+            at = _end(text, type.end())
     return "".join((*pieces, text[at:]))
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import io
 import random
+import re
+import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
+import stepwell as sw
 from stepwell.pipeline import STAGE_NAMES
 from stepwell.tools.main import main as stepwell
 from stepwell.tools.opt import main as opt
 from stepwell.universe import OVERRIDES, PASSES
 
+_ENTRY = re.compile(r"func\.func (?:public )?@([A-Za-z_]\w*)\(")
 MOST_SAID = 12_000
 """Characters of all messages about one text: more is an echo of what was given."""
 READING = ("--allow-unregistered-dialect",)
@@ -73,11 +77,44 @@ def tried(mode: str, text: str, path: Path) -> tuple[str, Answer]:
             found = answer("opt", (path, *READING, "-t", target), text, path)
         case ["stage", stage]:
             found = answer("stepwell", ("compile", path, "--stage", stage), text, path)
+        case ["api" | "run" | "explain" | "build" as entry]:
+            return _entered(entry, text, path)
         case ["opencl"]:
             found = answer("stepwell", ("compile", path, "--target", "opencl"), text, path)
         case _:
             raise ValueError(mode)
     return fault(found), found
+
+
+def _entered(entry: str, text: str, path: Path) -> tuple[str, Answer]:
+    """Give ``text`` to what compiles; where that refuses, nothing is left behind."""
+    if entry == "api":
+        return _compiled(text)
+    name = _ENTRY.search(text)
+    called = ("--entry", name[1]) if name else ()
+    folder = path.parent / "built"
+    made = {
+        "run": ("run", path, *called, "--random", "--size", "3"),
+        "explain": ("explain", path, *called),
+        "build": ("compile", path, *called, "-o", folder),
+    }
+    found = answer("stepwell", made[entry], text, path)
+    left = sorted(each.name for each in path.parent.iterdir() if each != path)
+    shutil.rmtree(folder, ignore_errors=True)
+    if left and found.code:
+        return f"leaves {left}", found
+    return fault(found), found
+
+
+def _compiled(text: str) -> tuple[str, Answer]:
+    """Compile ``text`` as a user's program does; its one exception is told as a tool tells it."""
+    name = _ENTRY.search(text)
+    try:
+        sw.compile(text, name[1] if name else "main")
+    except sw.CompileError as error:
+        found = Answer(1, "", str(error))
+        return fault(found), found
+    return "", Answer(0, "", "")
 
 
 def _read_again(text: str, path: Path, options: Sequence[str]) -> tuple[str, Answer]:
@@ -105,9 +142,12 @@ COMMON = (
     "stage loops",
     "opencl",
 )
+ENTRIES = ("api", "run", "explain", "build")
+"""What compiles and runs: a second each, where a text is valid."""
 RARE = tuple(f"passes {name}" for name in (*PIPELINES, *PASSES, *OVERRIDES))
 
 
 def any_mode(rng: random.Random) -> str:
     """Return one of the ways."""
-    return rng.choice(COMMON if rng.random() < 0.75 else RARE)
+    kind = rng.random()
+    return rng.choice(COMMON if kind < 0.7 else RARE if kind < 0.93 else ENTRIES)

@@ -220,6 +220,64 @@ def _lines(tokens: list[str], rng: random.Random, donor: Sequence[str]) -> None:
     tokens[:] = _TOKEN.findall("\n".join(rows))
 
 
+def _everywhere(kind: Callable[[str], bool], others: Sequence[str]) -> Callable[..., None]:
+    """Return a mutation that puts another token for one, wherever that stands: much stays valid."""
+
+    def mutate(tokens: list[str], rng: random.Random, donor: Sequence[str]) -> None:
+        if places := _places(tokens, kind):
+            old = tokens[rng.choice(places)]
+            new = rng.choice([*others, *(tokens[k] for k in places)])
+            tokens[:] = [new if token == old else token for token in tokens]
+
+    return mutate
+
+
+def _some_lines(tokens: list[str], rng: random.Random, donor: Sequence[str]) -> None:
+    """Leave out a few lines, or write them once more: at once, or at the end."""
+    rows = "".join(tokens).split("\n")
+    first = rng.randrange(len(rows))
+    few = rows[first : first + rng.randint(1, 5)]
+    match rng.randrange(3):
+        case 0:
+            del rows[first : first + len(few)]
+        case 1:
+            rows[first:first] = few
+        case _:
+            rows += few
+    tokens[:] = _TOKEN.findall("\n".join(rows))
+
+
+def _both(tokens: list[str], rng: random.Random, donor: Sequence[str]) -> None:
+    """Write two texts into one, each whole: names are defined twice, aliases mean something else."""
+    tokens += ["\n", *donor]
+
+
+def _letters(tokens: list[str], rng: random.Random, donor: Sequence[str]) -> None:
+    """Exchange letters for any others, wherever they stand."""
+    at = rng.choice(_solid(tokens))
+    letters = [*tokens[at]]
+    for _ in range(rng.randint(1, 3)):
+        new = rng.choice((*_ODD, chr(rng.randrange(32, 127)), chr(rng.randrange(0x80, 0xD800))))
+        letters[rng.randrange(len(letters))] = new
+    tokens[at] = "".join(letters)
+
+
+def _nested(tokens: list[str], rng: random.Random, donor: Sequence[str]) -> None:
+    """Put all of it into modules, one within the other; or nest one type, list or region in itself."""
+    depth = rng.choice((1, 2, 3, 40, 2000))
+    if rng.random() < 0.5:
+        tokens[:] = ["module {\n"] * depth + tokens + ["\n}"] * depth
+    elif found := _brackets(tokens, rng):
+        first, last = found
+        tokens[last : last + 1] = [tokens[last]] * depth
+        tokens[first : first + 1] = [tokens[first]] * depth
+
+
+def _ends_of_lines(tokens: list[str], rng: random.Random, donor: Sequence[str]) -> None:
+    end = rng.choice(("\r\n", "\r", "\u2028", "\v", "\n\n", " "))
+    tokens[:] = [token.replace("\n", end) for token in tokens]
+
+
 _MUTATIONS: tuple[Callable[[list[str], random.Random, Sequence[str]], None], ...] = (
     _drop,
     _double,
@@ -236,6 +294,15 @@ _MUTATIONS: tuple[Callable[[list[str], random.Random, Sequence[str]], None], ...
     *(4 * (_exchanged(_is_type, _TYPES),)),
     *(4 * (_exchanged(_is_op),)),
     *(2 * (_attribute,)),
+    *(2 * (_everywhere(_is_number, _NUMBERS[:10]),)),
+    *(3 * (_everywhere(_is_type, ("f32", "f64", "i8", "i1", "index", "bf16")),)),
+    *(2 * (_everywhere(_is_op, ()),)),
+    _everywhere(_is_value, ()),
+    *(2 * (_some_lines,)),
+    _both,
+    *(2 * (_letters,)),
+    _nested,
+    _ends_of_lines,
 )
 
 

@@ -39,7 +39,7 @@ class Fault:
 
 
 def _work(connection: Connection, texts: Sequence[str], seed: int) -> None:
-    """Try one text for each number that comes, and answer with a fault or None."""
+    """Try one text for each number that comes; answer with a fault, or whether it is taken."""
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     faulthandler.enable()
     with tempfile.TemporaryDirectory() as folder:
@@ -51,10 +51,10 @@ def _work(connection: Connection, texts: Sequence[str], seed: int) -> None:
             connection.send((mode, text))
             try:
                 what, answer = tried(mode, text, path)
-                said = answer.said or answer.out
+                said, taken = answer.said or answer.out, answer.code == 0
             except BaseException as error:
-                what, said = f"raised {type(error).__name__}", traceback.format_exc()
-            connection.send(Fault(number, mode, what, text, said[-4000:]) if what else None)
+                what, said, taken = f"raised {type(error).__name__}", traceback.format_exc(), False
+            connection.send(Fault(number, mode, what, text, said[-4000:]) if what else taken)
 
 
 def _seconds_of(process: int) -> float:
@@ -89,8 +89,8 @@ class _Worker:
         self.number, self.mode, self.text = number, "", ""
         self.connection.send(number)
 
-    def outcome(self) -> Fault | None:
-        """Wait for what comes of the number."""
+    def outcome(self) -> Fault | bool:
+        """Wait for what comes of the number: a fault, or whether the text was taken."""
         try:
             for _ in range(2):
                 if self.hangs():
@@ -103,7 +103,7 @@ class _Worker:
         except (EOFError, ConnectionError):
             self.process.join()
             return self.fault(f"ended with {self.process.exitcode}")
-        return None
+        return False
 
     def hangs(self) -> bool:
         """Wait until the process says something; return whether it takes too long."""
@@ -119,14 +119,14 @@ class _Worker:
         return Fault(self.number, self.mode, what, self.text, "")
 
 
-def faults(texts: Sequence[str], seed: int, numbers: range) -> Iterator[Fault | None]:
-    """Try one text for each of ``numbers``; yield what is wrong with each, or None."""
+def outcomes(texts: Sequence[str], seed: int, numbers: range) -> Iterator[Fault | bool]:
+    """Try one text for each of ``numbers``; yield a fault, or whether it was taken or refused."""
     worker = _Worker.begun(texts, seed)
     try:
         for number in numbers:
             worker.next(number)
             found = worker.outcome()
-            if found is not None and found.what.startswith(("hangs", "ended")):
+            if isinstance(found, Fault) and found.what.startswith(("hangs", "ended")):
                 worker.process.kill()
                 worker = _Worker.begun(texts, seed)
             yield found

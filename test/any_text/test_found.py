@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from any_text.modes import answer, tried
+from stepwell.dialects import readings
+from stepwell.dialects.nd.arithmetic import NegOp
 
 LLVM = 'sym_name = "f", function_type = !llvm.func<void ()>, CConv = #llvm.cconv<ccc>, linkage = #llvm.linkage<external>, visibility_ = 0 : i64'
 
@@ -70,6 +74,24 @@ def test_check_stops_at_a_measure_of_work(tmp_path: Path) -> None:
     path = tmp_path / "text.mlir"
     found = answer("opt", (path, "-p", "cse", "--check"), body, path)
     assert "@f is not checked: it runs too long" in found.said and found.code == 0
+
+
+def test_check_says_what_the_interpreter_fails_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once it said that the function takes no arrays, and left out all further inputs."""
+
+    def stumbles(op: Any, operands: Any) -> Any:
+        assert np.all(operands[0] == operands[0]), "no NaN"
+        return -operands[0]
+
+    monkeypatch.setitem(readings.reference._rules, NegOp, stumbles)  # pyright: ignore
+    path = tmp_path / "text.mlir"
+    body = "%y = nd.neg %x : tensor<4xf32>\n  func.return %y : tensor<4xf32>"
+    text = f"func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{\n  {body}\n}}\n"
+    said = answer("opt", (path, "-p", "cse", "--check"), text, path).said
+    assert "@f is checked with other inputs only: the interpreter fails with" in said
+    assert "AssertionError: no NaN" in said
 
 
 def test_pooling_compares_with_what_was_found(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from any_text.modes import fault, tried
 from any_text.mutations import mutated
-from any_text.pool import faults
+from any_text.pool import Fault, outcomes
 from any_text.texts import texts
 
 COUNT = 100
@@ -18,7 +18,7 @@ COUNT = 100
 
 def told(count: int, seed: int) -> list[str]:
     """Return what is wrong with ``count`` mutations."""
-    found = [each for each in faults(texts(), seed, range(count)) if each is not None]
+    found = [each for each in outcomes(texts(), seed, range(count)) if isinstance(each, Fault)]
     return [f"{each.mode}: {each.what}: {each.said}\n{each.text}" for each in found]
 
 

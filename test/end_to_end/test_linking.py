@@ -16,6 +16,7 @@ import pytest
 
 import stepwell as sw
 import stepwell.numpy as snp
+from stepwell.core.signature import constant_offsets
 from stepwell.runtime.toolchain import find_compiler
 
 RANDOM = np.random.default_rng(3)
@@ -169,6 +170,11 @@ def test_the_header_names_what_there_is(saved: tuple[Path, sw.Compiled]) -> None
     listed = re.findall(r"buffers\[\d+\]  constant  (.+?): .* at (\d+) of constants.bin", text)
     assert len({name for name, _ in listed}) == len(listed) == len(program.signature.constants)
     assert all(int(place) % 64 == 0 for _, place in listed)
+    offsets, size = constant_offsets(program.signature.constants)
+    assert [int(place) for _, place in listed] == offsets
+    assert re.search(r"_OFFSETS \{(.*?)\}", text)[1] == ", ".join(map(str, offsets))  # pyright: ignore
+    assert re.search(r"_BYTES (\d+)", text)[1] == str(size)  # pyright: ignore
+    assert (folder / "constants.bin").stat().st_size == size
     assert re.search(r"output +k: int64", text) and re.search(r"output +p: float32", text)
     assert [r.name for r in program.signature.results] == ["k", "p"]
     assert len({c.name for c in program.signature.constants}) == len(program.signature.constants)

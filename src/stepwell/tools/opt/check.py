@@ -8,7 +8,7 @@ meaning of their own have: calls of declared functions, prints.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from xdsl.ir import SSAValue
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.rules import MissingRule
 from stepwell.dialects.calling import RESOURCE, ROLE, attributes_of, call
+from stepwell.dialects.faults import in_words
 from stepwell.dialects.interpreter import Exhausted, Interpreter
 from stepwell.dialects.nd import creation
 from stepwell.dialects.nd.syntax import shape_of
@@ -93,26 +94,29 @@ class Checker:
 
     def _begin(self, function: func.FuncOp) -> None:
         """Run a function with all that it is to be tried with."""
-        name, kinds = function.sym_name.data, _kinds(function)
-        reason, begun, spent = "it takes arguments that are not arrays", len(self._trials), 0
-        try:
-            for inputs in trials(self.module, function):
-                if spent > ENOUGH and inputs.rank >= FEW:
-                    continue
-                interpreter = Interpreter(self.module, self._weights, fuel=FUEL)
-                try:
-                    outcome = self._run(interpreter, name, inputs)
-                    self._trials.append(_Trial(name, inputs, outcome, kinds))
-                except (ValueError, IndexError, LookupError, Exhausted) as error:
-                    reason = str(error) or "it runs too long"
-                    if isinstance(error, MissingRule):
-                        break
-                finally:
-                    spent += FUEL - max(interpreter.fuel or 0, 0)
-        except (AssertionError, KeyError, TypeError) as error:
-            reason = str(error) if isinstance(error, TypeError) else reason
+        name, begun, spent = function.sym_name.data, len(self._trials), 0
+        reasons: list[str] = []
+        odd = ""
+        for inputs in _drawn(self.module, function, reasons):
+            if spent > ENOUGH and inputs.rank >= FEW:
+                continue
+            interpreter = Interpreter(self.module, self._weights, fuel=FUEL)
+            try:
+                outcome = self._run(interpreter, name, inputs)
+                self._trials.append(_Trial(name, inputs, outcome, _kinds(function)))
+            except (ValueError, IndexError, LookupError, Exhausted) as error:
+                reasons.append(str(error) or "it runs too long")
+                if isinstance(error, MissingRule):
+                    break
+            except (AssertionError, TypeError) as error:  # what the interpreter takes for granted
+                odd = f"the interpreter fails with {inputs.what} ({in_words(error)})"
+            finally:
+                spent += FUEL - max(interpreter.fuel or 0, 0)
         if len(self._trials) == begun:
+            reason = odd or (reasons or ["it has no inputs"])[-1]
             self.tell(f"@{name} is not checked: {reason}")
+        elif odd:
+            self.tell(f"@{name} is checked with other inputs only: {odd}")
 
     def _run(self, interpreter: Interpreter, entry: str, inputs: Inputs) -> _Outcome:
         function = _function(interpreter.module, entry)
@@ -206,6 +210,16 @@ class Checker:
         if words[0] != "result":
             return search.in_order()
         return search.from_result(self._before, module, trial.entry, int(words[1]))
+
+
+def _drawn(module: ModuleOp, function: func.FuncOp, reasons: list[str]) -> Iterator[Inputs]:
+    """Yield what a function is tried with; why there is no more stands in ``reasons``."""
+    try:
+        yield from trials(module, function)
+    except TypeError as error:
+        reasons.append(str(error))
+    except (AssertionError, KeyError):  # of a type that has no dtype
+        reasons.append("it takes arguments that are not arrays")
 
 
 def _function(module: ModuleOp, name: str) -> func.FuncOp | None:
