@@ -227,7 +227,7 @@ FIELDS: dict[str, tuple[Change, str]] = {
         lambda j: j.update(checks=[{"holds": 1, "words": [], "values": [], "at": ""}]),
         "1 to",
     ),
-    "a format to come": (lambda j: j.update(format=9), "format 4"),
+    "a format to come": (lambda j: j.update(format=9), "format 9"),
     "a format before": (lambda j: j.update(format=2), "format 2"),
     "no format": (lambda j: j.pop("format"), "states no format"),
     "digests that are none": (lambda j: j.update(digests=[]), "must be an object"),
