@@ -27,7 +27,7 @@ import stepwell as sw
 from stepwell.core.checks import UnfitSizes
 from stepwell.core.guards import OutOfBounds
 from stepwell.core.shapes import DYNAMIC
-from stepwell.core.targets import machine_for
+from stepwell.core.targets import machine_for, target_of
 from stepwell.descent import Source, choose_entry, stage_text
 from stepwell.dialects.interpreter import Exhausted, Interpreter
 from stepwell.dialects.parsing import parse_module
@@ -42,6 +42,8 @@ ODD = (-1, -2, -8, 100, 1000, 1 << 31, 1 << 40, (1 << 62) + 1, -(1 << 62), (1 <<
 TEXTS = Path(__file__).parent / "guarded"
 _NUMBER = re.compile(r"(?<![\w.%@\"-])-?\d+(?=[\s,\]x)>:]|$)(?!\.\d)")
 _OPERAND = re.compile(r"%[A-Za-z_]\w*")
+_PROMISE = re.compile(r' attributes \{kernel\.instruction = "\w+"\}')
+"""That a function means what an instruction does: what it does when altered, nobody says."""
 _SWAPS = (
     ("arith.addi", "arith.muli", "arith.subi", "arith.minsi", "arith.maxsi", "arith.ceildivsi"),
     ("memref.load", "memref.load"),
@@ -49,18 +51,19 @@ _SWAPS = (
 )
 
 
-def texts() -> Iterator[str]:
+def texts(target: str) -> Iterator[str]:
     """Yield programs to alter: those written by hand, then what rows of ops become."""
     yield from (path.read_text() for path in sorted(TEXTS.glob("*.mlir")))
     rows: list[tuple[Row, str]] = []
     for family in FAMILIES:
         rows += [(row, row.dtypes[0]) for row in family.ROWS]
     random.Random(5).shuffle(rows)
+    machine = target_of(target).limits(machine_for(target, "threads=2"))
     for row, dtype in rows:
-        source = Source(row.module(dtype), "row.mlir", "main", machine_for("c", "threads=2"))
+        source = Source(row.module(dtype), "row.mlir", "main", machine)
         for stage in ("loops", "buffers"):
             try:
-                yield stage_text(source, stage)
+                yield _PROMISE.sub("", stage_text(source, stage))
             except sw.CompileError:
                 break
 
@@ -139,7 +142,7 @@ def _stored(dtype: str) -> Any:
 
 
 def _memory(array: Any) -> Any:
-    array = np.ascontiguousarray(array)
+    array = np.array(array, order="C")
     if array.dtype.name == "bfloat16":
         return array.view(np.uint16)
     return array.view(f"i{array.itemsize}") if array.dtype.kind == "u" else array
@@ -234,7 +237,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     memory.uninitialised = _zeros  # pyright: ignore[reportPrivateImportUsage]
     draw, tally, found = random.Random(options.seed), Tally(options.target), list[str]()
-    for text in texts():
+    for text in texts(options.target):
         found.append(text)
         if len(found) >= options.programs:
             break

@@ -54,9 +54,11 @@ class CUnit(Unit):
 
     def text(self, title: str, exports: Sequence[str]) -> str:
         """Return the whole translation unit."""
+        needed = "-fwrapv -fno-strict-aliasing " if self.guards is not None else ""
         about = (
             f"/* {title}, written by Stepwell. Trailing comments name the source lines.\n"
-            " * GNU C11: cc -shared -fPIC -O2 -march=native -fno-math-errno program.c -lm */"
+            " * GNU C11: cc -shared -fPIC -O2 -march=native -fno-math-errno "
+            f"{needed}program.c -lm */"
         )
         texts = [
             *self.spelling.prelude.functions.values(),

@@ -167,6 +167,7 @@ class Host:
             if bound not in self.trees:
                 fail(loop, "the host cannot tell how often this loop runs")
         low, high, step = (self.trees[v[0]] for v in (loop.lowerBound, loop.upperBound, loop.step))
+        guards.check_loop(self, loop, low, high, step)
         span = high if low == 0 else ["-", high, low]
         return span if step == 1 else ["ceil/", span, step]
 
