@@ -185,6 +185,9 @@ class Tally:
             if "compiler bug" in said or "cannot compile" in said:
                 self.counts["refused by the C compiler"] += 1
             return
+        except MemoryError:
+            self.counts["too long"] += 1
+            return
         try:
             arrays = inputs(compiled.signature, draw)
             reference = self._interpret(text, compiled.signature, arrays)

@@ -436,6 +436,7 @@ def guarded(*arguments: str, folder: Path) -> str:
     """Run altered programs with the sanitizers; return what was said."""
     if (variables := sanitizing.environment(folder)) is None:
         pytest.skip("the C compiler has no sanitizers")
+    variables["ASAN_OPTIONS"] += ":allocator_may_return_null=1"  # of what is larger than memory
     command = [sys.executable, str(HERE / "guarded_programs.py"), *arguments]
     found = subprocess.run(
         command, env=variables, capture_output=True, text=True, timeout=3000, check=False
