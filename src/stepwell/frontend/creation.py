@@ -23,7 +23,10 @@ from stepwell.frontend.tracing import current_trace
 
 def checked_shape(shape: Any) -> Shape:
     """Return ``shape``, an int or a sequence of ints, as a tuple."""
-    sizes = (shape,) if isinstance(shape, int | np.integer | Tensor) else tuple(shape)
+    try:
+        sizes = (shape,) if isinstance(shape, int | np.integer | Tensor) else tuple(shape)
+    except TypeError:
+        sizes = (shape,)
     for n in sizes:
         if isinstance(n, Tensor):
             raise TraceError("a shape must be known while tracing; pass it in static_argnames")

@@ -410,6 +410,16 @@ BF16 = SimpleNamespace(
 """What NumPy's `finfo` would say of bfloat16."""
 
 
+def axes_of(axis: Any) -> tuple[Any, ...]:
+    """Return ``axis``, an int or a sequence of ints, as a tuple; each is checked later."""
+    if isinstance(axis, int | np.integer | Tensor):
+        return (axis,)
+    try:
+        return tuple(axis)
+    except TypeError:
+        raise TypeError(f"an axis is a plain int, or a tuple of them, got {axis!r}") from None
+
+
 def check_axis(axis: Any, rank: int) -> int:
     """Return ``axis`` counted from the front."""
     if not isinstance(axis, int | np.integer):

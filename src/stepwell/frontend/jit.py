@@ -249,7 +249,7 @@ class Function:
                 f"'{self.__name__}' assigns to an array that is not part of the trace; "
                 "make it in the traced function, or pass it to that as an argument"
             )
-        return unflatten(tree, [_result(value) for value in returned])
+        return unflatten(tree, [_result(value, f"'{self.__name__}'") for value in returned])
 
     def _learn(
         self,
@@ -331,7 +331,7 @@ class Function:
                 name: values[name] for name in self._signature.parameters if name in values
             }
             returned, tree = flatten(self.__wrapped__(*bound.args, **bound.kwargs))
-            results = [_result(value) for value in returned]
+            results = [_result(value, f"'{self.__name__}' at {where}") for value in returned]
             effects = effects_of([a.path for a in call.arguments], inputs, returned)
             results += [inputs[i] for i in effects.written]
         names = result_names(self.__wrapped__, tree)
@@ -342,14 +342,16 @@ class Function:
         return Traced(module, entry, tree, self._options, effects)
 
 
-def _result(value: Any) -> Tensor:
+def _result(value: Any, function: str) -> Tensor:
+    """Return what a function returns as a value of the trace."""
     try:
         return lift(value)
     except TypeError as error:
         if isinstance(error, TraceError):
             raise
         raise TypeError(
-            f"a traced function returns arrays, in tuples, lists or dicts; got {value!r}"
+            f"a traced function returns arrays, in tuples, lists or dicts; "
+            f"{function} returned {value!r}"
         ) from None
 
 

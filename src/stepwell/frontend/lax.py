@@ -63,6 +63,9 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     pred : a value without axes. Only the chosen function runs. Both must return values of the
     same structure, dtypes and shapes. They may use values from outside.
     """
+    for branch in (true_fun, false_fun):
+        if not callable(branch):
+            raise TypeError(f"the branches of cond are functions, got {branch!r}; pass lambda: ...")
     if isinstance(pred, bool | np.bool_):
         return true_fun(*operands) if pred else false_fun(*operands)
     chosen = lift(pred)
@@ -108,20 +111,27 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
     lower, upper : plain or traced integers. The body must keep structure, dtypes and shapes.
     """
+    init, tree = _lifted(init_val)
+    init_val = unflatten(tree, init)
+
+    def body(i: Any, val: Any) -> Any:
+        result = body_fun(weakened(i), val)
+        return unflatten(tree, _returned(result, tree, init, "the body of a loop"))
+
     if is_number(lower) and is_number(upper):
         length = max(int(upper) - int(lower), 0)
         start = lift(int(lower))
 
         def step(carry: Any, _: Any) -> Any:
             i, val = carry
-            return (e.add(i, 1), body_fun(weakened(i), val)), None
+            return (e.add(i, 1), body(i, val)), None
 
         return scan(step, (start, init_val), None, length=length)[0][1]
     last = cast(lift(upper), INTEGER)
     first = (cast(lift(lower), INTEGER), init_val)
     return while_loop(
         lambda carry: e.less(carry[0], last),
-        lambda carry: (e.add(carry[0], 1), body_fun(weakened(carry[0]), carry[1])),
+        lambda carry: (e.add(carry[0], 1), body(*carry)),
         first,
     )[1]
 
@@ -175,8 +185,11 @@ def _length(xs: Sequence[Tensor], length: int | None) -> int:
         if isinstance(length, Tensor):
             raise TraceError("the length of a scan must be known while tracing; use while_loop")
         sizes.add(int(length))
-    if None in sizes or len(sizes) > 1:
-        raise ShapeError(f"xs of a scan must have one size along axis 0, got {sizes}")
+    if None in sizes:
+        raise ShapeError("xs of a scan must have axes, got a value without")
+    if len(sizes) > 1:
+        listed = " and ".join(map(str, dict.fromkeys([*(x.shape[0] for x in xs), *sizes])))
+        raise ShapeError(f"xs of a scan must have one size along axis 0, got {listed}")
     if not sizes:
         raise ValueError("a scan needs xs or a length")
     (count,) = sizes

@@ -10,17 +10,28 @@ from typing import Any
 import numpy as np
 
 from stepwell.core.shapes import ShapeError, show
-from stepwell.frontend.elementwise import check_axis
+from stepwell.frontend.elementwise import axes_of, check_axis
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import broadcast, fresh, full, is_number, lift, same_dtype
 from stepwell.frontend.tensor import Tensor
 
 
-def _shape(x: Any, shape: Any) -> tuple[int, ...]:
-    sizes = (shape,) if isinstance(shape, int | np.integer | Tensor) else tuple(shape)
+def _sizes(shape: Any) -> tuple[int, ...]:
+    """Return a shape, or how often each axis is repeated, as a tuple of ints."""
+    try:
+        sizes = (shape,) if isinstance(shape, int | np.integer | Tensor) else tuple(shape)
+    except TypeError:
+        sizes = (shape,)
     if any(isinstance(n, Tensor) for n in sizes):
         raise TraceError("a shape must be known while tracing; pass it in static_argnames")
-    sizes = tuple(int(n) for n in sizes)
+    for n in sizes:
+        if not isinstance(n, int | np.integer):
+            raise TypeError(f"a shape is made of ints, got {n!r}")
+    return tuple(int(n) for n in sizes)
+
+
+def _shape(x: Any, shape: Any) -> tuple[int, ...]:
+    sizes = _sizes(shape)
     if sizes.count(-1) > 1:
         raise ShapeError(f"only one size may be -1, got {sizes}")
     if -1 in sizes:
@@ -93,8 +104,8 @@ def swapaxes(x: Any, /, axis1: int, axis2: int) -> Tensor:
 def moveaxis(x: Any, /, source: Any, destination: Any) -> Tensor:
     """Return ``x`` with axes moved to other places; the rest keep their order."""
     value = lift(x)
-    sources = [check_axis(a, value.ndim) for a in _axes(source)]
-    targets = [check_axis(a, value.ndim) for a in _axes(destination)]
+    sources = [check_axis(a, value.ndim) for a in axes_of(source)]
+    targets = [check_axis(a, value.ndim) for a in axes_of(destination)]
     if len(sources) != len(targets):
         raise ValueError("source and destination must name as many axes")
     order = [a for a in range(value.ndim) if a not in sources]
@@ -103,14 +114,10 @@ def moveaxis(x: Any, /, source: Any, destination: Any) -> Tensor:
     return permute_dims(value, order)
 
 
-def _axes(axes: Any) -> tuple[int, ...]:
-    return (int(axes),) if isinstance(axes, int | np.integer) else tuple(axes)
-
-
 def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
     """Return ``x`` with axes of size 1 at the places ``axis`` of the result."""
     value = lift(x)
-    axes = _axes(axis)
+    axes = axes_of(axis)
     rank = value.ndim + len(axes)
     places = {check_axis(a, rank) for a in axes}
     if len(places) < len(axes):
@@ -125,7 +132,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
     if axis is None:
         drop = {a for a, n in enumerate(value.shape) if n == 1}
     else:
-        drop = {check_axis(a, value.ndim) for a in _axes(axis)}
+        drop = {check_axis(a, value.ndim) for a in axes_of(axis)}
     for a in drop:
         if value.shape[a] != 1:
             raise ShapeError(f"axis {a} of [{show(value.shape)}] is not of size 1")
@@ -135,7 +142,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
 def broadcast_to(x: Any, /, shape: Any) -> Tensor:
     """Return ``x`` repeated to ``shape``."""
     value = lift(x)
-    sizes = _axes(shape)
+    sizes = _sizes(shape)
     try:
         fits = np.broadcast_shapes(value.shape, sizes) == sizes
     except ValueError:
@@ -174,7 +181,12 @@ def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
 
 def stack(arrays: Sequence[Any], /, axis: int = 0) -> Tensor:
     """Join arrays of one shape along a new axis."""
-    return concat([expand_dims(v, axis=axis) for v in same_dtype(*arrays)], axis=axis)
+    values = same_dtype(*arrays)
+    for v in values[1:]:
+        if v.shape != values[0].shape:
+            shapes = f"[{show(values[0].shape)}] and [{show(v.shape)}]"
+            raise ShapeError(f"cannot stack {shapes}: arrays must have one shape")
+    return concat([expand_dims(v, axis=axis) for v in values], axis=axis)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
@@ -200,7 +212,7 @@ def split(x: Any, /, parts: int | Sequence[int], axis: int = 0) -> list[Tensor]:
 def flip(x: Any, /, axis: Any = None) -> Tensor:
     """Return ``x`` with its elements in reverse order along ``axis``; None means all axes."""
     value = lift(x)
-    given = range(value.ndim) if axis is None else _axes(axis)
+    given = range(value.ndim) if axis is None else axes_of(axis)
     axes = tuple(sorted(check_axis(a, value.ndim) for a in given))
     found = value.trace.emit("reverse", [value], [(value.kind, value.shape)], (), axes=axes)[0]
     return found.part_of(
@@ -237,7 +249,9 @@ def _rolled(value: Tensor, shift: int, at: int) -> Tensor:
 
 def tile(x: Any, /, repetitions: Any) -> Tensor:
     """Return ``x`` repeated ``repetitions[i]`` times along axis i."""
-    value, times = fresh(lift(x)), _axes(repetitions)
+    value, times = fresh(lift(x)), _sizes(repetitions)
+    if min(times, default=0) < 0:
+        raise ValueError(f"repetitions cannot be negative, got {times}")
     rank = max(value.ndim, len(times))
     shape = (1,) * (rank - value.ndim) + value.shape
     times = (1,) * (rank - len(times)) + times

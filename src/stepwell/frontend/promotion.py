@@ -167,7 +167,8 @@ def together(*values: Any, shape: Shape | None = None) -> list[Tensor]:
     try:
         common = np.broadcast_shapes(*(t.shape for t in lifted), *([shape] if shape else []))
     except ValueError:
-        shapes = " and ".join(f"[{show(t.shape)}]" for t in lifted)
+        given = [*([shape] if shape else []), *(t.shape for t in lifted)]
+        shapes = " and ".join(f"[{show(each)}]" for each in given)
         raise ShapeError(f"shapes {shapes} cannot be broadcast together") from None
     return [broadcast(t, common) for t in lifted]
 

@@ -40,7 +40,11 @@ def _flatten(value: Any, leaves: list[Any]) -> Tree:
     if value is None:
         return None
     if kind is dict:
-        keys = tuple(sorted(value))
+        try:
+            keys = tuple(sorted(value))
+        except TypeError:
+            listed = ", ".join(map(repr, value))
+            raise TypeError(f"keys of a dict must have an order among them, got {listed}") from None
         return Branch(kind, keys, tuple(_flatten(value[k], leaves) for k in keys))
     if kind in (tuple, list) or (isinstance(value, tuple) and hasattr(kind, "_fields")):
         return Branch(kind, None, tuple(_flatten(v, leaves) for v in value))

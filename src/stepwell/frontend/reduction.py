@@ -7,10 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from stepwell.frontend import elementwise as e
-from stepwell.frontend.elementwise import check_axis
+from stepwell.frontend.elementwise import axes_of, check_axis
 from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.promotion import BOOL, FLOAT, INTEGER, as_dtype, cast, lift
 from stepwell.frontend.tensor import Tensor
@@ -19,7 +17,7 @@ from stepwell.frontend.tensor import Tensor
 def _axes(axis: Any, rank: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(rank))
-    given = (axis,) if isinstance(axis, int | np.integer) else tuple(axis)
+    given = axes_of(axis)
     axes = tuple(check_axis(a, rank) for a in given)
     if len(set(axes)) != len(axes):
         raise ValueError(f"an axis is named twice in {given}")

@@ -141,10 +141,8 @@ class Tensor:
 
     @property
     def T(self) -> Tensor:
-        """The transpose of a matrix."""
-        if self.ndim != 2:
-            raise TraceError(f".T needs two axes, got {self.ndim}; use permute_dims")
-        return self.operators["permute_dims"](self, (1, 0))
+        """The value with its axes in reverse order."""
+        return self.operators["permute_dims"](self, tuple(reversed(range(self.ndim))))
 
     @property
     def real(self) -> Tensor:
@@ -232,6 +230,8 @@ class Tensor:
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise TypeError("a value without axes has no elements to go through")
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Tensor:
