@@ -4,10 +4,10 @@ import os
 from collections.abc import Generator
 
 import pytest
-from machines import MACHINES
 
 from stepwell.core.machine import VARIABLE
 from stepwell.testing.in_pytest import pytest_collect_file as pytest_collect_file
+from stepwell.testing.machines import MACHINES
 
 os.environ.setdefault("STEPWELL_VERIFY", "1")
 

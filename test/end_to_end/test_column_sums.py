@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from machines import kernels_for
 
 import stepwell as sw
 import stepwell.numpy as snp
 from stepwell.core.machine import thread_count
 from stepwell.runtime.extension import load_extension
+from stepwell.testing.machines import kernels_for
 
 random = np.random.default_rng(23)
 SIZES = [(190_003, 3), (70_001, 9), (40_009, 16), (9_973, 67), (5_003, 130), (2_050, 1_021)]

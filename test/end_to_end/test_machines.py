@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from machines import MACHINES, Described, can_cross_compile
 from op_rows import ROWS
 
 import stepwell as sw
@@ -23,6 +22,7 @@ from stepwell.core.machine import VARIABLE, Machine
 from stepwell.core.targets import machine_for
 from stepwell.descent import Source, Translation, translate
 from stepwell.runtime.program import load_program, write_program
+from stepwell.testing.machines import MACHINES, Described, can_cross_compile
 from stepwell.testing.op_rows.row import Array
 from stepwell.testing.op_rows.together import Together
 from stepwell.tools.main import main

@@ -9,13 +9,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from machines import MACHINES
 
 import stepwell as sw
 import stepwell.numpy as snp
 from stepwell import lax, nn
 from stepwell.core.machine import this_machine
 from stepwell.descent import Source, stage_text
+from stepwell.testing.machines import MACHINES
 
 TARGETS = ["c", "opencl"] if find_spec("pyopencl") else ["c"]
 RANDOM = np.random.default_rng(8)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from machines import kernels_for
 from reading import same_in_loops
 
 import stepwell as sw
 import stepwell.numpy as snp
 from stepwell.dialects import upstream
+from stepwell.testing.machines import kernels_for
 
 assert upstream
 

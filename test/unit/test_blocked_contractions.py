@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from machines import kernels_for
 from reading import parsed, same_in_loops
 
 import stepwell as sw
 from stepwell.core.diagnostics import CompileError
 from stepwell.lowering.linalg_to_loops import LinalgToLoops
+from stepwell.testing.machines import kernels_for
 
 RANDOM = np.random.default_rng(11)
 SIZES = [(0, 4, 3), (3, 0, 2), (2, 3, 0), (1, 1, 1), (5, 7, 11), (4, 8, 4), (7, 13, 6)]

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from machines import kernels_for
 from reading import parsed, same_in_loops
 
 import stepwell as sw
 from stepwell.core.diagnostics import CompileError
 from stepwell.dialects.interpreter import Interpreter
+from stepwell.testing.machines import kernels_for
 
 RANDOM = np.random.default_rng(12)
 

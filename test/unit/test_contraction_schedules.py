@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 import pytest
-from machines import kernels_for
 
 import stepwell as sw
+from stepwell.testing.machines import kernels_for
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 CASES = 400 if DEEP else 26

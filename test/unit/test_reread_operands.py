@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from machines import kernels_for
 
 import stepwell as sw
+from stepwell.testing.machines import kernels_for
 
 RANDOM = np.random.default_rng(6)
 NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "i32": "int32"}

@@ -1,9 +1,11 @@
 """Machines to compile for, each described whole, so that nothing of the host is left in it.
 
 A test that asserts what `schedule` chooses states its machine, for it chooses otherwise on others:
-``kernels_for`` gives the kernels floor of a program there, and ``@pytest.mark.machine("halved")``
-makes a whole test see that one, by STEPWELL_MACHINE; `make test-machine` lets fast tests see one, and
-STEPWELL_MACHINE="$(.venv/bin/python test/machines.py 'neon, 8 cores')" lets all of them. What a program computes is left to any machine.
+``kernels_for`` gives the kernels floor of a program there, and in our tests
+``@pytest.mark.machine("halved")`` makes a whole test see that one, by STEPWELL_MACHINE; `make
+test-machine` lets fast tests see one, and
+STEPWELL_MACHINE="$(.venv/bin/python -m stepwell.testing.machines 'neon, 8 cores')" lets all of
+them. What a program computes is left to any machine; random programs go through all of these.
 """
 
 from __future__ import annotations
