@@ -25,7 +25,10 @@ def main() -> int:
     kinds: Counter[str] = Counter()
     start = time.perf_counter()
     taken = 0
-    for found in outcomes(known, options.seed, range(options.first, options.first + options.count)):
+    numbers = range(options.first, options.first + options.count)
+    for number, found in zip(numbers, outcomes(known, options.seed, numbers), strict=True):
+        if number % 1000 == 999:
+            print(f"up to {number}: {taken} taken, {sum(kinds.values())} faults", flush=True)
         if not isinstance(found, Fault):
             taken += found
             continue

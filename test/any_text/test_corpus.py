@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from any_text.known import KNOWN, reasons
-from any_text.modes import COMMON, fault, tried
+from any_text.modes import COMMON, ENTRIES, fault, tried
 from any_text.round_trips import MLIR, trip
 from any_text.texts import chunks
 
@@ -55,7 +55,7 @@ def test_mlir_reads_what_it_read(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", COMMON)
+@pytest.mark.parametrize("mode", [*COMMON, *ENTRIES])
 @pytest.mark.parametrize("text", TEXTS)
 def test_all_ways(text: str, mode: str, tmp_path: Path) -> None:
     wrong, found = tried(mode, text, tmp_path / "text.mlir")

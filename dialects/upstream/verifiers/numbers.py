@@ -7,7 +7,7 @@ from typing import Any
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, i1, i64
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from stepwell.dialects.upstream.verifiers.table import checks
 from stepwell.dialects.upstream.verifiers.types import (
@@ -44,32 +44,21 @@ FLOATS: tuple[Kind, str] = (is_float, "floats")
 INTEGERS: tuple[Kind, str] = (is_integer, "signless integers")
 
 
-@checks(arith.ExtFOp)
-def _wider_float(op: Any) -> None:
-    before, after = _kinds(op, FLOATS, FLOATS)
-    if after <= before:
-        refuse(f"{op.results[0].type} is not wider than {op.operands[0].type}")
+_RESIZED: dict[type[Operation], tuple[tuple[Kind, str], str]] = {
+    arith.ExtFOp: (FLOATS, "wider"),
+    arith.TruncFOp: (FLOATS, "narrower"),
+    arith.ExtSIOp: (INTEGERS, "wider"),
+    arith.ExtUIOp: (INTEGERS, "wider"),
+    arith.TruncIOp: (INTEGERS, "narrower"),
+}
 
 
-@checks(arith.TruncFOp)
-def _narrower_float(op: Any) -> None:
-    before, after = _kinds(op, FLOATS, FLOATS)
-    if after >= before:
-        refuse(f"{op.results[0].type} is not narrower than {op.operands[0].type}")
-
-
-@checks(arith.ExtSIOp, arith.ExtUIOp)
-def _wider(op: Any) -> None:
-    before, after = _kinds(op, INTEGERS, INTEGERS)
-    if after <= before:
-        refuse(f"{op.results[0].type} is not wider than {op.operands[0].type}")
-
-
-@checks(arith.TruncIOp)
-def _narrower(op: Any) -> None:
-    before, after = _kinds(op, INTEGERS, INTEGERS)
-    if after >= before:
-        refuse(f"{op.results[0].type} is not narrower than {op.operands[0].type}")
+@checks(*_RESIZED)
+def _resized(op: Any) -> None:
+    numbers, wanted = _RESIZED[type(op)]
+    before, after = _kinds(op, numbers, numbers)
+    if before == after or (before < after) != (wanted == "wider"):
+        refuse(f"{op.results[0].type} is not {wanted} than {op.operands[0].type}")
 
 
 @checks(arith.SIToFPOp, arith.UIToFPOp)
