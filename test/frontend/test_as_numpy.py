@@ -96,6 +96,9 @@ SAME: dict[str, tuple[Any, ...]] = {
     "linspace": (lambda m, a: m.linspace(a[0], a[1], 5), F),
     "linspace from 0": (lambda m, a: m.linspace(0, a[0, 2], 4), F),
     "linspace without its end": (lambda m, a: m.linspace(a[0], a[1], 5, endpoint=False), F),
+    "linspace of NumPy": (lambda m, a: np.linspace(a[0], a[1], 7), F),
+    "linspace of NumPy, of integers": (lambda m, i: np.linspace(i, 9, 4), N),
+    "isclose of NumPy": (lambda m, a: np.isclose(a, a, equal_nan=True), np.array([np.nan, 1])),
     "linspace of one": (lambda m, a: m.linspace(a[0], a[1], 1), F),
     "linspace of none": (lambda m, a: m.linspace(a[0], a[1], 0), F),
 }

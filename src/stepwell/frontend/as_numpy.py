@@ -17,6 +17,7 @@ from stepwell.frontend import linear_algebra as linear
 from stepwell.frontend import manipulation as m
 from stepwell.frontend import reduction as r
 from stepwell.frontend.creation import checked_shape
+from stepwell.frontend.creation import linspace as spaced
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import take
@@ -352,14 +353,29 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     return fresh(broadcast(cast(_array(fill_value), kind), sizes))
 
 
-def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8) -> Tensor:
+def isclose(
+    a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
     """`numpy.isclose`."""
-    return e.isclose(*unified(a, b), rtol=rtol, atol=atol)
+    return e.isclose(*unified(a, b), rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
-def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8) -> Tensor:
+def allclose(
+    a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
     """`numpy.allclose`."""
-    return r.all(isclose(a, b, rtol, atol))
+    return r.all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, *, dtype: Any = None
+) -> Tensor:
+    """`numpy.linspace`; integers are spaced as float64."""
+    first, last = (
+        cast(v, _WIDE) if isinstance(v, Tensor) and v.kind.kind != "float" else v
+        for v in (start, stop)
+    )
+    return spaced(first, last, num, endpoint, dtype=dtype_of(dtype))
 
 
 def array_equal(a1: Any, a2: Any) -> Any:

@@ -52,6 +52,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "hstack": np_.hstack,
     "inner": np_.inner,
     "isclose": np_.isclose,
+    "linspace": np_.linspace,
     "matrix_transpose": np_.lifting(m.matrix_transpose),
     "max": np_.max,
     "mean": np_.mean,
