@@ -115,14 +115,18 @@ def interpreted(text: str, signature: Any, arrays: Sequence[Any]) -> list[Any]:
     results: list[Any] = []
     for spec in signature.results:
         shape = [int(next(found)) if n == DYNAMIC else n for n in spec.shape]
-        if min(shape, default=0) < 0 or np.prod([float(n) for n in shape]) > 1 << 24:
-            raise OutOfBounds("a result that is too large")
+        if min(shape, default=0) < 0:
+            raise OutOfBounds("a result of a negative size")
+        if np.prod([float(n) for n in shape]) > 1 << 24:
+            raise MemoryError
         results.append(np.zeros(shape, _stored(spec.dtype)))
     bytes = signature.arena
     if "main.arena" in names:
         (bytes,) = machine.call("main.arena", sizes)
-    if bytes is not None and not 0 <= int(bytes) <= 1 << 24:
-        raise OutOfBounds("an arena that is too large")
+    if bytes is not None and int(bytes) < 0:
+        raise OutOfBounds("an arena of a negative size")
+    if bytes is not None and int(bytes) > 1 << 24:
+        raise MemoryError
     room = np.zeros(int(bytes or 0) + 64, np.int8)
     start = -room.ctypes.data % 64
     arena = [room[start : start + int(bytes or 0)]] if _takes_arena(module) else []

@@ -88,7 +88,8 @@ class CWriter(FunctionWriter):
             return
         function = self.unit.unique(f"{self.name}_body{self.bodies or ''}")
         self.bodies += 1
-        outer, known, streamed = self.lines, dict(self.declared), self.streamed
+        known = {**self.declared, RUNTIME: "const struct sw_runtime *"}
+        outer, streamed = self.lines, self.streamed
         self.lines, self.threads, self.streamed = [], False, False
         inside, self.outlined = self.outlined, True
         low, step = self[op.lowerBound[0]], self[op.step[0]]

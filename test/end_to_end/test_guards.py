@@ -392,6 +392,62 @@ kernel.func @k(%a: memref<256xi8>, %y: memref<64xf32>) {
         assert not z.any()
 
 
+def test_structured_ops_on_buffers() -> None:
+    """What the compiler makes of them is compared as well: nothing tells that their sizes agree."""
+    maps = ", ".join(["affine_map<(d0) -> (d0)>"] * 2)
+    text = f"""func.func @main(%x: memref<?xf32>, %y: memref<16xf32> {{kernel.role = "output"}}) {{
+  kernel.launch @a ins(%x : memref<?xf32>) outs(%y : memref<16xf32>)
+  func.return
+}}
+kernel.func @a(%x: memref<?xf32>, %y: memref<16xf32>) attributes {{kernel.shared = 1}} {{
+  linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel"]}}
+      ins(%x : memref<?xf32>) outs(%y : memref<16xf32>) {{
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  }}
+  kernel.return
+}}
+"""
+    compiled = sw.compile(text, name="m.mlir")
+    x = np.arange(16, dtype=np.float32)
+    np.testing.assert_array_equal(compiled(x), x)
+    with pytest.raises(OutOfBounds, match=r"m\.mlir:6:3: .*axis 0 of %x has no place"):
+        compiled(x[:3])
+
+
+def test_kernels_launched_in_loops() -> None:
+    """A kernel in an iteration of another's parallel loop runs there, with its threads or none."""
+    constants = "\n".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 4))
+    head = "scf.parallel (%k) = (%c0) to (%c4) step (%c1) {"
+    arrays = "memref<16xf32>"
+    text = f"""func.func @main(%x: {arrays}, %y: {arrays} {{kernel.role = "output"}}) {{
+  kernel.launch @a ins(%x : {arrays}) outs(%y : {arrays})
+  func.return
+}}
+kernel.func @a(%x: {arrays}, %y: {arrays}) {{
+  {constants}
+  {head}
+    kernel.launch @b ins(%x, %k : {arrays}, index) outs(%y : {arrays})
+    scf.reduce
+  }}
+  kernel.return
+}}
+kernel.func @b(%x: {arrays}, %o: index, %y: {arrays}) {{
+  {constants}
+  {head}
+    %p = arith.muli %o, %c4 : index
+    %q = arith.addi %p, %k : index
+    %v = memref.load %x[%q] : {arrays}
+    memref.store %v, %y[%q] : {arrays}
+    scf.reduce
+  }}
+  kernel.return
+}}
+"""
+    x = np.arange(16, dtype=np.float32)
+    np.testing.assert_array_equal(sw.compile(text)(x), x)
+
+
 def test_it_can_be_turned_off() -> None:
     """Who trusts a text pays nothing; nor does what the compiler makes itself."""
     text = program(FORMS["store"][0])
