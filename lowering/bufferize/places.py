@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from stepwell.dialects.types import tensor_type
@@ -23,6 +23,7 @@ from stepwell.lowering.bufferize.views import (
     part,
     view_type,
 )
+from stepwell.transforms.passes import fail
 from stepwell.transforms.sizes import Shape, Sizes, groups_of, kept_axes
 
 Kind: TypeAlias = Literal["input", "constant", "output", "local", "carried", "result"]
@@ -70,6 +71,11 @@ class Places:
 
     def storage(self, value: SSAValue, kind: Kind = "local") -> Storage:
         """Return a new buffer for what ``value`` holds."""
+        if not isinstance(value.type, TensorType):
+            at = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+            assert at is not None
+            help = "make a tensor of rank 0 of it: tensor.from_elements"
+            fail(at, f"a buffer holds a tensor, not a value of type {value.type}", help)
         return Storage(kind, buffer_of(tensor_type(value)), self.sizes.shape(value))
 
     def put(self, value: SSAValue, storage: Storage, steps: Steps) -> None:

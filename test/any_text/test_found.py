@@ -49,6 +49,11 @@ LLVM = 'sym_name = "f", function_type = !llvm.func<void ()>, CConv = #llvm.cconv
             "1:16: error: only numbers that f64 has too can be read as f80",
         ),
         ("read", 'scf.if %c {\n  "my.op"() : () -> ()\n}\n%c = "my.c"() : () -> i1', ""),
+        (
+            "passes bufferize",
+            "func.func @f(%x: tensor<5xi32>, %i: i32) -> (tensor<5xi32>, i32) {\n  func.return %x, %i : tensor<5xi32>, i32\n}",
+            "1:1: error: a buffer holds a tensor, not a value of type i32",
+        ),
         ("generic", 'func.func private @"\\C3\\BC"()', ""),
         (
             "read",
