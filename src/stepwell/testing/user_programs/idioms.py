@@ -206,6 +206,18 @@ def image(g: Draw) -> Rule:
     return y
 
 
+def columns(g: Draw) -> Rule:
+    """Columns, some of them long, computed once and walked over twice."""
+    if g.chance():
+        x = g.leaf(g.pick(g.kinds), (4320, 24), low=0, high=2, closed=False)
+    else:
+        x = need(g.any(lambda k: len(k.shape) == 2 and min(k.shape) > 1 and is_number(k)))
+    x = need(g.add("plus", need(g.add("times", need(g.tame(x, 2)), by=3)), by=1))
+    above = need(g.add("sub", x, need(g.add("min", x, axis=0, keep=True))))
+    below = need(g.add("add", x, need(g.add("max", x, axis=0, keep=True))))
+    return g.add("max", need(g.add("mul", above, below)), axis=0, keep=False)
+
+
 def stencil(g: Draw) -> Rule:
     """Neighbours added up within a border that stays."""
     x = need(g.any(lambda k: len(k.shape) == 2 and min(k.shape) >= 3 and k.array.size <= 4096))
@@ -226,5 +238,5 @@ def stencil(g: Draw) -> Rule:
 
 IDIOMS: tuple[Callable[[Draw], Rule], ...] = (
     *(loop, loop, scan, scan, branch, momentum, cache, best),
-    *(embedding, loss, attention, image, image, stencil),
+    *(embedding, loss, attention, image, image, stencil, columns),
 )
