@@ -30,7 +30,8 @@ def getitem(x: Any, index: Any, /) -> Any:
         return masked(value, mask)
     place = subscript(value, index)
     found = read_at(value, place)
-    if place.fancy or place.shape != value.shape:
+    arrays = [part for part in map(place.parts.__getitem__, place.fancy) if part.shape]
+    if arrays or place.shape != value.shape:
         return found
     found.shared = []
 
@@ -40,7 +41,7 @@ def getitem(x: Any, index: Any, /) -> Any:
     def write(base: Tensor, part: Tensor) -> None:
         write_whole(base, _with(base, place, part))
 
-    return found.part_of(value, read, write, place)
+    return found.part_of(value, read, write, index)
 
 
 def setitem(x: Tensor, index: Any, value: Any) -> None:
@@ -52,9 +53,9 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     if (mask := _mask(index)) is not None:
         _set_masked(x, mask, value)
         return
+    if _is_own_view(x, index, value):
+        return
     place = subscript(x, index)
-    if _is_own_view(x, place, value):
-        return  # x[index] += v has written already
     if place.shape != x.shape:  # True and False among the indices
         raise TraceError("an index with True or False in it cannot be assigned to; use x.at")
     shape = _shape_at(place)
@@ -63,20 +64,11 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         write_whole(x, _with(x, place, given))
 
 
-def _is_own_view(x: Tensor, place: Subscript, value: Any) -> bool:
+def _is_own_view(x: Tensor, index: Any, value: Any) -> bool:
+    """Whether ``value`` is ``x[index]`` itself, as it is after ``x[index] += v``."""
     if not isinstance(value, Tensor) or value.part is None or value.part.base is not x:
         return False
-    other = value.part.index
-    if other is None or value.seen != x.stamp or other.layout != place.layout:
-        return False
-    return all(
-        a is b
-        if isinstance(a, Tensor)
-        else type(a) is type(b) and bool(np.array_equal(a, b))
-        if not isinstance(a, slice)
-        else a == b
-        for a, b in zip(other.parts, place.parts, strict=True)
-    )
+    return value.part.index is index and value.seen == x.stamp
 
 
 def write(x: Tensor, value: Any, what: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, overload
 from stepwell.compiled import Compiled, compile
 from stepwell.core.escape import literal
 from stepwell.core.once import Once
-from stepwell.frontend import operators
+from stepwell.frontend import flowing, operators
 from stepwell.frontend.calls import (
     Call,
     Spelling,
@@ -243,7 +243,7 @@ class Function:
                 ]
                 plain += [f for f, leaf in zip(found, leaves, strict=True) if f is not leaf]
                 bound.arguments[name] = unflatten(tree, found)
-        returned, tree = flatten(self.__wrapped__(*bound.args, **bound.kwargs))
+        returned, tree = flatten(flowing.call(self.__wrapped__, *bound.args, **bound.kwargs))
         if any(value.stamp for value in plain):
             raise TraceError(
                 f"'{self.__name__}' assigns to an array that is not part of the trace; "
@@ -330,7 +330,7 @@ class Function:
             bound.arguments = {
                 name: values[name] for name in self._signature.parameters if name in values
             }
-            returned, tree = flatten(self.__wrapped__(*bound.args, **bound.kwargs))
+            returned, tree = flatten(flowing.call(self.__wrapped__, *bound.args, **bound.kwargs))
             results = [_result(value, f"'{self.__name__}' at {where}") for value in returned]
             effects = effects_of([a.path for a in call.arguments], inputs, returned)
             results += [inputs[i] for i in effects.written]

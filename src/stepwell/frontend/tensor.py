@@ -15,7 +15,8 @@ from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
 
 _HOW = {
-    "bool": "use stepwell.lax.cond, or stepwell.numpy.where to choose element by element",
+    "bool": "use stepwell.lax.cond, or stepwell.numpy.where to choose element by element; "
+    "in a function written with def, whose source is at hand, if and while do",
     "number": "keep it traced, or pass the value in static_argnames",
 }
 
@@ -258,8 +259,22 @@ class Tensor:
         shape = ", ".join(map(str, self.shape))
         return f"<traced {self.kind.name}[{shape}] {self.name}>"
 
+    def __str__(self) -> str:
+        self._known()
+        return repr(self)
+
+    def __format__(self, spec: str) -> str:
+        self._known()
+        return repr(self)
+
     def __hash__(self) -> int:
+        self._known()
         return id(self)
+
+    def _known(self) -> None:
+        """Refuse to be spelled or looked up where it stands for many numbers."""
+        if self.trace.branches:
+            self._refuse("number", "the number in a traced value is not known while tracing")
 
     __add__ = _binary(np.add)
     __radd__ = _binary(np.add, reflected=True)

@@ -62,8 +62,10 @@ class Trace:
     """The function and the regions that are being written, by number, outermost first."""
     journals: list[Journal] = field(default_factory=list["Journal"])
     """What was written to and read again in each region that is being written."""
-    _regions: int = 0
+    regions: int = 0
     """How many regions were begun."""
+    branches: int = 0
+    """How many branches and loops of the user's Python are being traced, one in another."""
     _ticks: int = 0
 
     def tick(self) -> int:
@@ -131,8 +133,8 @@ class Trace:
             array.flags.writeable = False  # a copy already
         print = fingerprint(array)
         key = print, type_text(kind, shape)
-        if key in self._constants and not self._inside:
-            return self._constants[key]
+        if (known := self._constants.get(key)) is not None and not self._inside:
+            return Tensor(self, known.name, kind, shape, known.scope, known.made)
         if array.size <= INLINE_ELEMENTS and array.size:
             data = array.reshape(-1).view(np.uint8).tobytes().hex()
             if kind.name == "i1":
@@ -146,7 +148,7 @@ class Trace:
             self._masks[result.name] = array.reshape(shape).copy()
         if not self._inside:
             self._constants[key] = result
-        return result
+        return Tensor(self, result.name, kind, shape, result.scope, result.made)
 
     def _weight(self, key: tuple[str, str], array: NDArray[Any], shape: Shape) -> str:
         """Return the name of an array, kept so that nobody can change it unless it is known."""
@@ -174,6 +176,17 @@ class Trace:
             found.opname in ("BINARY_SUBSCR", "STORE_SUBSCR")
             or (found.opname.startswith("BINARY_OP") and found.argrepr == "[]")
         )
+
+    def mark(self) -> Any:
+        """Return what `back` takes to go back to here."""
+        return len(self.lines), dict(self.resources), dict(self._weights), dict(self._constants)
+
+    def back(self, mark: Any) -> None:
+        """Forget what was written since ``mark``."""
+        count, resources, self._weights, self._constants = mark
+        del self.lines[count:]
+        self.resources.clear()
+        self.resources.update(resources)
 
     def check(self, value: Tensor) -> None:
         """Raise `TraceError` where a value of this trace is used that means nothing there."""
@@ -207,16 +220,16 @@ class Trace:
     def block(self, arguments: Sequence[Tensor]) -> Generator[list[str]]:
         """Write a region's block; the lines, in braces, are in the yielded list at the end."""
         outer, self.lines = self.lines, []
-        self._regions += 1
-        self.scopes.append(self._regions)
+        self.regions += 1
+        self.scopes.append(self.regions)
         for argument in arguments:
-            argument.scope = self._regions
+            argument.scope = self.regions
         self.journals.append(journal := Journal())
         head = ", ".join(f"{a.name}: {type_text(a.kind, a.shape)}" for a in arguments)
         text: list[str] = []
         try:
             yield text
-            if outside := journal.outside(self._regions):
+            if outside := journal.outside(self.regions):
                 raise TraceError(
                     f"an array made at {outside[0].made} was assigned to in a function given to "
                     "stepwell.lax; return it from the function as a part of what it carries"
@@ -228,6 +241,42 @@ class Trace:
             self.journals.pop().undo()
             self.scopes.pop()
             self.lines = outer
+
+
+class Region:
+    """A block that is written in several goes; what changes in each is undone after it."""
+
+    def __init__(self, trace: Trace, arguments: Sequence[Tensor] = ()) -> None:
+        trace.regions += 1
+        self.trace, self.number = trace, trace.regions
+        self.lines: list[str] = []
+        self.depth = len(trace.scopes)
+        self.head = ", ".join(f"{a.name}: {type_text(a.kind, a.shape)}" for a in arguments)
+        for argument in arguments:
+            argument.scope = self.number
+
+    @contextmanager
+    def writing(self) -> Generator[Journal]:
+        """Write to the end of it."""
+        trace, outer = self.trace, self.trace.lines
+        trace.lines = self.lines
+        trace.scopes.append(self.number)
+        trace.journals.append(journal := Journal())
+        trace.branches += 1
+        try:
+            yield journal
+        finally:
+            trace.branches -= 1
+            trace.journals.pop().undo()
+            trace.scopes.pop()
+            trace.lines = outer
+
+    @property
+    def text(self) -> str:
+        """The block, in braces."""
+        pad = "  " * self.depth
+        label = [f"{pad}^bb0({self.head}):"] if self.head else []
+        return "\n".join(["{", *label, *self.lines, f"{pad}}}"])
 
 
 @dataclass

@@ -84,6 +84,8 @@ def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
     if has_bfloat16(inputs):
         return ours(*inputs)
     kinds = [kind_of(v) for v in inputs]
+    if all(isinstance(k, type) for k in kinds):
+        kinds = [np.dtype(k) for k in kinds]
     given = {} if dtype is None else {"signature": (*(None,) * function.nin, np.dtype(dtype))}
     resolved: Any = function.resolve_dtypes((*kinds, *(None,) * function.nout), **given)
     *operands, result = [_ours(k) for k in resolved[: function.nin + 1]]

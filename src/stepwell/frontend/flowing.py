@@ -1,0 +1,272 @@
+"""What rewritten source calls: control flow from `flow`, and calls and stores, looked at.
+
+In a branch or loop that only the run decides, a function of Python is traced once, however often
+the run comes there. So what only Python would see, a list that grows, a line that is printed, is
+refused there: a loop over a known range is unrolled then.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import sys
+from collections.abc import Callable
+from functools import partial
+from operator import eq, ge, gt, is_, is_not, le, lt, ne
+from types import FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from stepwell.frontend import elementwise as e
+from stepwell.frontend import reduction as r
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.flow import (
+    Undefined,
+    and_,
+    assert_,
+    compare,
+    if_,
+    is_data,
+    joined,
+    not_,
+    or_,
+    returned,
+    spec_of,
+    ternary,
+)
+from stepwell.frontend.loops import Range, for_, while_
+from stepwell.frontend.promotion import as_dtype, cast, fresh, full, is_number, lift
+from stepwell.frontend.rewriting import is_rewritten, rewritten
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import active_trace
+from stepwell.frontend.ufuncs import weakened
+
+__all__ = [
+    "Undefined",
+    "and_",
+    "assert_",
+    "call",
+    "compare",
+    "eq",
+    "for_",
+    "ge",
+    "gt",
+    "if_",
+    "is_",
+    "is_not",
+    "le",
+    "lt",
+    "make",
+    "ne",
+    "not_",
+    "or_",
+    "raising",
+    "returned",
+    "storing",
+    "ternary",
+    "while_",
+]
+
+
+def in_branch() -> bool:
+    """Whether what Python does now is done once, however often the run does it."""
+    trace = active_trace()
+    return trace is not None and trace.branches > 0
+
+
+def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Call ``function``: its source is rewritten too, and Python's own know traced values."""
+    if isinstance(function, FunctionType):
+        if not _is_library(function.__module__):
+            made = function if _is_standard(function) else rewritten(function, _runtime())
+            if made is function and in_branch() and not is_rewritten(function):
+                raise TraceError(_once(f"'{function.__name__}', whose source cannot be rewritten,"))
+            return made(*args, **kwargs)
+        return function(*args, **kwargs)
+    if isinstance(function, MethodType) and isinstance(function.__func__, FunctionType):
+        return call(function.__func__, function.__self__, *args, **kwargs)
+    try:
+        ours = _PYTHONS.get(function)
+    except TypeError:
+        ours = None
+    if ours is not None and any(isinstance(a, Tensor | Range) for a in args):
+        return ours(*args, **kwargs)
+    if in_branch() and not _is_pure(function):
+        name = getattr(function, "__name__", type(function).__name__)
+        raise TraceError(_once(f"'{name}'"))
+    return function(*args, **kwargs)
+
+
+def _runtime() -> Any:
+    return sys.modules[__name__]
+
+
+def _once(what: str) -> str:
+    return (
+        f"{what} is called in a branch or loop that only the run decides: that would happen once, "
+        "while the function is traced; do it outside, or compute with arrays"
+    )
+
+
+def _is_standard(function: FunctionType) -> bool:
+    """Whether it is one of Python's own library, which computes with no arrays."""
+    return (function.__module__ or "").partition(".")[0] in sys.stdlib_module_names
+
+
+def _is_library(module: str | None) -> bool:
+    return (module or "").partition(".")[0] in ("numpy", "stepwell", "functools", "math")
+
+
+_PURE_BUILTINS = frozenset(
+    (
+        *(abs, all, any, bool, divmod, enumerate, float, int, len, list, max, min, pow, range),
+        *(reversed, round, slice, sorted, sum, tuple, zip, dict, map),
+    )
+)
+
+
+def _is_pure(function: Any) -> bool:
+    """Whether calling it changes nothing, and depends on nothing but traced values."""
+    try:
+        if function in _PURE_BUILTINS:
+            return True
+    except TypeError:
+        return False
+    if isinstance(function, np.ufunc) or _is_library(getattr(function, "__module__", None)):
+        return "random" not in str(getattr(function, "__module__", ""))
+    if isinstance(function, type):
+        return issubclass(function, np.generic)
+    owner = getattr(function, "__self__", None)
+    if isinstance(function, partial):
+        return False
+    if isinstance(owner, Tensor):
+        return True
+    return isinstance(owner, np.ndarray) and function.__name__ not in _CHANGING
+
+
+_CHANGING = {"fill", "sort", "partition", "put", "resize", "itemset", "setflags", "setfield"}
+
+
+def make(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Call ``function`` for an array that is assigned to later: it becomes a part of the trace."""
+    found = call(function, *args, **kwargs)
+    if active_trace() is None or type(found) is not np.ndarray or not found.shape:
+        return found
+    name = getattr(function, "__name__", "")
+    if name not in _MAKING or not _is_making(function):
+        return found
+    if name in ("zeros", "empty", "zeros_like", "empty_like") and found.dtype.kind in "fiub":
+        return full(found.shape, 0, lift(found.reshape(-1)[:0]).kind)
+    return fresh(lift(found))
+
+
+_MAKING = frozenset(
+    (
+        *("arange", "array", "astype", "copy", "empty", "empty_like", "eye", "full", "full_like"),
+        *("identity", "linspace", "ones", "ones_like", "repeat", "tile", "zeros", "zeros_like"),
+    )
+)
+
+
+def _is_making(function: Any) -> bool:
+    return _is_library(getattr(function, "__module__", None)) or isinstance(
+        getattr(function, "__self__", None), np.ndarray
+    )
+
+
+def storing(target: Any = None) -> None:
+    """Look at what is changed by the next statement."""
+    if not isinstance(target, Tensor | int | float | str | tuple | Undefined) and in_branch():
+        what = "an attribute" if target is None else f"a {type(target).__name__}"
+        raise TraceError(
+            f"{what} is changed in a branch or loop that only the run decides: that would happen "
+            "once, while the function is traced; use an array that is made in the function"
+        )
+
+
+def raising() -> None:
+    """Refuse to raise where only the run knows whether it comes there."""
+    if in_branch():
+        raise TraceError(
+            "an exception is raised in a branch that only the run decides, "
+            "which a compiled program cannot do; test it before the call"
+        )
+
+
+def _extreme(of: Callable[[Any, Any], Tensor]) -> Callable[..., Any]:
+    """Return `min` or `max` of Python, which go on with the first that nothing is beyond."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            raise TraceError("min and max of traced values take no key and no default")
+        values = list(args[0]) if len(args) == 1 else list(args)
+        if not values:
+            raise ValueError("min() or max() of an empty sequence")
+        best = values[0]
+        for value in values[1:]:
+            best = _chosen(of(value, best), value, best)
+        return best
+
+    return function
+
+
+def _chosen(test: Any, value: Any, best: Any) -> Any:
+    if not isinstance(test, Tensor):
+        return value if test else best
+    spec = joined(spec_of(value), spec_of(best)) if is_data(value) and is_data(best) else None
+    if spec is None or spec.shape:
+        raise TraceError("min and max compare numbers of one type; use numpy.minimum or maximum")
+    found = e.where(test, *(_in(v, spec.kind) for v in (value, best)))
+    found.weak = spec.weak
+    return found
+
+
+def _in(value: Any, kind: Any) -> Tensor:
+    return full((), value, kind) if is_number(value) else cast(value, kind)
+
+
+def _sum(values: Any, /, start: Any = 0) -> Any:
+    total = start
+    if isinstance(values, Tensor) and values.ndim == 1 and is_number(start) and start == 0:
+        kind = as_dtype("i64") if values.kind.name == "i1" else values.kind
+        return r.sum(values, dtype=kind)
+    for value in values:
+        total = total + value
+    return total
+
+
+def _number(kind: str) -> Callable[..., Any]:
+    def function(value: Any, *more: Any) -> Any:
+        if not isinstance(value, Tensor) or more or value.size != 1:
+            raise TypeError("only arrays of one element can be made Python numbers")
+        value = value.reshape(())
+        return weakened(e.not_equal(value, 0) if kind == "i1" else cast(value, as_dtype(kind)))
+
+    return function
+
+
+def _range(*bounds: Any) -> Any:
+    for bound in bounds:
+        if isinstance(bound, Tensor) and (bound.shape or bound.kind.kind == "float"):
+            raise TypeError(f"a bound of a range is an integer, got {bound!r}")
+    return Range(
+        *(weakened(cast(b, as_dtype("i64"))) if isinstance(b, Tensor) else b for b in bounds)
+    )
+
+
+def _reversed(values: Any) -> Any:
+    return iter([values[k] for k in range(len(values) - 1, -1, -1)])
+
+
+_PYTHONS: dict[Any, Callable[..., Any]] = {
+    builtins.bool: _number("i1"),
+    builtins.float: _number("f64"),
+    builtins.int: _number("i64"),
+    builtins.max: _extreme(operator.gt),
+    builtins.min: _extreme(operator.lt),
+    builtins.range: _range,
+    builtins.reversed: _reversed,
+    builtins.sum: _sum,
+}
+"""What Python's own functions are for traced values."""

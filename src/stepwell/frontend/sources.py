@@ -1,0 +1,156 @@
+"""Questions about the source of a function, for `rewriting`."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterable, Sequence
+from types import FunctionType
+
+_OTHER = (
+    *(ast.Global, ast.Nonlocal, ast.Delete, ast.Try, ast.TryStar, ast.Match, ast.Yield),
+    *(ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef),
+    *(ast.NamedExpr, ast.ClassDef, ast.Import, ast.ImportFrom),
+)
+"""Statements of functions that are traced as they are."""
+
+
+def definition(function: FunctionType) -> ast.FunctionDef | None:
+    """Return the source of a function, at its own lines and columns; None where it is no use."""
+    code = function.__code__
+    if code.co_name == "<lambda>":
+        return None
+    try:
+        lines, first = inspect.getsourcelines(code)
+    except (OSError, TypeError):
+        return None
+    indented = lines[0][:1] in " \t"
+    try:
+        module = ast.parse(("if 1:\n" if indented else "") + "".join(lines))
+    except (SyntaxError, ValueError):
+        return None
+    body = module.body[0].body if indented else module.body  # pyright: ignore
+    node = body[0]
+    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
+        return None
+    if any(isinstance(n, _OTHER) or _is_private(n) or _is_else(n) for n in ast.walk(node)):
+        return None
+    ast.increment_lineno(module, first - 1 - indented)
+    return node
+
+
+def _is_private(node: ast.AST) -> bool:
+    """Whether a class would give it another name."""
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return name.startswith("__") and not name.endswith("__")
+
+
+def _is_else(node: ast.AST) -> bool:
+    return isinstance(node, ast.For | ast.While) and bool(node.orelse)
+
+
+def _own(nodes: Iterable[ast.AST]) -> Iterable[ast.AST]:
+    """Return statements and expressions of a body, without those of functions defined there."""
+    for node in nodes:
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.Lambda):
+            yield from _own(ast.iter_child_nodes(node))
+
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+_OURS = ("__body__", "__orelse__", "__get__", "__put__")
+"""Functions that rewriting defines, each for the next statement alone."""
+
+
+def assigned(nodes: Iterable[ast.AST]) -> list[str]:
+    """Return the variables that statements assign to, in order."""
+    names: dict[str, None] = {}
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef):
+            if node.name not in _OURS:
+                names[node.name] = None
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names[node.id] = None
+        ours = isinstance(node, ast.FunctionDef) and node.name in _OURS
+        if ours or not isinstance(node, (ast.FunctionDef, ast.Lambda, *_COMPREHENSIONS)):
+            names |= dict.fromkeys(assigned(ast.iter_child_nodes(node)))
+    return list(names)
+
+
+def may_leave(nodes: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
+    """Whether statements have a break or continue of their own loop, or a return."""
+    for node in nodes:
+        if isinstance(node, kind):
+            return True
+        if isinstance(node, ast.FunctionDef):
+            continue
+        if isinstance(node, ast.For | ast.While) and kind is not ast.Return:
+            continue
+        inner = [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.stmt)]
+        if may_leave(inner, kind):
+            return True
+    return False
+
+
+def returns(nodes: Sequence[ast.stmt]) -> bool:
+    """Whether statements end in a return or an error on each way."""
+    if not nodes:
+        return False
+    last = nodes[-1]
+    if isinstance(last, ast.Return | ast.Raise):
+        return True
+    if isinstance(last, ast.With):
+        return returns(last.body)
+    if isinstance(last, ast.While) and isinstance(last.test, ast.Constant) and last.test.value:
+        return not may_leave(last.body, ast.Break)
+    return isinstance(last, ast.If) and returns(last.body) and returns(last.orelse)
+
+
+_SIMPLE = (
+    *(ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Slice, ast.Tuple, ast.BinOp),
+    *(ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context),
+)
+
+
+def stored_in(target: ast.expr) -> list[ast.expr]:
+    """Return what is changed by storing to ``target``, where it can be asked for twice."""
+    if isinstance(target, ast.Name):
+        return [ast.Name(target.id, ast.Load())]
+    base = target.value if isinstance(target, ast.Subscript) else None
+    simple = base is not None and all(isinstance(n, _SIMPLE) for n in ast.walk(base))
+    return [_loaded(base)] if base is not None and simple else []
+
+
+def _loaded(node: ast.expr) -> ast.expr:
+    return ast.parse(ast.unparse(node), mode="eval").body
+
+
+def written_names(node: ast.FunctionDef) -> set[str]:
+    """Return variables to whose elements the function assigns, or which are changed in place."""
+    found: set[str] = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store):
+            found |= _root(each.value)
+        elif isinstance(each, ast.AugAssign):
+            found |= _root(each.target)
+        elif isinstance(each, ast.keyword) and each.arg == "out":
+            found |= _root(each.value)
+        elif isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
+            if each.func.attr == "fill":
+                found |= _root(each.func.value)
+            elif each.func.attr == "at" and each.args:
+                found |= _root(each.args[0])
+    return found
+
+
+def _root(node: ast.expr) -> set[str]:
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return {node.id} if isinstance(node, ast.Name) else set()
+
+
+def has_flow(node: ast.AST) -> bool:
+    """Whether there is a branch, a loop or a with in it."""
+    return any(isinstance(n, ast.If | ast.For | ast.While | ast.With) for n in _own([node]))
