@@ -48,6 +48,9 @@ class Range:
             raise ValueError("range() arg 3 must not be zero")
         self.first, self.last = first, last
 
+    def __repr__(self) -> str:
+        return f"<range({self.first!r}, {self.last!r}, {self.step!r})>"
+
     def __iter__(self) -> NoReturn:
         raise TraceError(
             "how often this goes round is not known while tracing; "

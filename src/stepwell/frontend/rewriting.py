@@ -87,9 +87,16 @@ def _code_of(function: FunctionType) -> CodeType | None:
     compiled = compile(ast.fix_missing_locations(module), function.__code__.co_filename, "exec")
     (outer,) = _codes(compiled)
     (made,) = [c for c in _codes(outer) if c.co_name == function.__code__.co_name]
-    made = made.replace(co_qualname=function.__code__.co_qualname)
+    made = _called(made, made.co_qualname, function.__code__.co_qualname)
     _mark(made)
     return made
+
+
+def _called(code: CodeType, now: str, name: str) -> CodeType:
+    """Return code under its own name, without that of the factory."""
+    inner = [_called(c, now, name) if isinstance(c, CodeType) else c for c in code.co_consts]
+    qualified = name + code.co_qualname.removeprefix(now)
+    return code.replace(co_qualname=qualified, co_consts=tuple(inner))
 
 
 def _codes(code: CodeType) -> list[CodeType]:

@@ -15,8 +15,7 @@ from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
 
 _HOW = {
-    "bool": "use stepwell.lax.cond, or stepwell.numpy.where to choose element by element; "
-    "in a function written with def, whose source is at hand, if and while do",
+    "bool": "use stepwell.lax.cond, or stepwell.numpy.where to choose element by element",
     "number": "keep it traced, or pass the value in static_argnames",
 }
 
