@@ -77,6 +77,8 @@ class Checker:
     tell: Callable[[str], None]
     _trials: list[_Trial] = field(default_factory=list[_Trial], init=False)
     _weights: dict[str, Array] = field(default_factory=dict[str, Array], init=False)
+    _endless: int = field(default=0, init=False)
+    """Inputs with which a function ran too long before any pass: the next are given up sooner."""
     _spent: int = field(default=0, init=False)
     """Ops that were evaluated after passes."""
     _before: ModuleOp = field(init=False)
@@ -100,18 +102,20 @@ class Checker:
         for inputs in _drawn(self.module, function, reasons):
             if spent > ENOUGH and inputs.rank >= FEW:
                 continue
-            interpreter = Interpreter(self.module, self._weights, fuel=FUEL)
+            fuel = FUEL if self._endless == 0 else ENOUGH
+            interpreter = Interpreter(self.module, self._weights, fuel=fuel)
             try:
                 outcome = self._run(interpreter, name, inputs)
                 self._trials.append(_Trial(name, inputs, outcome, _kinds(function)))
             except (ValueError, IndexError, LookupError, Exhausted) as error:
+                self._endless += isinstance(error, Exhausted)
                 reasons.append(str(error) or "it runs too long")
                 if isinstance(error, MissingRule):
                     break
             except (AssertionError, TypeError) as error:  # what the interpreter takes for granted
                 odd = f"the interpreter fails with {inputs.what} ({in_words(error)})"
             finally:
-                spent += FUEL - max(interpreter.fuel or 0, 0)
+                spent += fuel - max(interpreter.fuel or 0, 0)
         if len(self._trials) == begun:
             reason = odd or (reasons or ["it has no inputs"])[-1]
             self.tell(f"@{name} is not checked: {reason}")
