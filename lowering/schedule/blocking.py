@@ -92,6 +92,8 @@ def choose(
     found = _only_sum(ops, shared)
     if chosen is None or not chosen.block or found is None:
         return chosen
+    if prod(chosen.tile) == 1:  # one row of one vector is no tile, and a block has nothing to keep
+        return None
     before = prod(map(found.size, range(shared, len(found.parallel) - 1)))
     bytes = BESIDE if chosen.dots else machine.bits // chosen.width // 8
     sliver = before * chosen.block[-2] * bytes
