@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+from numpy.typing import NDArray
 from xdsl.ir import Operation, SSAValue
 
 from stepwell.core.guards import FARTHEST, LONGEST_AXIS, Guard, no_place
@@ -22,14 +24,23 @@ def fault(op: Operation, words: tuple[str, ...], *values: int) -> NoReturn:
 
 def place(
     op: Operation, buffer: SSAValue, indices: Sequence[Any], shape: Sequence[int], lanes: int = 1
-) -> tuple[int, ...]:
-    """Return ``indices`` where so many lanes from there on lie within ``shape``."""
+) -> tuple[Any, ...]:
+    """Return ``indices`` where so many lanes from there on lie within ``shape``.
+
+    Inside of a linalg.generic an index may be an array of those of all its iterations.
+    """
     last = len(shape) - 1
     for axis, (index, size) in enumerate(zip(indices, shape, strict=True)):
         count = lanes if axis == last else 1
-        if not 0 <= int(index) <= size - count:
-            fault(op, no_place(op.name, called(buffer), axis, count), int(index), size)
-    return tuple(map(int, indices))
+        least, most = (index, index) if np.ndim(index) == 0 else _reach(index)
+        if not 0 <= int(least) <= int(most) <= size - count:
+            wrong = int(least) if least < 0 else int(most)
+            fault(op, no_place(op.name, called(buffer), axis, count), wrong, size)
+    return tuple(int(i) if np.ndim(i) == 0 else i for i in indices)
+
+
+def _reach(indices: NDArray[Any]) -> tuple[int, int]:
+    return (int(indices.min()), int(indices.max())) if indices.size else (0, 0)
 
 
 def check_lane(op: Operation, position: int, lanes: int) -> None:
