@@ -43,7 +43,7 @@ def as_text(found: BytesAttr) -> Attribute:
     r"""Return a string that was written with escapes as one; bytes where it is no text.
 
     >>> as_text(BytesAttr(b"\xc3\xbc")) == StringAttr("ü"), as_text(BytesAttr(b"\xff"))
-    (True, BytesAttr(b'\xff'))
+    (True, BytesAttr(data=b'\xff'))
     """
     try:
         return StringAttr(found.data.decode())

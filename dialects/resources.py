@@ -35,7 +35,7 @@ def key_of(name: str) -> str:
     r"""Return a resource's name as it is written: in quotes where it is no plain word.
 
     >>> print(key_of("w_0.weight"), key_of("layer/0 \"a\""))
-    w_0.weight "layer/0 \"a\""
+    w_0.weight "layer/0 \22a\22"
     """
     return name if _WORD.fullmatch(name) else str(StringAttr(name))
 

@@ -440,6 +440,8 @@ def _scan(interpreter: Interpreter, op: ScanOp, operands: Sequence[Value]) -> Se
         results = interpreter.run(op.body, (*carried, *(x[i] for x in xs)))
         carried = results[:first]
         for into, value in zip(stacked, results[first:], strict=True):
+            if np.shape(value) != into.shape[1:]:  # a row of another size is not spread over it
+                raise ValueError(f"a scan stacks rows of {into.shape[1:]}, not {np.shape(value)}")
             into[i] = value
     return (*carried, *stacked)
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import Operation, SSAValue
 
 from stepwell.core.guards import FARTHEST, LONGEST_AXIS, Guard, no_place
@@ -32,15 +31,13 @@ def place(
     last = len(shape) - 1
     for axis, (index, size) in enumerate(zip(indices, shape, strict=True)):
         count = lanes if axis == last else 1
-        least, most = (index, index) if np.ndim(index) == 0 else _reach(index)
+        if np.size(index) == 0:
+            continue
+        least, most = (index, index) if np.ndim(index) == 0 else (index.min(), index.max())
         if not 0 <= int(least) <= int(most) <= size - count:
             wrong = int(least) if least < 0 else int(most)
             fault(op, no_place(op.name, called(buffer), axis, count), wrong, size)
     return tuple(int(i) if np.ndim(i) == 0 else i for i in indices)
-
-
-def _reach(indices: NDArray[Any]) -> tuple[int, int]:
-    return (int(indices.min()), int(indices.max())) if indices.size else (0, 0)
 
 
 def check_lane(op: Operation, position: int, lanes: int) -> None:

@@ -36,6 +36,8 @@ from stepwell.core.dtypes import DType
 from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.calling import RESOURCE, ROLE, attributes_of
 from stepwell.dialects.checks import read_checks
+from stepwell.dialects.nd.contraction import ConvolutionOp
+from stepwell.dialects.nd.syntax import axes
 from stepwell.dialects.readings import Array
 from stepwell.dialects.sizing import sizing_of
 from stepwell.dialects.types import dtype
@@ -76,6 +78,23 @@ class _Argument:
 
 def trials(module: ModuleOp, function: func.FuncOp) -> Iterator[Inputs]:
     """Yield arguments for a function; `TypeError` where it takes what no array is."""
+    finite = any(isinstance(op, ConvolutionOp) and _has_holes(op) for op in module.walk())
+    for inputs in _drawn(module, function):
+        yield replace(inputs, values=list(map(_finite, inputs.values))) if finite else inputs
+
+
+def _has_holes(op: ConvolutionOp) -> bool:
+    """Whether zeros stand between elements: what they give with NaN or infinity is left open."""
+    return max(axes(op.lhs_dilation), default=1) > 1
+
+
+def _finite(values: Array) -> Array:
+    if np.isfinite(values).all():
+        return values
+    return np.where(np.isfinite(values), values, np.ones_like(values))
+
+
+def _drawn(module: ModuleOp, function: func.FuncOp) -> Iterator[Inputs]:
     arguments = _arguments(function)
     unknown = [n for a in arguments for n in a.shape if n == DYNAMIC]
     own = _own(module)
