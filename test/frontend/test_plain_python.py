@@ -308,7 +308,7 @@ def other_types(x: Any) -> Any:
 def one_way_only(x: Any) -> Any:
     if x[0, 0] > 0:
         y = x
-    return y + 1  # pyright: ignore[reportPossiblyUnbound]
+    return y + 1  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 def appends(x: Any) -> Any:
