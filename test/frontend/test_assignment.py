@@ -286,7 +286,7 @@ def test_functions_of_lax_return_what_they_assign() -> None:
         sw.jit(lambda x: sw.lax.cond(x[0] > 0, lambda: x.fill(1), lambda: None)).trace(V)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.data())
 def test_random_assignments(data: st.DataObject) -> None:
     """A few assignments through random basic indices, views of views, and arrays."""
@@ -310,3 +310,55 @@ def test_random_assignments(data: st.DataObject) -> None:
         return tuple(p + 0 for p in parts)
 
     same_as_numpy(f, np.arange(16.0).reshape(4, 4))
+
+
+def test_a_step_over_one_row() -> None:
+    def f(x: Any) -> Any:
+        row = x[:1]
+        row[:2:2] += x[0, 0]
+        return row + 0
+
+    same_as_numpy(f, np.arange(1, 17.0).reshape(4, 4))
+
+
+def replaces(p: Any) -> Any:
+    p["w"] = p["w"] + 1
+    return p["w"]
+
+
+def appends(p: Any) -> Any:
+    p.append(p[0])
+    return p[0]
+
+
+def pops(p: Any) -> Any:
+    return p.pop("b") + p["w"]
+
+
+@pytest.mark.parametrize(
+    "function, argument",
+    [(replaces, {"w": np.ones(3)}), (appends, [np.ones(3)]), (pops, {"w": np.ones(3), "b": 1.0})],
+    ids=["replaces", "appends", "pops"],
+)
+def test_a_container_that_changes_is_refused(function: Any, argument: Any) -> None:
+    with pytest.raises(sw.TraceError, match="puts something else into its argument 'p'"):
+        sw.jit(function)(argument)
+
+
+def test_an_array_in_a_container_changes() -> None:
+    def f(p: Any) -> None:
+        p["w"][1:] += p["b"]
+        p["w"] *= 2
+
+    p = {"w": np.ones(3), "b": np.float64(2)}
+    sw.jit(f)(p)
+    np.testing.assert_array_equal(p["w"], [2, 6, 6])
+
+
+def test_a_container_of_its_own_may_change() -> None:
+    def f(p: Any) -> Any:
+        p = dict(p)
+        p["w"] = p["w"] + 1
+        return p
+
+    np.testing.assert_array_equal(sw.jit(f)({"w": np.ones(3)})["w"], np.full(3, 2.0))

@@ -248,6 +248,8 @@ def scatter_at(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
     if not all(w or not isinstance(p, slice) for w, p in zip(whole, place.parts, strict=True)):
         return _scatter_numbered(x, place, value)
     axes = tuple(a for a, w in enumerate(whole) if not w)
+    if not axes:
+        return reshape(value, x.shape)
     rest = [a for a in range(x.ndim) if a not in axes]
     block = place.block() if place.fancy else []
     shape = block[0].shape if block else ()

@@ -324,14 +324,18 @@ class Function:
         with tracing(trace):
             rest = iter([inputs[k] for k in same] or inputs)
             values = dict(call.static)
+            handed: dict[str, list[Tensor]] = {}
             for name, tree in call.trees:
-                values[name] = unflatten(tree, [next(rest) for _ in paths(tree, name)])
+                handed[name] = [next(rest) for _ in paths(tree, name)]
+                values[name] = unflatten(tree, handed[name])
             bound = self._signature.bind_partial()
             bound.arguments = {
                 name: values[name] for name in self._signature.parameters if name in values
             }
             returned, tree = flatten(flowing.call(self.__wrapped__, *bound.args, **bound.kwargs))
             results = [_result(value, f"'{self.__name__}' at {where}") for value in returned]
+            for name, given in call.trees:
+                _check_unchanged(name, values[name], given, handed[name], self.__name__)
             effects = effects_of([a.path for a in call.arguments], inputs, returned)
             results += [inputs[i] for i in effects.written]
         names = result_names(self.__wrapped__, tree)
@@ -353,6 +357,21 @@ def _result(value: Any, function: str) -> Tensor:
             f"a traced function returns arrays, in tuples, lists or dicts; "
             f"{function} returned {value!r}"
         ) from None
+
+
+def _check_unchanged(
+    name: str, value: Any, tree: Tree, handed: Sequence[Tensor], function: str
+) -> None:
+    """Refuse a function that puts something else into a dict or list that it is given.
+
+    It has one of its own while it is traced: the caller's would stay as it was.
+    """
+    leaves, now = flatten(value)
+    if now != tree or any(a is not b for a, b in zip(leaves, handed, strict=True)):
+        raise TraceError(
+            f"'{function}' puts something else into its argument '{name}', which the caller would "
+            f"not see: return what it becomes, or assign to the array, as in {name}[...][:] = value"
+        )
 
 
 def _lifted(path: str, leaf: Any) -> Tensor:
