@@ -47,7 +47,7 @@ from stepwell.lowering.schedule.vectors import (
 )
 from stepwell.lowering.schedule.windows import slides, window_tile, written_out
 from stepwell.transforms.constness import constant_arguments
-from stepwell.transforms.passes import Numerics, Pass
+from stepwell.transforms.passes import Numerics, Pass, fail
 from stepwell.transforms.structured import in_slivers, indices, stands_apart
 
 STRAIGHT = (
@@ -161,6 +161,8 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int
 
 def _is_scheduled(op: Operation) -> TypeGuard[linalg.GenericOp | linalg.FillOp]:
     """Whether ``op`` has loops of its own: a fill that starts a sum is part of the sum."""
+    if isinstance(op, linalg.GenericOp | linalg.FillOp) and len(op.results) < len(op.outputs):
+        fail(op, "schedules are chosen for kernels of tensors", "run schedule before bufferize")
     if isinstance(op, linalg.FillOp):
         return all(isinstance(use.operation, kernel.ReturnOp) for use in op.results[0].uses)
     return isinstance(op, linalg.GenericOp) and not is_border(op)

@@ -54,6 +54,11 @@ LLVM = 'sym_name = "f", function_type = !llvm.func<void ()>, CConv = #llvm.cconv
             "func.func @f(%x: tensor<5xi32>, %i: i32) -> (tensor<5xi32>, i32) {\n  func.return %x, %i : tensor<5xi32>, i32\n}",
             "1:1: error: a buffer holds a tensor, not a value of type i32",
         ),
+        (
+            "passes schedule",
+            "kernel.func @k(%c: f32, %y: memref<8xf32>) attributes {kernel.shared = 1} {\n  linalg.fill ins(%c : f32) outs(%y : memref<8xf32>)\n  kernel.return\n}",
+            "2:3: error: schedules are chosen for kernels of tensors",
+        ),
         ("generic", 'func.func private @"\\C3\\BC"()', ""),
         (
             "read",
