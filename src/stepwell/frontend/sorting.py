@@ -29,10 +29,11 @@ def sort(
     ``stable`` ask for.
 
     axis : None for all elements in one row
-    raises ValueError : no axis of x, or no ``kind`` that NumPy knows
+    raises IndexError : x has no such axis
+    raises ValueError : NumPy knows no such ``kind``
     source : the array API's ``sort``, `numpy.sort`
     """
-    return _ordered("sort", x, axis, kind, descending, stable)
+    return _ordered("sort", x, axis, kind, descending)
 
 
 def argsort(
@@ -48,15 +49,12 @@ def argsort(
 
     Of equal elements the first comes first, with ``descending`` too. Arguments as in `sort`.
     """
-    return _ordered("argsort", x, axis, kind, descending, stable)
+    return _ordered("argsort", x, axis, kind, descending)
 
 
-def _ordered(
-    op: str, x: Any, axis: int | None, kind: str | None, descending: bool, stable: bool
-) -> Tensor:
+def _ordered(op: str, x: Any, axis: int | None, kind: str | None, descending: bool) -> Tensor:
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, _KINDS))}, got {kind!r}")
-    del stable
     value = lift(x)
     if axis is None:
         value, axis = reshape(value, (value.size,)), 0
