@@ -40,6 +40,8 @@ class Process:
     """Caches and logs of this run."""
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     pythons: Mapping[str, str] = field(default_factory=dict[str, str])
+    script: str = "worker.py"
+    """What serves the requests."""
     version: str = ""
     _process: subprocess.Popen[bytes] | None = None
     _answers: int = -1
@@ -71,7 +73,7 @@ class Process:
             raise Gone(f"not installed: make bench-peers PEERS={PEERS[self.peer].environment}")
         self.folder.mkdir(parents=True, exist_ok=True)
         self._answers, theirs = os.pipe()
-        command = [str(python), "worker.py", self.peer, str(self.threads), str(theirs)]
+        command = [str(python), self.script, self.peer, str(self.threads), str(theirs)]
         with self.log.open("ab") as log:
             self._process = self._open(command, theirs, log)
         os.close(theirs)

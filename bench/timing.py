@@ -17,14 +17,24 @@ GROUP = 2e-4
 """Seconds that a group of calls lasts at least, so that the clock's own cost does not show."""
 
 
-def batch(call: Callable[[], Any], seconds: float, pace: Callable[[], float]) -> dict[str, float]:
-    """Call again and again; return what `measuring.Batch` is made of."""
+def batch(
+    call: Callable[[], Any],
+    seconds: float,
+    pace: Callable[[], float],
+    restore: Callable[[], Any] | None = None,
+) -> dict[str, float]:
+    """Call again and again; return what `measuring.Batch` is made of.
+
+    restore : is called before each call, outside of its time
+    """
     before = pace()
-    each, size = _warm_up(call), 1
-    size = max(1, int(GROUP / max(each, 1e-7)))
+    each = _warm_up(call, restore)
+    size = 1 if restore else max(1, int(GROUP / max(each, 1e-7)))
     times: list[float] = []
     worked, own, waited, start = _worked(), _own(), _waited(), time.perf_counter()
     while not times or time.perf_counter() - start < seconds:
+        if restore:
+            restore()
         begin = time.perf_counter()
         for _ in range(size):
             call()
@@ -40,15 +50,17 @@ def batch(call: Callable[[], Any], seconds: float, pace: Callable[[], float]) ->
     }
 
 
-def quick(call: Callable[[], Any]) -> float:
+def quick(call: Callable[[], Any], restore: Callable[[], Any] | None = None) -> float:
     """Return about how long a call takes, to choose among several."""
-    return batch(call, 0.05, lambda: 0.0)["seconds"]
+    return batch(call, 0.05, lambda: 0.0, restore)["seconds"]
 
 
-def _warm_up(call: Callable[[], Any]) -> float:
+def _warm_up(call: Callable[[], Any], restore: Callable[[], Any] | None) -> float:
     """Call for a while; return how long one took on average."""
     start, count = time.perf_counter(), 0
     while count == 0 or time.perf_counter() - start < WARM_UP:
+        if restore:
+            restore()
         call()
         count += 1
     return (time.perf_counter() - start) / count

@@ -78,10 +78,10 @@ PEERS = {
 }
 
 PACKAGES: Mapping[str, Sequence[str]] = {
-    "numpy": ("numpy",),
-    "numba": ("numba", "scipy"),
+    "numpy": ("numpy==2.4.6",),
+    "numba": ("numba==0.68.1", "numpy==2.4.6", "scipy==1.17.1"),
     "torch": ("torch==2.13.0", "numpy"),
-    "jax": ("jax", "jaxlib"),
+    "jax": ("jax==0.10.2", "jaxlib==0.10.2", "numpy==2.4.6"),
     "onnxruntime": ("onnxruntime", "onnx"),
     "openvino": ("openvino",),
     "tensorflow": ("tensorflow-cpu",),
