@@ -3,6 +3,7 @@
 from xdsl.ir import Dialect
 
 from stepwell.dialects.kernel import interpretation
+from stepwell.dialects.kernel.check import CheckOp
 from stepwell.dialects.kernel.concurrent import ConcurrentOp
 from stepwell.dialects.kernel.dots import Dot4Op
 from stepwell.dialects.kernel.lookup import LookupOp
@@ -12,12 +13,13 @@ from stepwell.dialects.kernel.schedule import LoopsAttr
 
 KERNEL = Dialect(
     "kernel",
-    [FuncOp, LaunchOp, ConcurrentOp, ReturnOp, PrefetchOp, LookupOp, Dot4Op],
+    [FuncOp, LaunchOp, ConcurrentOp, ReturnOp, PrefetchOp, LookupOp, Dot4Op, CheckOp],
     [LoopsAttr],
 )
 
 __all__ = [
     "KERNEL",
+    "CheckOp",
     "ConcurrentOp",
     "Dot4Op",
     "FuncOp",

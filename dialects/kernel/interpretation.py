@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stepwell.dialects.interpreter import Interpreter, Value, evaluate
+from stepwell.dialects.kernel.check import CheckOp
 from stepwell.dialects.kernel.concurrent import ConcurrentOp
 from stepwell.dialects.kernel.lookup import LookupOp
 from stepwell.dialects.kernel.ops import LaunchOp
@@ -31,6 +32,14 @@ def _concurrent(
 
 @evaluate(PrefetchOp)
 def _prefetch(interpreter: Interpreter, op: PrefetchOp, operands: Sequence[Value]) -> tuple[()]:
+    return ()
+
+
+@evaluate(CheckOp)
+def _check(interpreter: Interpreter, op: CheckOp, operands: Sequence[Value]) -> tuple[()]:
+    condition, *values = operands
+    if not bool(condition):
+        raise op.guard.fault([int(v) for v in values])
     return ()
 
 

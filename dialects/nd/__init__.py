@@ -9,6 +9,8 @@ from stepwell.core.rules import RuleTable
 from stepwell.dialects.nd import (
     arithmetic,
     bitwise,
+    calls,
+    checking,
     compare,
     composite,
     contraction,
@@ -48,12 +50,14 @@ OPS: tuple[type[Operation], ...] = (
     *sorting.OPS,
     *contraction.OPS,
     *control.OPS,
+    *calls.OPS,
+    *checking.OPS,
     *composite.OPS,
     *normalization.OPS,
     *pooling.OPS,
 )
 _SIMPLE = (creation, arithmetic, transcendental, bitwise, compare, convert, shape)
-_OTHERS = (indexing, reduction, sorting, contraction, control)
+_OTHERS = (indexing, reduction, sorting, contraction, control, calls, checking)
 NOT_YET: tuple[tuple[RuleTable[Any], tuple[ModuleType, ...]], ...] = (
     (gradient, (*_SIMPLE, *_OTHERS)),
     (batching, (*_SIMPLE, *_OTHERS, sizes)),

@@ -1,4 +1,4 @@
-"""Control flow on tensors: nd.if, nd.while, nd.scan, nd.call, and what ends their regions.
+"""Control flow on tensors: nd.if, nd.while, nd.scan, and what ends their regions.
 
 Regions may use values from outside. They end in nd.yield; a while's test in nd.condition.
 """
@@ -10,13 +10,10 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from xdsl.dialects import func
 from xdsl.dialects.builtin import (
-    FlatSymbolRefAttrConstr,
     IndexType,
     IntegerAttr,
     IntegerType,
-    SymbolRefAttr,
     TensorType,
     UnitAttr,
 )
@@ -30,7 +27,6 @@ from xdsl.irdl import (
     operand_def,
     opt_operand_def,
     opt_prop_def,
-    prop_def,
     region_def,
     traits_def,
     var_operand_def,
@@ -44,8 +40,6 @@ from xdsl.traits import (
     RecursivelySpeculatable,
     RecursiveMemoryEffect,
     ReturnLike,
-    SymbolTable,
-    SymbolUserOpInterface,
 )
 from xdsl.utils.exceptions import VerifyException
 
@@ -102,10 +96,11 @@ def _check_end(region: Region, what: str, kind: type[Operation], types: Sequence
     last = region.block.last_op
     if not isinstance(last, kind):
         raise VerifyException(f"{what} must end in {kind.name}")
-    _check_types(f"{what} must yield", last.operand_types, types)
+    check_types(f"{what} must yield", last.operand_types, types)
 
 
-def _check_types(what: str, got: Sequence[Any], want: Sequence[Any]) -> None:
+def check_types(what: str, got: Sequence[Any], want: Sequence[Any]) -> None:
+    """Refuse values of other types than those wanted."""
     if tuple(got) != tuple(want):
         raise VerifyException(f"{what} {_list(want)}, got {_list(got)}")
 
@@ -205,10 +200,10 @@ class WhileOp(RegionOp):
         """Check C1, C2 and C3."""
         types = self.operand_types
         for what, region in (("test", self.test), ("body", self.body)):
-            _check_types(f"{what} must have arguments", region.block.arg_types, types)  # while_c1
+            check_types(f"{what} must have arguments", region.block.arg_types, types)  # while_c1
         _check_end(self.test, "test", ConditionOp, [CONDITION])  # while_c2
         _check_end(self.body, "body", YieldOp, types)  # while_c2
-        _check_types("results must be", self.result_types, types)  # while_c3
+        check_types("results must be", self.result_types, types)  # while_c3
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -341,7 +336,7 @@ class ScanOp(RegionOp):
         carried = [v.type for v in self.carried]
         slices = [_slice(x.type) for x in self.xs]
         got = self.body.block.arg_types
-        _check_types("body must have arguments", got, [*carried, *slices])  # scan_c2
+        check_types("body must have arguments", got, [*carried, *slices])  # scan_c2
         if len(self.outputs) < len(carried):  # scan_c3
             raise VerifyException(f"expected a result for each of {len(carried)} carried values")
         for y in self.stacked:
@@ -350,7 +345,7 @@ class ScanOp(RegionOp):
                 raise VerifyException(f"stacked result must have {size} elements, got {y.type}")
         ends = [*carried, *(_slice(y.type) for y in self.stacked)]
         _check_end(self.body, "body", YieldOp, ends)  # scan_c3
-        _check_types("results must be", self.result_types[: len(carried)], carried)  # scan_c3
+        check_types("results must be", self.result_types[: len(carried)], carried)  # scan_c3
         unknown = sum(shape_of(y)[1:].count(DYNAMIC) for y in self.stacked)
         if len(self.sizes) != unknown:  # scan_c4
             raise VerifyException(
@@ -446,54 +441,8 @@ def _scan(interpreter: Interpreter, op: ScanOp, operands: Sequence[Value]) -> Se
     return (*carried, *stacked)
 
 
-class _CalleeMatches(SymbolUserOpInterface):
-    """Check C1 and C2 of nd.call, which need the module."""
-
-    def verify(self, op: Operation) -> None:
-        assert isinstance(op, CallOp)
-        callee = SymbolTable.lookup_symbol(op, op.callee)
-        if not isinstance(callee, func.FuncOp):  # call_c1
-            raise VerifyException(f"no function {op.callee} in the module")
-        inputs, outputs = callee.function_type.inputs.data, callee.function_type.outputs.data
-        _check_types(f"arguments of {op.callee} must be", op.operand_types, inputs)  # call_c2
-        _check_types(f"results of {op.callee} must be", op.result_types, outputs)  # call_c2
-
-
-@irdl_op_definition
-class CallOp(IRDLOperation):
-    """Call a function of the module. It has no effects, since no op of `nd` has any.
-
-    * (C1) The callee is a function of the module.
-    * (C2) Operands and results have the types of its arguments and results.
-    """
-
-    name = "nd.call"
-    callee = prop_def(FlatSymbolRefAttrConstr)
-    arguments = var_operand_def()
-    outputs = var_result_def()
-    traits = traits_def(_CalleeMatches(), Pure())
-    assembly_format = (
-        "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, $outputs)"
-    )
-
-    def __init__(
-        self, callee: str, arguments: Sequence[SSAValue], results: Sequence[Attribute]
-    ) -> None:
-        super().__init__(
-            operands=[list(arguments)],
-            result_types=[list(results)],
-            properties={"callee": SymbolRefAttr(callee)},
-        )
-
-
-@evaluate(CallOp)
-def _call(interpreter: Interpreter, op: CallOp, operands: Sequence[Value]) -> Sequence[Value]:
-    return interpreter.call(op.callee.string_value(), operands)
-
-
-shape.none(CallOp, because="the callee says what the results are")
 shape.none(YieldOp, ConditionOp, because="it has no results")
-reference.none(IfOp, WhileOp, ScanOp, CallOp, because="it runs regions: see its evaluate rule")
+reference.none(IfOp, WhileOp, ScanOp, because="it runs regions: see its evaluate rule")
 reference.none(YieldOp, ConditionOp, because="it computes nothing")
 
-OPS = (IfOp, WhileOp, ScanOp, CallOp, YieldOp, ConditionOp)
+OPS = (IfOp, WhileOp, ScanOp, YieldOp, ConditionOp)

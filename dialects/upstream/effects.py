@@ -67,6 +67,15 @@ _QUIET = frozenset[type[Operation]](
 )
 
 
+class EndsCall(MemoryEffect):
+    """What an op does that may end the call: as if it wrote, to nowhere in particular."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> set[EffectInstance]:
+        """Return one write."""
+        return {EffectInstance(MemoryEffectKind.WRITE)}
+
+
 def is_quiet(kind: type[Operation]) -> bool:
     """Whether no op of a class touches memory, whatever it contains."""
     if kind in _QUIET:

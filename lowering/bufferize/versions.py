@@ -67,6 +67,11 @@ class _Host(Interpreter):
         """Evaluate one op, a launch without its kernel."""
         if isinstance(op, kernel.LaunchOp):
             return self._launched(op, operands)
+        if isinstance(op, kernel.CheckOp):  # it goes on: what it reads is what counts
+            digest = blake2b(repr(op.guard).encode(), digest_size=16)
+            digest.update(repr([int(v) for v in operands]).encode())
+            self._read(op, digest.digest())
+            return ()
         found = super().evaluate(op, operands)
         if isinstance(op, tensor.EmptyOp):
             return (np.full_like(found[0], self.garbage),)
@@ -82,9 +87,7 @@ class _Host(Interpreter):
             digest.update(str(np.shape(value)).encode())
             if read:
                 digest.update(_bits(value, v.type).tobytes())
-        self.given.add(digest.digest())
-        if self.known is not None and digest.digest() not in self.known:
-            fail(op, "compiler bug: after bufferize this launch reads what was overwritten")
+        self._read(op, digest.digest())
         outs = operands[inputs : inputs + results]
         types = [v.type for v in op.operands[inputs : inputs + results]]
         seed = int.from_bytes(digest.digest(), "little")
@@ -100,6 +103,12 @@ class _Host(Interpreter):
         for scratch in operands[inputs + results :]:
             scratch[...] = 1
         return ()
+
+    def _read(self, op: Operation, digest: bytes) -> None:
+        """Note what an op is given; fail where it was given nothing like it on tensors."""
+        self.given.add(digest)
+        if self.known is not None and digest not in self.known:
+            fail(op, f"compiler bug: after bufferize {op.name} reads what was overwritten")
 
     def _check_apart(
         self, op: kernel.LaunchOp, operands: Sequence[Value], inputs: int, matters: Sequence[bool]

@@ -175,7 +175,7 @@ class CWriter(FunctionWriter):
             self.line(f"struct {function}_context {name} = {{{', '.join(captured)}}};")
             context = f"&{name}"
         self.line(f"{RUNTIME}->parallel({RUNTIME}, {function}, {context}, {trips}, {grain});")
-        if self.guards is not None and FAULT in captured:
+        if self.faults is not None and FAULT in captured:
             self.line(f"if ({self.spelling.faulted()}) {self.bail()}")
 
     def copy(self, source: Buffer, target: Buffer, count: str) -> None:
@@ -214,13 +214,13 @@ def finished(unit: CUnit, name: str) -> tuple[CText, list[str]]:
     exports = [
         text
         for entry in found
-        for text in exported(entry, unit.function, unit.notes.of(entry.op.location), unit.guards)
+        for text in exported(entry, unit.function, unit.notes.of(entry.op.location), unit)
     ]
     signature = _signature_of(found, name)
-    if unit.guards is not None:
+    if unit.faults is not None:
         exports = [noted_text(found, unit), *exports]
-        signature = guarded(signature, unit.guards.found)
-    whole = CText(unit.text(quoted(name), exports), header(found, unit.guards), signature)
+        signature = guarded(signature, unit.faults.found)
+    whole = CText(unit.text(quoted(name), exports), header(found, unit.faults), signature)
     return whole, exports
 
 

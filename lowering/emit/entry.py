@@ -32,6 +32,7 @@ from stepwell.lowering.emit.checks import checks_text
 from stepwell.lowering.emit.guard_numbers import Guards
 from stepwell.lowering.emit.guarded_entry import FAULT_COMMENT, guarded_call
 from stepwell.lowering.emit.kinds import BITS, element_name
+from stepwell.lowering.emit.unit import Unit
 from stepwell.transforms.passes import fail
 
 
@@ -206,12 +207,12 @@ def exported(
     entry: Entry,
     written: Callable[[Operation, str], Any],
     note: str,
-    guards: Guards | None = None,
+    unit: Unit | None = None,
 ) -> Iterator[str]:
     """Return the exported functions of one entry.
 
     written : writes a function and returns how to call it
-    guards : those of the program, if it has any
+    unit : knows the guards and checks of the program, if it has any
     """
     name = entry.signature.symbol
     comment = f"  // {note}" if note else ""
@@ -232,7 +233,7 @@ def exported(
     if entry.shapes is not None and sizes:
         yield _shapes(name, written(entry.shapes, entry.shapes.sym_name.data), comment)
     yield _arena(name, entry, written, comment)
-    yield _main(name, entry, written(entry.op, entry.name), (dims, sizes), comment, guards)
+    yield _main(name, entry, written(entry.op, entry.name), (dims, sizes), comment, unit)
 
 
 def _shapes(name: str, function: Any, comment: str) -> str:
@@ -268,9 +269,11 @@ def _main(
     function: Any,
     places: tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]],
     comment: str,
-    guards: Guards | None,
+    unit: Unit | None,
 ) -> str:
     dims, sizes = places
+    guards = unit.guards if unit is not None else None
+    faults = unit.faults if unit is not None else None
     buffers = {a.number: k for k, a in enumerate(entry.of_role("input", "constant", "output"))}
     _check_unwritten(entry, function)
     given: list[str] = []
@@ -305,14 +308,14 @@ def _main(
     if entry.signature.checks:
         rows.append(f"  const int32_t failed = {name}_checks(dims);{comment}")
         rows.append(f"  if (failed) return failed;{comment}")
-    if guards is not None:
-        call = f"{function.name}({text});"
-        rows += guarded_call(entry, guards, call, comment)
-        text = "buffers dims arena"
+    call = f"{function.name}({text});"
+    ending = [f"  {call}{comment}", f"  return 0;{comment}"]
+    if faults is not None:
+        ending = list(guarded_call(entry, guards, call, comment))
+        text = "buffers dims arena" if guards is not None else text
     unused = [w for w in ("rt", "buffers", "dims", "arena") if w not in "".join(rows[2:]) + text]
     rows += [f"  (void){word};{comment}" for word in unused]
-    if guards is None:
-        rows += [f"  {function.name}({text});{comment}", f"  return 0;{comment}"]
+    rows += ending
     return "\n".join([*rows, "}"])
 
 

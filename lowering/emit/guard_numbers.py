@@ -31,6 +31,10 @@ class Guards:
         guard = Guard(words, str(at) if at else "")
         return self.numbers.setdefault(guard, FIRST + len(self.numbers))
 
+    def number_of(self, guard: Guard) -> int:
+        """Return the number of a guard that says what it is."""
+        return self.numbers.setdefault(guard, FIRST + len(self.numbers))
+
     def is_wild(self, value: SSAValue) -> bool:
         """Whether a number comes from memory, which other threads may be writing."""
         if (known := self.wild.get(value)) is None:

@@ -65,11 +65,7 @@ class Host:
                 name += str(sum(place.buffer.startswith(name) for place in self.places.values()))
             element = self._element(entry.op, value)
             self.places[value] = Place(name, 0, element, shape, row_major(shape))
-        if self.unit.guards is not None:
-            first += [
-                {"do": "allocate", "buffer": "fault", "bytes": 64},
-                *guards.zeros(self, entry, arena),
-            ]
+        first += guards.prepared(self, entry, arena)
         self.block(entry.op.body.block)
         return [*first, *self.steps]
 
@@ -487,6 +483,7 @@ _RULES: dict[type[Any], Rule] = {
     memref.CopyOp: _copy,
     kernel.LaunchOp: Host.launch,
     kernel.ConcurrentOp: _concurrent,
+    kernel.CheckOp: guards.check,
     func.CallOp: _call,
     func.ReturnOp: _return,
     scf.ForOp: _for,

@@ -18,10 +18,12 @@ from xdsl.ir import Operation, SSAValue
 
 from stepwell.core.guards import FARTHEST, LONGEST_AXIS, no_place
 from stepwell.core.host_schedule import Step, Tree
+from stepwell.dialects import kernel
 from stepwell.dialects.types import called
 from stepwell.lowering.emit.arguments import Entry
 from stepwell.lowering.emit.guard_numbers import Guards
 from stepwell.lowering.emit.places import Place, add, count, multiply
+from stepwell.lowering.emit.unit import Unit
 
 
 class Host(Protocol):
@@ -29,6 +31,12 @@ class Host(Protocol):
 
     steps: list[Step]
     places: dict[SSAValue, Place]
+    trees: dict[SSAValue, Tree]
+
+    @property
+    def unit(self) -> Unit:
+        """The text being written."""
+        ...
 
     @property
     def guards(self) -> Guards | None:
@@ -211,9 +219,30 @@ def check_loop(h: Host, op: Operation, low: Tree, high: Tree, step: Tree) -> Non
         require(h, op, holds, (f"{op.name}: a bound of ", " is too far away"), bound)
 
 
-def zeros(h: Host, entry: Entry, arena: Tree) -> list[Step]:
-    """Return what makes memory zero that the program is given, so that it reads no other's."""
-    steps: list[Step] = [{"do": "zero", "buffer": "fault", "bytes": 64}]
+def check(h: Host, op: kernel.CheckOp) -> None:
+    """Require what the user does."""
+    assert h.unit.faults is not None
+    number, values = h.unit.faults.number_of(op.guard), [h.trees[v] for v in op.values]
+    holds = h.trees[op.condition]
+    h.steps.append({"do": "require", "holds": holds, "number": number, "values": values})
+
+
+def prepared(h: Host, entry: Entry, arena: Tree) -> list[Step]:
+    """Return what a call begins with: memory where the device notes what fails, and zeros.
+
+    Memory that the program is given is made zero where it states its own addresses, so that it
+    reads what no other left there.
+    """
+    kernels = (op for op in h.unit.module.ops if isinstance(op, kernel.FuncOp))
+    checks = any(isinstance(op, kernel.CheckOp) for each in kernels for op in each.walk())
+    if h.guards is None and not checks:
+        return []
+    steps: list[Step] = [
+        {"do": "allocate", "buffer": "fault", "bytes": 64},
+        {"do": "zero", "buffer": "fault", "bytes": 64},
+    ]
+    if h.guards is None:
+        return steps
     for argument, value in zip(entry.arguments, entry.op.args, strict=True):
         place = h.places[value]
         if argument.role == "arena":

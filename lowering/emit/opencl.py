@@ -38,6 +38,6 @@ def emit_opencl(module: ModuleOp, name: str = "main") -> OpenCLText:
     entry = next((e for e in found if e.name == name), found[0])
     host = Host(unit).schedule(entry)
     signature = replace(entry.signature, host=tuple(host))
-    if unit.guards is not None:
-        signature = guarded(signature, unit.guards.found)
+    if unit.faults is not None:
+        signature = guarded(signature, unit.faults.found)
     return OpenCLText(unit.text(quoted(name)), signature)

@@ -84,10 +84,14 @@ class Unit:
     """Where that lies, in languages that say so."""
     guards: Guards | None = None
     """Of a module that states its own addresses."""
+    faults: Guards | None = None
+    """Those, or where there are none the checks of the user's, if there are any."""
 
     def __post_init__(self) -> None:
         if GUARDED in self.module.attributes:
-            self.guards = Guards()
+            self.guards = self.faults = Guards()
+        elif any(isinstance(op, kernel.CheckOp) for op in self.module.walk()):
+            self.faults = Guards()
         for op in self.module.ops:
             if isinstance(op, func.FuncOp | kernel.FuncOp | memref.GlobalOp):
                 self.symbols[op.sym_name.data] = op
@@ -104,8 +108,8 @@ class Unit:
         """Return a writer of a new function."""
         names = Names(self.spelling.words, {RUNTIME, "context", "begin", "end", "captured"})
         made = self.writer_type(self.spelling, self.notes, names, unit=self, name=name)
-        if self.guards is not None:
-            made.guards = self.guards
+        made.guards, made.faults = self.guards, self.faults
+        if self.faults is not None:
             names.taken.add(FAULT)
             made.declared[FAULT] = self.fault_type
         return made
@@ -159,7 +163,7 @@ class Unit:
         used = words(lines)
         runtime = Parameter(RUNTIME, "const struct sw_runtime *")
         fault = Parameter(FAULT, self.fault_type, part="fault")
-        first = (runtime,) if self.guards is None else (runtime, fault)
+        first = (runtime,) if self.faults is None else (runtime, fault)
         kept = [p for p in (*first, *wanted) if p.name in used]
         stack = writer.on_stack(op)
         before = self.spelling.private_function

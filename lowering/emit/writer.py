@@ -127,6 +127,8 @@ class Writer(ABC):
     note: str = ""
     guards: Guards | None = None
     """Notes what is compared before it is touched, in modules that state their own addresses."""
+    faults: Guards | None = None
+    """Numbers all that may end a call."""
     stack: int = 0
     """Bytes of the buffers that it has on the stack."""
     streamed: bool = False

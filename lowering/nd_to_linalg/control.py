@@ -9,7 +9,10 @@ from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
 from xdsl.ir import Block, Region, SSAValue
 
 from stepwell.core.shapes import DYNAMIC
-from stepwell.dialects.nd.control import CallOp, IfOp, ScanOp, WhileOp
+from stepwell.dialects import kernel
+from stepwell.dialects.nd.calls import CallOp
+from stepwell.dialects.nd.checking import CheckOp
+from stepwell.dialects.nd.control import IfOp, ScanOp, WhileOp
 from stepwell.dialects.nd.syntax import shape_of
 from stepwell.dialects.types import tensor_type
 from stepwell.lowering.nd_to_linalg.body import I1, INDEX
@@ -125,3 +128,14 @@ def _put(
 def _call(lowering: Lowering, op: CallOp, operands: Operands) -> Operands:
     types = [signless(t) for t in op.result_types]
     return lowering.insert(func.CallOp(op.callee.string_value(), operands, types)).results
+
+
+@lower(CheckOp)
+def _check(lowering: Lowering, op: CheckOp, operands: Operands) -> Operands:
+    """The host looks at it, where it stands."""
+    condition, *values = operands
+    holds = lowering.insert(tensor.ExtractOp(condition, [], I1)).result
+    numbers = [lowering.insert(tensor.ExtractOp(v, [], i64)).result for v in values]
+    words = [w.data for w in op.words]
+    lowering.insert(kernel.CheckOp(holds, numbers, op.kind.data, words))
+    return ()

@@ -12,7 +12,7 @@ from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.guards import GUARDED
 from stepwell.dialects import kernel
 from stepwell.dialects.types import place_of
-from stepwell.leavings import has_tensors, is_foreign
+from stepwell.leavings import ANYWHERE, has_tensors, is_foreign
 from stepwell.pipeline import STAGE_NAMES, STAGES
 
 LOOPS = STAGE_NAMES.index("loops")
@@ -26,6 +26,8 @@ def first_stage(module: ModuleOp) -> int:
     """
     found: dict[str, Operation] = {}
     for op in module.walk():
+        if op.name == ANYWHERE:
+            continue
         if not is_foreign(op) or has_tensors(op):  # a package's scalars may be on any floor
             found.setdefault(op.name.partition(".")[0], op)
     buffers = next((op for op in module.walk() if _is_on_buffers(op)), None)

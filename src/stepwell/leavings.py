@@ -21,6 +21,8 @@ from stepwell.pipeline import STAGES, Stage
 Introduced: TypeAlias = dict[type[Operation], str]
 """Which pass of another package made the first op of a class."""
 
+ANYWHERE = "kernel.check"
+"""An op of every floor below nd."""
 _STRUCTURED = (GenericOp, FillOp, YieldOp, IndexOp)
 """What of linalg the kernels are made from."""
 
@@ -77,6 +79,8 @@ def check_left(stage: Stage, pass_: str, module: ModuleOp, introduced: Introduce
 
 def _may_stay(op: Operation, stage: Stage) -> bool:
     dialect = op.name.partition(".")[0]
+    if op.name == ANYWHERE:
+        return True
     if dialect == "linalg" and stage.name != "structured":
         return isinstance(op, _STRUCTURED)
     return dialect in stage.leaves or (is_foreign(op) and _is_written(op))

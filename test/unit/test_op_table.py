@@ -30,7 +30,11 @@ def test_no_holes() -> None:
 
 def test_sizes_known_only_at_run_time_have_rules() -> None:
     told = [op for op in nd.OPS if extents_of(op) or readings.decomposition.get(op)]
-    assert {op.name for op in nd.OPS} - {op.name for op in told} == {"nd.yield", "nd.condition"}
+    assert {op.name for op in nd.OPS} - {op.name for op in told} == {
+        "nd.yield",
+        "nd.condition",
+        "nd.check",
+    }
 
 
 def test_what_is_still_to_be_written_is_said_once() -> None:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, cast
 
 from stepwell.core.checks import Check
 from stepwell.core.dtypes import DTYPES
-from stepwell.core.guards import VALUES, Guard
+from stepwell.core.guards import RAISED, VALUES, Guard
 from stepwell.core.host_checking import check_schedule, check_tree
 from stepwell.core.schema import (
     LARGEST,
@@ -97,6 +97,9 @@ def _plain(found: dict[str, Any]) -> dict[str, Any]:
     """Write every `?` of a signature's shapes as null."""
     for tensor in (*found["arguments"], *found["results"], *found["constants"]):
         tensor["shape"] = [None if n == DYNAMIC else n for n in tensor["shape"]]
+    for guard in found["guards"]:
+        if not guard["kind"]:
+            del guard["kind"]  # those of addresses say none
     if found["maker"]:
         _plain(found["maker"])
     return found
@@ -153,7 +156,17 @@ _CHECK: dict[str, Reader[Any]] = {
 _GUARD: dict[str, Reader[Any]] = {
     "words": listed(text(), least=1, most=VALUES + 1),
     "at": text(),
+    "kind": choice("", *RAISED),
 }
+
+
+def _guard(value: Any, place: str) -> Any:
+    """Read a guard, which may say no kind."""
+    if type(value) is dict and "kind" not in value:
+        value = {**cast(dict[str, Any], value), "kind": ""}
+    return fields(_GUARD)(value, place)
+
+
 _ONE: dict[str, Reader[Any]] = {
     "entry": text(),
     "arguments": listed(fields(_TENSOR)),
@@ -168,7 +181,7 @@ _ONE: dict[str, Reader[Any]] = {
     "target": text(100),
     "machine": text(),
     "host": listed(_any, most=1 << 24),
-    "guards": listed(fields(_GUARD), most=1 << 20),
+    "guards": listed(_guard, most=1 << 20),
     "maker": maybe(_any),
 }
 _MAKER = fields({**_ONE, "maker": lambda value, place: _nothing(value, place)})

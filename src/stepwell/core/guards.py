@@ -7,6 +7,7 @@ the call ends, and the number of the guard that failed tells which place of the 
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,6 +41,35 @@ class OutOfBounds(IndexError):
         super().__init__(f"{at}: {words}" if at else words)
 
 
+RAISED = (
+    "ArithmeticError",
+    "AssertionError",
+    "Exception",
+    "FloatingPointError",
+    "IndexError",
+    "KeyError",
+    "LookupError",
+    "NotImplementedError",
+    "OverflowError",
+    "RuntimeError",
+    "TypeError",
+    "ValueError",
+    "ZeroDivisionError",
+)
+"""Exceptions that a check of a program can raise."""
+
+
+def unfit_check(kind: str, words: int, values: int) -> str:
+    """Return why a check cannot be of ``kind``, with so many texts and numbers; "" if it can."""
+    if kind not in RAISED:
+        return f"no check raises '{kind}'; there are {', '.join(RAISED)}"
+    if values > VALUES:
+        return f"a message has {VALUES} numbers at most, got {values}"
+    if words != values + 1:
+        return f"there must be one text more than numbers, got {words} and {values}"
+    return ""
+
+
 @dataclass(frozen=True)
 class Guard:
     """One thing that is compared when it happens.
@@ -53,17 +83,54 @@ class Guard:
     """What is wrong where it fails: texts, between any two of which stands a number."""
     at: str = ""
     """file:line:column of the op."""
+    kind: str = ""
+    """The name of the exception that it raises; "" is `OutOfBounds`."""
 
-    def fault(self, values: Sequence[int]) -> OutOfBounds:
-        """Return the error to raise where it failed; ``values`` are what the program noted."""
+    def fault(self, values: Sequence[int]) -> Exception:
+        """Return the error to raise where it failed; ``values`` are what the program noted.
+
+        One of a check of the user's ends, as its traceback shows it, at the user's line.
+        """
         text = self.words[0]
         for value, words in zip(values, self.words[1:], strict=False):
             text += f"{value}{words}"
-        return OutOfBounds(text, self.at)
+        if not self.kind:
+            return OutOfBounds(text, self.at)
+        error: Exception = getattr(builtins, self.kind)(*([text] if text else []))
+        vars(error)[_CHECKED] = place_named(self.at)
+        return raised_at(error, self.at)
 
     def __str__(self) -> str:
         text = "...".join(self.words)
         return f"{self.at}: {text}" if self.at else text
+
+
+_CHECKED = "stepwell_place"
+"""An attribute of errors that checks of programs raise: where the check stands."""
+
+
+def is_checked(error: BaseException) -> bool:
+    """Whether a check of a program raised ``error``."""
+    return _CHECKED in vars(error)
+
+
+def checked_place(error: BaseException) -> Place | None:
+    """Return where the check stands that raised ``error``; None where none did."""
+    return vars(error).get(_CHECKED)
+
+
+def raised_at(error: Exception, at: str) -> Exception:
+    """Return ``error`` as if the line ``at`` (file:line:column) of the user's had raised it."""
+    if (place := place_named(at)) is None:
+        return error
+    row = "\n" * (min(place.line, 1 << 20) - 1) + "raise error"
+    code = compile(row, place.file, "exec").replace(co_name="compiled")
+    try:
+        exec(code, {"error": error})
+    except Exception as found:
+        trail = found.__traceback__
+        return found.with_traceback(trail.tb_next if trail is not None else None)
+    return error
 
 
 def no_place(op: str, buffer: str, axis: int, count: int = 1) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from stepwell.core.checks import UnfitSizes
 from stepwell.core.diagnostics import CompileError, Diagnostic, listening
-from stepwell.core.guards import OutOfBounds
+from stepwell.core.guards import OutOfBounds, checked_place, is_checked
 from stepwell.core.plugins import using
 from stepwell.tools.opt.messages import Messages
 
@@ -35,7 +35,7 @@ def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Name
         messages.say(Diagnostic("error", error.words, error.place))
     except (TypeError, ValueError) as error:
         _traceback(options)
-        messages.say(Diagnostic("error", str(error)))
+        messages.say(Diagnostic("error", str(error), checked_place(error)))
     except RecursionError:
         _traceback(options)
         messages.say(Diagnostic("error", "the module is nested too deeply"))
@@ -45,9 +45,17 @@ def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Name
         return 130
     except Exception as error:
         _traceback(options)
-        said = f"compiler bug: {type(error).__name__}: {error}".splitlines()[0]
-        messages.say(Diagnostic("error", said, help="'stepwell --debug' shows where"))
+        messages.say(_unforeseen(error))
     return 1
+
+
+def _unforeseen(error: Exception) -> Diagnostic:
+    """Return what is said of an error that a check of the program raised, or of a bug of ours."""
+    said = f"{type(error).__name__}: {error}"
+    if is_checked(error):
+        return Diagnostic("error", said, checked_place(error))
+    said = f"compiler bug: {said}".splitlines()[0]
+    return Diagnostic("error", said, help="'stepwell --debug' shows where")
 
 
 def _traceback(options: argparse.Namespace) -> None:

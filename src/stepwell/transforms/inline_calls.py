@@ -18,7 +18,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from stepwell.dialects.nd.control import CallOp
+from stepwell.dialects.nd.calls import CallOp
 from stepwell.dialects.types import fuse_locations
 from stepwell.transforms.passes import Pass, fail
 

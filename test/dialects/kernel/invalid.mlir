@@ -344,3 +344,21 @@ func.func @main(%t: vector<16xf32>, %i: vector<8xi32>) {
   %y = kernel.lookup %t[%i] : vector<16xf32>, vector<8xi32> -> vector<16xf32>
   func.return
 }
+
+// -----
+
+// kernel_check_c1
+func.func @kind(%c: i1) {
+  // expected-error@+1 {{no check raises 'Error'}}
+  kernel.check %c {kind = "Error", words = ["a"]}
+  func.return
+}
+
+// -----
+
+// kernel_check_c2
+func.func @words(%c: i1, %i: i64) {
+  // expected-error@+1 {{there must be one text more than numbers, got 1 and 1}}
+  kernel.check %c, %i : i64 {kind = "ValueError", words = ["a"]}
+  func.return
+}

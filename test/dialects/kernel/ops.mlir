@@ -71,3 +71,14 @@ func.func @dots(%s: i32, %x: i32, %w: i32, %t: vector<4xi32>, %v: vector<4xi32>)
 // CHECK-NEXT:    %b = kernel.dot4 %s, unsigned %x, %w : i32
 // CHECK-NEXT:    %c = kernel.dot4 %s, %x, unsigned %w : i32
 // CHECK-NEXT:    %d = kernel.dot4 %t, unsigned %v, unsigned %v : vector<4xi32>
+
+// What ends the call with an exception.
+func.func @check(%c: i1, %i: i64) {
+  kernel.check %c {kind = "AssertionError", words = [""]}
+  kernel.check %c, %i, %i : i64, i64 {kind = "IndexError", words = ["", " of ", ""]}
+  func.return
+}
+
+// CHECK-LABEL: func.func @check
+// CHECK-NEXT:    kernel.check %c {kind = "AssertionError", words = [""]}
+// CHECK-NEXT:    kernel.check %c, %i, %i : i64, i64 {kind = "IndexError", words = ["", " of ", ""]}

@@ -121,7 +121,7 @@ class OpenCLProgram:
 
     def _check_guards(self, call: Call) -> None:
         """Raise where a guard has failed on the device."""
-        if self.entry.signature.guards:
+        if "fault" in call.memory:
             found = np.zeros(1, _FAULT)
             self._device.cl.enqueue_copy(self._device.queue, found, call.memory["fault"][0])
             if number := int(found["number"][0]):

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr, TensorType
 from xdsl.ir import SSAValue
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.guards import is_checked
 from stepwell.core.rules import MissingRule
 from stepwell.dialects.calling import RESOURCE, ROLE, attributes_of, call
 from stepwell.dialects.faults import in_words
@@ -56,6 +57,8 @@ class _Outcome:
     """Results, then the buffers of the caller."""
     effects: Sequence[tuple[str, Sequence[Array]]]
     """Names of ops and what they were given."""
+    raised: str = ""
+    """What a check of the program raised."""
 
 
 @dataclass(eq=False)
@@ -127,7 +130,12 @@ class Checker:
         assert function is not None
         interpreter.effects = []
         given = as_given(inputs, function)
-        results = list(call(interpreter, entry, given))
+        try:
+            results = list(call(interpreter, entry, given))
+        except Exception as error:
+            if not is_checked(error):
+                raise
+            return _Outcome([], [], f"{type(error).__name__}: {error}")
         for number, (value, argument) in enumerate(zip(given, function.args, strict=False)):
             handed = isinstance(argument.type, MemRefType)
             if handed and ROLE not in attributes_of(function, number):
@@ -175,8 +183,11 @@ class Checker:
             said = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise CompileError(Diagnostic("error", message + said, place_of(function))) from error
         if contract.exact or not trial.inputs.huge:
-            found = contract.difference(trial.outcome.results, outcome.results, trial.kinds)
-            found = found or _other_effects(trial.outcome, outcome, contract)
+            found = _other_error(trial.outcome, outcome)
+            if not found and not outcome.raised:
+                found = contract.difference(
+                    trial.outcome.results, outcome.results, trial.kinds
+                ) or _other_effects(trial.outcome, outcome, contract)
             if found:
                 raise self._difference(module, step, trial, contract, found)
         trial.outcome = outcome
@@ -248,6 +259,13 @@ def _kinds(function: func.FuncOp) -> list[str]:
 
 def _kind(type: Any) -> str:
     return str(element_of(type))
+
+
+def _other_error(was: _Outcome, now: _Outcome) -> str:
+    """Describe how what checks raise differs."""
+    if was.raised == now.raised:
+        return ""
+    return f"it raises {now.raised or 'nothing'}, it raised {was.raised or 'nothing'} before"
 
 
 def _other_effects(was: _Outcome, now: _Outcome, contract: Contract) -> str:

@@ -1,0 +1,85 @@
+"""nd.check: a condition that the run finds, and the Python exception that it raises if not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import I64, ArrayAttr, StringAttr, TensorType, i64
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    ParsePropInAttrDict,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from stepwell.core.guards import Guard, unfit_check
+from stepwell.dialects.interpreter import Interpreter, Value, evaluate
+from stepwell.dialects.nd.control import CONDITION
+from stepwell.dialects.readings import reference, shape
+from stepwell.dialects.types import place_of
+from stepwell.dialects.upstream.effects import EndsCall
+
+NUMBER = TensorType(i64, [])
+"""What a number in a message is."""
+
+
+@irdl_op_definition
+class CheckOp(IRDLOperation):
+    """End the call with an exception of Python's where ``condition`` is false.
+
+    The message is ``words``, with a number of ``values`` between any two of them. Checks happen in
+    the order in which they stand, and only where their branch or loop runs; nothing that is
+    computed after one that failed is seen.
+
+    * (C1) kind is the name of an exception that checks can raise.
+    * (C2) There is one text more than numbers, and there are two numbers at most.
+    """
+
+    name = "nd.check"
+    condition = operand_def(CONDITION)
+    values = var_operand_def(TensorType[I64].constr())
+    kind = prop_def(StringAttr)
+    words = prop_def(ArrayAttr[StringAttr])
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(EndsCall())
+    assembly_format = "$condition (`,` $values^ `:` type($values))? attr-dict"
+
+    def __init__(
+        self, condition: SSAValue, values: Sequence[SSAValue], kind: str, words: Sequence[str]
+    ) -> None:
+        super().__init__(
+            operands=[condition, list(values)],
+            properties={"kind": StringAttr(kind), "words": ArrayAttr(map(StringAttr, words))},
+        )
+
+    def verify_(self) -> None:
+        """Check C1 and C2."""
+        if any(v.type != NUMBER for v in self.values):
+            raise VerifyException("numbers of a message are tensor<i64>")
+        if said := unfit_check(self.kind.data, len(self.words), len(self.values)):
+            raise VerifyException(said)  # check_c1, check_c2
+
+    @property
+    def guard(self) -> Guard:
+        """What is said where it fails."""
+        at = place_of(self)
+        return Guard(tuple(w.data for w in self.words), str(at) if at else "", self.kind.data)
+
+
+@evaluate(CheckOp)
+def _check(interpreter: Interpreter, op: CheckOp, operands: Sequence[Value]) -> tuple[()]:
+    condition, *values = operands
+    if not bool(condition):
+        raise op.guard.fault([int(v) for v in values])
+    return ()
+
+
+shape.none(CheckOp, because="it has no results")
+reference.none(CheckOp, because="it computes nothing")
+
+OPS = (CheckOp,)
