@@ -15,8 +15,8 @@ from stepwell.core.formulas import Formula, product
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.shapes.contraction import free_axes
 from stepwell.core.shapes.shape import END, broadcast_unknown
-from stepwell.dialects.nd.contraction import ConvolutionOp, DotGeneralOp
 from stepwell.dialects.nd.calls import CallOp
+from stepwell.dialects.nd.contraction import ConvolutionOp, DotGeneralOp
 from stepwell.dialects.nd.control import ConditionOp, IfOp, ScanOp, WhileOp, YieldOp
 from stepwell.dialects.nd.convert import BitcastOp, CastOp
 from stepwell.dialects.nd.creation import ConstantOp, Creation
