@@ -32,6 +32,8 @@ from stepwell.dialects.upstream.scalar import element_of, numpy_type
 ROLE = "kernel.role"
 RESOURCE = "nd.resource"
 MADE = "kernel.made"
+INTO = "nd.into"
+"""On a result: the number of the argument whose memory it may take, its own type being that."""
 
 
 def call(interpreter: Interpreter, entry: str, inputs: Sequence[Array]) -> tuple[Array, ...]:
@@ -112,6 +114,10 @@ def _call_on_buffers(
             case StringAttr(data="input"):
                 value = _signless(next(given), type)
                 buffers.append(np.array(to_memory(value, type), order="C"))
+            case StringAttr(data="output") if isinstance(into := attributes.get(INTO), IntegerAttr):
+                outputs.append((buffers[into.value.data], type))
+                buffers.append(outputs[-1][0])
+                sizes = iter([*sizes][_memref(type).get_shape().count(DYNAMIC) :])
             case StringAttr(data="constant"):
                 value = _resource(interpreter.resources, attributes, type)
                 buffers.append(np.array(to_memory(_signless(value, type), type), order="C"))

@@ -33,6 +33,7 @@ from stepwell.lowering.bufferize.edges import keep_edges
 from stepwell.lowering.bufferize.facts import Facts, facts_of
 from stepwell.lowering.bufferize.host import on_buffers
 from stepwell.lowering.bufferize.kernels import buffered
+from stepwell.lowering.bufferize.returns import keep_old
 from stepwell.lowering.bufferize.versions import check_versions
 from stepwell.lowering.bufferize.views import buffer_of
 from stepwell.transforms.passes import Pass, fail
@@ -55,6 +56,7 @@ class Bufferize(Pass):
         """Rewrite the module."""
         for function in op.ops:
             if isinstance(function, func.FuncOp) and function.body.blocks:
+                keep_old(function)
                 keep_edges(op, function.body.block)
         before = op.clone() if os.environ.get("STEPWELL_VERIFY", "0") != "0" else None
         constants = Constants(op)

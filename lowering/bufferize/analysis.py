@@ -10,8 +10,7 @@ see `liveness`. Ties inside loops come first, ties to the function's results las
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import TensorType
@@ -21,20 +20,12 @@ from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.edges import surrounded
 from stepwell.lowering.bufferize.exchanges import Exchanges
 from stepwell.lowering.bufferize.facts import Facts
-from stepwell.lowering.bufferize.liveness import Liveness, Query
+from stepwell.lowering.bufferize.liveness import Liveness
 from stepwell.lowering.bufferize.places import Places, Storage, slice_of, step_of
+from stepwell.lowering.bufferize.returns import settle_results, updated_arguments
 from stepwell.lowering.bufferize.ties import Edges, Loop, Tie, What
-from stepwell.lowering.bufferize.views import (
-    Part,
-    Slice,
-    Step,
-    Steps,
-    buffer_of,
-    disjoint,
-    inverse,
-    join,
-    part,
-)
+from stepwell.lowering.bufferize.unions import Unions
+from stepwell.lowering.bufferize.views import Step, Steps, buffer_of, join
 from stepwell.transforms.passes import fail
 from stepwell.transforms.sizes import Shape, Sizes
 
@@ -55,15 +46,6 @@ def analysis_of(function: func.FuncOp, facts: Callable[[kernel.LaunchOp], Facts]
             return Analysis(function, facts, refused)
         except Refused as refusal:
             refused |= {refusal.op}
-
-
-class _Member(NamedTuple):
-    """A tensor of a buffer under examination: where in it, and what writes it there."""
-
-    value: SSAValue
-    steps: Steps
-    part: Part
-    writes: list[Query]
 
 
 class Analysis:
@@ -93,17 +75,26 @@ class Analysis:
         self.loops: dict[Operation, Loop] = {}
         self.exchanges = Exchanges(self.sizes, self.places, self.liveness, self.broken)
         self.extras: dict[Operation, list[Storage]] = {}
-        self.outputs: list[Storage] = []
-        self.returned: list[str] = []
-        """For each result why it is copied, "" where it is not."""
+        self.unions = Unions(self.sizes, self.places, self.liveness, self._exchanged)
+        self.updated: dict[int, Storage] = {}
+        """The memory of arguments that results replace, by number of the result."""
+        updated = updated_arguments(function)
         for number, argument in enumerate(block.args):
             if isinstance(argument.type, TensorType):
                 resource = _has_resource(function, number)
-                self.places.new(argument, "constant" if resource else "input")
+                kind = "constant" if resource else "updated" if number in updated else "input"
+                storage = self.places.new(argument, kind)
+                if kind == "updated":
+                    self.updated[updated[number]] = storage
         self._visit(block)
         self._settle()
-        self._return(block)
+        last = block.last_op
+        assert isinstance(last, func.ReturnOp)
+        self.returned = settle_results(last.operands, self.updated, self.places, self.unions)
         self._check_ended()
+
+    def _exchanged(self, a: Storage, b: Storage) -> bool:
+        return any(loop.exchanges(a, b, self.places) for loop in self.loops.values())
 
     # -- what there is
 
@@ -332,65 +323,7 @@ class Analysis:
         tries = [(source, target, steps, path), (target, source, path, steps)]
         if tie.what == "update":
             tries.reverse()
-        why = ""
-        for inner, outer, to, way in tries:
-            back = inverse(way)
-            if inner.kind != "local" or outer.kind in ("input", "constant") or back is None:
-                why = why or _why_not(inner, outer)
-                continue
-            view = join(to, back)
-            if not self.places.fits(inner, outer, view) or not self._in_time(inner, outer, view):
-                why = "its place is not known early enough, or is not contiguous"
-                continue
-            if clash := self._clash(inner, outer, view):
-                return clash
-            self.places.unite(inner, outer, view)
-            return ""
-        return why
-
-    def _in_time(self, inner: Storage, outer: Storage, view: Steps) -> bool:
-        """Whether where ``view`` lies is known when ``inner`` is first written."""
-        sizes = chain.from_iterable(
-            (*s.offsets, *s.sizes, *s.strides) for s in view if isinstance(s, Slice)
-        )
-        late = [v for n in sizes for v in self.sizes.unknowns(n)]
-        writers = [op for v, _ in inner.members for op, _ in self.places.writes.get(v, ())]
-        if outer.kind == "result":
-            late.append(outer.members[0][0])
-        return all(self.liveness.dominates(v, op) for v in late for op in writers)
-
-    def _clash(self, inner: Storage, outer: Storage, view: Steps) -> str:
-        """Return why the two cannot be one, "" where they can."""
-        if any(loop.exchanges(inner, outer, self.places) for loop in self.loops.values()):
-            return "a loop exchanges them"
-        self.places.pending = (inner, outer, view)
-        try:
-            theirs = [self._member(b, path) for b, path in outer.members]
-            for a, path in inner.members:
-                mine = self._member(a, join(view, path))
-                for other in theirs:
-                    for x, y in ((mine, other), (other, mine)):
-                        if self._overwrites(x, y):
-                            return (
-                                f"{_name(y.value)} is still read after {_name(x.value)} is written"
-                            )
-        finally:
-            self.places.pending = None
-        return ""
-
-    def _member(self, value: SSAValue, steps: Steps) -> _Member:
-        writes = self.places.parts_written(value, steps)
-        queries = [Query(self.places, op, over, value) for op, over in writes]
-        return _Member(value, steps, part(steps), queries)
-
-    def _overwrites(self, x: _Member, y: _Member) -> bool:
-        """Whether writing ``x`` destroys what is still wanted of ``y``."""
-        for query in x.writes:
-            if not disjoint(self.sizes, query.over, y.part) and self.liveness.wanted(
-                query, y.value, y.steps
-            ):
-                return True
-        return False
+        return self.unions.unite(tries)
 
     # -- loops that exchange buffers
 
@@ -408,7 +341,7 @@ class Analysis:
         ends = self.exchanges.ends(loop, number)
         if len(ends) == 1:
             outer, steps = ends[0]
-            tie.broken = self._clash(inner, outer, steps)
+            tie.broken = self.unions.clash(inner, outer, steps)
             if not tie.broken:
                 self.places.unite(inner, outer, steps)
         elif tie.at in self.refused:
@@ -424,48 +357,12 @@ class Analysis:
     def _check_ended(self) -> None:
         """Check that no buffer in which a loop may have ended is written while that is read."""
         for loop, number, inner in self.ended:
-            if any(self._clash(inner, *end) for end in self.exchanges.ends(loop, number)):
+            if any(self.unions.clash(inner, *end) for end in self.exchanges.ends(loop, number)):
                 raise Refused(loop.op)
-
-    # -- results
-
-    def _return(self, block: Block) -> None:
-        last = block.last_op
-        assert isinstance(last, func.ReturnOp)
-        for value in last.operands:
-            storage = self.places.storage(value, "output")
-            self.outputs.append(storage)
-        for value, output in zip(last.operands, self.outputs, strict=True):
-            storage, path = self.places.of(value)
-            back = inverse(path)
-            if storage.kind == "output":
-                why = "it is also, or is part of, another result"
-            elif storage.kind != "local" or back is None:
-                why = _why_not(storage, output)
-            elif not self.places.fits(storage, output, back):
-                why = "its elements do not lie in order"
-            elif not (why := self._clash(storage, output, back)):
-                self.places.unite(storage, output, back)
-            self.returned.append(why)
 
 
 def _has_resource(function: func.FuncOp, number: int) -> bool:
     return function.arg_attrs is not None and "nd.resource" in function.arg_attrs.data[number].data
-
-
-def _why_not(inner: Storage, outer: Storage) -> str:
-    for storage in (outer, inner):
-        if storage.kind == "input":
-            return "an argument is never written"
-        if storage.kind == "constant":
-            return "a constant is never written"
-        if storage.kind == "result":
-            return "which buffer a loop ends in depends on its number of iterations"
-    return "it is part of another buffer"
-
-
-def _name(value: SSAValue) -> str:
-    return f"%{value.name_hint}" if value.name_hint else "a value"
 
 
 def _outside(sizes: Sizes, op: kernel.LaunchOp, facts: Facts, shape: Shape) -> Shape:

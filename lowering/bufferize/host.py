@@ -24,6 +24,7 @@ from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.control import CONTROL
 from stepwell.lowering.bufferize.facts import Facts
 from stepwell.lowering.bufferize.places import slice_of
+from stepwell.lowering.bufferize.returns import Returned, updated_arguments
 from stepwell.lowering.bufferize.sweeping import sweep
 from stepwell.lowering.bufferize.views import join
 from stepwell.lowering.bufferize.writer import HostWriter, Rule
@@ -52,6 +53,7 @@ def on_buffers(
     outputs = _attributes(function.res_attrs, len(types.outputs))
     roles = [_argument(writer, n, given) for n, given in enumerate(inputs)]
     roles += [_output(writer, n, given) for n, given in enumerate(outputs)]
+    _begin_updated(writer, function)
     block = writer.write()
     sweep(block)
     done = func.FuncOp(
@@ -64,8 +66,8 @@ def on_buffers(
     done.attributes, done.location = dict(function.attributes), function.location
     wanted = [
         n
-        for o in analysis.outputs
-        for n, known in zip(o.sizes, o.type.get_shape(), strict=True)
+        for r in analysis.returned
+        for n, known in zip(r.output.sizes, r.output.type.get_shape(), strict=True)
         if known == DYNAMIC_INDEX
     ]
     return [done, _shapes(writer, wanted)] if wanted else [done]
@@ -87,14 +89,16 @@ def _argument(writer: HostWriter, number: int, given: Mapping[str, Attribute]) -
     storage, _ = writer.places.of(argument)
     now = writer.block.insert_arg(storage.type, number)
     now.name_hint, now.location = argument.name_hint, argument.location
-    writer.roots[storage] = now
-    return DictionaryAttr({**given, "kernel.role": StringAttr(storage.kind)})
+    if storage.kind != "updated":
+        writer.roots[storage] = now
+    role = "constant" if storage.kind == "constant" else "input"
+    return DictionaryAttr({**given, "kernel.role": StringAttr(role)})
 
 
 def _output(writer: HostWriter, number: int, given: Mapping[str, Attribute]) -> DictionaryAttr:
     last = writer.function.body.block.last_op
     assert last is not None
-    output = writer.analysis.outputs[number]
+    output = writer.analysis.returned[number].output
     now = writer.block.insert_arg(output.type, len(writer.block.args))
     told = given.get("nd.name")
     name = told.data if isinstance(told, StringAttr) else None
@@ -103,6 +107,13 @@ def _output(writer: HostWriter, number: int, given: Mapping[str, Attribute]) -> 
     writer.roots[output] = now
     kept = {key: each for key, each in given.items() if key != "nd.name" or name != now.name_hint}
     return DictionaryAttr({**kept, "kernel.role": StringAttr("output")})
+
+
+def _begin_updated(writer: HostWriter, function: func.FuncOp) -> None:
+    """Copy arguments that are updated into their results, where a caller gives two arrays."""
+    for argument, result in updated_arguments(function).items():
+        into = writer.roots[writer.analysis.updated[result]]
+        writer.put(memref.CopyOp(writer.block.args[argument], into))
 
 
 def _shapes(writer: HostWriter, wanted: Sequence[Size]) -> func.FuncOp:
@@ -195,10 +206,31 @@ def _from_elements(writer: HostWriter, op: tensor.FromElementsOp | tensor.SplatO
 
 def _return(writer: HostWriter, op: func.ReturnOp) -> None:
     """Copy what is not in its output yet, and return nothing."""
-    rows = zip(op.operands, writer.analysis.outputs, writer.analysis.returned, strict=True)
-    for value, output, why in rows:
-        writer.copy(value, output, (), why)
+    rows = list(zip(op.operands, writer.analysis.returned, strict=True))
+    updated = [(v, r) for v, r in rows if r.output.kind == "updated"]
+    for value, returned in rows:
+        if returned.output.kind != "updated":
+            writer.copy(value, returned.output, (), returned.why)
+    held = {value: _aside(writer, op, value, r) for value, r in updated}
+    for value, returned in updated:
+        if (buffer := held[value]) is None:
+            writer.copy(value, returned.output, (), returned.why)
+        else:
+            writer.put_copy(buffer, writer.memory(returned.output))
     writer.put(func.ReturnOp())
+
+
+def _aside(
+    writer: HostWriter, op: func.ReturnOp, value: SSAValue, returned: Returned
+) -> SSAValue | None:
+    """Copy what lies in memory that another result is about to take; None where nothing does."""
+    storage, steps = writer.places.of(value)
+    if storage.kind != "updated" or (storage, steps) == (returned.output, ()):
+        return None
+    aside = writer.places.storage(value)
+    aside.beside = op
+    writer.copy(value, aside, (), "arguments take each other's memory")
+    return writer.memory(aside)
 
 
 _RULES: Mapping[type[Operation], Rule] = {

@@ -26,8 +26,10 @@ from stepwell.lowering.bufferize.views import (
 from stepwell.transforms.passes import fail
 from stepwell.transforms.sizes import Shape, Sizes, groups_of, kept_axes
 
-Kind: TypeAlias = Literal["input", "constant", "output", "local", "carried", "result"]
-"""input and constant are never written; carried and result are what a loop hands on."""
+Kind: TypeAlias = Literal["input", "constant", "updated", "output", "local", "carried", "result"]
+"""input and constant are never written, updated is an argument's memory that a result takes over;
+carried and result are what a loop hands on.
+"""
 
 
 @dataclass(eq=False)

@@ -23,6 +23,8 @@ class Argument:
     resource: str = ""
     sha256: str = ""
     made: int | None = None
+    into: int | None = None
+    """Of an output: the number of the input whose array it may be given."""
 
     @property
     def title(self) -> str:

@@ -24,6 +24,7 @@ from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Constant, Signature, Tensor, constant_offsets
 from stepwell.core.signature import Kernel as KernelOfSignature
 from stepwell.dialects import kernel
+from stepwell.dialects.calling import INTO
 from stepwell.dialects.checks import read_checks
 from stepwell.dialects.types import places
 from stepwell.lowering.emit.arguments import ROLES, Argument, Entry
@@ -151,10 +152,10 @@ def _argument(
     parameters = [_text(p) for p in getattr(resource, "parameters", ())]
     key, sha = parameters if len(parameters) == 2 else ("", "")
     sha = sha or _text(attributes.get("nd.sha256"))
-    made = attributes.get("kernel.made")
+    made, into = attributes.get("kernel.made"), attributes.get(INTO)
     return Argument(
         *(number, role, name, dtype, shape, _text(resource) or key, sha),
-        made.value.data if isinstance(made, IntegerAttr) else None,
+        *(n.value.data if isinstance(n, IntegerAttr) else None for n in (made, into)),
     )
 
 
@@ -182,9 +183,26 @@ def _signature(
         arena=_arena_bytes(arguments, arena),
         kernels=kernels,
         checks=read_checks(op),
+        into=tuple(_into(op, arguments)),
         loops=loops,
         target=target,
     )
+
+
+def _into(op: func.FuncOp, arguments: Sequence[Argument]) -> Iterator[tuple[int, int]]:
+    """Yield results that may be given the array of an argument, and the number of that."""
+    results = [a for a in arguments if a.role == "output"]
+    for number, result in enumerate(results):
+        if result.into is None:
+            continue
+        given = arguments[result.into] if 0 <= result.into < len(arguments) else None
+        fits = given is not None and (given.role, given.dtype, given.shape) == (
+            *("input", result.dtype),
+            result.shape,
+        )
+        if not fits or sum(r.into == result.into for r in results) > 1:
+            fail(op, f"result {number}: {INTO} names no argument of its own and of its type")
+        yield number, result.into
 
 
 def _arena_bytes(arguments: Sequence[Argument], arena: func.FuncOp | None) -> int | None:
@@ -385,6 +403,9 @@ def _declarations(entry: Entry, makes_constants: bool, is_guarded: bool) -> Iter
         yield f" * dims[{k}]     {text}"
     yield " *"
     yield " * All arrays are contiguous and row-major; no result overlaps another array."
+    inputs = len(entry.of_role("input", "constant"))
+    for result, argument in signature.into:
+        yield f" * buffers[{inputs + result}] may be buffers[{argument}], which is then updated."
     yield f" * arena is scratch memory of {name}_arena(dims) bytes, aligned to 64."
     wanted = f"; {name}_checks says first whether the sizes fit" if signature.checks else ""
     yield f" * Returns 0, or the number of an error{wanted}. */"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from xdsl.dialects import memref
+from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, BlockArgument, SSAValue
 
 from stepwell.dialects import kernel
+from stepwell.dialects.calling import INTO
 from stepwell.lowering.emit.arith import constant
 from stepwell.lowering.emit.buffers import Buffer, number, offset, product, row_major, times
 from stepwell.lowering.emit.guards import (
@@ -261,6 +262,9 @@ def _copy(w: Writer, op: memref.CopyOp) -> None:
     """At once what lies without gaps in both, which is all of them, rows or single elements."""
     source, target = w.buffer(op.source), w.buffer(op.destination)
     check_same_sizes(w, op, source, target)
+    if may_be_one(op):
+        w.line(f"if ({target.pointer} != {source.pointer}) {{")
+        w.depth += 1
     together = min(source.gapless, target.gapless)
     inside: list[str] = []
     for size in target.sizes[: len(target.sizes) - together]:
@@ -274,6 +278,24 @@ def _copy(w: Writer, op: memref.CopyOp) -> None:
     else:
         w.line(f"{target.at(inside)} = {source.at(inside)};")
     w.depth -= len(inside)
+    if may_be_one(op):
+        w.depth -= 1
+        w.line("}")
+
+
+def may_be_one(op: memref.CopyOp) -> bool:
+    """Whether the caller may have given one array for both ends of a copy on the host."""
+    target, source = op.destination, op.source
+    while isinstance(source.owner, memref.CastOp):
+        source = source.owner.source
+    block = target.owner
+    function = block.parent_op() if isinstance(block, Block) else None
+    if not isinstance(target, BlockArgument) or not isinstance(function, func.FuncOp):
+        return False
+    told = function.arg_attrs.data if function.arg_attrs is not None else ()
+    if target.index >= len(told) or INTO not in told[target.index].data:
+        return False
+    return source.owner is block or isinstance(source.owner, scf.ForOp | scf.WhileOp | scf.IfOp)
 
 
 # globals

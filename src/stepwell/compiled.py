@@ -138,6 +138,14 @@ class Compiled:
         """Whether it is a library of machine code; then a dispatcher calls it without Python."""
         return self._program.target.native
 
+    def update(self, *arguments: Any) -> tuple[Any, ...]:
+        """Call with one array for each argument and change those that results replace.
+
+        Returns all results, which for these are the very arrays given. Where such an array is
+        contiguous, aligned and apart from all others, the program works in it.
+        """
+        return self._program.updating.update(arguments)
+
     @property
     def program(self) -> Any:
         """What runs the program; `Dispatcher.add` takes it."""

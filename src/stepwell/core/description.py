@@ -34,7 +34,7 @@ from stepwell.core.schema import (
 from stepwell.core.shapes import DYNAMIC, Shape
 from stepwell.core.signature import Constant, Kernel, Signature, Tensor
 
-FORMAT = 4
+FORMAT = 5
 """Raised when an older runtime could not run what a newer emitter writes, or the reverse."""
 OWN = "program.json"
 """Under which name a saved program.json has its own digest."""
@@ -177,6 +177,7 @@ _ONE: dict[str, Reader[Any]] = {
     "equal": listed(listed(whole(), least=2)),
     "fixed": listed(listed(whole(), 2, 2)),
     "checks": listed(fields(_CHECK)),
+    "into": listed(listed(whole(), 2, 2)),
     "loops": flag,
     "target": text(100),
     "machine": text(),
@@ -218,6 +219,7 @@ def _check_whole(signature: Signature, place: str = "") -> None:
     numbers = [n for group in signature.equal for n in group] + [n for n, _ in signature.fixed]
     if beyond := [n for n in numbers if n >= count]:
         raise ValueError(f"{place}equal or fixed names size {beyond[0]} of {count} unknown ones")
+    _check_into(signature, place)
     _check_trees(signature, [f"d{k}" for k in range(count)], place)
     _check_constants(signature, place)
     if signature.host or signature.target == "opencl":
@@ -225,6 +227,19 @@ def _check_whole(signature: Signature, place: str = "") -> None:
         buffers = [(name, len(getattr(signature, each))) for each, name in kinds]
         unknown = sum(result.shape.count(DYNAMIC) for result in signature.results)
         check_schedule(signature.host, count, unknown, buffers, len(signature.guards))
+
+
+def _check_into(signature: Signature, place: str) -> None:
+    """Check that results which take the memory of arguments have their types."""
+    for result, argument in signature.into:
+        if result >= len(signature.results) or argument >= len(signature.arguments):
+            raise ValueError(f"{place}into names a result or argument that is not there")
+        made, given = signature.results[result], signature.arguments[argument]
+        if (made.dtype, made.shape) != (given.dtype, given.shape):
+            raise ValueError(f"{place}into: result {result} has another type than its argument")
+    for numbers in zip(*signature.into, strict=True):
+        if len(set(numbers)) < len(numbers):
+            raise ValueError(f"{place}into names a result or argument twice")
 
 
 def _check_bytes(tensor: Tensor, place: str) -> None:

@@ -106,6 +106,8 @@ class Signature:
     """Features of the processor it was compiled for, as in `core.machine`."""
     host: tuple[Any, ...] = ()
     """For targets without a host of their own (OpenCL): what the runtime walks."""
+    into: tuple[tuple[int, int], ...] = ()
+    """Results that may be given the very array that is an argument: (result, argument)."""
     guards: tuple[Guard, ...] = ()
     """What ends a call while it runs, numbered from `guards.FIRST`; none below nd's own floors."""
     maker: Signature | None = None

@@ -1,20 +1,21 @@
 """What a jitted function does to its arguments: arrays that it assigned to are the caller's.
 
-The compiled program gives new contents of such arrays as further results. After the call they are
-copied to the caller's arrays; nothing is copied before the program has run, so it reads what the
-caller passed. What shares memory with an array that is assigned to is found here: one array passed
-twice is one array in the trace, any other overlap is refused.
+The compiled program gives new contents of such arrays as further results, each of which may take
+the memory of its argument (``nd.into``). So the program works in the caller's arrays where they
+lie as programs want them; else copies are worked on and copied back. What shares memory with an
+array that is assigned to is found here: one array passed twice is one array in the trace, any
+other overlap is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 
-from stepwell.frontend.pytree import Branch, Tree, count, flatten, unflatten
+from stepwell.frontend.pytree import Branch, Tree
 from stepwell.frontend.tensor import Tensor
 
 
@@ -25,18 +26,35 @@ class Effects:
     names: tuple[str, ...] = ()
     """What the user calls each argument of the program."""
     written: tuple[int, ...] = ()
-    returned: tuple[tuple[int, int], ...] = ()
-    """Pairs of a result and the argument, assigned to, that it is."""
+    places: tuple[int, ...] = ()
+    """For each value that the function returns, which result of the program it is."""
 
     def __bool__(self) -> bool:
         return bool(self.written)
 
 
-def effects_of(names: Sequence[str], inputs: Sequence[Tensor], returned: Sequence[Any]) -> Effects:
-    """Return what the function that was traced has done to its arguments ``inputs``."""
-    written = {id(t): i for i, t in reversed(list(enumerate(inputs))) if t.stamp}
-    same = [(k, written[id(v)]) for k, v in enumerate(returned) if id(v) in written]
-    return Effects(tuple(names), tuple(sorted(written.values())), tuple(same))
+def effects_of(
+    names: Sequence[str],
+    inputs: Sequence[Tensor],
+    returned: Sequence[Any],
+    results: Sequence[Tensor],
+) -> tuple[Effects, list[Tensor]]:
+    """Return what a function has done to its arguments, and the results of its program.
+
+    inputs, returned : what it was given while it was traced, and what it returned
+    results : the latter as values of the trace
+    """
+    first = {id(t): i for i, t in reversed(list(enumerate(inputs))) if t.stamp}
+    written = sorted(first.values())
+    if not written:
+        return Effects(tuple(names), (), tuple(range(len(results)))), list(results)
+    plain = [r for v, r in zip(returned, results, strict=True) if id(v) not in first]
+    number = iter(range(len(plain)))
+    places = tuple(
+        len(plain) + written.index(first[id(v)]) if id(v) in first else next(number)
+        for v in returned
+    )
+    return Effects(tuple(names), tuple(written), places), plain + [inputs[i] for i in written]
 
 
 def aliases(effects: Effects, leaves: Sequence[Any]) -> tuple[int, ...]:
@@ -69,12 +87,11 @@ def _overlap(a: Any, b: Any) -> bool:
     return np.shares_memory(a, b)
 
 
-def settle(effects: Effects, leaves: Sequence[Any], tree: Tree, results: Sequence[Any]) -> Any:
-    """Update the caller's arrays, and return what the function returned.
+def check_updated(effects: Effects, leaves: Sequence[Any]) -> None:
+    """Refuse arguments that cannot be assigned to, before anything runs.
 
     leaves : all arguments, as they were passed
     """
-    plain = count(tree)
     for i in effects.written:
         if not isinstance(leaves[i], np.ndarray):
             raise TypeError(
@@ -83,56 +100,14 @@ def settle(effects: Effects, leaves: Sequence[Any], tree: Tree, results: Sequenc
             )
         if not leaves[i].flags.writeable:
             raise ValueError("assignment destination is read-only")
-    for i, new in zip(effects.written, results[plain:], strict=True):
-        np.copyto(leaves[i], new)
-    found = list(results[:plain])
-    for k, i in effects.returned:
-        found[k] = leaves[i]
-    return unflatten(tree, found)
 
 
-class Settled(NamedTuple):
-    """How calls of one spelling are settled after the dispatcher has made them."""
-
-    effects: Effects
-    places: tuple[int, ...]
-    """For each argument of the program, which of the leaves of the call it is."""
-    tree: Tree
-    again: Callable[[tuple[Any, ...], dict[str, Any]], Any]
-    """Calls in the slow way."""
-
-    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any], results: Any) -> Any:
-        """Return what the function returned; arrays that are the same take the slow way."""
-        given = flatten((args, kwargs))[0]
-        leaves = [given[place] for place in self.places]
-        if aliases(self.effects, leaves):
-            return self.again(args, kwargs)
-        return settle(self.effects, leaves, self.tree, results)
+def placed(tree: Tree, places: Sequence[int]) -> Any:
+    """Return the structure of what is returned with the number of a result for each value."""
+    return _placed(tree, iter(places))
 
 
-class _Unsettled(tuple[Any, ...]):
-    """Results that are yet to be settled: a named tuple, as far as dispatchers know."""
-
-    _fields: ClassVar[tuple[str, ...]] = ()
-    settled: ClassVar[Settled]
-
-    def __new__(cls, *results: Any) -> Self:
-        """Return the results."""
-        return super().__new__(cls, results)
-
-
-def settled_tree(settled: Settled, program_results: int) -> Branch:
-    """Return the structure in which a dispatcher gives results that are yet to be settled."""
-    kind = type("Unsettled", (_Unsettled,), {"settled": settled})
-    return Branch(kind, None, (...,) * program_results)
-
-
-def settling(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what calls the dispatcher of a function that assigns to arguments."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        result = dispatcher(*args, **kwargs)
-        settled = getattr(type(result), "settled", None)
-        return result if settled is None else settled(args, kwargs, result)
-
-    return call
+def _placed(tree: Tree, places: Iterator[int]) -> Any:
+    if isinstance(tree, Branch):
+        return tree._replace(children=tuple(_placed(child, places) for child in tree.children))
+    return None if tree is None else next(places)

@@ -24,16 +24,14 @@ from stepwell.frontend.calls import (
 )
 from stepwell.frontend.effects import (
     Effects,
-    Settled,
     aliases,
+    check_updated,
     effects_of,
-    settle,
-    settled_tree,
-    settling,
+    placed,
 )
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import fresh, is_number, lift
-from stepwell.frontend.pytree import Tree, count, flatten, paths, unflatten
+from stepwell.frontend.pytree import Tree, flatten, paths, unflatten
 from stepwell.frontend.result_names import result_names
 from stepwell.frontend.spelling import type_text
 from stepwell.frontend.tensor import Tensor
@@ -101,13 +99,6 @@ class _Program(NamedTuple):
     program: Compiled
     tree: Tree
     effects: Effects
-
-
-@dataclass(frozen=True)
-class _Number:
-    """The number of a leaf, in its place."""
-
-    at: int
 
 
 class Function:
@@ -214,12 +205,14 @@ class Function:
         if effects:
             if out is not None:
                 raise TypeError("out= is for functions that do not assign to their arguments")
+            leaves = flatten(self._bind_data(args, kwargs))[0]
+            check_updated(effects, leaves)
             if same := aliases(effects, call.leaves):
                 key = call.key, same
                 program, tree, effects = self._programs.get(key, lambda: make(same))
-            result = program(*call.leaves)
-            leaves = flatten(self._bind_data(args, kwargs))[0]
-            return settle(effects, leaves, tree, result if isinstance(result, tuple) else (result,))
+            results = list(program.update(*call.leaves))
+            results[len(results) - len(effects.written) :] = [leaves[i] for i in effects.written]
+            return unflatten(tree, [results[k] for k in effects.places])
         result = program(*call.leaves) if out is None else program(*call.leaves, out=out)
         return unflatten(tree, result if isinstance(result, tuple) else (result,))
 
@@ -272,21 +265,8 @@ class Function:
             return
         self._spellings[alike] = spelled
         dispatcher = self._dispatch()
-        if effects:
-            places = self._places(args, kwargs)
-            if len(places) != len(call.leaves):
-                return  # a default is assigned to
-            settled = Settled(effects, places, tree, self._miss)
-            tree = settled_tree(settled, count(tree) + len(effects.written))
-            self.__call__ = settling(dispatcher)
-        dispatcher.add(program.program, spelled, tree)
-
-    def _places(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
-        """Return for each array of a program which of the leaves of such a call it is."""
-        found, tree = flatten((args, kwargs))
-        numbered: Any = unflatten(tree, [_Number(k) for k in range(len(found))])
-        leaves = flatten(self._bind_data(*numbered))[0]
-        return tuple(leaf.at for leaf in leaves if isinstance(leaf, _Number))
+        how_built = placed(tree, effects.places) if effects else tree
+        dispatcher.add(program.program, spelled, how_built)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
         """Return the arguments by name; what is to be known while tracing must be known."""
@@ -336,11 +316,14 @@ class Function:
             results = [_result(value, f"'{self.__name__}' at {where}") for value in returned]
             for name, given in call.trees:
                 _check_unchanged(name, values[name], given, handed[name], self.__name__)
-            effects = effects_of([a.path for a in call.arguments], inputs, returned)
-            results += [inputs[i] for i in effects.written]
-        names = result_names(self.__wrapped__, tree)
-        names += [""] * (len(results) - len(names)) if names else []
-        text = function_text(entry, head, results, trace.lines, self.__wrapped__, names)
+            effects, results = effects_of(
+                [a.path for a in call.arguments], inputs, returned, results
+            )
+        called = dict(zip(effects.places, result_names(self.__wrapped__, tree), strict=False))
+        names = [called.get(k, "") for k in range(len(results))] if called else []
+        first = len(results) - len(effects.written)
+        into = dict(enumerate(effects.written, first)) if effects else {}
+        text = function_text(entry, head, results, trace.lines, self.__wrapped__, names, into)
         file = inspect.getsourcefile(inspect.unwrap(self.__wrapped__)) or "<python>"
         module = ModuleText(text, file, trace.resources, hashed=True, trail=trace.trail)
         return Traced(module, entry, tree, self._options, effects)
@@ -389,8 +372,13 @@ def function_text(
     lines: Sequence[str],
     function: Callable[..., Any],
     called: Sequence[str] = (),
+    into: Mapping[int, int] | None = None,
 ) -> str:
-    """Return a trace as the text of a function; results may be ``called`` by names."""
+    """Return a trace as the text of a function.
+
+    called : names of the results, as far as they have any
+    into : results that replace an argument and may take its memory
+    """
     head = ", ".join(f"{t.name}: {type_text(t.kind, t.shape)}" for t in inputs)
     types = ", ".join(type_text(t.kind, t.shape) for t in results)
     names = ", ".join(t.name for t in results)
@@ -398,16 +386,21 @@ def function_text(
     code = getattr(inspect.unwrap(function), "__code__", None)
     at = f" loc({literal(code.co_filename)}:{code.co_firstlineno}:1)" if code else ""
     called = called or [""] * len(results)
-    told = [_told(type_text(t.kind, t.shape), n) for t, n in zip(results, called, strict=True)]
+    told = [
+        _told(type_text(t.kind, t.shape), n, (into or {}).get(k))
+        for k, (t, n) in enumerate(zip(results, called, strict=True))
+    ]
     returns = f"({', '.join(told)})" if len(told) != 1 or "{" in told[0] else told[0]
     return "\n".join(
         [f"func.func @{entry}({head}) -> {returns} {{", *lines, f"{back}{at}", "}", ""]
     )
 
 
-def _told(type: str, name: str) -> str:
+def _told(type: str, name: str, into: int | None) -> str:
     """Return the type of a result with what it is called, where that is a plain name."""
-    return f'{type} {{nd.name = "{name}"}}' if _PLAIN.fullmatch(name) else type
+    told = [f'nd.name = "{name}"'] if _PLAIN.fullmatch(name) else []
+    told += [f"nd.into = {into} : i64"] if into is not None else []
+    return f"{type} {{{', '.join(told)}}}" if told else type
 
 
 _PLAIN = re.compile(r"[\w.'\[\]-]{1,60}", re.ASCII)

@@ -45,6 +45,7 @@ typedef struct {
   int64_t static_arena;
   int inputs, constants, outputs; /* buffers, in this order */
   int dims, result_dims, equals, heavy;
+  int *into, updates;     /* for each output the input whose array it may be, else -1; whether any may */
   Guard *guards;          /* of inputs, then outputs */
   npy_intp *sizes;        /* what all guards' sizes point into */
   Equal *equal;
@@ -179,16 +180,18 @@ static int overlap(PyObject *x, PyObject *y) {
   return a < b + PyArray_NBYTES((PyArrayObject *)y) && b < a + PyArray_NBYTES((PyArrayObject *)x);
 }
 
-/* Whether the caller's `out` can be written directly: right type and sizes, writeable, apart. */
-static int usable(Program *p, int k, const npy_intp *sizes, PyObject *const *args, PyObject *const *outs) {
+/* Whether `out` can be written as result `k`: right type and sizes, writeable, apart from all else. */
+static int usable(Program *p, int k, const npy_intp *sizes, PyObject *const *args, PyObject *out, PyObject **results) {
   Guard guard = p->guards[p->inputs + k];
   guard.sizes = (npy_intp *)sizes;
   int64_t *none = NULL;
-  if (!fits(&guard, outs[k], &none) || !PyArray_ISWRITEABLE((PyArrayObject *)outs[k])) return 0;
+  if (!fits(&guard, out, &none) || !PyArray_ISWRITEABLE((PyArrayObject *)out)) return 0;
   for (int i = 0; i < p->inputs; i++)
-    if (overlap(outs[k], args[i])) return 0;
+    if (overlap(out, args[i]) &&
+        (i != p->into[k] || PyArray_DATA((PyArrayObject *)out) != PyArray_DATA((PyArrayObject *)args[i])))
+      return 0;
   for (int i = 0; i < k; i++)
-    if (overlap(outs[k], outs[i])) return 0;
+    if (overlap(out, results[i])) return 0;
   return 1;
 }
 
@@ -203,8 +206,11 @@ static PyObject *packed(PyObject **results, int n) {
   return tuple;
 }
 
-/* Make the results, or take the caller's; -1 after an error, 0 if an `out` does not fit. */
-static int make_results(Program *p, PyObject *const *args, PyObject *const *outs, const int64_t *dims,
+/* Make the results, or take the caller's; -1 after an error, 0 if an `out` does not fit.
+
+   outs    arrays for the results, None where one is to be made; NULL for none
+   update  whether results that may be arguments are these, and `outs` may have a None */
+static int make_results(Program *p, PyObject *const *args, PyObject *const *outs, int update, const int64_t *dims,
                         PyObject **results, int64_t *bytes) {
   int64_t found[p->result_dims + 1];
   const int64_t *next = found;
@@ -218,10 +224,11 @@ static int make_results(Program *p, PyObject *const *args, PyObject *const *outs
         return PyErr_Format(PyExc_ValueError, "result %d would have size %zd along axis %d", k,
                             (Py_ssize_t)sizes[i], i), -1;
     }
-    if (outs) {
-      if (!usable(p, k, sizes, args, outs)) return 0;
-      results[k] = outs[k];
-      Py_INCREF(outs[k]);
+    PyObject *out = outs ? outs[k] : update && p->into[k] >= 0 ? args[p->into[k]] : Py_None;
+    if (out != Py_None || (outs && !update)) {
+      if (!usable(p, k, sizes, args, out, results)) return 0;
+      results[k] = out;
+      Py_INCREF(out);
     } else {
       results[k] = new_result(guard, sizes);
       if (results[k] == NULL) return -1;
@@ -253,13 +260,13 @@ static int32_t run(Program *p, void **buffers, const int64_t *dims, int64_t byte
 }
 
 /* Call the program: 1 with its results, 0 if the guards do not let the arguments pass, -1 after an error. */
-static int attempt(Program *p, PyObject *const *args, PyObject *const *outs, PyObject **results) {
+static int attempt(Program *p, PyObject *const *args, PyObject *const *outs, int update, PyObject **results) {
   void *buffers[p->inputs + p->constants + p->outputs + 1];
   int64_t dims[p->dims + 1];
   if (!fits_all(p, args, buffers, dims)) return 0;
   memset(results, 0, (size_t)p->outputs * sizeof *results);
   int64_t bytes = 0;
-  int made = make_results(p, args, outs, dims, results, &bytes);
+  int made = make_results(p, args, outs, update, dims, results, &bytes);
   if (made == 1) {
     for (int i = 0; i < p->inputs; i++) bytes += PyArray_NBYTES((PyArrayObject *)args[i]);
     memcpy(buffers + p->inputs, p->constant_data, (size_t)p->constants * sizeof(void *));
@@ -317,7 +324,7 @@ static PyObject *program_vectorcall(PyObject *self, PyObject *const *args, size_
              (out == Py_None || outs_of(p, out, &outs, &single));
     }
     PyObject *results[p->outputs + 1];
-    int done = fast ? attempt(p, args, outs, results) : 0;
+    int done = fast ? attempt(p, args, outs, 0, results) : 0;
     if (done) return done < 0 ? NULL : packed(results, p->outputs);
   }
   return call_miss(p->miss, args, nargsf, names);
@@ -331,7 +338,7 @@ static PyObject *program_invoke(PyObject *self, PyObject *const *args, Py_ssize_
       (args[1] != Py_None && !outs_of(p, args[1], &outs, &single)))
     return PyErr_Format(PyExc_TypeError, "invoke(arguments, outs) takes two tuples");
   PyObject *results[p->outputs + 1];
-  int done = attempt(p, ((PyTupleObject *)args[0])->ob_item, outs, results);
+  int done = attempt(p, ((PyTupleObject *)args[0])->ob_item, outs, outs != NULL, results);
   if (done == 0) PyErr_SetString(PyExc_RuntimeError, "the guards do not let these arrays pass");
   return done == 1 ? packed(results, p->outputs) : NULL;
 }
@@ -361,6 +368,7 @@ static void program_dealloc(PyObject *self) {
   PyMem_Free(p->guards);
   PyMem_Free(p->sizes);
   PyMem_Free(p->equal);
+  PyMem_Free(p->into);
   PyMem_Free(p->constant_data);
   arena_free(p->arena, p->capacity);
   Py_TYPE(self)->tp_free(self);
@@ -418,16 +426,30 @@ static int read_equal(Program *p, PyObject *equal) {
   return 1;
 }
 
+/* Read which results may be arguments, from ((result, argument), ...). */
+static int read_into(Program *p, PyObject *into) {
+  for (int k = 0; k < p->outputs; k++) p->into[k] = -1;
+  p->updates = PyTuple_GET_SIZE(into) > 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(into); i++) {
+    int result, argument;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(into, i), "ii", &result, &argument)) return 0;
+    if (result < 0 || result >= p->outputs || argument < 0 || argument >= p->inputs)
+      return PyErr_Format(PyExc_ValueError, "no result %d or argument %d", result, argument), 0;
+    p->into[result] = argument;
+  }
+  return 1;
+}
+
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   static char *names[] = {"entry", "shapes", "checks", "arena", "static_arena", "heavy", "inputs", "constants",
-                          "outputs", "equal", "keep", "miss", "failed", NULL};
+                          "outputs", "equal", "into", "keep", "miss", "failed", NULL};
   Py_ssize_t entry, shapes, checks, arena;
   long long static_arena;
   int heavy;
-  PyObject *inputs, *constants, *outputs, *equal, *keep, *miss, *failed;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$nnnnLpO!O!O!O!OOO", names, &entry, &shapes, &checks,
+  PyObject *inputs, *constants, *outputs, *equal, *into, *keep, *miss, *failed;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$nnnnLpO!O!O!O!O!OOO", names, &entry, &shapes, &checks,
                                    &arena, &static_arena, &heavy, &PyTuple_Type, &inputs, &PyTuple_Type, &constants,
-                                   &PyTuple_Type, &outputs, &PyTuple_Type, &equal, &keep, &miss, &failed))
+                                   &PyTuple_Type, &outputs, &PyTuple_Type, &equal, &PyTuple_Type, &into, &keep, &miss, &failed))
     return NULL;
   Py_ssize_t in = ranks(inputs), out = ranks(outputs);
   if (in < 0 || out < 0) return PyErr_Format(PyExc_TypeError, "expected pairs of dtype and shape");
@@ -441,17 +463,18 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
   p->guards = PyMem_Calloc((size_t)(p->inputs + p->outputs) + 1, sizeof(Guard));
   p->sizes = PyMem_Calloc((size_t)(in + out) + 1, sizeof(npy_intp));
   p->equal = PyMem_Calloc((size_t)p->equals + 1, sizeof *p->equal);
+  p->into = PyMem_Calloc((size_t)p->outputs + 1, sizeof *p->into);
   p->constant_data = PyMem_Calloc((size_t)p->constants + 1, sizeof(void *));
   keep = PyTuple_Pack(2, keep, constants);
   p->keep = keep;
   Py_INCREF(miss), p->miss = miss;
   Py_INCREF(failed), p->failed = failed;
   npy_intp *next = p->sizes;
-  if (!p->guards || !p->sizes || !p->equal || !p->constant_data || !keep)
+  if (!p->guards || !p->sizes || !p->equal || !p->into || !p->constant_data || !keep)
     PyErr_NoMemory();
   else if (read_guards(p, inputs, 0, &next, &p->dims) &&
            read_guards(p, outputs, p->inputs, &next, &p->result_dims) && read_constants(p, constants) &&
-           read_equal(p, equal))
+           read_equal(p, equal) && read_into(p, into))
     return (PyObject *)p;
   Py_DECREF(p);
   return NULL;

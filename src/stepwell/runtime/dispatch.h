@@ -8,6 +8,7 @@
    and with the tree of what the function returns. A tree is
      ...                    an array or a number
      None                   None
+     3                      of a result: the third from the first, counted from 0
      (class, keys, trees)   a dict with these keys; a tuple or list where `keys` is None
    and for a static value, which must be this very one: of this class, and the same to the bit
      (class, value)         a number, text, a tuple of such; anything else is itself and no other
@@ -204,9 +205,9 @@ static int take_apart(PyObject *call, PyObject *const *args, Py_ssize_t n, PyObj
 }
 
 /* Build what `tree` says out of the results from `*next` on, with references of its own. */
-static PyObject *build(PyObject *tree, PyObject ***next) {
-  if (tree == Py_Ellipsis || tree == Py_None) {
-    PyObject *leaf = tree == Py_None ? Py_None : *(*next)++;
+static PyObject *build(PyObject *tree, PyObject **results, PyObject ***next) {
+  if (tree == Py_Ellipsis || tree == Py_None || PyLong_CheckExact(tree)) {
+    PyObject *leaf = tree == Py_None ? Py_None : tree == Py_Ellipsis ? *(*next)++ : results[PyLong_AsLong(tree)];
     Py_INCREF(leaf);
     return leaf;
   }
@@ -214,7 +215,7 @@ static PyObject *build(PyObject *tree, PyObject ***next) {
   Py_ssize_t n = PyTuple_GET_SIZE(children);
   PyObject *values = PyTuple_New(n), *built = values;
   for (Py_ssize_t i = 0; values != NULL && i < n; i++) {
-    PyObject *value = build(PyTuple_GET_ITEM(children, i), next);
+    PyObject *value = build(PyTuple_GET_ITEM(children, i), results, next);
     if (value == NULL)
       Py_CLEAR(values);
     else
@@ -235,8 +236,8 @@ static PyObject *build(PyObject *tree, PyObject ***next) {
 }
 
 static PyObject *built(PyObject *tree, PyObject **results, int n) {
-  if (tree == Py_Ellipsis) return results[0];
-  PyObject **next = results, *value = build(tree, &next);
+  if (tree == Py_Ellipsis && n == 1) return results[0];
+  PyObject **next = results, *value = build(tree, results, &next);
   for (int i = 0; i < n; i++) Py_DECREF(results[i]);
   return value;
 }
@@ -281,10 +282,10 @@ static PyObject *try_entry(PyObject *entry, PyObject *const *args, Py_ssize_t n,
   }
   if (out != Py_None && !outs_of(p, out, &outs, &single)) return NULL;
   PyObject *results[p->outputs + 1];
-  int done = attempt(p, l->leaves, outs, results);
+  int done = attempt(p, l->leaves, outs, outs == NULL, results);
   *missed = done == 0;
   if (done == 1) return built(tree, results, p->outputs);
-  if (done < 0 || outs != NULL || !alike(p, l->leaves)) return NULL;
+  if (done < 0 || outs != NULL || p->updates || !alike(p, l->leaves)) return NULL;
   *missed = 0;
   return copied(p, tree, l);
 }
@@ -321,8 +322,10 @@ static int is_object(PyObject *tree) {
   return 1;
 }
 
-static int is_tree(PyObject *tree) {
+/* Whether `tree` is one, of what a program with so many `results` returns; 0 for one of arguments. */
+static int is_tree_of(PyObject *tree, int results) {
   if (tree == Py_Ellipsis || tree == Py_NotImplemented || tree == Py_None) return 1;
+  if (PyLong_CheckExact(tree)) return PyLong_AsLong(tree) >= 0 && PyLong_AsLong(tree) < results;
   if (!PyTuple_Check(tree)) return 0;
   if (PyTuple_GET_SIZE(tree) == 2) return PyType_Check(PyTuple_GET_ITEM(tree, 0)) || PyCallable_Check(PyTuple_GET_ITEM(tree, 0));
   if (PyTuple_GET_SIZE(tree) == 4) return is_object(tree);
@@ -334,9 +337,11 @@ static int is_tree(PyObject *tree) {
                            : keys != Py_None || (kind != &PyList_Type && !PyType_IsSubtype(kind, &PyTuple_Type)))
     return 0;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(children); i++)
-    if (!is_tree(PyTuple_GET_ITEM(children, i))) return 0;
+    if (!is_tree_of(PyTuple_GET_ITEM(children, i), results)) return 0;
   return 1;
 }
+
+static int is_tree(PyObject *tree) { return is_tree_of(tree, 0); }
 
 /* Whether `pairs` holds pairs of a place below `places` and what `fits` says. */
 static int are_placed(PyObject *pairs, Py_ssize_t places, int (*fits)(PyObject *)) {
@@ -359,7 +364,7 @@ static PyObject *dispatcher_add(PyObject *self, PyObject *args) {
                         &slots, &PyTuple_Type, &fixed, &tree))
     return NULL;
   int inputs = ((Program *)program)->inputs;
-  if (!is_tree(tree) || !are_placed(slots, inputs, is_tree) || !are_placed(fixed, inputs - 1, is_array))
+  if (!is_tree_of(tree, ((Program *)program)->outputs) || !are_placed(slots, inputs, is_tree) || !are_placed(fixed, inputs - 1, is_array))
     return PyErr_Format(PyExc_TypeError, "no call of this program: %R", args);
   if (PyList_Append(d->entries, args) < 0) return NULL;
   if (inputs > d->most) d->most = inputs;

@@ -55,6 +55,8 @@ class Entry:
     """What runs the program once its arguments fit; set after construction."""
     noted: Callable[[], Sequence[int]] | None = None
     """Returns the numbers of the guard that failed in the last call of this thread."""
+    in_place: bool = False
+    """Whether a result may be given the very array that is an argument."""
     _told: set[tuple[str, int, str, str]] = field(default_factory=set[tuple[str, int, str, str]])
 
     @property
@@ -81,6 +83,33 @@ class Entry:
         for target, result in zip(outs, results, strict=True):
             target[...] = result
         return out
+
+    def update(self, args: Sequence[Any]) -> tuple[Array, ...]:
+        """Call so that arguments which results replace are changed; return all results.
+
+        Such an argument is worked on in its own memory where it lies as programs want it and
+        nothing else does there, and is copied before and after the run elsewhere.
+        """
+        assert self.callee is not None
+        arrays = [
+            self._fit(spec, value, _call_site())
+            for spec, value in zip(self.signature.arguments, args, strict=True)
+        ]
+        self._check_sizes(arrays)
+        outs: list[Any] = [None] * len(self.signature.results)
+        for result, number in self.signature.into if self.in_place else ():
+            others = (a for n, a in enumerate(arrays) if n != number)
+            if not any(np.may_share_memory(arrays[number], other) for other in others):
+                outs[result] = arrays[number]
+        found = self.callee.invoke(
+            tuple(arrays), tuple(outs) if any(out is not None for out in outs) else None
+        )
+        results = list(found) if isinstance(found, tuple) else [found]
+        for result, number in self.signature.into:
+            if results[result] is not args[number]:
+                np.copyto(args[number], results[result])
+                results[result] = args[number]
+        return tuple(results)
 
     def failed(self, code: int) -> NoReturn:
         """Raise what an error number of the program means."""

@@ -37,7 +37,7 @@ class Callee(Protocol):
         ...
 
     def invoke(self, arguments: tuple[Any, ...], outs: tuple[Any, ...] | None, /) -> Any:
-        """Call with arrays that fit."""
+        """Call with arrays that fit; those of ``outs`` that are None are made."""
         ...
 
 

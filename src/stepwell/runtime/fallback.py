@@ -76,11 +76,13 @@ class CtypesProgram:
         """Check, convert and call."""
         return self.entry.miss(args, kwargs)
 
-    def invoke(self, arguments: tuple[Array, ...], outs: tuple[Array, ...] | None) -> Any:
-        """Call with arrays that fit."""
+    def invoke(self, arguments: tuple[Array, ...], outs: tuple[Array | None, ...] | None) -> Any:
+        """Call with arrays that fit; those of ``outs`` that are None are made."""
         signature = self.entry.signature
         dims = (ctypes.c_int64 * (signature.dynamic + 1))(*dynamic_sizes(signature, arguments))
-        results = outs or self._make_results(signature, dims)
+        given = outs or (None,) * len(signature.results)
+        made = self._make_results(signature, dims) if any(out is None for out in given) else ()
+        results = [made[k] if out is None else out for k, out in enumerate(given)]
         arrays = (*arguments, *self.constants, *results)
         buffers = (ctypes.c_void_p * (len(arrays) + 1))(*(a.ctypes.data for a in arrays))
         bytes = self._arena(dims) if self._arena is not None else signature.arena or 0

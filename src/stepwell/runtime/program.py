@@ -15,6 +15,7 @@ import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -58,6 +59,11 @@ class Program:
     target: Target
     digests: Digests | None = None
     """Of its files, where it was loaded from a saved program."""
+
+    @cached_property
+    def updating(self) -> Entry:
+        """What calls it so that arguments which results replace are changed."""
+        return Entry(self.signature, self.call, in_place=self.target.native)
 
     @property
     def source(self) -> str:
@@ -237,6 +243,7 @@ def _load_library(path: Path, entry: Entry, constants: Sequence[Array]) -> Calle
             *((group[0], other) for group in signature.equal for other in group[1:]),
             *((number, -size - 1) for number, size in signature.fixed),
         ),
+        into=signature.into,
         keep=library,
         miss=entry.miss,
         failed=entry.failed,

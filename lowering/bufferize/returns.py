@@ -1,0 +1,105 @@
+"""What a host function returns: each result in memory of the caller's, best without a copy.
+
+A result with ``nd.into = k`` is what argument ``k`` becomes: the caller may give one and the same
+array for both. Then the function works in that array. Where the caller gives two, the argument is
+copied into the result on entry, and nothing else differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, func, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr
+from xdsl.ir import SSAValue
+
+from stepwell.dialects.calling import INTO
+from stepwell.dialects.types import locate, tensor_type
+from stepwell.lowering.bufferize.places import Places, Storage
+from stepwell.lowering.bufferize.unions import Unions, why_not
+from stepwell.lowering.bufferize.views import inverse
+from stepwell.transforms.passes import fail
+
+
+def updated_arguments(function: func.FuncOp) -> Mapping[int, int]:
+    """Return which results are what an argument becomes: their numbers, by that of the argument."""
+    found: dict[int, int] = {}
+    types = function.function_type
+    for number, given in enumerate(function.res_attrs.data if function.res_attrs else ()):
+        told = given.data.get(INTO)
+        if told is None:
+            continue
+        argument = told.value.data if isinstance(told, IntegerAttr) else -1
+        if not 0 <= argument < len(types.inputs) or argument in found:
+            fail(function, f"result {number}: {INTO} = {told} names no argument of its own")
+        if types.inputs.data[argument] != types.outputs.data[number]:
+            fail(function, f"result {number} has another type than argument {argument}, its memory")
+        found[argument] = number
+    return found
+
+
+def keep_old(function: func.FuncOp) -> None:
+    """Copy arguments that are updated, and returned as they were, before anything is changed."""
+    last = function.body.block.last_op
+    updated = {function.args[k]: n for k, n in updated_arguments(function).items()}
+    first = function.body.block.first_op
+    if not isinstance(last, func.ReturnOp) or first is None:
+        return
+    for number, value in enumerate(last.operands):
+        # a result that is its own argument stays; two that are each other's are copied at the end
+        if value not in updated or number in updated.values():
+            continue
+        type = tensor_type(value)
+        axes = [arith.ConstantOp(IntegerAttr(a, IndexType())) for a in range(type.get_num_dims())]
+        dims = [tensor.DimOp(value, a.result) for a in axes]
+        shape = type.get_shape()
+        dynamic = [d.result for d, n in zip(dims, shape, strict=True) if n == DYNAMIC_INDEX]
+        empty = tensor.EmptyOp(dynamic, type)
+        zeros, ones = [0] * len(shape), [1] * len(shape)
+        copy = tensor.InsertSliceOp.get(
+            value, empty.tensor, shape, zeros, ones, [], dynamic, [], type
+        )
+        function.body.block.insert_ops_before([*axes, *dims, empty, copy], first)
+        copy.result.name_hint = value.name_hint
+        for op in (*axes, *dims, empty, copy):
+            locate(op, last.location)
+        last.operands[number] = copy.result
+
+
+@dataclass(frozen=True)
+class Returned:
+    """Where one result is wanted, and why it must be copied there, "" where it need not be."""
+
+    output: Storage
+    why: str
+
+
+def settle_results(
+    values: Sequence[SSAValue], updated: Mapping[int, Storage], places: Places, unions: Unions
+) -> list[Returned]:
+    """Put what is returned where the caller wants it; what replaces arguments comes first.
+
+    updated : the memory of arguments that results replace, by number of the result
+    """
+    outputs = {n: updated.get(n) or places.storage(v, "output") for n, v in enumerate(values)}
+    whys = {
+        n: _settle(values[n], outputs[n], places, unions)
+        for n in (*updated, *(n for n in outputs if n not in updated))
+    }
+    return [Returned(outputs[n], whys[n]) for n in outputs]
+
+
+def _settle(value: SSAValue, output: Storage, places: Places, unions: Unions) -> str:
+    storage, path = places.of(value)
+    back = inverse(path)
+    if storage.kind == "output":
+        return "it is also, or is part of, another result"
+    if storage.kind != "local" or back is None:
+        return why_not(storage, output)
+    if not places.fits(storage, output, back):
+        return "its elements do not lie in order"
+    why = unions.clash(storage, output, back)
+    if not why:
+        places.unite(storage, output, back)
+    return why
