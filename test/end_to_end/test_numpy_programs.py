@@ -10,7 +10,15 @@ from programs_bench import Line, chosen, page
 
 import stepwell as sw
 
-REFUSED: dict[str, str] = {}
+REFUSED = {
+    "bilateral": "mode='edge' is not known",
+    "kmeans": "'label' has no value on each way that leads here",
+    "nbody": "have the same elements only where the masks are one",
+    "pagerank": "'rank' changes from array",
+    "pendulum": "the number in a traced value is not known",
+    "sobel": "mode='edge' is not known",
+    "spmv": "the bounds of a slice must be known",
+}
 """What is said of programs that are not captured yet."""
 
 
@@ -21,9 +29,11 @@ def test_it_is_what_numpy_makes_of_it(name: str) -> None:
     given = fresh(arguments)
     jitted = sw.jit(asked.function, static_argnames=asked.static)
     if name in REFUSED:
-        with pytest.raises((sw.TraceError, TypeError), match=REFUSED[name]):
+        try:
             jitted(*given)
-        return
+        except sw.TraceError as error:
+            assert REFUSED[name] in str(error)
+            return
     expected = asked.expected(tiny=True)
     for _ in range(2):
         given = fresh(arguments)
