@@ -382,7 +382,7 @@ def test_starts_count_from_the_end_and_blocks_lie_inside(start: int) -> None:
         (lambda x: x[:, x[0, 0, 0] :], "use stepwell.lax.dynamic_slice"),
         (lambda x: x[:0][snp.zeros(1, "int32")], "axis 0 has size 0"),
         (lambda x: snp.take(x[:0], snp.zeros(1, "int32"), axis=0), "axis 0 has size 0"),
-        (lambda x: snp.take(x, 0, axis=0, mode="raise"), "mode must be 'clip', 'wrap' or None"),
+        (lambda x: snp.take(x, 0, axis=0, mode="none"), "mode must be 'clip', 'wrap' or 'raise'"),
         (
             lambda x: sw.lax.dynamic_slice(x, (0, 0), (1, 1)),
             "one start is needed for each of 3 axes",

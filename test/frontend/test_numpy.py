@@ -9,7 +9,6 @@ from run_traced import interpreted
 
 import stepwell as sw
 import stepwell.numpy as snp
-from stepwell.frontend.names import OTHERWISE
 
 R = np.random.default_rng(3)
 X = R.standard_normal((3, 4)).astype(np.float32)
@@ -370,12 +369,3 @@ def test_only_what_is_meant_for_users_is_listed() -> None:
 def test_what_to_write_for_numpys(function: Any, message: str) -> None:
     with pytest.raises(sw.TraceError, match=message):
         sw.jit(lambda x: function(x)).trace(X)
-
-
-def test_names_that_numpy_has() -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'arcsin'; use asin"):
-        snp.arcsin  # noqa: B018
-    with pytest.raises(AttributeError, match=r"has no attribute 'histogram'$"):
-        snp.histogram  # noqa: B018
-    assert set(OTHERWISE.values()) <= set(snp.__all__)
-    assert not set(OTHERWISE) & set(snp.__all__)

@@ -117,7 +117,7 @@ def test_top_k(k: int) -> None:
     [
         (lambda x: snp.sort(x, axis=2), "axis 2 is out of range for 2 axes"),
         (lambda x: snp.sort(x, kind="bubble"), "kind must be one of .* got 'bubble'"),
-        (lambda x: snp.searchsorted(x, x), "x1 must have one axis, got 2"),
+        (lambda x: snp.searchsorted(x, x), "a must have one axis, got 2"),
         (lambda x: snp.searchsorted(x[0], x, MIDDLE), "side must be 'left' or 'right'"),
         (lambda x: sw.lax.top_k(x, 5), r"k must lie in 0\.\.4, got 5"),
     ],

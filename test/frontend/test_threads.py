@@ -258,7 +258,9 @@ def test_other_threads_cannot_write_a_trace() -> None:
     with pytest.raises(sw.TraceError, match="used in another thread than the one tracing it"):
         sw.jit(lambda x: elsewhere(x, lambda: x + x))(X)
     with pytest.raises(sw.TraceError, match="in the thread that calls it"):
-        sw.jit(lambda x: elsewhere(x, lambda: snp.ones(3)))(X)
+        sw.jit(lambda x: elsewhere(x, lambda: sw.nn.relu(X)))(X)
+    with_plain = sw.jit(lambda x: x + elsewhere(x, lambda: snp.ones(3)))
+    np.testing.assert_array_equal(with_plain(X), X + 1)
 
     def with_context(x: Any) -> Any:
         context = copy_context()
@@ -272,7 +274,8 @@ def test_a_context_does_not_outlive_its_trace() -> None:
     kept: list[Any] = []
     sw.jit(lambda x: kept.append(copy_context()) or x)(X)
     with pytest.raises(sw.TraceError, match="inside a function given to"):
-        kept[0].run(lambda: snp.ones(3))
+        kept[0].run(lambda: sw.nn.relu(X))
+    assert type(kept[0].run(lambda: snp.ones(3))) is np.ndarray
     np.testing.assert_array_equal(kept[0].run(lambda: sw.jit(lambda x: x + 1)(X)), X + 1)
 
 
@@ -290,8 +293,7 @@ def test_a_trace_that_fails_leaves_nothing_behind() -> None:
     run = sw.jit(f)
     with pytest.raises(KeyError):
         run(X)
-    with pytest.raises(sw.TraceError, match="inside a function"):
-        snp.ones(3)
+    assert type(snp.ones(3)) is np.ndarray, "no trace is going on"
     np.testing.assert_array_equal(run(X), X * 2)
     assert "nd.if" not in str(run.trace(X))
 

@@ -1,7 +1,4 @@
-"""Arrays out of nothing. Shapes are tuples of ints; the default dtype is float32.
-
-Arguments may be given by position in the order that NumPy has them in.
-"""
+"""Arrays out of nothing, and out of arrays. Shapes are tuples of ints."""
 
 from __future__ import annotations
 
@@ -14,9 +11,22 @@ from stepwell.core.dtypes import DType
 from stepwell.core.shapes import Shape
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.manipulation import broadcast_to, reshape
-from stepwell.frontend.promotion import FLOAT, as_dtype, cast, is_number, lift, number_dtype
+from stepwell.frontend.joining import stack
+from stepwell.frontend.manipulation import broadcast_to, moveaxis, reshape
+from stepwell.frontend.promotion import (
+    FLOAT,
+    SINGLE,
+    as_dtype,
+    cast,
+    common,
+    fresh,
+    is_number,
+    lift,
+    number_dtype,
+    ours,
+)
 from stepwell.frontend.promotion import full as filled
+from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import current_trace
 
@@ -37,64 +47,95 @@ def checked_shape(shape: Any) -> Shape:
     return tuple(int(n) for n in sizes)
 
 
+@public("zeros", "empty")
 def zeros(shape: Any, dtype: Any = None) -> Tensor:
-    """Return zeros of ``shape``."""
+    """Return zeros of ``shape``, of float64 unless ``dtype`` says another."""
     return filled(checked_shape(shape), 0, FLOAT if dtype is None else as_dtype(dtype))
 
 
+@public()
 def ones(shape: Any, dtype: Any = None) -> Tensor:
-    """Return ones of ``shape``."""
+    """Return ones of ``shape``, of float64 unless ``dtype`` says another."""
     return filled(checked_shape(shape), 1, FLOAT if dtype is None else as_dtype(dtype))
 
 
+@public()
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
-    """Return ``fill_value``, a number or a value without axes, everywhere in ``shape``."""
+    """Return ``fill_value``, broadcast, in ``shape``.
+
+    dtype : that of ``fill_value`` where None
+    raises OverflowError, ValueError : the dtype has no such number
+    """
     sizes = checked_shape(shape)
     if is_number(fill_value):
         kind = number_dtype(fill_value) if dtype is None else as_dtype(dtype)
-        if kind.kind == "bool":
-            fill_value = bool(fill_value)
-        elif kind.kind != "float" and isinstance(fill_value, float):
-            if not math.isfinite(fill_value):
-                raise ValueError(f"{fill_value} does not fit into {kind.name}")
-            fill_value = int(fill_value)  # toward zero, as NumPy
-        return filled(sizes, fill_value, kind)
+        if isinstance(fill_value, float) and kind.kind != "float":
+            with np.errstate(invalid="ignore"):  # as NumPy converts an array of it
+                fill_value = np.asarray(fill_value).astype(kind.numpy).item()
+        return filled(sizes, stored_number(fill_value, kind), kind)
     value = lift(fill_value)
     value = value if dtype is None else cast(value, as_dtype(dtype))
-    return broadcast_to(value, sizes)
+    return fresh(broadcast_to(value, sizes))
 
 
-def zeros_like(x: Any, /, dtype: Any = None) -> Tensor:
-    """Return zeros of the shape and dtype of ``x``."""
-    return _like(x, 0, dtype)
+def stored_number(value: Any, kind: DType) -> Any:
+    """Return a Python number as NumPy stores it in an array; what does not fit raises."""
+    if kind.kind == "float":
+        return float(value)
+    place = np.zeros((), kind.numpy)
+    place[()] = value
+    return place.item()
 
 
-def ones_like(x: Any, /, dtype: Any = None) -> Tensor:
-    """Return ones of the shape and dtype of ``x``."""
-    return _like(x, 1, dtype)
+@public()
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    """Return zeros of the shape and dtype of ``a``, unless others are given."""
+    return _like(a, 0, dtype, shape)
 
 
-def full_like(x: Any, /, fill_value: Any, dtype: Any = None) -> Tensor:
-    """Return ``fill_value`` everywhere in the shape of ``x``, in its dtype."""
+@public()
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    """Return an array of the shape and dtype of ``prototype``, unless others are given."""
+    return _like(prototype, 0, dtype, shape)
+
+
+@public()
+def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    """Return ones of the shape and dtype of ``a``, unless others are given."""
+    return _like(a, 1, dtype, shape)
+
+
+@public()
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    """Return ``fill_value`` everywhere in the shape of ``a``, in its dtype."""
+    value = lift(a)
+    kind = value.kind if dtype is None else as_dtype(dtype)
+    return full(value.shape if shape is None else shape, fill_value, kind)
+
+
+def _like(x: Any, number: int, dtype: Any, shape: Any) -> Tensor:
     value = lift(x)
-    return full(value.shape, fill_value, dtype=value.kind if dtype is None else dtype)
+    kind = value.kind if dtype is None else as_dtype(dtype)
+    return filled(value.shape if shape is None else checked_shape(shape), number, kind)
 
 
-def _like(x: Any, number: int, dtype: Any) -> Tensor:
-    value = lift(x)
-    return filled(value.shape, number, as_dtype(dtype) if dtype else value.kind)
-
-
-def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
+@public(exact=False)
+def arange(start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
     """Return ``start, start + step, ...`` below ``stop``; with one argument, that is the stop."""
+    if start is None and stop is None:
+        raise TypeError("arange() requires stop to be specified.")
     if stop is None:
         start, stop = 0, start
-    start, stop, step = (_bound(number) for number in (start, stop, step))
-    kind = _number_kind(start, stop, step) if dtype is None else as_dtype(dtype)
+    start = 0 if start is None else start
+    step = 1 if step is None else step
+    kind = None if dtype is None else as_dtype(dtype)
+    given = start, stop, step
+    start, stop, step = (_bound(number) for number in given)
+    kind = ours(np.result_type(*given)) if kind is None else kind
     if step == 0:
-        raise ZeroDivisionError("the step of arange cannot be 0")
+        raise ZeroDivisionError("division by zero")
     if not all(map(math.isfinite, (start, stop, step))):
-        raise ValueError(f"arange from {start} to {stop} by {step} has no length")
+        raise ValueError("Maximum allowed size exceeded")
     count = max(math.ceil((stop - start) / step), 0)
     if kind.kind == "bool":
         if count > 2:
@@ -112,7 +153,7 @@ def _bound(number: Any) -> int | float:
 
 def _stepped(start: int | float, step: int | float, count: int, kind: DType) -> Tensor:
     """Return ``start, start + step, ...`` as NumPy does: by the difference of the first two."""
-    wide = FLOAT if kind.kind == "float" and kind.bytes < FLOAT.bytes else kind
+    wide = SINGLE if kind.kind == "float" and kind.bytes < SINGLE.bytes else kind
     with np.errstate(all="ignore"):
         first, second = (
             kind.round(np.array(n if kind.kind == "float" else int(n)).astype(kind.numpy))
@@ -126,35 +167,46 @@ def _stepped(start: int | float, step: int | float, count: int, kind: DType) -> 
     return cast(steps, kind)
 
 
-def _number_kind(*numbers: Any) -> DType:
-    return FLOAT if any(isinstance(n, float) for n in numbers) else number_dtype(0)
-
-
 def iota(shape: Shape, axis: int, dtype: DType) -> Tensor:
     """Return the index along ``axis`` at every place of ``shape``."""
     return current_trace().emit("iota", (), [(dtype, shape)], (), axis=axis)[0]
 
 
+@public()
 def linspace(
-    start: Any, stop: Any, /, num: int = 50, endpoint: bool = True, *, dtype: Any = None
-) -> Tensor:
-    """Return ``num`` numbers evenly spaced from ``start`` to ``stop``, along a new first axis.
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """Return ``num`` numbers evenly spaced from ``start`` to ``stop``, along a new ``axis``.
 
     start, stop : numbers or arrays, traced ones too; ``num`` must be known while tracing
+    retstep : also return the distance
     """
     (count,) = checked_shape(num)
-    if isinstance(start, Tensor) or isinstance(stop, Tensor):
-        return _spaced(start, stop, count, endpoint, dtype)
-    kind = FLOAT if dtype is None else as_dtype(dtype)
-    return current_trace().constant(
-        np.linspace(start, stop, num, endpoint=endpoint).astype(kind.numpy)
-    )
+    if not isinstance(start, Tensor) and not isinstance(stop, Tensor):
+        known, step = np.linspace(start, stop, count, endpoint, retstep=True, axis=axis)
+        kind = ours(known.dtype) if dtype is None else as_dtype(dtype)
+        found = lift(_floored(known, kind))
+    else:
+        found, step = _spaced(start, stop, count, endpoint, dtype)
+        found = moveaxis(found, 0, axis)
+    return (found, step) if retstep else found
 
 
-def _spaced(start: Any, stop: Any, count: int, endpoint: bool, dtype: Any) -> Tensor:
-    """Return what `linspace` does of traced values."""
+def _floored(array: Any, kind: DType) -> Any:
+    """Return numbers in another dtype; as integers they are rounded down."""
+    return (np.floor(array) if kind.kind in ("signed", "unsigned") else array).astype(kind.numpy)
+
+
+def _spaced(start: Any, stop: Any, count: int, endpoint: bool, dtype: Any) -> Any:
+    """Return what `linspace` does of traced values, and the distance."""
     first, last = e.together(start, stop)
-    wide = first.kind if first.kind.kind == "float" else FLOAT
+    wide = common(first, last, float(count))
     first, last = cast(first, wide), cast(last, wide)
     index = reshape(iota((count,), 0, wide), (count, *(1,) * first.ndim))
     parts = count - 1 if endpoint else count
@@ -162,56 +214,104 @@ def _spaced(start: Any, stop: Any, count: int, endpoint: bool, dtype: Any) -> Te
     found = e.add(e.multiply(index, step), first)
     if endpoint and count > 1:
         found = e.where(e.equal(index, count - 1), last, found)
-    return found if dtype is None else cast(found, as_dtype(dtype))
+    if dtype is None:
+        return found, step
+    kind = as_dtype(dtype)
+    return cast(e.floor(found) if kind.kind in ("signed", "unsigned") else found, kind), step
 
 
-def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None) -> Tensor:
-    """Return ones on diagonal ``k`` of an ``n_rows`` by ``n_cols`` matrix, zeros elsewhere."""
-    shape = checked_shape((n_rows, n_rows if n_cols is None else n_cols))
+@public()
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
+    """Return ones on diagonal ``k`` of an ``N`` by ``M`` matrix, zeros elsewhere."""
+    shape = checked_shape((N, N if M is None else M))
     kind = FLOAT if dtype is None else as_dtype(dtype)
     index = as_dtype("i64")
     rows, columns = iota(shape, 0, index), iota(shape, 1, index)
     return cast(e.equal(e.add(rows, k), columns), kind)
 
 
+@public()
+def identity(n: int, dtype: Any = None) -> Tensor:
+    """Return the ``n`` by ``n`` matrix of ones on the diagonal, zeros elsewhere."""
+    return eye(n, dtype=dtype)
+
+
 def _triangle(x: Any, k: int, keep: str) -> Tensor:
     value = lift(x)
     if value.ndim < 2:
-        raise ValueError(f"a triangle needs two axes, got {value.ndim}")
+        value = broadcast_to(value, (value.size, *value.shape))
     shape, index = value.shape[-2:], as_dtype("i64")
     rows, columns = iota(shape, 0, index), iota(shape, 1, index)
     inside = getattr(e, keep)(columns, e.add(rows, k))
     return e.where(inside, value, filled((), 0, value.kind))
 
 
-def tril(x: Any, /, k: int = 0) -> Tensor:
-    """Return ``x`` with zeros above diagonal ``k`` of its last two axes."""
-    return _triangle(x, k, "less_equal")
+@public()
+def tril(m: Any, k: int = 0) -> Tensor:
+    """Return ``m`` with zeros above diagonal ``k`` of its last two axes."""
+    return _triangle(m, k, "less_equal")
 
 
-def triu(x: Any, /, k: int = 0) -> Tensor:
-    """Return ``x`` with zeros below diagonal ``k`` of its last two axes."""
-    return _triangle(x, k, "greater_equal")
+@public()
+def triu(m: Any, k: int = 0) -> Tensor:
+    """Return ``m`` with zeros below diagonal ``k`` of its last two axes."""
+    return _triangle(m, k, "greater_equal")
 
 
-def asarray(x: Any, /, dtype: Any = None) -> Tensor:
-    """Return an array, a number or a nested list as a value of the trace."""
-    if isinstance(x, bool | int | float) and dtype is not None:
-        return filled((), x, as_dtype(dtype))
-    value = lift(x)
-    return value if dtype is None else cast(value, as_dtype(dtype))
+@public("asarray", "asanyarray", "ascontiguousarray")
+def asarray(a: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
+    """Return an array, a number or a nested list, of traced values too, as a traced value."""
+    if is_number(a):
+        kind = number_dtype(a) if dtype is None else as_dtype(dtype)
+        return filled((), stored_number(a, kind), kind)
+    value = _arrayed(a)
+    kind = value.kind if dtype is None else as_dtype(dtype)
+    found = cast(value, kind)
+    return fresh(found) if copy else found
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
-    """Return each 1-D array spread over the grid of all of them ('xy' swaps the first two axes)."""
-    values = [lift(a) for a in arrays]
-    if any(v.ndim != 1 for v in values) or indexing not in ("xy", "ij"):
-        raise ValueError("meshgrid takes 1-D arrays and indexing 'xy' or 'ij'")
+@public()
+def array(object: Any, dtype: Any = None, copy: bool | None = True, ndmin: int = 0) -> Tensor:
+    """Return an array, a number or a nested list, of traced values too, as a new array."""
+    found = fresh(asarray(object, dtype))
+    return reshape(found, ((1,) * (ndmin - found.ndim) + found.shape))
+
+
+def _arrayed(a: Any) -> Tensor:
+    """Return a nested list of traced values and others as one value."""
+    if not isinstance(a, list | tuple) or not any(map(has_traced, a)):
+        return lift(a)
+    return stack([_arrayed(v) if isinstance(v, list | tuple) else v for v in a])
+
+
+def has_traced(value: Any) -> bool:
+    """Whether a traced value stands in a nested list."""
+    if isinstance(value, list | tuple):
+        return any(map(has_traced, value))
+    return isinstance(value, Tensor)
+
+
+@public()
+def meshgrid(
+    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> tuple[Tensor, ...]:
+    """Return each array, flat, spread over the grid of all ('xy' swaps the first two axes).
+
+    sparse : leave axes of size 1 where an array does not change
+    """
+    values = [reshape(lift(a), -1) for a in xi]
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     order = list(range(len(values)))
     if indexing == "xy" and len(values) > 1:
         order[:2] = [1, 0]
     shape = tuple(values[i].shape[0] for i in order)
-    return [
+    if sparse:
+        return tuple(
+            reshape(fresh(v), [-1 if a == order.index(i) else 1 for a in range(len(shape))])
+            for i, v in enumerate(values)
+        )
+    return tuple(
         v.trace.emit("broadcast", [v], [(v.kind, shape)], (), dims=(order.index(i),))[0]
         for i, v in enumerate(values)
-    ]
+    )

@@ -1,7 +1,8 @@
-"""Functions that act on each element by itself, under their Array API names.
+"""Functions that act on each element by itself.
 
-Arguments are traced values, arrays or Python numbers, broadcast together and promoted to one
-dtype (`promotion`). Results have the broadcast shape.
+Arguments are traced values, arrays or Python numbers, broadcast together and converted to the dtype
+that NumPy gives them together (`promotion`). Results have the broadcast shape. What `ufuncs` names
+is called as NumPy's ufunc; the rest is entered in the table here.
 """
 
 from __future__ import annotations
@@ -16,24 +17,28 @@ from stepwell.core.dtypes import DType
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import (
     BOOL,
-    FLOAT,
     as_dtype,
     broadcast,
     cast,
+    fresh,
     full,
     is_number,
+    kind_of,
     lift,
     same_dtype,
     together,
 )
+from stepwell.frontend.table import method, public
 from stepwell.frontend.tensor import Tensor
 
 BYTE, DOUBLE = as_dtype("i8"), as_dtype("f64")
 
 
 def _floating(x: Tensor) -> Tensor:
-    """Return ``x`` as floats; integers become f32."""
-    return x if x.kind.kind == "float" else cast(x, FLOAT)
+    """Return ``x`` as floats, integers as NumPy does: the narrowest that holds each of them."""
+    if x.kind.kind == "float":
+        return x
+    return cast(x, as_dtype({1: "f16", 2: "f32"}.get(x.kind.bytes, "f64")))
 
 
 def _emit(op: str, operands: list[Tensor], dtype: DType | None = None) -> Tensor:
@@ -54,7 +59,7 @@ def _unary(name: str, formula: str, op: str = "", floats: bool = True) -> Callab
         value = lift(x)
         return _emit(op or name, [_floating(value) if floats else value])
 
-    kinds = "; integers are converted to float32" if floats else ""
+    kinds = "; integers are converted to floats" if floats else ""
     return _named(function, name, f"Return ``{formula}`` element by element{kinds}.")
 
 
@@ -79,8 +84,8 @@ atanh = _unary("atanh", "artanh(x)")
 cbrt = _unary("cbrt", "the real cube root of x")
 cos = _unary("cos", "cos(x), x in radians")
 cosh = _unary("cosh", "cosh(x)")
-erf = _unary("erf", "2/sqrt(pi) * integral(0..x) exp(-t*t) dt")
-erfc = _unary("erfc", "1 - erf(x), without cancellation")
+erf = public()(_unary("erf", "2/sqrt(pi) * integral(0..x) exp(-t*t) dt"))
+erfc = public()(_unary("erfc", "1 - erf(x), without cancellation"))
 exp = _unary("exp", "e**x")
 exp2 = _unary("exp2", "2**x")
 expm1 = _unary("expm1", "e**x - 1, precise near 0")
@@ -89,7 +94,7 @@ log10 = _unary("log10", "log(x) / log(10)")
 log1p = _unary("log1p", "log(1 + x), precise near 0")
 log2 = _unary("log2", "log(x) / log(2)")
 reciprocal = _unary("reciprocal", "1 / x")
-rsqrt = _unary("rsqrt", "1 / sqrt(x)")
+rsqrt = public()(_unary("rsqrt", "1 / sqrt(x)"))
 sin = _unary("sin", "sin(x), x in radians")
 sinh = _unary("sinh", "sinh(x)")
 sqrt = _unary("sqrt", "the square root of x")
@@ -287,14 +292,15 @@ isinf = _classify("isinf", "an infinity")
 isfinite = _classify("isfinite", "neither an infinity nor NaN")
 
 
-def _boolean(x: Any) -> Tensor:
+def truth(x: Any) -> Tensor:
+    """Return whether each element of ``x`` is true: not 0."""
     value = lift(x)
     return value if value.kind is BOOL else not_equal(value, 0)
 
 
 def _logical(name: str, op: str) -> Callable[[Any, Any], Tensor]:
     def function(x1: Any, x2: Any, /) -> Tensor:
-        return _emit(op, together(_boolean(x1), _boolean(x2)))
+        return _emit(op, together(truth(x1), truth(x2)))
 
     return _named(function, name, f"Return ``x1 {op} x2`` of truth values; numbers are true but 0.")
 
@@ -306,33 +312,65 @@ logical_xor = _logical("logical_xor", "xor")
 
 def logical_not(x: Any, /) -> Tensor:
     """Return ``not x`` of truth values; numbers are true but 0."""
-    return _emit("not", [_boolean(x)])
+    return _emit("not", [truth(x)])
 
 
-def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
-    """Return ``x1`` where ``condition`` is true, else ``x2``; all three are broadcast."""
-    chosen = _boolean(condition)
-    a, b = together(x1, x2, shape=chosen.shape)
+@public()
+def where(condition: Any, x: Any = None, y: Any = None) -> Tensor:
+    """Return ``x`` where ``condition`` is true, else ``y``; all three are broadcast."""
+    if x is None and y is None:
+        raise TraceError(
+            "numpy.where of one argument has a result whose shape only the run knows; "
+            "give it what to choose: numpy.where(condition, x, y)"
+        )
+    if x is None or y is None:
+        raise ValueError("either both or neither of x and y should be given")
+    chosen = truth(condition)
+    a, b = together(x, y, shape=chosen.shape)
     return _emit("select", [broadcast(chosen, a.shape), a, b], a.kind)
 
 
-def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
-    """Return ``x`` limited to ``min`` and ``max``, in the dtype that all have together.
+@public(method=True)
+def clip(
+    a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None
+) -> Tensor:
+    """Return ``a`` limited to ``a_min`` and ``a_max``, in the dtype that all have together.
 
-    None is no limit; NaN stays NaN, and where ``min > max`` it is ``max``.
+    None is no limit; NaN stays NaN, and where ``a_min > a_max`` it is ``a_max``.
+    min, max : other names of the limits
     """
-    given = [limit for limit in (min, max) if limit is not None]
-    value, *limits = same_dtype(x, *given)
-    low = value if min is None else maximum(value, limits.pop(0))
-    return low if max is None else minimum(low, limits.pop())
+    if min is not None or max is not None:
+        if a_min is not None or a_max is not None:
+            raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are")
+        a_min, a_max = min, max
+    given = [limit for limit in (a_min, a_max) if limit is not None]
+    value, *limits = same_dtype(a, *given)
+    low = value if a_min is None else maximum(value, limits.pop(0))
+    return fresh(low if a_max is None else minimum(low, limits.pop()))
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Tensor:
-    """Return ``x`` converted to ``dtype``; floats are truncated toward zero and saturate."""
-    return cast(lift(x), as_dtype(dtype))
+@public()
+def astype(x: Any, dtype: Any, *, copy: bool = True) -> Tensor:
+    """Return ``x`` converted to ``dtype``; floats are truncated toward zero."""
+    found = cast(lift(x), as_dtype(dtype))
+    return fresh(found) if copy else found
 
 
-def bitcast(x: Any, dtype: Any, /) -> Tensor:
+@method("astype")
+def _astype(
+    x: Tensor, dtype: Any, order: str = "K", casting: str = "unsafe", copy: bool = True
+) -> Tensor:
+    kind = as_dtype(dtype)
+    if casting != "unsafe" and not np.can_cast(x.dtype, kind.numpy, casting):  # pyright: ignore
+        raise TypeError(
+            f"Cannot cast array data from {x.dtype!r} to {kind.numpy!r} according to the rule "
+            f"'{casting}'"
+        )
+    return astype(x, dtype, copy=copy)
+
+
+@public()
+def bitcast(x: Any, dtype: Any) -> Tensor:
     """Return the bits of ``x`` read as ``dtype``, which has as many."""
     value, kind = lift(x), as_dtype(dtype)
     if kind.bytes != value.kind.bytes or BOOL in (kind, value.kind):
@@ -348,40 +386,67 @@ def logaddexp(x1: Any, x2: Any, /) -> Tensor:
     return where(isfinite(top), _emit("add", [top, log1p(exp(far))]), top)
 
 
-def isclose(
-    x1: Any, x2: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, *, equal_nan: bool = False
-) -> Tensor:
-    """Return whether ``|x1 - x2| <= atol + rtol * |x2|``; infinities equal themselves.
+@public()
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Return whether ``|a - b| <= atol + rtol * |b|``; infinities equal themselves.
 
     Integers and plain numbers are compared as float64. equal_nan : whether NaN equals NaN
     """
-    a, b = (v if v.kind.kind == "float" else cast(v, DOUBLE) for v in map(_wide, (x1, x2)))
-    a, b = same_dtype(a, b)
-    near = less_equal(abs(subtract(a, b)), add(atol, multiply(rtol, abs(b))))
-    found = logical_or(equal(a, b), logical_and(near, isfinite(b)))
-    return logical_or(found, logical_and(isnan(a), isnan(b))) if equal_nan else found
+    x, y = (v if v.kind.kind == "float" else cast(v, DOUBLE) for v in (lift(a), lift(b)))
+    x, y = same_dtype(x, y)
+    near = less_equal(abs(subtract(x, y)), add(atol, multiply(rtol, abs(y))))
+    found = logical_or(equal(x, y), logical_and(near, isfinite(y)))
+    return logical_or(found, logical_and(isnan(x), isnan(y))) if equal_nan else found
 
 
-def _wide(x: Any) -> Tensor:
-    return lift(x, DOUBLE) if is_number(x) else lift(x)
+@public("round", "around", method=True)
+def rounded(a: Any, decimals: int = 0) -> Tensor:
+    """Return ``a`` rounded to ``decimals``, ties to even; integers as they are."""
+    value = lift(a)
+    if value.kind.kind != "float" and decimals >= 0:
+        return fresh(cast(value, as_dtype("f16")) if value.kind is BOOL else value)
+    if not decimals:
+        return round(value)
+    ten = 10.0 ** (decimals if decimals > 0 else -decimals)
+    scale, back = (multiply, divide) if decimals > 0 else (divide, multiply)
+    return back(round(scale(value, ten)), ten)
 
 
-def result_type(*arrays: Any) -> Any:
-    """Return the NumPy dtype that ``arrays`` have together."""
-    return same_dtype(*arrays)[0].dtype
+@public()
+def nan_to_num(
+    x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None
+) -> Tensor:
+    """Return ``x`` with numbers for NaN and infinities: the greatest and least of the dtype."""
+    value = lift(x)
+    if value.kind.kind != "float":
+        return fresh(value)
+    ends = finfo(value.kind)
+    high = float(ends.max) if posinf is None else posinf
+    low = float(ends.min) if neginf is None else neginf
+    finite = where(isinf(value), where(greater(value, 0), full((), high, value.kind), low), value)
+    return where(isnan(value), full((), nan, value.kind), finite)
 
 
+@public(anywhere=True)
+def result_type(*arrays_and_dtypes: Any) -> Any:
+    """Return the NumPy dtype that arrays, numbers and dtypes have together."""
+    given = [kind_of(v) if isinstance(v, Tensor) else v for v in arrays_and_dtypes]
+    return np.result_type(*(k(0) if k in (int, float) else k for k in given))
+
+
+@public(anywhere=True)
 def finfo(dtype: Any) -> Any:
     """Return NumPy's `finfo` of a floating dtype; of bfloat16, the same names."""
-    kind = as_dtype(dtype)
+    kind = as_dtype(getattr(dtype, "dtype", dtype))
     if kind.kind != "float":
         raise ValueError(f"finfo is of floats, got {kind.name}; use iinfo")
     return BF16 if kind.name == "bf16" else np.finfo(kind.numpy)
 
 
+@public(anywhere=True)
 def iinfo(dtype: Any) -> Any:
     """Return NumPy's `iinfo` of an integer dtype."""
-    kind = as_dtype(dtype)
+    kind = as_dtype(getattr(dtype, "dtype", dtype))
     if kind.kind not in ("signed", "unsigned"):
         raise ValueError(f"iinfo is of integers, got {kind.name}; use finfo")
     return np.iinfo(kind.numpy)

@@ -23,6 +23,7 @@ from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.manipulation import broadcast_to, permute_dims, reshape
 from stepwell.frontend.promotion import INTEGER, as_dtype, cast, full, is_number, lift
 from stepwell.frontend.subscripts import BLOCK, Subscript, as_index, from_front, spread, subscript
+from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
 
@@ -102,18 +103,19 @@ def gather(x: Tensor, indices: list[Tensor], axes: tuple[int, ...]) -> Tensor:
     return x.trace.emit("gather", [x, *indices], [(x.kind, shape)], (), axes=axes)[0]
 
 
-def take(x: Any, indices: Any, /, axis: int | None = None, mode: str | None = None) -> Tensor:
-    """Return the slices of ``x`` along ``axis`` at ``indices``; None flattens ``x`` first.
+@public(method=True)
+def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Tensor:
+    """Return the slices of ``a`` along ``axis`` at ``indices``; None flattens ``a`` first.
 
-    mode : what is done with indices out of range, as in NumPy: 'clip' takes the first element for
-        negative ones and the last beyond the end, 'wrap' begins anew; None is what ``x[...]`` does
+    mode : what is done with indices out of range: 'clip' takes the first element for negative
+        ones and the last beyond the end, 'wrap' begins anew; 'raise' is what ``a[...]`` does
     """
-    value = reshape(x, -1) if axis is None else lift(x)
+    value = reshape(a, -1) if axis is None else lift(a)
     at = check_axis(axis or 0, value.ndim)
     size = value.shape[at]
-    if mode not in (None, "clip", "wrap"):
-        raise ValueError(f"mode must be 'clip', 'wrap' or None, got {mode!r}")
-    if mode is None:
+    if mode not in ("raise", "clip", "wrap"):
+        raise ValueError(f"mode must be 'clip', 'wrap' or 'raise', got {mode!r}")
+    if mode == "raise":
         return gather(value, [_nonempty(as_index(indices, size, at), size, at)], (at,))
     index = lift(np.asarray(indices) if isinstance(indices, list | tuple | int) else indices)
     wide = cast(index, INTEGER) if index.kind.name != "ui64" else index
@@ -130,9 +132,10 @@ def _nonempty(index: Tensor, size: int, axis: int) -> Tensor:
     return index
 
 
-def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
-    """Return ``x[..., indices[..., k, ...], ...]`` along ``axis``; all other axes agree."""
-    value = lift(x)
+@public()
+def take_along_axis(arr: Any, indices: Any, axis: int = -1) -> Tensor:
+    """Return ``arr[..., indices[..., k, ...], ...]`` along ``axis``; all other axes agree."""
+    value = lift(arr)
     at = check_axis(axis, value.ndim)
     size = value.shape[at]
     index = _nonempty(as_index(indices, size, at), size, at)

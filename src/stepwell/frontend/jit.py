@@ -324,7 +324,8 @@ class Function:
         first = len(results) - len(effects.written)
         into = dict(enumerate(effects.written, first)) if effects else {}
         text = function_text(entry, head, results, trace.lines, self.__wrapped__, names, into)
-        file = inspect.getsourcefile(inspect.unwrap(self.__wrapped__)) or "<python>"
+        code = getattr(inspect.unwrap(self.__wrapped__), "__code__", None)
+        file = (inspect.getsourcefile(code) if code is not None else None) or "<python>"
         module = ModuleText(text, file, trace.resources, hashed=True, trail=trace.trail)
         return Traced(module, entry, tree, self._options, effects)
 

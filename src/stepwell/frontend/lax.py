@@ -14,7 +14,7 @@ from stepwell.frontend.creation import checked_shape
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import dynamic_slice, dynamic_update_slice
 from stepwell.frontend.linear_algebra import dot_general as _dot_general
-from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, cast, is_number, lift, same_dtype
+from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, cast, is_number, lift, same_narrow
 from stepwell.frontend.pytree import Tree, flatten, unflatten
 from stepwell.frontend.sorting import top_k
 from stepwell.frontend.tensor import Tensor
@@ -208,7 +208,7 @@ def dot_general(x: Any, w: Any, batch: Any = ((), ()), contract: Any = ((), ()))
     batch, contract : pairs of lists of axes of ``x`` and ``w``
     returns : batch axes, then the free axes of ``x``, then those of ``w``
     """
-    a, b = same_dtype(x, w)
+    a, b = same_narrow(x, w)
     return _dot_general(a, b, batch, contract)
 
 
@@ -256,7 +256,7 @@ def random_bits(key: Any, start: Any, shape: Any, dtype: Any = "ui32") -> Tensor
 
 def _primitive(op: str, doc: str, result: Any = None) -> Callable[..., Tensor]:
     def function(*operands: Any) -> Tensor:
-        values = same_dtype(*operands)
+        values = same_narrow(*operands)
         first = values[0]
         return first.trace.emit(op, values, [(result or first.kind, first.shape)])[0]
 

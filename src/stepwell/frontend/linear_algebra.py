@@ -11,11 +11,12 @@ import numpy as np
 from stepwell.core.shapes import ShapeError
 from stepwell.core.shapes import contraction as shapes
 from stepwell.frontend import elementwise as e
-from stepwell.frontend.elementwise import check_axis
-from stepwell.frontend.manipulation import permute_dims, reshape
-from stepwell.frontend.promotion import BOOL, as_dtype, broadcast, cast, lift, same_dtype
+from stepwell.frontend.elementwise import axes_of, check_axis
+from stepwell.frontend.manipulation import moveaxis, permute_dims, reshape
+from stepwell.frontend.promotion import BOOL, as_dtype, broadcast, cast, fresh, lift, same_dtype
 from stepwell.frontend.reduction import any
 from stepwell.frontend.reduction import sum as summed
+from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
 Axes = Sequence[int]
@@ -59,14 +60,37 @@ def dot_general(
     )[0]
 
 
-def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
+@public()
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
     """Sum products over axes of both: the last and first ``axes``, or a pair of lists of axes."""
-    a, b = same_dtype(x1, x2)
+    x, y = same_dtype(a, b)
     if isinstance(axes, int):
-        axes = tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
-    left = tuple(check_axis(i, a.ndim) for i in axes[0])
-    right = tuple(check_axis(i, b.ndim) for i in axes[1])
-    return dot_general(a, b, ((), ()), (left, right))
+        axes = tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes))
+    left, right = (axes_of(k) for k in axes)
+    left = tuple(check_axis(i, x.ndim) for i in left)
+    right = tuple(check_axis(i, y.ndim) for i in right)
+    return dot_general(x, y, ((), ()), (left, right))
+
+
+@public(method=True)
+def dot(a: Any, b: Any) -> Tensor:
+    """Return the product of matrices or vectors, or the sums over the last axis of ``a`` and the
+    last but one of ``b``."""
+    x, y = same_dtype(a, b)
+    if not x.ndim or not y.ndim:
+        return e.multiply(x, y)
+    if x.ndim <= 2 >= y.ndim:
+        return matmul(x, y)
+    return tensordot(x, y, ((-1,), (-1 if y.ndim == 1 else -2,)))
+
+
+@public()
+def inner(a: Any, b: Any) -> Tensor:
+    """Return the sums of products along the last axes of both."""
+    x, y = same_dtype(a, b)
+    if not x.ndim or not y.ndim:
+        return e.multiply(x, y)
+    return tensordot(x, y, ((-1,), (-1,)))
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
@@ -79,27 +103,34 @@ def _total(x: Tensor, axis: Any) -> Tensor:
     return any(x, axis=axis) if x.kind is BOOL else summed(x, axis=axis, dtype=x.kind)
 
 
-def outer(x1: Any, x2: Any, /) -> Tensor:
-    """Return ``x1[i] * x2[j]`` for two 1-D arrays."""
-    a, b = same_dtype(x1, x2)
-    if a.ndim != 1 or b.ndim != 1:
-        raise ValueError("outer takes 1-D arrays")
-    return dot_general(a, b, ((), ()), ((), ()))
+@public()
+def outer(a: Any, b: Any) -> Tensor:
+    """Return ``a[i] * b[j]`` for the elements of two arrays, taken flat."""
+    x, y = (reshape(v, (-1,)) for v in same_dtype(a, b))
+    return dot_general(x, y, ((), ()), ((), ()))
 
 
-def trace(x: Any, /, offset: int = 0) -> Tensor:
-    """Return the sum along diagonal ``offset`` of the last two axes."""
-    value = lift(x)
+@public(method=True)
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
+    """Return the sum along diagonal ``offset`` of the matrices that two axes make."""
+    value = lift(a)
+    if value.ndim < 2:
+        raise ValueError("diag requires an array of at least two dimensions")
+    first, second = (check_axis(k, value.ndim) for k in (axis1, axis2))
+    if first == second:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    value = moveaxis(value, (first, second), (-2, -1))
     *batch, rows, columns = value.shape
     long = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
     start = offset if offset >= 0 else -offset * columns
     stop = start + max(long - 1, 0) * (columns + 1) + min(long, 1)
     flat = reshape(value, (*batch, rows * columns))
     start = min(start, stop, rows * columns)
-    return summed(flat[..., start : min(stop, rows * columns) : columns + 1], axis=-1)
+    return summed(flat[..., start : min(stop, rows * columns) : columns + 1], axis=-1, dtype=dtype)
 
 
-def einsum(subscripts: str, /, *operands: Any) -> Tensor:
+@public()
+def einsum(subscripts: str, *operands: Any, optimize: Any = False) -> Tensor:
     """Return the sum of products that ``subscripts`` names, as numpy.einsum.
 
     One or more operands; no repeated index within an operand and no ellipsis. With more than two
@@ -127,7 +158,7 @@ def einsum(subscripts: str, /, *operands: Any) -> Tensor:
     if sorted(name) != sorted(output):
         strange = "".join(c for c in output if c not in name)
         raise ValueError(f"the output {output!r} has an index that no operand has: {strange!r}")
-    return permute_dims(value, [name.index(c) for c in output])
+    return fresh(permute_dims(value, [name.index(c) for c in output]))
 
 
 def _check_subscripts(names: Sequence[str], values: Sequence[Tensor]) -> None:

@@ -18,15 +18,15 @@ from stepwell.frontend import elementwise as e
 from stepwell.frontend.creation import iota
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.manipulation import expand_dims, permute_dims, reshape
-from stepwell.frontend.promotion import FLOAT, INTEGER, as_dtype, cast, lift, same_dtype
+from stepwell.frontend.promotion import INTEGER, SINGLE, as_dtype, cast, lift, same_narrow
 from stepwell.frontend.reduction import logsumexp, mean
 from stepwell.frontend.tensor import Tensor
 
 
 def _floats(*values: Any) -> list[Tensor]:
     """Return values as floats of one dtype; integers become float32."""
-    found = same_dtype(*values)
-    return found if found[0].kind.kind == "float" else [cast(v, FLOAT) for v in found]
+    found = same_narrow(*values)
+    return found if found[0].kind.kind == "float" else [cast(v, SINGLE) for v in found]
 
 
 def _activation(op: str, x: Any, **properties: Any) -> Tensor:
@@ -95,7 +95,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None) -> Tensor:
     index = lift(x)
     classes = iota((*index.shape, num_classes), index.ndim, INTEGER)
     same = e.equal(expand_dims(cast(index, INTEGER), axis=-1), classes)
-    return cast(same, FLOAT if dtype is None else as_dtype(dtype))
+    return cast(same, SINGLE if dtype is None else as_dtype(dtype))
 
 
 def layer_norm(x: Any, scale: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
@@ -142,7 +142,7 @@ def group_norm(x: Any, groups: int, scale: Any, bias: Any, eps: float = 1e-5) ->
     n, c, *places = value.shape
     if c % groups:
         raise ValueError(f"{groups} groups do not divide {c} channels")
-    wide, each = FLOAT if value.kind.bytes < FLOAT.bytes else value.kind, (groups, c // groups, 1)
+    wide, each = SINGLE if value.kind.bytes < SINGLE.bytes else value.kind, (groups, c // groups, 1)
     rows = cast(reshape(value, (n, *each[:2], math.prod(places))), wide)
     centred = e.subtract(rows, mean(rows, axis=(2, 3), keepdims=True))
     variance = mean(e.square(centred), axis=(2, 3), keepdims=True)
@@ -215,7 +215,7 @@ def conv(
 
     raises ShapeError : channels do not agree
     """
-    value, weights = same_dtype(x, w)
+    value, weights = same_narrow(x, w)
     axes = value.ndim - 2
     strides, apart = _each(stride, axes, "stride"), _each(dilation, axes, "dilation")
     size = weights.shape[2:]
@@ -231,7 +231,7 @@ def conv_transpose(x: Any, w: Any, stride: Any = 1, padding: Any = 0, groups: in
     x : (N, I, ...)        w : (I, O / groups, ...)
     returns : (N, O, ...), (n - 1) * stride + k - 2 * padding along each axis
     """
-    value, weights = same_dtype(x, w)
+    value, weights = same_narrow(x, w)
     axes = value.ndim - 2
     strides, around = _each(stride, axes, "stride"), _each(padding, axes, "padding")
     inputs, outputs, *size = weights.shape
@@ -293,7 +293,8 @@ def avg_pool(
 
 def global_avg_pool(x: Any) -> Tensor:
     """Return the mean over the spatial axes of an image (N, C, ...), as (N, C)."""
-    return Tensor.operators["mean"](x, axis=tuple(range(2, lift(x).ndim)))
+    (value,) = _floats(x)
+    return mean(value, axis=tuple(range(2, value.ndim)))
 
 
 __all__ = [

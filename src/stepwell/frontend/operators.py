@@ -1,27 +1,36 @@
-"""Fill the table behind the operators and methods of traced values."""
+"""Fill the tables behind the operators and methods of traced values, and of names.
+
+A module with functions that are `public` is listed here.
+"""
 
 from stepwell.frontend import (
     assignment,
     creation,
     elementwise,
     indexing,
+    joining,
     linear_algebra,
     manipulation,
-    numpy_table,
+    methods,
     reduction,
     sorting,
+    table,
     ufuncs,
 )
 from stepwell.frontend.tensor import Tensor
 
-for _module in (creation, elementwise, linear_algebra, manipulation, reduction, sorting):
+assert methods
+
+for _module in (
+    *(creation, elementwise, joining, linear_algebra, manipulation, reduction, sorting),
+):
     for _name, _function in vars(_module).items():
         if callable(_function) and not _name.startswith("_"):
             Tensor.operators[_name] = _function
 
 Tensor.operators.update(
     at=indexing.at,
-    call_function=numpy_table.call_function,
+    call_function=table.call_function,
     call_ufunc=ufuncs.call_ufunc,
     getitem=assignment.getitem,
     setitem=assignment.setitem,
@@ -29,4 +38,4 @@ Tensor.operators.update(
     write=assignment.write,
     take=indexing.take,
 )
-Tensor.methods.update(numpy_table.METHODS)
+Tensor.methods.update(table.METHODS)

@@ -1,30 +1,32 @@
-"""Which dtype two values have together, and how arrays and Python numbers become values.
+"""Which dtype values have together, and how arrays and Python numbers become values.
 
-Two arrays promote within their kind (i8 and i32 to i32, f16 and bf16 to f32); an integer with a
-float takes the float's dtype. A Python number takes the dtype of the array it meets.
+Dtypes are those that NumPy 2 says: it is asked. A Python number takes the dtype of the array it
+meets. NumPy knows no bfloat16, and `sw.nn` and `sw.lax` follow JAX: there an integer with a float
+takes the float's dtype (`narrow`).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from stepwell.core.dtypes import DTYPES, DType, dtype_of
 from stepwell.core.shapes import Shape, ShapeError, show
+from stepwell.frontend.errors import TraceError
 from stepwell.frontend.spelling import Verbatim, float_text
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import current_trace
 
-FLOAT = DTYPES["f32"]
-"""The dtype of floats where nothing says another."""
+FLOAT = DTYPES["f64"]
+"""The dtype of floats where nothing says another, as in NumPy."""
+SINGLE = DTYPES["f32"]
 INTEGER = DTYPES["i64"]
 """The dtype of integers where nothing says another, as in NumPy."""
 BOOL = DTYPES["i1"]
-TOO_LARGE = (2 - 2**-24) * 2.0**127
-"""The least number that float32 rounds to infinity."""
+_WEAK: dict[str, Any] = {"bool": np.dtype(bool), "signed": int, "float": float}
+"""What NumPy takes for a traced value that stands for a Python number."""
 
 
 def as_dtype(dtype: Any) -> DType:
@@ -46,10 +48,10 @@ def as_dtype(dtype: Any) -> DType:
     return found
 
 
-def promote(a: DType, b: DType) -> DType:
-    """Return the dtype of ``a`` and ``b`` together.
+def narrow(a: DType, b: DType) -> DType:
+    """Return the dtype of ``a`` and ``b`` together as JAX has it: floats are not widened.
 
-    >>> promote(DTYPES["i32"], DTYPES["f16"]).name, promote(DTYPES["i8"], DTYPES["ui8"]).name
+    >>> narrow(DTYPES["i32"], DTYPES["f16"]).name, narrow(DTYPES["i8"], DTYPES["ui8"]).name
     ('f16', 'i16')
     """
     if a is b or b.kind == "bool":
@@ -59,7 +61,7 @@ def promote(a: DType, b: DType) -> DType:
     if (a.kind == "float") != (b.kind == "float"):
         return a if a.kind == "float" else b
     if {a.name, b.name} == {"f16", "bf16"}:
-        return FLOAT
+        return SINGLE
     if a.kind == b.kind:
         return a if a.bytes >= b.bytes else b
     unsigned, signed = (a, b) if a.kind == "unsigned" else (b, a)
@@ -70,18 +72,57 @@ def promote(a: DType, b: DType) -> DType:
     return DTYPES[f"i{16 * unsigned.bytes}"]
 
 
+def kind_of(value: Any) -> Any:
+    """Return what NumPy needs to know of ``value``: a dtype, or the type of a weak number."""
+    if isinstance(value, Tensor):
+        return _WEAK[value.kind.kind] if value.weak else value.dtype
+    if is_number(value):
+        return np.dtype(bool) if isinstance(value, bool) else type(value)
+    dtype = value.dtype if isinstance(value, np.ndarray | np.generic) else np.asarray(value).dtype
+    if dtype.kind in "OUSVMm":
+        raise TypeError(f"expected an array or a number, got {_called(value, dtype)}")
+    return dtype
+
+
+def _called(value: Any, dtype: Any) -> str:
+    return f"an array of {dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def common(*values: Any) -> DType:
+    """Return the dtype that NumPy gives ``values`` together; numbers take that of arrays."""
+    if has_bfloat16(values):
+        found = [v.kind for v in values if isinstance(v, Tensor) and not v.weak]
+        found += [ours(kind_of(v)) for v in values if not isinstance(v, Tensor | int | float)]
+        kind = found[0]
+        for other in found[1:]:
+            kind = narrow(kind, other)
+        return kind
+    kinds = [kind_of(v) for v in values]
+    return ours(np.result_type(*(k(0) if isinstance(k, type) else k for k in kinds)))
+
+
+def ours(dtype: Any) -> DType:
+    """Return the dtype that NumPy gave; TraceError where it is none of ours."""
+    if (found := dtype_of(np.dtype(dtype))) is None:
+        raise TraceError(f"numpy gives {dtype} here, which Stepwell does not have")
+    return found
+
+
+def has_bfloat16(values: Any) -> bool:
+    """Whether NumPy knows nothing of a dtype among those of ``values``."""
+    return any(getattr(getattr(v, "kind", None), "name", "") == "bf16" for v in values)
+
+
 def is_number(x: Any) -> bool:
     """Whether ``x`` is a plain Python number, whose dtype is not its own."""
     return isinstance(x, bool | int | float) and not isinstance(x, np.generic)
 
 
 def number_dtype(x: bool | int | float) -> DType:
-    """Return the dtype of a Python number that meets no array; f64 holds what f32 would not."""
+    """Return the dtype of a Python number that meets no array."""
     if isinstance(x, bool):
         return BOOL
-    if isinstance(x, int):
-        return INTEGER
-    return FLOAT if abs(x) < TOO_LARGE or not math.isfinite(x) else DTYPES["f64"]
+    return INTEGER if isinstance(x, int) else FLOAT
 
 
 def lift(x: Any, dtype: DType | None = None) -> Tensor:
@@ -107,10 +148,7 @@ def lift(x: Any, dtype: DType | None = None) -> Tensor:
 def _lift_sequence(items: Sequence[Any]) -> Tensor:
     if any(isinstance(i, Tensor) for i in items):
         raise TypeError("a list of traced values is no array; join them with stepwell.numpy.stack")
-    array = np.asarray(items)
-    if array.dtype == np.float64:
-        array = array.astype(np.float32)
-    return current_trace().constant(array)
+    return current_trace().constant(np.asarray(items))
 
 
 def full(shape: Shape, value: bool | int | float, dtype: DType) -> Tensor:
@@ -174,28 +212,51 @@ def together(*values: Any, shape: Shape | None = None) -> list[Tensor]:
 
 
 def same_dtype(*values: Any) -> list[Tensor]:
-    """Return values lifted and converted to the dtype they have together."""
-    if not values:
-        return []
+    """Return values lifted and converted to the dtype that NumPy gives them together."""
+    return _converted(values, common)
+
+
+def same_narrow(*values: Any) -> list[Tensor]:
+    """Return values lifted and converted to the dtype that JAX gives them together."""
+    return _converted(values, _narrowest)
+
+
+def _converted(values: Sequence[Any], rule: Callable[..., DType]) -> list[Tensor]:
     arrays = [v if is_number(v) else lift(v) for v in values]
+    if not arrays:
+        return []
+    kinds = {v.kind if isinstance(v, Tensor) and not v.weak else None for v in arrays}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    kind = rule(*arrays) if kind is None else kind
+    return [converted(v, kind) for v in arrays]
+
+
+def converted(value: Any, kind: DType) -> Tensor:
+    """Return a traced value, an array, a number or a list as a value of dtype ``kind``."""
+    return cast(lift(value, kind), kind)
+
+
+def _narrowest(*values: Any) -> DType:
     common: DType | None = None
-    for v in arrays:
+    for v in values:
         if isinstance(v, Tensor) and not v.weak:
-            common = v.kind if common is None else promote(common, v.kind)
-    for v in arrays:
+            common = v.kind if common is None else narrow(common, v.kind)
+    for v in values:
         if not isinstance(v, Tensor) or v.weak:
-            common = _meet(common, v.kind if isinstance(v, Tensor) else number_dtype(v))
+            common = _meet(common, v)
     assert common is not None
-    return [cast(v, common) if isinstance(v, Tensor) else lift(v, common) for v in arrays]
+    return common
 
 
-def _meet(common: DType | None, own: DType) -> DType:
-    """Return the dtype of arrays of ``common`` with a Python number, which has ``own`` alone."""
+def _meet(common: DType | None, number: Any) -> DType:
+    """Return the dtype of arrays of ``common`` with a Python number."""
+    own = number.kind if isinstance(number, Tensor) else number_dtype(number)
     if common is None:
-        return own
+        return SINGLE if own is FLOAT else own
     order = ("bool", "unsigned", "signed", "float")
     rank = max(order.index(common.kind), 1) if common.kind != "bool" else 0
     wants = {"bool": 0, "signed": 1, "float": 3}[own.kind]
+    own = SINGLE if own is FLOAT else own
     return own if wants > rank and not (wants == 1 and rank == 2) else common
 
 

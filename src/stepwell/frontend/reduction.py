@@ -10,7 +10,8 @@ from typing import Any
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.elementwise import axes_of, check_axis
 from stepwell.frontend.manipulation import reshape
-from stepwell.frontend.promotion import BOOL, FLOAT, INTEGER, as_dtype, cast, lift
+from stepwell.frontend.promotion import BOOL, FLOAT, INTEGER, SINGLE, as_dtype, cast, fresh, lift
+from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
 
@@ -44,24 +45,34 @@ def _summed(x: Tensor, dtype: Any) -> Tensor:
     return cast(x, as_dtype("ui64")) if x.kind.kind == "unsigned" else x
 
 
-def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+@public(method=True)
+def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum along ``axis``; integers are summed as 64-bit integers."""
-    return _reduce("reduce_sum", _summed(lift(x), dtype), axis, keepdims)
+    return fresh(_reduce("reduce_sum", _summed(lift(a), dtype), axis, keepdims))
 
 
-def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+@public(method=True)
+def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product along ``axis``; integers are multiplied as 64-bit integers."""
-    return _reduce("reduce_prod", _summed(lift(x), dtype), axis, keepdims)
+    return fresh(_reduce("reduce_prod", _summed(lift(a), dtype), axis, keepdims))
 
 
-def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+@public("max", "amax", method=True)
+def max(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the largest element along ``axis``; NaN where there is one."""
-    return _extreme("reduce_max", x, axis, keepdims)
+    return _extreme("reduce_max", a, axis, keepdims)
 
 
-def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+@public("min", "amin", method=True)
+def min(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the smallest element along ``axis``; NaN where there is one."""
-    return _extreme("reduce_min", x, axis, keepdims)
+    return _extreme("reduce_min", a, axis, keepdims)
+
+
+@public()
+def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the largest less the smallest element along ``axis``."""
+    return e.subtract(max(a, axis, keepdims), min(a, axis, keepdims))
 
 
 def _extreme(op: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
@@ -70,72 +81,86 @@ def _extreme(op: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
         raise ValueError("an empty axis has no largest or smallest element")
     if value.kind is BOOL:
         op = {"reduce_max": "reduce_or", "reduce_min": "reduce_and"}[op]
-    return _reduce(op, value, axis, keepdims)
+    return fresh(_reduce(op, value, axis, keepdims))
 
 
-def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+@public(method=True)
+def all(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return whether all elements along ``axis`` are true."""
-    return _reduce("reduce_and", e.logical_not(e.logical_not(x)), axis, keepdims)
+    return fresh(_reduce("reduce_and", e.truth(a), axis, keepdims))
 
 
-def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+@public(method=True)
+def any(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return whether some element along ``axis`` is true."""
-    return _reduce("reduce_or", e.logical_not(e.logical_not(x)), axis, keepdims)
+    return fresh(_reduce("reduce_or", e.truth(a), axis, keepdims))
 
 
-def _floating(x: Any) -> Tensor:
+@public()
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """Return how many elements along ``axis`` are not 0, as int64."""
+    return sum(e.truth(a), axis, keepdims=keepdims)
+
+
+def _floating(x: Any, dtype: Any = None) -> Tensor:
     value = lift(x)
+    if dtype is not None:
+        return cast(value, as_dtype(dtype))
     return value if value.kind.kind == "float" else cast(value, FLOAT)
 
 
-def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return the mean along ``axis``; integers are taken as float32."""
-    return _reduce("mean", _floating(x), axis, keepdims)
+@public(method=True)
+def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the mean along ``axis``; integers are taken as float64."""
+    return fresh(_reduce("mean", _floating(a, dtype), axis, keepdims))
 
 
+@public(method=True)
 def var(
-    x: Any,
-    /,
+    a: Any,
     axis: Any = None,
+    dtype: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
     *,
     correction: float | None = None,
-    keepdims: bool = False,
-    ddof: float | None = None,
 ) -> Tensor:
-    """Return the mean squared distance from the mean along ``axis``, over n - ``correction``.
+    """Return the mean squared distance from the mean along ``axis``, over n - ``ddof``.
 
-    ddof : what NumPy calls the correction. NaN where no more than that many elements are left
+    correction : what the array API calls ``ddof``. NaN where no more than that many elements are
+        left
     """
-    value = _floating(x)
+    value = _floating(a, dtype)
     return cast(_variance(value, axis, _correction(correction, ddof), keepdims), value.kind)
 
 
-def _correction(correction: float | None, ddof: float | None) -> float:
-    if correction is not None and ddof is not None:
-        raise ValueError("correction and ddof are the same: give one of them")
-    return next((c for c in (correction, ddof) if c is not None), 0.0)
+def _correction(correction: float | None, ddof: float) -> float:
+    if correction is not None and ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return ddof if correction is None else correction
 
 
 def _variance(value: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
     """Return the variance, in float32 at least: sums of squares and counts outgrow less."""
-    wide = cast(value, FLOAT) if value.kind.bytes < FLOAT.bytes else value
+    wide = cast(value, SINGLE) if value.kind.bytes < SINGLE.bytes else value
     distance = e.subtract(wide, mean(wide, axis=axis, keepdims=True))
     count = math.prod(wide.shape[a] for a in _axes(axis, wide.ndim))
     total = sum(e.square(distance), axis=axis, keepdims=keepdims)
     return e.divide(total, float(builtins.max(count - correction, 0)))
 
 
+@public(method=True)
 def std(
-    x: Any,
-    /,
+    a: Any,
     axis: Any = None,
+    dtype: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
     *,
     correction: float | None = None,
-    keepdims: bool = False,
-    ddof: float | None = None,
 ) -> Tensor:
     """Return the square root of `var`."""
-    value = _floating(x)
+    value = _floating(a, dtype)
     variance = _variance(value, axis, _correction(correction, ddof), keepdims)
     return cast(e.sqrt(variance), value.kind)
 
@@ -158,14 +183,16 @@ def _arg(op: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
     return reshape(result, kept)
 
 
-def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+@public(method=True)
+def argmax(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the index of the first largest element along ``axis`` (None: of all), as int64."""
-    return _arg("argmax", x, axis, keepdims)
+    return _arg("argmax", a, axis, keepdims)
 
 
-def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+@public(method=True)
+def argmin(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the index of the first smallest element along ``axis`` (None: of all), as int64."""
-    return _arg("argmin", x, axis, keepdims)
+    return _arg("argmin", a, axis, keepdims)
 
 
 def _cumulative(op: str, x: Tensor, axis: int | None, initial: bool, start: int) -> Tensor:
@@ -185,28 +212,48 @@ def _padded(x: Tensor, widths: Sequence[tuple[int, int]], value: int) -> Tensor:
     return Tensor.operators["pad"](x, widths, constant_values=value)
 
 
+@public(method=True)
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+    """Return the sums of the elements up to each place along ``axis``; None flattens first."""
+    value = lift(a)
+    value, at = (reshape(value, -1), 0) if axis is None else (value, axis)
+    return cumulative_sum(value, axis=at, dtype=dtype)
+
+
+@public(method=True)
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+    """Return the products of the elements up to each place along ``axis``; None flattens first."""
+    value = lift(a)
+    value, at = (reshape(value, -1), 0) if axis is None else (value, axis)
+    return cumulative_prod(value, axis=at, dtype=dtype)
+
+
+@public()
 def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
     """Return the sums of the elements up to each place along ``axis``."""
     value = _summed(lift(x), dtype)
     return _cumulative("cumulative_sum", value, axis, include_initial, 0)
 
 
+@public()
 def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
     """Return the products of the elements up to each place along ``axis``."""
     value = _summed(lift(x), dtype)
     return _cumulative("cumulative_prod", value, axis, include_initial, 1)
 
 
-def cumulative_max(x: Any, /, *, axis: int | None = None) -> Tensor:
+@public()
+def cumulative_max(x: Any, *, axis: int | None = None) -> Tensor:
     """Return the largest of the elements up to each place along ``axis``."""
     return _running("cumulative_max", x, axis)
 
 
-def cumulative_min(x: Any, /, *, axis: int | None = None) -> Tensor:
+@public()
+def cumulative_min(x: Any, *, axis: int | None = None) -> Tensor:
     """Return the smallest of the elements up to each place along ``axis``."""
     return _running("cumulative_min", x, axis)
 
@@ -217,14 +264,49 @@ def _running(op: str, x: Any, axis: int | None) -> Tensor:
     return cast(_cumulative(op, numbers, axis, False, 0), value.kind)
 
 
-def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+@public()
+def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return ``log(sum(exp(x)))`` along ``axis`` without overflow."""
     return _reduce("logsumexp", _floating(x), axis, keepdims)
 
 
-def diff(x: Any, /, *, axis: int = -1) -> Tensor:
-    """Return the differences of neighbours along ``axis``, one fewer than the elements."""
-    value = lift(x)
+@public()
+def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
+    """Return the differences of neighbours along ``axis``, taken ``n`` times; each is one fewer."""
+    value = lift(a)
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    if not value.ndim:
+        raise ValueError("diff requires input that is at least one dimensional")
     head = (slice(None),) * check_axis(axis, value.ndim)
-    minus = e.not_equal if value.kind is BOOL else e.subtract
-    return minus(value[(*head, slice(1, None))], value[(*head, slice(None, -1))])
+    for _ in range(n):
+        minus = e.not_equal if value.kind is BOOL else e.subtract
+        value = minus(value[(*head, slice(1, None))], value[(*head, slice(None, -1))])
+    return fresh(value)
+
+
+@public()
+def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the sum along ``axis``, with 0 for NaN."""
+    value = lift(a)
+    if value.kind.kind == "float":
+        value = e.where(e.isnan(value), 0.0, value)
+    return sum(value, axis, dtype, keepdims)
+
+
+@public()
+def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Return whether all elements are close, as `isclose` says."""
+    return all(e.isclose(a, b, rtol, atol, equal_nan))
+
+
+@public()
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Return whether two arrays have one shape and equal elements."""
+    x, y = lift(a1), lift(a2)
+    if x.shape != y.shape:
+        return False
+    same = x == y
+    if equal_nan:
+        same = e.logical_or(same, e.logical_and(x != x, y != y))
+    return all(same)

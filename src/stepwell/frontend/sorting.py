@@ -9,47 +9,53 @@ from stepwell.frontend.creation import zeros
 from stepwell.frontend.indexing import take, take_along_axis
 from stepwell.frontend.manipulation import check_axis, reshape
 from stepwell.frontend.promotion import INTEGER, as_dtype, lift
+from stepwell.frontend.table import method, public
 from stepwell.frontend.tensor import Tensor
 
 _KINDS = (None, "quicksort", "heapsort", "mergesort", "stable")
 
 
+@public()
 def sort(
-    x: Any,
-    /,
+    a: Any,
     axis: int | None = -1,
     kind: str | None = None,
     *,
     descending: bool = False,
-    stable: bool = True,
+    stable: bool | None = None,
 ) -> Tensor:
-    """Return ``x`` with the elements along ``axis`` in rising order, or falling if ``descending``.
+    """Return ``a`` with the elements along ``axis`` in rising order, or falling if ``descending``.
 
     The order is NumPy's: NaN is the greatest, -0.0 equals 0.0. It is stable whatever ``kind`` and
     ``stable`` ask for.
 
     axis : None for all elements in one row
-    raises IndexError : x has no such axis
+    raises AxisError : a has no such axis
     raises ValueError : NumPy knows no such ``kind``
     source : the array API's ``sort``, `numpy.sort`
     """
-    return _ordered("sort", x, axis, kind, descending)
+    return _ordered("sort", a, axis, kind, descending)
 
 
+@method("sort")
+def _sort(x: Tensor, axis: int = -1, kind: str | None = None, *, stable: Any = None) -> None:
+    x[...] = sort(x, axis, kind)
+
+
+@public(method=True)
 def argsort(
-    x: Any,
-    /,
+    a: Any,
     axis: int | None = -1,
     kind: str | None = None,
     *,
     descending: bool = False,
-    stable: bool = True,
+    stable: bool | None = None,
 ) -> Tensor:
     """Return where along ``axis`` each element of `sort` comes from, as int64.
 
     Of equal elements the first comes first, with ``descending`` too. Arguments as in `sort`.
     """
-    return _ordered("argsort", x, axis, kind, descending)
+    return _ordered("argsort", a, axis, kind, descending)
 
 
 def _ordered(op: str, x: Any, axis: int | None, kind: str | None, descending: bool) -> Tensor:
@@ -64,22 +70,23 @@ def _ordered(op: str, x: Any, axis: int | None, kind: str | None, descending: bo
     return value.trace.emit(op, [value], [(result, value.shape)], (), **told)[0]
 
 
+@public(method=True)
 def searchsorted(
-    x1: Any, x2: Any, /, side: Literal["left", "right"] = "left", sorter: Any = None
+    a: Any, v: Any, side: Literal["left", "right"] = "left", sorter: Any = None
 ) -> Tensor:
-    """Return behind how many elements of ``x1`` each element of ``x2`` belongs, as int64.
+    """Return behind how many elements of ``a`` each element of ``v`` belongs, as int64.
 
-    x1 : one axis, in rising order, or brought into it by the places ``sorter``
-    x2 : of any shape, which is that of the result
+    a : one axis, in rising order, or brought into it by the places ``sorter``
+    v : of any shape, which is that of the result
     side : whether to stand before ("left") or behind ("right") elements that are equal
-    raises ValueError : x1 has another rank than one, or there is no such side
+    raises ValueError : a has another rank than one, or there is no such side
     source : the array API's ``searchsorted``, `numpy.searchsorted`
     """
     if side not in ("left", "right"):
         raise ValueError(f"side must be 'left' or 'right', got {side!r}")
-    row, value = lift(x1), lift(x2)
+    row, value = lift(a), lift(v)
     if row.ndim != 1:
-        raise ValueError(f"x1 must have one axis, got {row.ndim}")
+        raise ValueError(f"a must have one axis, got {row.ndim}")
     if sorter is not None:
         row = take(row, sorter)
     (n,) = row.shape

@@ -8,70 +8,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from stepwell.core.dtypes import DType, dtype_of
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import linear_algebra as linear
 from stepwell.frontend import manipulation as m
 from stepwell.frontend import reduction as r
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.promotion import as_dtype, cast, fresh, is_number, lift, promote
+from stepwell.frontend.promotion import (
+    cast,
+    converted,
+    fresh,
+    has_bfloat16,
+    is_number,
+    kind_of,
+    lift,
+    ours,
+)
+from stepwell.frontend.table import UFUNCS, refusal, stored
 from stepwell.frontend.tensor import Tensor
-
-WIDE = as_dtype("f64")
-
-
-def kind_of(value: Any) -> Any:
-    """Return what NumPy needs to know of ``value``: a dtype, or the type of a weak number."""
-    if isinstance(value, Tensor):
-        return _WEAK[value.kind.kind] if value.weak else value.dtype
-    if is_number(value):
-        return np.dtype(bool) if isinstance(value, bool) else type(value)
-    return np.asarray(value).dtype
-
-
-_WEAK: dict[str, Any] = {"bool": np.dtype(bool), "signed": int, "float": float}
-
-
-def common(*values: Any) -> DType:
-    """Return the dtype that NumPy gives ``values`` together; numbers take that of arrays."""
-    if has_bfloat16(values):
-        known = [v.kind if isinstance(v, Tensor) else _ours(kind_of(v)) for v in values]
-        found = known[0]
-        for kind in known[1:]:
-            found = promote(found, kind)
-        return found
-    kinds = [kind_of(v) for v in values]
-    found = np.result_type(*(k(0) if isinstance(k, type) else k for k in kinds))
-    return _ours(found)
-
-
-def _ours(dtype: Any) -> DType:
-    if (found := dtype_of(np.dtype(dtype))) is None:
-        raise TraceError(f"numpy gives {dtype} here, which Stepwell does not have")
-    return found
-
-
-def unified(*values: Any) -> list[Tensor]:
-    """Return ``values`` in the dtype that they have together."""
-    kind = common(*values)
-    return [converted(v, kind) for v in values]
-
-
-def converted(value: Any, kind: DType) -> Tensor:
-    """Return a traced value, an array, a number or a list as a value of dtype ``kind``."""
-    if isinstance(value, list | tuple) and not any(isinstance(v, Tensor) for v in value):
-        value = np.asarray(value)
-    return cast(lift(value, kind), kind)
-
-
-def has_bfloat16(values: Any) -> bool:
-    """Whether NumPy knows nothing of a dtype among those of ``values``."""
-    return any(getattr(getattr(v, "kind", None), "name", "") == "bf16" for v in values)
 
 
 def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
@@ -80,22 +37,28 @@ def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
     if name not in UFUNCS:
         raise TraceError(refusal(name))
     inputs = tuple(np.asarray(v) if isinstance(v, list | tuple) else v for v in inputs)
-    ours = UFUNCS[name]
+    compute = UFUNCS[name]
     if has_bfloat16(inputs):
-        return ours(*inputs)
+        return compute(*inputs)
     kinds = [kind_of(v) for v in inputs]
     if all(isinstance(k, type) for k in kinds):
         kinds = [np.dtype(k) for k in kinds]
     given = {} if dtype is None else {"signature": (*(None,) * function.nin, np.dtype(dtype))}
-    resolved: Any = function.resolve_dtypes((*kinds, *(None,) * function.nout), **given)
-    *operands, result = [_ours(k) for k in resolved[: function.nin + 1]]
+    try:
+        resolved: Any = function.resolve_dtypes((*kinds, *(None,) * function.nout), **given)
+    except TypeError as error:
+        if "boolean" in str(error):
+            raise
+        told = " and ".join(k.__name__ if isinstance(k, type) else str(k) for k in kinds)
+        raise TypeError(f"numpy.{name} is not defined for {told}") from None
+    *operands, result = [ours(k) for k in resolved[: function.nin + 1]]
     if name == "power" and operands[0].kind in ("signed", "unsigned") and _negative(inputs[1]):
         raise ValueError("Integers to negative integer powers are not allowed.")
     values = [
         v if name == "power" and at and is_number(v) else converted(v, k)
         for at, (v, k) in enumerate(zip(inputs, operands, strict=True))
     ]
-    found = ours(*values)
+    found = compute(*values)
     if function.nout > 1:
         return found
     found = cast(found, result)
@@ -144,7 +107,7 @@ def _scaled(by: float) -> Callable[[Tensor], Tensor]:
     return lambda x: e.multiply(x, by)
 
 
-UFUNCS: dict[str, Callable[..., Any]] = {
+_BY_NAME: dict[str, Callable[..., Any]] = {
     name: getattr(e, name)
     for name in (
         *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod"),
@@ -183,7 +146,7 @@ UFUNCS: dict[str, Callable[..., Any]] = {
     "rad2deg": _scaled(180 / math.pi),
     "degrees": _scaled(180 / math.pi),
 }
-"""Ours of the meaning of NumPy's ufuncs; operands have the dtypes that NumPy computes in."""
+UFUNCS.update(_BY_NAME)
 
 
 def call_ufunc(function: Any, method: str, inputs: tuple[Any, ...], keywords: Any) -> Any:
@@ -226,20 +189,6 @@ def _no_more(name: str, keywords: Any) -> None:
         raise TraceError(f"numpy.{name}: {left[0]}= is not known to Stepwell")
 
 
-def stored(value: Any, out: Any) -> Any:
-    """Return ``value``, written to the array of ``out=`` where one is given."""
-    out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
-    if out is None:
-        return value
-    if not isinstance(out, Tensor):
-        raise TraceError(
-            "out= is an array that is not part of the trace; "
-            "pass it as an argument, or make it in the function (out = numpy.zeros(...))"
-        )
-    out.write(value)
-    return out
-
-
 _RUNNING: dict[str, dict[str, Callable[..., Any]]] = {
     "reduce": {
         "add": r.sum,
@@ -257,10 +206,3 @@ _RUNNING: dict[str, dict[str, Callable[..., Any]]] = {
     },
 }
 """What methods of ufuncs are called here; those that NumPy computes in another dtype are not."""
-
-
-def refusal(name: str, others: Any = ()) -> str:
-    """Say that NumPy's ``name`` is not here, and what is nearest."""
-    near = get_close_matches(name, [*UFUNCS, *others], 1, 0.7)
-    message = f"numpy.{name} of a traced value is not known to Stepwell"
-    return message + (f"; the nearest is numpy.{near[0]}" if near else "")

@@ -1,0 +1,155 @@
+"""`stepwell.numpy`: in a trace ours, outside of one NumPy's.
+
+A name that NumPy lacks is compiled where it is called outside of a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.dtypes import dtype_of
+from stepwell.frontend.pytree import flatten, unflatten
+from stepwell.frontend.statics import key_of
+from stepwell.frontend.table import ANYWHERE, FUNCTIONS, UFUNCS, call_named
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import active_trace
+
+_PLAIN = (
+    *("dtype", "e", "errstate", "euler_gamma", "inf", "nan", "newaxis", "ndarray", "pi"),
+    *("can_cast", "promote_types", "issubdtype", "isdtype", "isscalar", "broadcast_shapes"),
+    *("generic", "number", "integer", "signedinteger", "unsignedinteger", "inexact", "floating"),
+    "iterable",
+)
+
+
+def _scalar_types() -> list[str]:
+    """Return NumPy's names of the dtypes that are ours."""
+    known = (n for n in dir(np) if isinstance(t := getattr(np, n), type) and _is_ours(t))
+    return list(known)
+
+
+def _is_ours(kind: type) -> bool:
+    try:
+        return issubclass(kind, np.generic) and dtype_of(np.dtype(kind)) is not None
+    except TypeError:
+        return False
+
+
+NAMES = sorted({*_PLAIN, *_scalar_types()})
+"""What is NumPy's own in a trace too: constants, dtypes, and functions of dtypes and shapes."""
+
+
+class Ufunc:
+    """A ufunc of NumPy's: called, or by ``reduce``, ``accumulate``, ``outer`` and ``at``."""
+
+    def __init__(self, theirs: Any, name: str) -> None:
+        self._theirs = theirs
+        self.__name__ = self.__qualname__ = name
+        self.__doc__ = theirs.__doc__
+
+    def __call__(self, /, *inputs: Any, **keywords: Any) -> Any:
+        """Call it."""
+        return self._call("__call__", inputs, keywords)
+
+    def reduce(self, /, *inputs: Any, **keywords: Any) -> Any:
+        """Combine the elements along an axis."""
+        return self._call("reduce", inputs, keywords)
+
+    def accumulate(self, /, *inputs: Any, **keywords: Any) -> Any:
+        """Combine the elements up to each place along an axis."""
+        return self._call("accumulate", inputs, keywords)
+
+    def outer(self, /, *inputs: Any, **keywords: Any) -> Any:
+        """Call it for each pair of elements."""
+        return self._call("outer", inputs, keywords)
+
+    def at(self, /, *inputs: Any, **keywords: Any) -> Any:
+        """Change elements in place."""
+        return self._call("at", inputs, keywords)
+
+    def reduceat(self, /, *inputs: Any, **keywords: Any) -> Any:
+        """Combine slices; NumPy's only."""
+        return self._call("reduceat", inputs, keywords)
+
+    def _call(self, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        if active_trace() is None:
+            return getattr(self._theirs, method)(*inputs, **keywords)
+        return Tensor.operators["call_ufunc"](self._theirs, method, inputs, keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._theirs, name)
+
+    def __repr__(self) -> str:
+        return f"<ufunc '{self.__name__}' of stepwell.numpy>"
+
+
+def facades() -> dict[str, Any]:
+    """Return the functions of `stepwell.numpy` by name, with NumPy's further names of each."""
+    found: dict[str, Any] = {}
+    theirs = {n: getattr(np, n) for n in dir(np) if not n.startswith("_")}
+    for name, function in theirs.items():
+        if isinstance(function, np.ufunc) and function.__name__ in UFUNCS:
+            found[name] = Ufunc(function, name)
+        elif callable(function) and not isinstance(function, type):
+            own = getattr(function, "__name__", "")
+            if own in FUNCTIONS and theirs.get(own) is function:
+                found[name] = _facade(own, function)
+    for name in FUNCTIONS:
+        found.setdefault(name, _facade(name, theirs.get(name)))
+    return found
+
+
+def _facade(name: str, theirs: Any) -> Callable[..., Any]:
+    ours = FUNCTIONS[name]
+
+    def function(*args: Any, **keywords: Any) -> Any:
+        if name in ANYWHERE or active_trace() is not None:
+            return call_named(name, args, keywords)
+        if theirs is not None:
+            return theirs(*args, **keywords)
+        return _computed(name, args, keywords)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__, function.__doc__ = "stepwell.numpy", ours.__doc__
+    return function
+
+
+def _computed(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Return what a function that NumPy lacks gives: compiled once for each way it is called."""
+    leaves, tree = flatten((args, keywords))
+    arrays = [v for v in leaves if isinstance(v, Tensor | np.ndarray | np.generic | float)]
+    where = tuple(isinstance(v, Tensor | np.ndarray | np.generic | float) for v in leaves)
+    plain = tuple(v for v, is_array in zip(leaves, where, strict=True) if not is_array)
+    return _compiled(name, tree, where, tuple(map(key_of, plain)), _Held(plain))(*arrays)
+
+
+class _Held:
+    """Values that are told apart by their keys, which stand beside them."""
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@cache
+def _compiled(name: str, tree: Any, where: tuple[bool, ...], keys: Any, plain: _Held) -> Any:
+    from stepwell.frontend.jit import jit
+
+    def function(*arrays: Any) -> Any:
+        given, rest = iter(arrays), iter(plain.values)
+        args, keywords = unflatten(tree, [next(given if is_array else rest) for is_array in where])
+        return call_named(name, args, keywords)
+
+    function.__name__ = name
+    return jit(function)

@@ -1,0 +1,219 @@
+"""Joining arrays and cutting them; repeating elements, and putting others around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.shapes import ShapeError, show
+from stepwell.frontend.elementwise import check_axis
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.manipulation import (
+    atleast_1d,
+    atleast_2d,
+    expand_dims,
+    moveaxis,
+    ravel,
+    reshape,
+    sizes_of,
+)
+from stepwell.frontend.promotion import as_dtype, cast, fresh, full, is_number, lift, same_dtype
+from stepwell.frontend.table import public
+from stepwell.frontend.tensor import Tensor
+
+
+@public("concatenate", "concat")
+def concat(
+    arrays: Sequence[Any], axis: int | None = 0, dtype: Any = None, casting: str = "same_kind"
+) -> Tensor:
+    """Join arrays along an axis they have; None flattens them first."""
+    given = list(arrays)
+    values = same_dtype(*given)
+    if not values:
+        raise ValueError("need at least one array to concatenate")
+    if dtype is not None:
+        kind = as_dtype(dtype)
+        for value in values:
+            if not np.can_cast(value.dtype, kind.numpy, casting):  # pyright: ignore
+                raise TypeError(
+                    f"Cannot cast array data from {value.dtype!r} to {kind.numpy!r} according to "
+                    f"the rule '{casting}'"
+                )
+        values = [cast(v, kind) for v in values]
+    if axis is None:
+        return concat([reshape(v, -1) for v in values])
+    first = values[0]
+    if not all(v.ndim for v in values):
+        raise ValueError("zero-dimensional arrays cannot be concatenated")
+    at = check_axis(axis, first.ndim)
+    for v in values[1:]:
+        rest = [n for a, n in enumerate(v.shape) if a != at]
+        if v.ndim != first.ndim or rest != [n for a, n in enumerate(first.shape) if a != at]:
+            raise ShapeError(
+                f"cannot join [{show(first.shape)}] and [{show(v.shape)}] along axis {at}"
+            )
+    size = sum(v.shape[at] for v in values)
+    shape = (*first.shape[:at], size, *first.shape[at + 1 :])
+    return first.trace.emit("concat", values, [(first.kind, shape)], (), axis=at)[0]
+
+
+@public()
+def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Tensor:
+    """Join arrays of one shape along a new axis."""
+    values = same_dtype(*arrays)
+    if not values:
+        raise ValueError("need at least one array to stack")
+    for v in values[1:]:
+        if v.shape != values[0].shape:
+            shapes = f"[{show(values[0].shape)}] and [{show(v.shape)}]"
+            raise ShapeError(f"cannot stack {shapes}: arrays must have one shape")
+    return concat([expand_dims(v, axis) for v in values], axis, dtype)
+
+
+@public()
+def unstack(x: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """Return the slices of ``x`` along ``axis``, which they lack."""
+    value = lift(x)
+    if not value.ndim:
+        raise ValueError("Input array must be at least 1-d.")
+    return tuple(moveaxis(value, axis, 0))
+
+
+@public()
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+    """Return ``ary`` cut along ``axis`` in equal parts, or before each index of a list."""
+    value = lift(ary)
+    at = check_axis(axis, value.ndim)
+    size = value.shape[at]
+    if isinstance(indices_or_sections, int | np.integer):
+        parts = int(indices_or_sections)
+        if size % parts:
+            raise ShapeError(f"cannot cut {size} elements in {parts} equal parts")
+        cuts = [size // parts * i for i in range(parts + 1)]
+    else:
+        cuts = [0, *indices_or_sections, size]
+    head = (slice(None),) * at
+    return [value[(*head, slice(a, b))] for a, b in pairwise(cuts)]
+
+
+@public()
+def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
+    """Return ``a`` moved by ``shift`` places along ``axis``; what leaves comes in behind.
+
+    shift, axis : an int, or one per axis that is moved. Without an axis, all elements in order
+    """
+    value = fresh(lift(a))
+    if axis is None:
+        return reshape(roll(reshape(value, (-1,)), shift, 0), value.shape)
+    try:
+        pairs = list(np.broadcast(shift, axis))
+    except ValueError:
+        raise ValueError(f"roll needs a shift for each axis, got {shift} for {axis}") from None
+    for places, along in pairs:
+        value = _rolled(value, int(places), check_axis(int(along), value.ndim))
+    return value
+
+
+def _rolled(value: Tensor, shift: int, at: int) -> Tensor:
+    size = value.shape[at]
+    cut = -shift % size if size else 0
+    if not cut:
+        return value
+    head = (slice(None),) * at
+    return concat([value[(*head, slice(cut, None))], value[(*head, slice(0, cut))]], axis=at)
+
+
+@public()
+def tile(A: Any, reps: Any) -> Tensor:
+    """Return ``A`` repeated ``reps[i]`` times along axis i."""
+    value, times = fresh(lift(A)), sizes_of(reps)
+    if min(times, default=0) < 0:
+        raise ValueError(f"repetitions cannot be negative, got {times}")
+    rank = max(value.ndim, len(times))
+    shape = (1,) * (rank - value.ndim) + value.shape
+    times = (1,) * (rank - len(times)) + times
+    wide = tuple(n for pair in zip(times, shape, strict=True) for n in pair)
+    dims = tuple(2 * i + 1 for i in range(rank))
+    value = reshape(value, shape)
+    spread = value.trace.emit("broadcast", [value], [(value.kind, wide)], (), dims=dims)[0]
+    return reshape(spread, tuple(t * n for t, n in zip(times, shape, strict=True)))
+
+
+@public(method=True)
+def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
+    """Return ``a`` with each element along ``axis`` ``repeats`` times; None flattens first.
+
+    repeats : an int, or one for each element; known while tracing, as the shape depends on it
+    """
+    value = fresh(ravel(a) if axis is None else lift(a))
+    at = check_axis(axis or 0, value.ndim)
+    times = _times(repeats, value.shape[at], at)
+    if times.ndim:
+        index = np.repeat(np.arange(value.shape[at]), times)
+        return Tensor.operators["take"](value, index, axis=at)
+    repeats = int(times)
+    wide = (*value.shape[: at + 1], repeats, *value.shape[at + 1 :])
+    dims = tuple(a for a in range(len(wide)) if a != at + 1)
+    spread = value.trace.emit("broadcast", [value], [(value.kind, wide)], (), dims=dims)[0]
+    return reshape(spread, (*value.shape[:at], value.shape[at] * repeats, *value.shape[at + 1 :]))
+
+
+def _times(repeats: Any, size: int, axis: int) -> np.ndarray[Any, Any]:
+    """Return how often elements are repeated: one number, or one for each of ``size``."""
+    if isinstance(repeats, Tensor):
+        raise TraceError(
+            "repeats must be known while tracing, as the shape of the result depends on them; "
+            "pass them in static_argnames"
+        )
+    times = np.asarray(repeats)
+    if times.dtype.kind not in "iub":
+        raise TypeError(f"repeats must be integers, got {repeats!r}")
+    times = times.astype(np.int64)
+    if times.ndim > 1 or (times.ndim and times.size not in (1, size)):
+        shown = f"{times.size} repeats" if times.ndim == 1 else f"repeats of {times.ndim} axes"
+        raise ShapeError(f"{shown} for {size} elements along axis {axis}")
+    if times.size and times.min() < 0:
+        raise ValueError(f"repeats cannot be negative, got {int(times.min())}")
+    return times.reshape(()) if times.size == 1 and size != 1 else times
+
+
+@public()
+def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
+    """Return ``array`` with a constant around it.
+
+    pad_width : elements before and after: one int for all, one pair for all, or a pair per axis
+    """
+    if mode != "constant":
+        raise TraceError(f"numpy.pad: mode='{mode}' is not known to Stepwell, only 'constant'")
+    value = lift(array)
+    pairs = np.broadcast_to(np.asarray(pad_width, dtype=np.int64), (value.ndim, 2))
+    low, high = (tuple(int(n) for n in pairs[:, i]) for i in (0, 1))
+    if min((*low, *high), default=0) < 0:
+        raise ValueError("pad_width cannot be negative; slice instead")
+    fill = constant_values
+    fill = full((), fill, value.kind) if is_number(fill) else lift(fill)
+    shape = tuple(a + n + b for a, n, b in zip(low, value.shape, high, strict=True))
+    return value.trace.emit("pad", [value, fill], [(value.kind, shape)], (), low=low, high=high)[0]
+
+
+@public()
+def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
+    """Join arrays row by row."""
+    return concat([atleast_2d(a) for a in tup], 0, dtype, casting)
+
+
+@public()
+def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
+    """Join arrays column by column; of one axis, one behind the other."""
+    values = [atleast_1d(a) for a in tup]
+    return concat(values, 0 if values and values[0].ndim == 1 else 1, dtype, casting)
+
+
+@public()
+def column_stack(tup: Any) -> Tensor:
+    """Join columns, each an array of one axis, or several in a matrix."""
+    values = [lift(a) for a in tup]
+    return concat([reshape(v, (-1, 1)) if v.ndim < 2 else v for v in values], 1)

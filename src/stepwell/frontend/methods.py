@@ -1,0 +1,25 @@
+"""Methods of arrays that are no functions of NumPy's, and those that are refused."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.promotion import fresh
+from stepwell.frontend.table import method
+from stepwell.frontend.tensor import Tensor
+
+
+@method("conj")
+def _conj(x: Tensor) -> Tensor:
+    return fresh(x)
+
+
+@method("conjugate")
+def _conjugate(x: Tensor) -> Tensor:
+    return fresh(x)
+
+
+@method("view")
+def _view(x: Tensor, *args: Any, **keywords: Any) -> NoReturn:
+    raise TraceError("x.view() reads memory otherwise; use stepwell.numpy.bitcast or astype")

@@ -1,0 +1,187 @@
+"""The one table of names: what NumPy's functions, ufuncs and methods mean on traced values.
+
+A function is entered where it is written, by `public`. So it is there as `stepwell.numpy.f`, as
+`numpy.f` of a traced value, and as ``x.f()`` where it is a method too. Arguments are bound by
+NumPy's own signature, where NumPy has the function; what ours does not take is refused by name.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.tensor import Tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""What functions do with traced values, by NumPy's names and by those that NumPy lacks."""
+ANYWHERE: set[str] = set()
+"""Functions that are the same in a trace and outside of one."""
+METHODS: dict[str, Callable[..., Any]] = {}
+"""What methods of arrays do."""
+_OWN: set[str] = set()
+"""Functions that are called as ours are, and not as NumPy's signature says."""
+UFUNCS: dict[str, Callable[..., Any]] = {}
+"""Ours of the meaning of NumPy's ufuncs; operands have the dtypes that NumPy computes in."""
+
+
+def public(
+    *names: str, method: bool = False, anywhere: bool = False, exact: bool = True
+) -> Callable[[F], F]:
+    """Enter a function in the table, under ``names`` or its own.
+
+    method : whether arrays have it as a method of the first name
+    exact : whether NumPy's signature says how it is called; else ours does
+    anywhere : whether `stepwell.numpy` has it outside of a trace too, and not NumPy's
+
+    Its parameters are called as NumPy's are, where NumPy has the function; ``out`` may be left to
+    the table. It returns what NumPy would return: a value of its own, or a view.
+    """
+
+    def enter(function: F) -> F:
+        own = names or (function.__name__.rstrip("_"),)
+        for name in own:
+            FUNCTIONS[name] = function
+        ANYWHERE.update(own if anywhere else ())
+        _OWN.update(() if exact else own)
+        if method:
+            METHODS[own[0]] = _method(own[0])
+        return function
+
+    return enter
+
+
+def method(name: str = "") -> Callable[[F], F]:
+    """Enter a function in the table of methods of arrays."""
+
+    def enter(function: F) -> F:
+        METHODS[name or function.__name__.strip("_")] = function
+        return function
+
+    return enter
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def call(self: Tensor, *args: Any, **keywords: Any) -> Any:
+        return call_named(name, (self, *args), keywords)
+
+    call.__name__ = name
+    return call
+
+
+@cache
+def _signature(name: str) -> inspect.Signature | None:
+    """Return how NumPy's function is called; None where it does not say."""
+    theirs = getattr(np, name, None)
+    if theirs is None or isinstance(theirs, type) or name in _OWN:
+        return None
+    try:
+        return inspect.signature(theirs)
+    except (TypeError, ValueError):
+        return None
+
+
+@cache
+def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(FUNCTIONS[name]).parameters
+
+
+def call_named(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """Return what the function ``name`` gives in a trace, called as NumPy's is."""
+    ours, takes, theirs = FUNCTIONS[name], _parameters(name), _signature(name)
+    out = None
+    if theirs is None:
+        given = dict(keywords)
+        if "out" not in takes:
+            out = given.pop("out", None)
+        return stored(ours(*args, **given), out)
+    extra = {k: v for k, v in keywords.items() if k not in theirs.parameters and k in takes}
+    try:
+        bound = theirs.bind(*args, **{k: v for k, v in keywords.items() if k not in extra})
+    except TypeError as error:
+        raise TypeError(f"{name}() {_spoken(error)}") from None
+    kinds = {p.kind for p in theirs.parameters.values()}
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        given = dict(bound.kwargs) | extra
+        positional = bound.args
+    else:
+        positional = ()
+        given = dict(bound.arguments) | extra
+        if "kwargs" not in takes:
+            given |= given.pop("kwargs", {})
+    if "out" not in takes:
+        out = given.pop("out", None)
+    for key in [k for k in given if k not in takes]:
+        _check_default(name, key, given.pop(key), theirs)
+    return stored(ours(*positional, **given), out)
+
+
+def _spoken(error: TypeError) -> str:
+    """Return what is wrong with the arguments, in Python's usual words."""
+    said = str(error)
+    if said.startswith("missing a required argument"):
+        return said.replace("missing a required argument:", "missing 1 required argument:")
+    return said if said.startswith("got") else f"got {said}"
+
+
+_HARMLESS = {"order": (None, "C", "K", "A"), "subok": (False, True), "device": (None, "cpu")}
+"""Arguments that make no difference here."""
+
+
+def _check_default(name: str, key: str, value: Any, theirs: inspect.Signature) -> None:
+    """Refuse an argument of NumPy's that ours does not take, unless it asks for nothing."""
+    known = theirs.parameters.get(key)
+    default = known.default if known is not None else None
+    if value is default or value is None:
+        return
+    if isinstance(value, str | bool) and value in (default, *_HARMLESS.get(key, ())):
+        return
+    if key == "order":
+        raise TraceError(f"order='{value}' is not known to Stepwell: arrays lie row by row")
+    raise TraceError(f"numpy.{name}: '{key}' is not known to Stepwell")
+
+
+def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """Return what NumPy's ``function`` gives where one of its arguments is a traced value."""
+    name = getattr(function, "__name__", "a function")
+    if name not in FUNCTIONS or function is not getattr(np, name, None):
+        raise TraceError(refusal(_called(function, name)))
+    return call_named(name, args, keywords)
+
+
+def _called(function: Any, name: str) -> str:
+    module = str(getattr(function, "__module__", ""))
+    return f"{module.removeprefix('numpy.')}.{name}" if module.startswith("numpy.") else name
+
+
+def stored(value: Any, out: Any) -> Any:
+    """Return ``value``, written to the array of ``out=`` where one is given."""
+    out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if out is None:
+        return value
+    if not isinstance(out, Tensor):
+        raise TraceError(
+            "out= is an array that is not part of the trace; "
+            "pass it as an argument, or make it in the function (out = numpy.zeros(...))"
+        )
+    out.write(value)
+    return out
+
+
+def nearest(name: str) -> str:
+    """Return the name nearest to NumPy's ``name`` that is here, or nothing."""
+    near = get_close_matches(name, [*UFUNCS, *FUNCTIONS], 1, 0.7)
+    return near[0] if near else ""
+
+
+def refusal(name: str) -> str:
+    """Say that NumPy's ``name`` is not here, and what is nearest."""
+    message = f"numpy.{name} of a traced value is not known to Stepwell"
+    return message + (f"; the nearest is numpy.{near}" if (near := nearest(name)) else "")
