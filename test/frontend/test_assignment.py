@@ -183,7 +183,7 @@ def test_assignments(program: tuple[Any, ...]) -> None:
     [
         (lambda x: x[0].__setitem__(slice(3), [1, 2]), ValueError, r"from shape \(2,\) into"),
         (lambda n: n.__iadd__(0.5), TypeError, "cannot cast the result of numpy.add from f64"),
-        (lambda n: n.__setitem__(9, 1), IndexError, "index 9 is out of range for axis 0"),
+        (lambda n: n.__setitem__(9, 1), IndexError, "index 9 is out of bounds for axis 0"),
         (lambda x: x.__iadd__(np.ones((2, 3, 4))), ValueError, "non-broadcastable output operand"),
         (lambda x: x.__setitem__(x > 0, np.ones(7)), sw.TraceError, "one value, or one row"),
         (lambda x: x.__setitem__(x > 0, x[x > 0 + x]), sw.TraceError, "the masks are one"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -218,14 +220,14 @@ def check(expressions: Sequence[Expression], run: Callable[..., Any]) -> None:
     def all_of(xs: Any, given: Any) -> Any:
         return [ours(e, x, iter(g)) for e, x, g in zip(taken, xs, given, strict=True)]
 
-    got = run(all_of, [e.x for e in taken], [e.given for e in taken])
+    got = run(all_of, [e.x for e in taken], [e.given for e in taken], check_bounds=False)
     for (e, want), result in zip(fine, got, strict=True):
         assert result.shape == want.shape, e
         np.testing.assert_array_equal(result, want, err_msg=repr(e))
 
 
-def compiled(function: Any, *args: Any) -> Any:
-    return sw.jit(function)(*args)
+def compiled(function: Any, *args: Any, **options: Any) -> Any:
+    return sw.jit(function, **options)(*args)
 
 
 def batches(count: int, seed: int, size: int) -> Iterator[list[Expression]]:
@@ -242,6 +244,39 @@ def test_a_sample_in_the_interpreter() -> None:
 def test_a_sample_compiled() -> None:
     for batch in batches(50, 200_000, 25):
         check(batch, compiled)
+
+
+def test_arguments_out_of_bounds_raise_where_numpy_does() -> None:
+    """What is said names an index that is out of bounds, its axis and its size, as NumPy does."""
+    raised = 0
+    for batch in batches(800, 300_000, 50):
+        for e in (e for e in batch if not e.update and e.given):
+            with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+                wanted = said(lambda e=e: e.x[e.index(iter(e.given))])
+            found = said(lambda e=e: interpreted(alone(e), e.x, e.given))
+            assert bool(found) == bool(wanted), (found, wanted, e)
+            if re.fullmatch(OUT_OF_BOUNDS, wanted) and 0 not in e.x.shape:
+                raised += 1
+                shown = re.fullmatch(OUT_OF_BOUNDS, found)
+                assert shown is not None, (found, e)
+                index, axis, size = map(int, shown.groups())
+                if any(np.asarray(p).ndim == 0 and np.asarray(p).dtype == bool for p in e.parts):
+                    continue  # NumPy counts axes of its own
+                assert e.x.shape[axis] == size and not -size <= index < size, (found, e)
+                if all(a.size == 1 for a in e.given):
+                    assert found == wanted, e
+    assert raised > 20
+
+
+OUT_OF_BOUNDS = r"index (-?\d+) is out of bounds for axis (\d+) with size (\d+)"
+
+
+def said(call: Callable[[], Any]) -> str:
+    try:
+        call()
+    except (IndexError, ShapeError, OverflowError) as error:
+        return str(error)
+    return ""
 
 
 X = np.arange(2 * 3 * 4, dtype=np.float32).reshape(2, 3, 4)
@@ -308,7 +343,7 @@ def test_indices_of_few_bits(dtype: str, size: int) -> None:
             np.testing.assert_array_equal(g, w)
 
 
-def test_out_of_range_reads_take_the_end_and_writes_are_left_out() -> None:
+def test_unchecked_reads_take_the_end_and_writes_are_left_out() -> None:
     x = np.arange(5, dtype=np.float32)
     index = np.array([-7, -6, -5, 4, 5, 9, 2**62], np.int64)
 
@@ -318,7 +353,8 @@ def test_out_of_range_reads_take_the_end_and_writes_are_left_out() -> None:
 
     end = x[[0, 0, 0, 4, 4, 4, 4]]
     want = end, np.array([9, 1, 2, 3, 9]), end, x[[4, 4, 4, 4, 4, 4, 4]], np.array([0, 1, 2, 3, 9])
-    for got in (interpreted(f, x, index), compiled(f, x, index)):
+    unchecked = {"check_bounds": False}
+    for got in (interpreted(f, x, index, **unchecked), compiled(f, x, index, **unchecked)):
         for g, w in zip(got, want, strict=True):
             np.testing.assert_array_equal(g, w)
 
@@ -366,11 +402,11 @@ def test_starts_count_from_the_end_and_blocks_lie_inside(start: int) -> None:
 @pytest.mark.parametrize(
     "use, message",
     [
-        (lambda x: x[2], "index 2 is out of range for axis 0 of size 2"),
-        (lambda x: x[:, [0, 3]], "index 3 is out of range for axis 1 of size 3"),
-        (lambda x: x[:, np.array([-4])], "index -4 is out of range for axis 1 of size 3"),
-        (lambda x: x.at[[2]].set(0), "index 2 is out of range for axis 0 of size 2"),
-        (lambda x: snp.take(x, 5, axis=1), "index 5 is out of range for axis 1 of size 3"),
+        (lambda x: x[2], "index 2 is out of bounds for axis 0 with size 2"),
+        (lambda x: x[:, [0, 3]], "index 3 is out of bounds for axis 1 with size 3"),
+        (lambda x: x[:, np.array([-4])], "index -4 is out of bounds for axis 1 with size 3"),
+        (lambda x: x.at[[2]].set(0), "index 2 is out of bounds for axis 0 with size 2"),
+        (lambda x: snp.take(x, 5, axis=1), "index 5 is out of bounds for axis 1 with size 3"),
         (lambda x: x[..., np.zeros(2, np.float32)], "an index must be an integer, got float32"),
         (lambda x: x["a"], "an index must be an integer, got 'a'"),
         (lambda x: x[[True]], r"a mask of \[1\] for axes of \[2\]"),

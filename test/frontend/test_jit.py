@@ -49,7 +49,7 @@ def test_what_needs_numbers_is_refused_at_the_users_line(function: Any, message:
         (lambda x: x @ x, "3 is not 2|must|contract|inner"),
         (lambda x: snp.reshape(x, (4,)), r"cannot reshape \[2x3\], 6 elements, to \(4,\)"),
         (lambda x: snp.sum(x, axis=2), "axis 2 is out of range for 2 axes"),
-        (lambda x: x[5], "index 5 is out of range for axis 0 of size 2"),
+        (lambda x: x[5], "index 5 is out of bounds for axis 0 with size 2"),
         (lambda x: x[0, 0, 0], "3 indices for 2 axes"),
         (lambda x: snp.concat([x, x[0]]), "cannot join"),
         (lambda x: snp.bitwise_and(x, 1), "bitwise_and is not defined for float32 and int"),

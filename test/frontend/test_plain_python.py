@@ -331,11 +331,6 @@ def raises(x: Any) -> Any:
     return x
 
 
-def asserts(x: Any) -> Any:
-    assert x[0, 0] > 0
-    return x
-
-
 def of_many(x: Any) -> Any:
     if x > 0:
         return x
@@ -377,12 +372,11 @@ def out_of_range(x: Any) -> Any:
         (appends, sw.TraceError, 3, "'append' is called in a branch or loop that only the run"),
         (changes_a_dict, sw.TraceError, 3, "a dict is changed in a branch or loop"),
         (raises, sw.TraceError, 2, "an exception is raised in a branch that only the run decides"),
-        (asserts, sw.TraceError, 1, "whether this holds is not known while tracing"),
         (of_many, ValueError, 1, "truth value of an array with more than one element is ambiguous"),
         (grows, sw.TraceError, 2, r"'y' is f64\[4\] before a loop and f64\[8\] after an iteration"),
         (bound_and_written, sw.TraceError, 2, "'y' is bound to another array in a loop"),
         (listed, sw.TraceError, 1, "how often this goes round is not known"),
-        (out_of_range, IndexError, 3, "out of range for axis 0 of size 3"),
+        (out_of_range, IndexError, 3, "out of bounds for axis 0 with size 3"),
     ],
 )
 def test_what_is_refused_says_so_at_its_line(

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 from stepwell.core.dtypes import DType
 from stepwell.core.shapes import Shape, show
 from stepwell.frontend import elementwise as e
+from stepwell.frontend.checks import check, message_of
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.promotion import BOOL, as_dtype, cast, fresh, full, is_number, number_dtype
@@ -165,9 +166,9 @@ def if_(
     chosen, trace, before = truth(test), current_trace(), get()
     ways: list[Way] = []
     try:
-        for run in (body, orelse):
+        for run, truth_of in ((body, True), (orelse, False)):
             put(before)
-            ways.append(way_of(Region(trace), get, run))
+            ways.append(way_of(Region(trace), get, _supposing(chosen, truth_of, run)))
     finally:
         put(before)
     one, other = ways
@@ -184,6 +185,16 @@ def if_(
     for array, value in zip(arrays, results[len(results) - len(arrays) :], strict=True):
         array.become(value)
     put(tuple(value(results) for value in after))
+
+
+def _supposing(test: Tensor, value: bool, run: Callable[[], None]) -> Callable[[], None]:
+    """Return what traces ``run`` where ``test`` is known to be ``value``."""
+
+    def found() -> None:
+        test.trace.ranges.suppose(test, value)
+        run()
+
+    return found
 
 
 class _Merge:
@@ -377,12 +388,11 @@ def _and(a: Any, b: Any) -> Any:
 
 def assert_(test: Callable[[], Any], message: Callable[[], Any]) -> None:
     """Do an ``assert`` statement."""
-    if isinstance(said := test(), Tensor):
-        raise TraceError(
-            f"whether this holds is not known while tracing: {said!r}; "
-            "leave the assert out, or test it before the call"
-        )
-    if not said:
+    said = test()
+    if isinstance(said, Tensor):
+        _, words, values = message_of(message)
+        check(truth(said), "AssertionError", words, values)
+    elif not said:
         found = message()
         raise AssertionError(*([] if found is None else [found]))
 

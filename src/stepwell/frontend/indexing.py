@@ -235,11 +235,11 @@ class _Place:
 
     def get(self) -> Tensor:
         """Return ``x[index]``."""
-        return read_at(self.x, subscript(self.x, self.index))
+        return read_at(self.x, subscript(self.x, self.index, checked=False))
 
     def _scatter(self, op: str, value: Any) -> Tensor:
         updates = cast(lift(value, self.x.kind), self.x.kind)
-        return _scatter_numbered(self.x, subscript(self.x, self.index), updates, op)
+        return _scatter_numbered(self.x, subscript(self.x, self.index, checked=False), updates, op)
 
 
 def scatter_at(x: Tensor, place: Subscript, value: Tensor) -> Tensor:

@@ -113,6 +113,7 @@ class Function:
         "__dict__",
         "__weakref__",
         "__wrapped__",
+        "_check_bounds",
         "_dispatcher",
         "_learnt",
         "_lock",
@@ -144,6 +145,7 @@ class Function:
         if unknown := sorted(self._static - set(names)):
             raise ValueError(f"the function has no argument {', '.join(unknown)}")
         self._options = dict(options)
+        self._check_bounds = bool(self._options.pop("check_bounds", True))
         self._programs: Once[Any, _Program] = Once()
         self._learnt: set[Any] = set()
         self._spellings: dict[Any, Spelling] = {}
@@ -294,7 +296,7 @@ class Function:
         """Trace the function; ``same`` are arguments that are one array, by the first of them."""
         code = getattr(inspect.unwrap(self.__wrapped__), "__code__", None)
         where = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
-        trace = Trace(self.__name__, trail=trail or Trail())
+        trace = Trace(self.__name__, trail=trail or Trail(), check_bounds=self._check_bounds)
         inputs = [trace.argument(a.path, a.kind, a.shape, where) for a in call.arguments]
         head = [fresh(value) for value in inputs]
         for value, told in zip(inputs, call.arguments, strict=True):
@@ -413,7 +415,11 @@ def jit(function: Callable[..., Any], /, **options: Any) -> Function: ...
 
 @overload
 def jit(
-    *, static_argnames: Any = (), static_argnums: Any = (), **options: Any
+    *,
+    static_argnames: Any = (),
+    static_argnums: Any = (),
+    check_bounds: bool = True,
+    **options: Any,
 ) -> Callable[..., Function]: ...
 
 
@@ -423,6 +429,7 @@ def jit(
     *,
     static_argnames: str | Iterable[str] = (),
     static_argnums: int | Iterable[int] = (),
+    check_bounds: bool = True,
     **options: Any,
 ) -> Any:
     """Compile a function of arrays: traced at its first call for each signature, then native.
@@ -433,6 +440,8 @@ def jit(
         told from others by class and bits (``1``, ``1.0`` and ``True`` are three, ``0.0`` and
         ``-0.0`` two). They are hashable; a function, and an object whose class has no ``==`` of its
         own, is one value whatever becomes of its attributes
+    check_bounds : with False indices that only the run knows are not looked at: out of range, a
+        read takes the element at that end of the axis and a write is left out
     options : as in `sw.compile` (``target="opencl"``), for `trace(...).compile()` too
 
     Any number of threads may call it, also for the first time: each signature is compiled once.
@@ -449,6 +458,7 @@ def jit(
     >>> norm(np.array([3.0, 4.0], np.float32))
     array(5., dtype=float32)
     """
+    options["check_bounds"] = check_bounds
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     if function is None:

@@ -140,6 +140,7 @@ def _counted(
     counter: list[Any] = [items.first]
 
     def step() -> None:
+        current_trace().ranges.count(counter[0], items.first, items.last, items.step)
         body(counter[0])
         counter[0] = counter[0] + items.step
 

@@ -93,7 +93,9 @@ def searchsorted(
     place = zeros(value.shape, dtype=INTEGER.numpy)
     for step in (1 << k for k in reversed(range(n.bit_length()))):
         behind = e.add(place, step)
-        last = take(row, e.subtract(behind, 1))  # beyond the end: the last, which does not count
+        last = take(
+            row, e.subtract(behind, 1), mode="clip"
+        )  # beyond the end: the last, which does not count
         goes = _before(last, value) if side == "left" else e.logical_not(_before(value, last))
         place = e.where(e.logical_and(e.less_equal(behind, n), goes), behind, place)
     return place

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from stepwell.core.shapes import Shape, ShapeError, show
 from stepwell.frontend import elementwise as e
+from stepwell.frontend.checks import check_index, out_of_bounds
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, broadcast, cast, lift
 from stepwell.frontend.tensor import Tensor
@@ -54,6 +55,8 @@ class _Reader:
     """Reads the parts of an index from left to right."""
 
     shape: list[int]
+    checked: bool = True
+    """Whether indices that only the run knows are checked."""
     parts: list[Any] = field(default_factory=list[Any])
     items: list[Any] = field(default_factory=list[Any])
     """What a layout has, and axes of ints and arrays, which are to be told apart yet."""
@@ -72,8 +75,6 @@ class _Reader:
         size = self.shape[axis]
         if isinstance(part, int | np.integer):
             part = int(_in_range(np.asarray(int(part), np.int64), axis, size))
-        elif isinstance(part, Tensor):
-            part = from_front(part, size)
         self.items.append((axis,))
         self.parts.append(part)
 
@@ -103,8 +104,17 @@ class _Reader:
         arrays = [a for a in axes if not isinstance(self.parts[a], int)]
         empty = 0 in _together([self.parts[a] for a in arrays])
         for a in arrays:
-            self.parts[a] = _usable(self.parts[a], a, self.shape[a], empty)
+            self.parts[a] = self._usable(a, empty)
         return Subscript(self.parts, layout, tuple(self.shape))
+
+    def _usable(self, axis: int, empty: bool) -> Any:
+        """Return an array of the index, checked; where no element is meant it is what it likes."""
+        index, size = self.parts[axis], self.shape[axis]
+        if isinstance(index, np.ndarray):
+            return np.zeros(index.shape, np.int64) if empty else _in_range(index, axis, size)
+        if size == 0 and (not empty or index.ndim == 0):
+            raise IndexError(f"axis {axis} has size 0: there is nothing to read or write")
+        return from_front(index, size, axis if self.checked and not empty else None)
 
 
 def _together(indices: Sequence[Any]) -> Shape:
@@ -116,17 +126,11 @@ def _together(indices: Sequence[Any]) -> Shape:
         raise ShapeError(f"indices {listed} do not fit together") from None
 
 
-def _usable(index: Any, axis: int, size: int, empty: bool) -> Any:
-    """Return an array of an index, checked; where no element is meant it holds what it likes."""
-    if isinstance(index, np.ndarray):
-        return np.zeros(index.shape, np.int64) if empty else _in_range(index, axis, size)
-    if size == 0 and (not empty or index.ndim == 0):
-        raise IndexError(f"axis {axis} has size 0: there is nothing to read or write")
-    return index
+def subscript(x: Tensor, index: Any, checked: bool = True) -> Subscript:
+    """Return what ``index`` means for ``x``; IndexError where it means nothing.
 
-
-def subscript(x: Tensor, index: Any) -> Subscript:
-    """Return what ``index`` means for ``x``; IndexError where it means nothing."""
+    checked : whether the program raises IndexError for indices that only the run knows
+    """
     parts = [_read(p) for p in (index if isinstance(index, tuple) else (index,))]
     ellipses = sum(p is Ellipsis for p in parts)
     if ellipses > 1:
@@ -134,7 +138,7 @@ def subscript(x: Tensor, index: Any) -> Subscript:
     given = sum(map(_axes_of, parts))
     if given > x.ndim:
         raise IndexError(f"{given} indices for {x.ndim} axes")
-    reader = _Reader(list(x.shape))
+    reader = _Reader(list(x.shape), checked)
     for part in parts if ellipses else (*parts, Ellipsis):
         if part is Ellipsis:
             for _ in range(x.ndim - given):
@@ -207,19 +211,34 @@ def _in_range(index: Known, axis: int, size: int) -> Known:
     outside = (wide < -size) | (wide >= size)
     if outside.any():
         first = np.asarray(wide)[outside].flat[0]
-        raise IndexError(f"index {first} is out of range for axis {axis} of size {size}")
+        raise IndexError(out_of_bounds(int(first), axis, size))
     return np.where(wide < 0, wide + size, wide).astype(np.int64)
 
 
-def from_front(index: Tensor, size: int) -> Tensor:
-    """Return indices with negative ones counted from the end, in a dtype that holds ``size``."""
+def from_front(index: Tensor, size: int, axis: int | None = None) -> Tensor:
+    """Return indices with negative ones counted from the end, in a dtype that holds ``size``.
+
+    axis : they are those of this axis, and the program raises IndexError for others; None leaves
+        them as they are
+    """
+    if axis is not None:
+        check_index(index, size, axis)
+    ranges = index.trace.ranges
+    low, high = ranges.of(index) or (0, 0)
     if index.kind.name == "ui64":  # what no i64 holds is out of range too
-        return cast(e.minimum(index, size), INTEGER)
+        return cast(index if high < 1 << 63 else e.minimum(index, size), INTEGER)
     wide = as_dtype("i32") if size < 1 << 31 and index.kind.name != "ui32" else INTEGER
     if index.kind.kind == "unsigned":
         return cast(index, wide)
     index = cast(index, wide if index.kind.bytes < 8 else INTEGER)
-    return e.where(e.less(index, 0), e.add(index, size), index)
+    if low >= 0:
+        return index
+    found = e.add(index, size)
+    if high >= 0:
+        found = e.where(e.less(index, 0), found, index)
+    if -size <= low and high < size:
+        ranges.tell(found, 0, size - 1)
+    return found
 
 
 def as_index(indices: Any, size: int, axis: int) -> Tensor:
@@ -228,7 +247,7 @@ def as_index(indices: Any, size: int, axis: int) -> Tensor:
     if part is None or part is Ellipsis or isinstance(part, slice):
         raise IndexError(f"an index must be an integer, got {part}")
     if isinstance(part, Tensor):
-        return from_front(part, size)
+        return from_front(part, size, axis if size else None)
     if isinstance(part, np.ndarray) and part.dtype == bool:
         raise IndexError("an index must be an integer, got booleans; use x[mask]")
     return lift(_in_range(np.asarray(part), axis, size))

@@ -259,10 +259,11 @@ class Tensor:
         return f"<traced {self.kind.name}[{shape}] {self.name}>"
 
     def __str__(self) -> str:
-        self._known()
-        return repr(self)
+        return format(self)
 
     def __format__(self, spec: str) -> str:
+        if self.trace.spelled is not None:
+            return self.trace.spelled(self, spec)
         self._known()
         return repr(self)
 

@@ -14,7 +14,7 @@ import dis
 import inspect
 import os
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
+from stepwell.frontend.ranges import Ranges, is_integer
 from stepwell.frontend.spelling import Verbatim, location, properties_text, type_text
 from stepwell.frontend.tensor import State, Tensor
 from stepwell.frontend.weights import kept
@@ -37,6 +38,9 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 INLINE_ELEMENTS = 16
 """Arrays of more elements that a function closes over become weights beside the module."""
+
+READ_ELEMENTS = 1 << 20
+"""Of arrays of more integers nobody looks for the least and the largest."""
 
 
 @dataclass
@@ -60,12 +64,20 @@ class Trace:
     ended: bool = False
     scopes: list[int] = field(default_factory=lambda: [0])
     """The function and the regions that are being written, by number, outermost first."""
+    outer: list[list[str]] = field(default_factory=list[list[str]])
+    """The lines of all regions being written but the innermost."""
     journals: list[Journal] = field(default_factory=list["Journal"])
     """What was written to and read again in each region that is being written."""
     regions: int = 0
     """How many regions were begun."""
     branches: int = 0
     """How many branches and loops of the user's Python are being traced, one in another."""
+    ranges: Ranges = field(default_factory=Ranges)
+    """Between which numbers integers lie."""
+    spelled: Callable[[Tensor, str], str] | None = None
+    """How values are spelled in the message of an exception; None where there is none."""
+    check_bounds: bool = True
+    """Whether indices that only the run knows are checked."""
     _ticks: int = 0
 
     def tick(self) -> int:
@@ -115,7 +127,9 @@ class Trace:
             f" : ({inputs}) -> {outputs}{location(frame)}"
         )
         made = self.scopes[-1], place_of(frame)
-        return tuple(Tensor(self, n, *r, *made) for n, r in zip(names, results, strict=True))
+        found = tuple(Tensor(self, n, *r, *made) for n, r in zip(names, results, strict=True))
+        self.ranges.note(op, found, operands, properties)
+        return found
 
     def argument(self, stem: str, kind: DType, shape: Shape, place: str = "") -> Tensor:
         """Return an argument of the function, or of a region that is given to `block` next."""
@@ -146,6 +160,8 @@ class Trace:
         (result,) = self.emit("constant", (), [(kind, shape)], (), value=Verbatim(value))
         if kind.name == "i1":
             self._masks[result.name] = array.reshape(shape).copy()
+        elif is_integer(kind) and 0 < array.size <= READ_ELEMENTS:
+            self.ranges.made[result.name] = int(array.min()), int(array.max())
         if not self._inside:
             self._constants[key] = result
         return Tensor(self, result.name, kind, shape, result.scope, result.made)
@@ -179,11 +195,12 @@ class Trace:
 
     def mark(self) -> Any:
         """Return what `back` takes to go back to here."""
-        return len(self.lines), dict(self.resources), dict(self._weights), dict(self._constants)
+        tables = dict(self.resources), dict(self._weights), dict(self._constants)
+        return len(self.lines), *tables, dict(self.ranges.narrowed[-1])
 
     def back(self, mark: Any) -> None:
         """Forget what was written since ``mark``."""
-        count, resources, self._weights, self._constants = mark
+        count, resources, self._weights, self._constants, self.ranges.narrowed[-1] = mark
         del self.lines[count:]
         self.resources.clear()
         self.resources.update(resources)
@@ -217,14 +234,32 @@ class Trace:
         return len(self.scopes) > 1
 
     @contextmanager
+    def where(self, scope: int) -> Generator[None]:
+        """Write to the end of what is written of the region ``scope``, around those inside of it.
+
+        What is written must be computed wherever that region is: it may raise nothing.
+        """
+        kept = self.lines, self.scopes, self.ranges.narrowed
+        count = self.scopes.index(scope) + 1
+        if count < len(self.scopes):
+            self.lines = self.outer[count - 1]
+            self.scopes, self.ranges.narrowed = kept[1][:count], kept[2][:count]
+        try:
+            yield
+        finally:
+            self.lines, self.scopes, self.ranges.narrowed = kept
+
+    @contextmanager
     def block(self, arguments: Sequence[Tensor]) -> Generator[list[str]]:
         """Write a region's block; the lines, in braces, are in the yielded list at the end."""
-        outer, self.lines = self.lines, []
+        self.outer.append(self.lines)
+        self.lines = []
         self.regions += 1
         self.scopes.append(self.regions)
         for argument in arguments:
             argument.scope = self.regions
         self.journals.append(journal := Journal())
+        self.ranges.narrowed.append({})
         head = ", ".join(f"{a.name}: {type_text(a.kind, a.shape)}" for a in arguments)
         text: list[str] = []
         try:
@@ -239,8 +274,9 @@ class Trace:
             text.append("\n".join(["{", *label, *self.lines, f"{pad}}}"]))
         finally:
             self.journals.pop().undo()
+            self.ranges.narrowed.pop()
             self.scopes.pop()
-            self.lines = outer
+            self.lines = self.outer.pop()
 
 
 class Region:
@@ -258,18 +294,21 @@ class Region:
     @contextmanager
     def writing(self) -> Generator[Journal]:
         """Write to the end of it."""
-        trace, outer = self.trace, self.trace.lines
+        trace = self.trace
+        trace.outer.append(trace.lines)
         trace.lines = self.lines
         trace.scopes.append(self.number)
         trace.journals.append(journal := Journal())
+        trace.ranges.narrowed.append({})
         trace.branches += 1
         try:
             yield journal
         finally:
             trace.branches -= 1
+            trace.ranges.narrowed.pop()
             trace.journals.pop().undo()
             trace.scopes.pop()
-            trace.lines = outer
+            trace.lines = trace.outer.pop()
 
     @property
     def text(self) -> str:

@@ -1,0 +1,104 @@
+"""Conditions that the run finds, and what is raised, at the user's line, where they do not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stepwell.core.escape import literal
+from stepwell.core.guards import VALUES
+from stepwell.frontend import elementwise as e
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.promotion import INTEGER, cast, full
+from stepwell.frontend.ranges import is_integer
+from stepwell.frontend.spelling import Verbatim
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import current_trace
+
+
+def check(
+    condition: Tensor, kind: str, words: Sequence[str], values: Sequence[Tensor] = ()
+) -> None:
+    """Raise ``kind`` when the program runs and ``condition``, a boolean without axes, is false.
+
+    words : what is said: texts, between any two of which stands a number of ``values``
+    """
+    trace = condition.trace
+    numbers = [cast(v, INTEGER) for v in values]
+    spelled = Verbatim(f"[{', '.join(map(literal, words))}]")
+    trace.emit("check", [condition, *numbers], (), (), kind=kind, words=spelled)
+    trace.ranges.suppose(condition, True)
+
+
+def check_index(index: Tensor, size: int, axis: int) -> None:
+    """Raise IndexError, as NumPy does, where an index does not lie within an axis."""
+    trace = index.trace
+    index.refresh()
+    found = trace.ranges.of(index)
+    if not trace.check_bounds or not index.size or found is None:
+        return
+    low, high = found
+    if low == high and not -size <= low < size and len(trace.scopes) == 1:
+        raise IndexError(out_of_bounds(low, axis, size))
+    words = ("index ", f" is out of bounds for axis {axis} with size {size}")
+    below, above = low < -size, high >= size
+    if not index.shape:
+        tests = [e.less(index, size)] if above else []
+        tests += [e.greater_equal(index, -size)] if below else []
+        if tests:
+            test = tests[0] if len(tests) == 1 else e.logical_and(*tests)
+            check(test, "IndexError", words, [index])
+    else:
+        for op, wanted in (("reduce_max", above), ("reduce_min", below)):
+            if wanted:
+                most = _extreme(index, op)
+                limit = full((), size if op == "reduce_max" else -size, most.kind)
+                test = (e.less if op == "reduce_max" else e.greater_equal)(most, limit)
+                check(test, "IndexError", words, [most])
+    trace.ranges.tell(index, -size, size - 1)
+
+
+def message_of(message: Callable[[], Any]) -> tuple[Any, list[str], list[Tensor]]:
+    """Return what an exception is given, its text, and the integers in it that the run finds.
+
+    There is one text more than integers. None is given where there is no message.
+    """
+    trace = current_trace()
+    values: list[Tensor] = []
+
+    def spelled(value: Tensor, spec: str) -> str:
+        if value.shape or not is_integer(value.kind) or spec or len(values) == VALUES:
+            raise TraceError(
+                f"a message can have {VALUES} integers without axes or format that only the run "
+                f"knows, not {value!r}"
+            )
+        values.append(value)
+        return _MARK
+
+    before, trace.spelled = trace.spelled, spelled
+    try:
+        given = message()
+        text = "" if given is None else str(given)
+    finally:
+        trace.spelled = before
+    words = text.split(_MARK)
+    if len(words) != len(values) + 1:
+        raise TraceError("the message of an exception must have each traced value once")
+    return given, words, values
+
+
+_MARK = "\0"
+"""Stands in a message for a number."""
+
+
+def _extreme(index: Tensor, op: str) -> Tensor:
+    """Return the least or the largest number, found once though it is asked in a loop."""
+    trace = index.trace
+    with trace.where(index.scope):
+        axes = tuple(range(index.ndim))
+        return trace.emit(op, [index], [(index.kind, ())], (), axes=axes)[0]
+
+
+def out_of_bounds(index: int, axis: int, size: int) -> str:
+    """Return what NumPy says of an index."""
+    return f"index {index} is out of bounds for axis {axis} with size {size}"

@@ -1,0 +1,302 @@
+"""Between which numbers integers of a trace lie, where that is known while tracing.
+
+A range belongs to a value of the trace by name. Ops hand it on; a check, or a branch taken, narrows
+it as long as its region is written. Indices that are proven to lie within an axis need no check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from stepwell.core.dtypes import DType
+
+if TYPE_CHECKING:
+    from stepwell.frontend.tensor import Tensor
+
+Range: TypeAlias = tuple[int, int]
+"""The least and the largest number, both of which may be."""
+
+
+def limits(kind: DType) -> Range:
+    """Return the least and the largest number of an integer dtype.
+
+    >>> from stepwell.core.dtypes import DTYPES
+    >>> limits(DTYPES["ui8"])
+    (0, 255)
+    """
+    found = np.iinfo(kind.numpy)
+    return int(found.min), int(found.max)
+
+
+def is_integer(kind: DType) -> bool:
+    """Whether numbers of ``kind`` have ranges."""
+    return kind.kind in ("signed", "unsigned")
+
+
+class Value(NamedTuple):
+    """A value of the trace, whatever becomes of the handle."""
+
+    name: str
+    kind: DType
+
+
+@dataclass
+class Ranges:
+    """What is known of the integers of one trace."""
+
+    made: dict[str, Range] = field(default_factory=dict[str, Range])
+    """By name, as the op that made the value tells."""
+    facts: dict[str, tuple[str, tuple[Value, ...]]] = field(default_factory=dict[str, Any])
+    """Of booleans: the comparison or the logical op that they are."""
+    narrowed: list[dict[str, Range]] = field(default_factory=lambda: [{}])
+    """What else is known in each region that is being written, innermost last."""
+
+    def of(self, value: Tensor | Value) -> Range | None:
+        """Return between which numbers all elements lie; None where there are none to lie there."""
+        if not is_integer(value.kind):
+            return None
+        name = value.name
+        for known in reversed(self.narrowed):
+            if (found := known.get(name)) is not None:
+                return found
+        return self.made.get(name) or limits(value.kind)
+
+    def tell(self, value: Tensor | Value, low: int | None = None, high: int | None = None) -> None:
+        """Note what is known of ``value`` from here on to the end of the region."""
+        if (found := self.of(value)) is None:
+            return
+        least = found[0] if low is None else max(low, found[0])
+        most = found[1] if high is None else min(high, found[1])
+        if least <= most:  # else this is never reached
+            self.narrowed[-1][value.name] = least, most
+
+    def count(self, counter: Any, first: Any, last: Any, step: int) -> None:
+        """Note in a loop's body that ``counter`` goes from ``first`` on and stays before ``last``.
+
+        Each is a number or a value of the trace; a counter that is a number tells all by itself.
+        """
+        if isinstance(counter, int):
+            return
+        begin, end = self._of_number(first), self._of_number(last)
+        if step > 0:
+            self.tell(counter, begin and begin[0], end and end[1] - 1)
+        else:
+            self.tell(counter, end and end[0] + 1, begin and begin[1])
+
+    def _of_number(self, value: Any) -> Range | None:
+        return (value, value) if isinstance(value, int) else self.of(value)
+
+    def suppose(self, test: Tensor | Value, truth: bool) -> None:
+        """Note what follows where ``test`` is ``truth``, to the end of the region."""
+        op, operands = self.facts.get(test.name, ("", ()))
+        match op, truth:
+            case ("and", True) | ("or", False):
+                for each in operands:
+                    self.suppose(each, truth)
+            case ("not", _):
+                self.suppose(operands[0], not truth)
+            case _ if op in _OPPOSITE:
+                self._compared(op if truth else _OPPOSITE[op], *operands)
+            case _:
+                pass
+
+    def _compared(self, op: str, a: Value, b: Value) -> None:
+        one, other = self.of(a), self.of(b)
+        if one is None or other is None:
+            return
+        strictly = op in ("lt", "gt")
+        if op in ("gt", "ge"):
+            a, b, one, other = b, a, other, one
+        if op in ("lt", "le", "gt", "ge"):
+            self.tell(a, high=other[1] - strictly)
+            self.tell(b, low=one[0] + strictly)
+        elif op == "eq":
+            self.tell(a, *other)
+            self.tell(b, *one)
+
+    def _where(self, test: Tensor, truth: bool, value: Tensor) -> Range | None:
+        """Return the range of those elements of ``value`` for which ``test`` is ``truth``."""
+        self.narrowed.append({})
+        self.suppose(test, truth)
+        found = self.of(value)
+        self.narrowed.pop()
+        return found
+
+    def note(
+        self,
+        op: str,
+        results: Sequence[Tensor],
+        operands: Sequence[Tensor],
+        properties: Mapping[str, Any],
+    ) -> None:
+        """Note what an op tells of its result."""
+        if len(results) != 1:
+            return
+        result = results[0]
+        if result.kind.kind == "bool":
+            if op in _FACTS:
+                self.facts[result.name] = op, tuple(Value(v.name, v.kind) for v in operands)
+            return
+        if (rule := _RULES.get(op)) is None or not is_integer(result.kind):
+            return
+        if op == "select":
+            given = [None, self._where(operands[0], True, operands[1])]
+            given.append(self._where(operands[0], False, operands[2]))
+        else:
+            given = [self.of(v) for v in operands]
+        found = rule(given, result, operands, properties)
+        low, high = limits(result.kind)
+        if found is not None and low <= found[0] <= found[1] <= high and found != (low, high):
+            self.made[result.name] = found
+
+
+_OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
+_FACTS = frozenset({*_OPPOSITE, "and", "or", "not"})
+
+_Given: TypeAlias = "Sequence[Range | None]"
+_Rule: TypeAlias = Callable[
+    [_Given, "Tensor", "Sequence[Tensor]", Mapping[str, Any]], "Range | None"
+]
+
+
+def united(ranges: _Given) -> Range | None:
+    """Return the range of what lies in one of ``ranges``."""
+    known = [each for each in ranges if each is not None]
+    if not known or len(known) != len(ranges):
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
+
+
+def _corners(combine: Callable[[int, int], int]) -> _Rule:
+    def rule(given: _Given, *_: Any) -> Range | None:
+        a, b = given
+        if a is None or b is None:
+            return None
+        found = [combine(x, y) for x in a for y in b]
+        return min(found), max(found)
+
+    return rule
+
+
+def _both(low: Callable[[int, int], int]) -> _Rule:
+    """Return the rule of minimum and maximum."""
+
+    def rule(given: _Given, *_: Any) -> Range | None:
+        a, b = given
+        return None if a is None or b is None else (low(a[0], b[0]), low(a[1], b[1]))
+
+    return rule
+
+
+def _negated(given: _Given, *_: Any) -> Range | None:
+    (a,) = given
+    return a and (-a[1], -a[0])
+
+
+def _absolute(given: _Given, *_: Any) -> Range | None:
+    (a,) = given
+    if a is None:
+        return None
+    least = 0 if a[0] <= 0 <= a[1] else min(abs(a[0]), abs(a[1]))
+    return least, max(abs(a[0]), abs(a[1]))
+
+
+def _divided(given: _Given, *_: Any) -> Range | None:
+    a, b = given
+    if a is None or b is None or b[0] <= 0 <= b[1]:
+        return None
+    found = [x // y for x in a for y in b]
+    return min(found), max(found)
+
+
+def _remainder(given: _Given, *_: Any) -> Range | None:
+    """Return the range of a remainder that has the sign of what it is divided by."""
+    a, b = given
+    if a is None or b is None or b[0] <= 0 <= b[1]:
+        return None
+    if b[0] > 0:
+        return (0, min(a[1], b[1] - 1)) if a[0] >= 0 else (0, b[1] - 1)
+    return b[0] + 1, 0
+
+
+def _same(given: _Given, *_: Any) -> Range | None:
+    return given[0]
+
+
+def _number(
+    given: _Given, result: Tensor, operands: Sequence[Tensor], properties: Mapping[str, Any]
+) -> Range | None:
+    text = str(properties["value"]).partition(" ")[0]
+    try:
+        return int(text), int(text)
+    except ValueError:
+        return None
+
+
+def _counted(
+    given: _Given, result: Tensor, operands: Sequence[Tensor], properties: Mapping[str, Any]
+) -> Range | None:
+    return 0, max(result.shape[properties["axis"]] - 1, 0)
+
+
+def _place(
+    given: _Given, result: Tensor, operands: Sequence[Tensor], properties: Mapping[str, Any]
+) -> Range | None:
+    """Return the range of what says where along an axis of the operand something is."""
+    return 0, max(operands[0].shape[properties["axis"]] - 1, 0)
+
+
+def _cast(
+    given: _Given, result: Tensor, operands: Sequence[Tensor], properties: Mapping[str, Any]
+) -> Range | None:
+    return (0, 1) if operands[0].kind.kind == "bool" else given[0]
+
+
+def _masked(given: _Given, *_: Any) -> Range | None:
+    """Return the range of bits that both have."""
+    known = [each[1] for each in given if each is not None and each[0] >= 0]
+    return (0, min(known)) if known else None
+
+
+def _shifted(given: _Given, *_: Any) -> Range | None:
+    a, b = given
+    if a is None or b is None or b[0] < 0 or b[1] > 63:
+        return None
+    found = [x >> y for x in a for y in b]
+    return min(found), max(found)
+
+
+_RULES: dict[str, _Rule] = {
+    "full": _number,
+    "iota": _counted,
+    "add": _corners(lambda x, y: x + y),
+    "sub": _corners(lambda x, y: x - y),
+    "mul": _corners(lambda x, y: x * y),
+    "min": _both(min),
+    "max": _both(max),
+    "neg": _negated,
+    "abs": _absolute,
+    "floor_div": _divided,
+    "mod": _remainder,
+    "and": _masked,
+    "shift_right": _shifted,
+    "cast": _cast,
+    "select": lambda given, *_: united(given[1:]),
+    "concat": lambda given, *_: united(given),
+    "dynamic_update_slice": lambda given, *_: united(given[:2]),
+    "scatter": lambda given, *_: united(given[:2]),
+    "argmax": _place,
+    "argmin": _place,
+    "argsort": _place,
+    **dict.fromkeys(
+        (
+            *("broadcast", "reshape", "transpose", "slice", "reverse", "gather", "dynamic_slice"),
+            *("reduce_min", "reduce_max", "cumulative_min", "cumulative_max", "sort", "relu"),
+        ),
+        _same,
+    ),
+}
