@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects import arith, scf, tensor
-from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import IndexType, TensorType, i64
 from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
@@ -30,6 +30,7 @@ from stepwell.lowering.nd_to_linalg.generic import generic
 from stepwell.lowering.nd_to_linalg.nests import nest, read, written
 from stepwell.lowering.nd_to_linalg.shape import inserted, iterators, result_type
 from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
+from stepwell.lowering.nd_to_linalg.starts import known_start
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower
 
 Operands = Sequence[SSAValue]
@@ -202,18 +203,15 @@ def _offsets(
         room = sizes.sub(sizes.of(x, axis), length)
         if room == 0 or _is_zero(old):  # a check has found that there is room
             continue
-        begin = _host_index(lowering, old, start)
+        known = known_start(old)
+        begin = _host_index(lowering, old, start) if known is None else known
         offsets[axis] = sizes.max(sizes.min(begin, room), 0)
     return offsets
 
 
 def _is_zero(start: SSAValue) -> bool:
     """Whether a start is the index 0."""
-    match start.owner:
-        case arith.ConstantOp(value=IntegerAttr(value=number)):
-            return number.data == 0
-        case _:
-            return False
+    return isinstance(start.type, IndexType) and known_start(start) == 0
 
 
 def _host_index(lowering: Lowering, old: SSAValue, start: SSAValue) -> SSAValue:

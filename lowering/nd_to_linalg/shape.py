@@ -26,6 +26,7 @@ from stepwell.dialects.types import array, dtype, tensor_type
 from stepwell.lowering.nd_to_linalg.body import Body
 from stepwell.lowering.nd_to_linalg.generic import Iterator, constant, filled, generic
 from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes, shape_of_sizes
+from stepwell.lowering.nd_to_linalg.starts import is_written_again
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower, signless
 
 Operands = Sequence[SSAValue]
@@ -87,7 +88,10 @@ def _transpose(lowering: Lowering, op: TransposeOp, operands: Operands) -> Opera
 
 @lower(SliceOp)
 def _slice(lowering: Lowering, op: SliceOp, operands: Operands) -> Operands:
-    """Read through a map, unless a range only leaves off the end or begins at a computed place."""
+    """Read through a map.
+
+    Unless a range only leaves off the end, begins at a computed place, or is written again.
+    """
     (x,) = operands
     type = result_type(op)
     places = [_range(lowering, x, axis, *r) for axis, r in enumerate(op.ranges)]
@@ -99,7 +103,7 @@ def _slice(lowering: Lowering, op: SliceOp, operands: Operands) -> Operands:
         whole[axis] or (isinstance(begin, int) and (begin, stride) != (0, 1))
         for axis, (begin, _, stride) in enumerate(places)
     )
-    if not readable:
+    if not readable or is_written_again(op, begins):
         part = tensor.ExtractSliceOp(
             x, begins, counts, [s for s in strides if isinstance(s, int)], type
         )

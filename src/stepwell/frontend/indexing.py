@@ -18,6 +18,7 @@ from stepwell.core.shapes import ShapeError
 from stepwell.core.shapes.indexing import dynamic_slice as sliced_shape
 from stepwell.core.shapes.indexing import dynamic_update_slice as updated_shape
 from stepwell.frontend import elementwise as e
+from stepwell.frontend.blocks import is_block, is_dense, row_of, taken_out, write_block
 from stepwell.frontend.creation import iota
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.manipulation import broadcast_to, permute_dims, reshape
@@ -29,6 +30,10 @@ from stepwell.frontend.tensor import Tensor
 
 def read_at(x: Tensor, place: Subscript) -> Tensor:
     """Return what an index of ``x`` means."""
+    if is_block(place):
+        row, rest = row_of(reshape(x, place.shape), place)
+        value = _slice(row, rest)
+        return _laid_out(reshape(value, taken_out(value.shape, place.fancy)), place, 0)
     value = _slice(reshape(x, place.shape), place.parts)
     fancy, block = place.fancy, place.block() if place.fancy else []
     if fancy:
@@ -247,6 +252,8 @@ def scatter_at(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
 
     What is written to an index out of range, of which only the run knows, is left out.
     """
+    if is_block(place) and is_dense(place):
+        return write_block(x, place, value)
     whole = [range(n)[p] == range(n) if isinstance(p, slice) else False for p, n in _axes_of(place)]
     if not all(w or not isinstance(p, slice) for w, p in zip(whole, place.parts, strict=True)):
         return _scatter_numbered(x, place, value)

@@ -1,0 +1,104 @@
+"""Blocks of an array that begin where traced numbers say: ``A[i]``, ``A[i, 1:-1]``, ``A[:, j]``.
+
+They are read and written as slices, not through a number for each element: so reading one is a
+view, and writing one costs the block.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stepwell.core.shapes import Shape
+from stepwell.frontend import elementwise as e
+from stepwell.frontend.manipulation import reshape
+from stepwell.frontend.promotion import INTEGER, broadcast, cast, lift
+from stepwell.frontend.subscripts import Subscript
+from stepwell.frontend.tensor import Tensor
+
+
+def is_block(place: Subscript) -> bool:
+    """Whether an index picks a block of several elements by traced numbers, slices and ints."""
+    numbers = [
+        part for part in map(place.parts.__getitem__, place.fancy) if isinstance(part, Tensor)
+    ]
+    if not numbers or len(numbers) < len(place.fancy) or any(n.shape for n in numbers):
+        return False
+    kept = [a for a in range(len(place.parts)) if a not in place.fancy]
+    sizes = [len(range(place.shape[a])[_slice(place.parts[a])]) for a in kept]
+    return 0 not in place.shape and 0 not in sizes and any(n > 1 for n in sizes)
+
+
+def row_of(x: Tensor, place: Subscript) -> tuple[Tensor, list[Any]]:
+    """Return what an index takes of ``x`` as one block, and what is left of the index then.
+
+    Left are slices with steps. Of an axis with a number, traced or not, one element remains.
+    """
+    spans = [range(n)[_slice(p)] for p, n in zip(place.parts, x.shape, strict=True)]
+    taken = [a in place.fancy or s.step == 1 for a, s in enumerate(spans)]
+    starts = _starts(place, [s if t else range(1) for s, t in zip(spans, taken, strict=True)])
+    shape = tuple(
+        1 if a in place.fancy else len(spans[a]) if taken[a] else n for a, n in enumerate(x.shape)
+    )
+    rest = [slice(None) if t else part for t, part in zip(taken, place.parts, strict=True)]
+    return _read(x, starts, shape), rest
+
+
+def _starts(place: Subscript, spans: list[range]) -> list[Tensor]:
+    return [
+        cast(place.parts[a] if a in place.fancy else lift(s.start), INTEGER)
+        for a, s in enumerate(spans)
+    ]
+
+
+def _read(x: Tensor, starts: list[Tensor], shape: Shape) -> Tensor:
+    axes = tuple(range(x.ndim))
+    results = [(x.kind, shape)]
+    return x.trace.emit("dynamic_slice", [x, *starts], results, (), axes=axes, sizes=shape)[0]
+
+
+def write_block(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
+    """Return ``x`` with ``value``, in the shape of the place, there.
+
+    Where a number is out of range, of which only the run knows, nothing is written.
+    """
+    spans = [range(n)[_slice(p)] for p, n in zip(place.parts, x.shape, strict=True)]
+    flipped = tuple(a for a, s in enumerate(spans) if s.step < 0)
+    shape = tuple(1 if a in place.fancy else len(s) for a, s in enumerate(spans))
+    block = reshape(value, shape)
+    if flipped:
+        block = x.trace.emit("reverse", [block], [(x.kind, shape)], (), axes=flipped)[0]
+        spans = [s if s.step > 0 else s[::-1] for s in spans]
+    axes = tuple(range(x.ndim))
+    starts = _starts(place, spans)
+    inside = _inside(x, place)
+    if inside is not None:
+        block = e.where(broadcast(inside, shape), block, _read(x, starts, shape))
+    operands = [x, block, *starts]
+    return x.trace.emit("dynamic_update_slice", operands, [(x.kind, x.shape)], (), axes=axes)[0]
+
+
+def _inside(x: Tensor, place: Subscript) -> Tensor | None:
+    """Return whether all numbers of an index are in range."""
+    found: Tensor | None = None
+    for axis in place.fancy:
+        index = cast(place.parts[axis], INTEGER)
+        fits = e.logical_and(e.greater_equal(index, 0), e.less(index, x.shape[axis]))
+        found = fits if found is None else e.logical_and(found, fits)
+    return found
+
+
+def is_dense(place: Subscript) -> bool:
+    """Whether a block has all elements between its first and last, along each of its slices."""
+    rows = zip(place.parts, place.shape, strict=True)
+    return all(abs(range(n)[_slice(p)].step) == 1 for p, n in rows)
+
+
+def _slice(part: Any) -> slice:
+    if isinstance(part, slice):
+        return part
+    return slice(part, part + 1) if isinstance(part, int) else slice(None)
+
+
+def taken_out(shape: Shape, axes: list[int]) -> Shape:
+    """Return ``shape`` without ``axes``."""
+    return tuple(n for a, n in enumerate(shape) if a not in axes)
