@@ -89,6 +89,8 @@ class _KernelWriter:
                 self._structured(op)
             case scf.ForOp():
                 self._for(op)
+            case scf.WhileOp():
+                self._while(op)
             case scf.IfOp():
                 self._if(op)
             case tensor.ExtractOp() | tensor.InsertOp() | tensor.DimOp():
@@ -178,6 +180,35 @@ class _KernelWriter:
         new.attributes = dict(op.attributes)
         scalars = [r for r in op.res if not isinstance(r.type, TensorType)]
         self.put(new, op)
+        self.values.update(zip(scalars, new.res, strict=True))
+
+    def _while(self, op: scf.WhileOp) -> None:
+        """Write a loop that carries only scalars; its tensors are updated where they lie."""
+        before, after = op.before_region.block, op.after_region.block
+        *tests, condition = before.ops
+        *ops, last = after.ops
+        assert isinstance(condition, scf.ConditionOp)
+        for argument, init in zip(before.args, op.arguments, strict=True):
+            if isinstance(init.type, TensorType):
+                self.values[argument] = self.place(init)
+        slots = [self.values.get(a) for a in before.args]
+        types = [
+            [a.type for a in b.args if not isinstance(a.type, TensorType)] for b in (before, after)
+        ]
+        first = self.nested(before, types[0], tests)
+        for value, argument, result in zip(condition.args, after.args, op.res, strict=True):
+            if isinstance(value.type, TensorType):
+                self.values[argument] = self.values[result] = self.place(value)
+        handed = [self.values[v] for v in condition.args if not isinstance(v.type, TensorType)]
+        end = scf.ConditionOp(self.values[condition.condition], *handed)
+        end.location = condition.location
+        first.add_op(end)
+        second = self.nested(after, types[1], ops)
+        self._end(second, last, slots)
+        carried = [self.values[v] for v in op.arguments if not isinstance(v.type, TensorType)]
+        new = scf.WhileOp(carried, types[1], Region(first), Region(second))
+        self.put(new, op)
+        scalars = [r for r in op.res if not isinstance(r.type, TensorType)]
         self.values.update(zip(scalars, new.res, strict=True))
 
     def _if(self, op: scf.IfOp) -> None:

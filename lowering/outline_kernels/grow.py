@@ -20,7 +20,7 @@ from stepwell.transforms.structured import is_parallel, shape
 
 _SCALAR = ("arith", "math")
 _ELEMENTS = (
-    *(scf.ForOp, scf.IfOp, scf.YieldOp),
+    *(scf.ForOp, scf.WhileOp, scf.IfOp, scf.YieldOp, scf.ConditionOp),
     *(tensor.InsertOp, tensor.ExtractOp, tensor.DimOp),
 )
 

@@ -28,7 +28,7 @@ STAGES = (
     Stage("nd", "inline-calls,check-sizes,canonicalize,cse,decompose,fold-scales", _GRAPH),
     Stage(
         "structured",
-        "nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise,winograd",
+        "nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise,winograd,scalar-loops",
         _TENSORS,
         "nd-to-linalg",
     ),

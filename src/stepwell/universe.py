@@ -39,6 +39,7 @@ PASSES: dict[str, str] = {
     "nd-to-linalg": "stepwell.lowering.nd_to_linalg:NdToLinalg",
     "propagate-layouts": "stepwell.transforms.layouts:PropagateLayouts",
     "winograd": "stepwell.transforms.winograd:Winograd",
+    "scalar-loops": "stepwell.transforms.scalar_loops:ScalarLoops",
     "fuse-elementwise": "stepwell.transforms.fuse:FuseElementwise",
     "outline-kernels": "stepwell.lowering.outline_kernels:OutlineKernels",
     "collapse-loops": "stepwell.lowering.collapse_loops:CollapseLoops",

@@ -1,0 +1,225 @@
+"""Between which numbers the integers of scalar code lie, told as the code is written.
+
+Only what is known of constants, counters and types is used: a comparison that is decided, and what
+clamps a number that lies within its bounds already, need not be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, i1
+from xdsl.ir import Attribute, Operation, SSAValue
+
+Range: TypeAlias = tuple[int, int]
+"""The least and the greatest number."""
+
+
+def of_type(type: Attribute) -> Range | None:
+    """Return what a type holds, as signed numbers; None where it is no integer."""
+    if isinstance(type, IndexType):
+        return -(1 << 63), (1 << 63) - 1
+    if not isinstance(type, IntegerType):
+        return None
+    bits = type.width.data
+    return (0, 1) if bits == 1 else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+
+
+class Bounds:
+    """What is known of the integers written so far."""
+
+    def __init__(self) -> None:
+        self._known: dict[SSAValue, Range] = {}
+
+    def of(self, value: SSAValue) -> Range | None:
+        """Return where ``value`` lies; None where it is no integer."""
+        held = of_type(value.type)
+        match value.owner:
+            case arith.ConstantOp(value=IntegerAttr(value=number)) if held and held != (0, 1):
+                low, high = held
+                wrapped = (number.data - low) % (high - low + 1) + low
+                return wrapped, wrapped
+            case _:
+                return self._known.get(value) or held
+
+    def note(self, value: SSAValue, range: Range) -> None:
+        """Know that ``value`` lies in ``range``, as far as its type holds it."""
+        held = of_type(value.type)
+        if held is not None and held[0] <= range[0] and range[1] <= held[1]:
+            self._known[value] = range
+
+    def follow(self, op: Operation) -> None:
+        """Note what ``op`` tells of its result."""
+        if (found := self._ruled(op)) is not None:
+            self.note(op.results[0], found)
+
+    def computed(self, op: Operation) -> int | None:
+        """Return the number that ``op`` gives, where only one can be."""
+        found, held = self._ruled(op), of_type(op.results[0].type)
+        if found is None or held is None or found[0] != found[1]:
+            return None
+        return found[0] if held[0] <= found[0] <= held[1] else None
+
+    def _ruled(self, op: Operation) -> Range | None:
+        rule, each = _RULES.get(type(op)), [self.of(v) for v in op.operands]
+        return None if rule is None or None in each else rule(op, each)
+
+    def decided(self, op: arith.CmpiOp) -> bool | None:
+        """Return how a comparison comes out, if it always comes out like that."""
+        left, right = self.of(op.lhs), self.of(op.rhs)
+        if left is None or right is None or op.lhs.type == i1:
+            return None
+        return _compare(op.predicate.value.data, left, right)
+
+    @contextmanager
+    def where(self, condition: SSAValue, holds: bool) -> Generator[None]:
+        """Know how a condition came out."""
+        before = dict(self._known)
+        self._assume(condition, holds)
+        try:
+            yield
+        finally:
+            self._known = before
+
+    def _assume(self, condition: SSAValue, holds: bool) -> None:
+        op = condition.owner
+        if (isinstance(op, arith.AndIOp) and holds) or (isinstance(op, arith.OrIOp) and not holds):
+            self._assume(op.lhs, holds)
+            self._assume(op.rhs, holds)
+        elif isinstance(op, arith.CmpiOp):
+            number = op.predicate.value.data
+            self._hold(number if holds else _CONTRARY[number], op.lhs, op.rhs)
+
+    def _hold(self, predicate: int, x: SSAValue, y: SSAValue) -> None:
+        a, b = self.of(x), self.of(y)
+        if a is None or b is None:
+            return
+        if predicate in (_SGT, _SGE):
+            self._hold(_SLT if predicate == _SGT else _SLE, y, x)
+        elif predicate in (_SLT, _SLE):
+            less = int(predicate == _SLT)
+            self._narrow(x, (a[0], min(a[1], b[1] - less)))
+            self._narrow(y, (max(b[0], a[0] + less), b[1]))
+        elif predicate == _EQ:
+            both = max(a[0], b[0]), min(a[1], b[1])
+            self._narrow(x, both)
+            self._narrow(y, both)
+        elif predicate in (_ULT, _ULE) and b[0] >= 0:
+            self._narrow(x, (max(a[0], 0), min(a[1], b[1] - int(predicate == _ULT))))
+
+    def _narrow(self, value: SSAValue, range: Range) -> None:
+        if range[0] <= range[1]:  # else this place is never reached
+            self.note(value, range)
+
+
+_EQ, _NE, _SLT, _SLE, _SGT, _SGE, _ULT, _ULE, _UGT, _UGE = range(10)
+_CONTRARY = (_NE, _EQ, _SGE, _SGT, _SLE, _SLT, _UGE, _UGT, _ULE, _ULT)
+
+
+def _compare(predicate: int, left: Range, right: Range) -> bool | None:
+    if predicate in (_SGT, _SGE, _UGT, _UGE):
+        turned = {_SGT: _SLT, _SGE: _SLE, _UGT: _ULT, _UGE: _ULE}[predicate]
+        return _compare(turned, right, left)
+    if predicate in (_ULT, _ULE):
+        if right[0] < 0 or (left[0] < 0 <= left[1]):
+            return None
+        if left[1] < 0:  # as an unsigned number it is greater than any that is not negative
+            return False
+        predicate = _SLT if predicate == _ULT else _SLE
+    if predicate in (_EQ, _NE):
+        if left[1] < right[0] or right[1] < left[0]:
+            return predicate == _NE
+        same = left == right and left[0] == left[1]
+        return predicate == _EQ if same else None
+    less = int(predicate == _SLT)
+    if left[1] <= right[0] - less:
+        return True
+    return False if left[0] > right[1] - less else None
+
+
+Rule: TypeAlias = Callable[[Any, Sequence[Any]], "Range | None"]
+
+
+def _sum(op: Any, each: Sequence[Range]) -> Range:
+    (a, b), (c, d) = each
+    return a + c, b + d
+
+
+def _difference(op: Any, each: Sequence[Range]) -> Range:
+    (a, b), (c, d) = each
+    return a - d, b - c
+
+
+def _product(op: Any, each: Sequence[Range]) -> Range:
+    corners = [x * y for x in each[0] for y in each[1]]
+    return min(corners), max(corners)
+
+
+def _maximum(op: Any, each: Sequence[Range]) -> Range:
+    (a, b), (c, d) = each
+    return max(a, c), max(b, d)
+
+
+def _minimum(op: Any, each: Sequence[Range]) -> Range:
+    (a, b), (c, d) = each
+    return min(a, c), min(b, d)
+
+
+def _if_natural(rule: Rule) -> Rule:
+    """Return a rule of signed numbers for unsigned ones: the same where none is negative."""
+    return lambda op, each: rule(op, each) if all(low >= 0 for low, _ in each) else None
+
+
+def _remainder(op: Any, each: Sequence[Range]) -> Range | None:
+    (a, b), (c, d) = each
+    if c < 1:
+        return None
+    return (0 if a >= 0 else max(a, 1 - d)), (min(b, d - 1) if b >= 0 else 0)
+
+
+def _quotient(op: Any, each: Sequence[Range]) -> Range | None:
+    (a, b), (c, d) = each
+    return (a // d, b // c) if a >= 0 and c >= 1 else None
+
+
+def _mask(op: Any, each: Sequence[Range]) -> Range | None:
+    highs = [high for low, high in each if low >= 0]
+    return (0, min(highs)) if highs else None
+
+
+def _choice(op: Any, each: Sequence[Range]) -> Range:
+    (a, b), (c, d) = each[1:]
+    return min(a, c), max(b, d)
+
+
+def _same(op: Any, each: Sequence[Range]) -> Range:
+    return each[0]
+
+
+def _wider(op: Any, each: Sequence[Range]) -> Range:
+    return (-1, 0) if op.operands[0].type == i1 else each[0]
+
+
+_RULES: Mapping[type[Operation], Rule] = {
+    arith.AddiOp: _sum,
+    arith.SubiOp: _difference,
+    arith.MuliOp: _product,
+    arith.MaxSIOp: _maximum,
+    arith.MinSIOp: _minimum,
+    arith.MaxUIOp: _if_natural(_maximum),
+    arith.MinUIOp: _if_natural(_minimum),
+    arith.RemSIOp: _remainder,
+    arith.RemUIOp: _if_natural(_remainder),
+    arith.DivSIOp: _quotient,
+    arith.DivUIOp: _if_natural(_quotient),
+    arith.FloorDivSIOp: _quotient,
+    arith.AndIOp: _mask,
+    arith.SelectOp: _choice,
+    arith.IndexCastOp: _same,
+    arith.ExtSIOp: _wider,
+    arith.ExtUIOp: _if_natural(_same),
+    arith.TruncIOp: _same,
+}

@@ -1,0 +1,235 @@
+"""Scalar code in the making: numbers where tensors of one element were, arrays changed in place."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import copysign
+from typing import NoReturn
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    i1,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+)
+
+from stepwell.dialects.types import UNKNOWN
+from stepwell.transforms.scalar_loops.bounds import Bounds
+
+
+class Refused(Exception):
+    """A loop does something that scalar code does not, named by the message; it stays as it is."""
+
+    def __init__(self, op: Operation, why: str) -> None:
+        super().__init__(why)
+        self.op, self.why = op, why
+
+
+def refuse(op: Operation, why: str) -> NoReturn:
+    """Leave the loop that ``op`` is in as it is."""
+    raise Refused(op, why)
+
+
+@dataclass
+class Arrays:
+    """Which array each tensor is a state of, and which state is the newest.
+
+    An array is changed in place: only its newest state can be read or changed.
+    """
+
+    of: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    newest: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+
+    def add(self, value: SSAValue) -> None:
+        """Begin an array."""
+        number = len(self.newest)
+        self.of[value], self.newest[number] = number, value
+
+    def change(self, old: SSAValue, new: SSAValue) -> None:
+        """Make ``new`` the newest state of the array that ``old`` is a state of."""
+        number = self.of[old]
+        self.of[new], self.newest[number] = number, new
+
+    def is_stale(self, value: SSAValue) -> bool:
+        """Whether ``value`` is what an array was before it was changed."""
+        return value in self.of and self.newest[self.of[value]] is not value
+
+    def changed_since(self, before: dict[int, SSAValue]) -> set[int]:
+        """Return the arrays that were changed since their newest states were ``before``."""
+        return {n for n, value in before.items() if self.newest[n] is not value}
+
+
+class Code:
+    """Where ops are written, what stands for each value of the graph, and what is known of both."""
+
+    def __init__(self, top: Block) -> None:
+        self.top = self.block = top
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.arrays, self.bounds = Arrays(), Bounds()
+        self.source: Operation | None = None
+        """The op of the graph that is being written."""
+        self._constants: dict[tuple[Attribute, float], SSAValue] = {}
+
+    def finish(self) -> None:
+        """Write the constants, and erase what nothing needs."""
+        made = [v.owner for v in self._constants.values()]
+        first = self.top.first_op
+        assert first is not None
+        self.top.insert_ops_before([op for op in made if isinstance(op, Operation)], first)
+
+    @contextmanager
+    def inside(self, block: Block) -> Generator[None]:
+        """Write into ``block``."""
+        outer, self.block = self.block, block
+        try:
+            yield
+        finally:
+            self.block = outer
+
+    def put(self, op: Operation, hints: Iterable[str | None] = ()) -> Operation:
+        """Write ``op``, naming its results."""
+        if self.source is not None and op.location == UNKNOWN:
+            op.location = self.source.location
+        for value, hint in zip(op.results, hints, strict=False):
+            value.name_hint = hint
+        self.block.add_op(op)
+        return op
+
+    def number(self, op: Operation, hint: str | None = None) -> SSAValue:
+        """Write an op that computes a number, unless what it gives is known without it."""
+        found = self._known(op)
+        if found is not None:
+            op.drop_all_references()
+            return found
+        self.put(op, [hint])
+        self.bounds.follow(op)
+        return op.results[0]
+
+    def constant(self, attribute: IntegerAttr | FloatAttr) -> SSAValue:  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]
+        """Return a constant, written once."""
+        sign = copysign(1.0, attribute.value.data)  # 0.0 and -0.0 are equal
+        key: tuple[Attribute, float] = (attribute, sign)
+        if (known := self._constants.get(key)) is None:
+            op = arith.ConstantOp(attribute)
+            op.location = self.source.location if self.source is not None else UNKNOWN
+            known = self._constants[key] = op.result
+        return known
+
+    def index(self, number: int) -> SSAValue:
+        """Return a constant index."""
+        return self.constant(IntegerAttr(number, IndexType()))
+
+    def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Return the sum of two indices."""
+        if (number(a), number(b)) != (None, None) and 0 in (number(a), number(b)):
+            return b if number(a) == 0 else a
+        return self.number(arith.AddiOp(a, b))
+
+    def times(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Return the product of two indices."""
+        if 1 in (number(a), number(b)):
+            return b if number(a) == 1 else a
+        return self.number(arith.MuliOp(a, b))
+
+    def affine(self, expression: AffineExpr, loops: Sequence[SSAValue]) -> SSAValue:
+        """Return an index that is made of those of loops."""
+        match expression:
+            case AffineConstantExpr(value=value):
+                return self.index(value)
+            case AffineDimExpr(position=position):
+                return loops[position]
+            case AffineBinaryOpExpr(kind=kind, lhs=lhs, rhs=rhs):
+                a, b = self.affine(lhs, loops), self.affine(rhs, loops)
+                if kind is AffineBinaryOpKind.Add:
+                    return self.add(a, b)
+                if kind is AffineBinaryOpKind.Mul:
+                    return self.times(a, b)
+                return self.number(_DIVISIONS[kind](a, b))
+            case _:
+                raise ValueError(f"an index of structured ops is no {expression}")
+
+    def zero(self, type: Attribute) -> SSAValue:
+        """Return 0 of a type."""
+        if isinstance(type, IntegerType | IndexType):
+            return self.constant(IntegerAttr(0, type))
+        assert isinstance(type, AnyFloat)
+        return self.constant(FloatAttr(0.0, type))
+
+    def _known(self, op: Operation) -> SSAValue | None:
+        """Return what a number is where no op is needed for it."""
+        match op:
+            case arith.ConstantOp() if isinstance(op.value, IntegerAttr | FloatAttr):
+                return self.constant(op.value)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+            case arith.CmpiOp() if (decided := self.bounds.decided(op)) is not None:
+                return self.constant(IntegerAttr(int(decided), 1))
+            case arith.SelectOp() if (holds := truth(op.cond)) is not None:
+                return op.lhs if holds else op.rhs
+            case arith.MaxSIOp() | arith.MinSIOp():
+                return self._extreme(op)
+            case arith.AndIOp() | arith.OrIOp() if op.result.type == i1:
+                return _joined(op)
+            case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.IndexCastOp():
+                return self._computed(op)
+            case _:
+                return None
+
+    def _computed(self, op: Operation) -> SSAValue | None:
+        """Return the result of integer arithmetic that can only be one number."""
+        type = op.results[0].type
+        if not isinstance(type, IntegerType | IndexType) or type == i1:
+            return None
+        found = self.bounds.computed(op)
+        return None if found is None else self.constant(IntegerAttr(found, type))
+
+    def _extreme(self, op: arith.MaxSIOp | arith.MinSIOp) -> SSAValue | None:
+        a, b = self.bounds.of(op.lhs), self.bounds.of(op.rhs)
+        assert a is not None and b is not None
+        if a[0] >= b[1]:
+            return op.lhs if isinstance(op, arith.MaxSIOp) else op.rhs
+        if b[0] >= a[1]:
+            return op.rhs if isinstance(op, arith.MaxSIOp) else op.lhs
+        return None
+
+
+_DIVISIONS = {
+    AffineBinaryOpKind.FloorDiv: arith.DivUIOp,
+    AffineBinaryOpKind.CeilDiv: arith.CeilDivUIOp,
+    AffineBinaryOpKind.Mod: arith.RemUIOp,
+}
+"""Divisions of indices, of which none is negative."""
+
+
+def number(value: SSAValue) -> int | None:
+    """Return the integer that a constant is."""
+    match value.owner:
+        case arith.ConstantOp(value=IntegerAttr(value=found)):
+            return found.data
+        case _:
+            return None
+
+
+def truth(value: SSAValue) -> bool | None:
+    """Return whether a condition holds that is a constant."""
+    known = number(value)
+    return None if known is None else bool(known)
+
+
+def _joined(op: arith.AndIOp | arith.OrIOp) -> SSAValue | None:
+    """Return a conjunction or disjunction of which one side is known."""
+    for side, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+        if (known := truth(side)) is not None:
+            return other if known == isinstance(op, arith.AndIOp) else side
+    return None
