@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+
 RANDOM = np.random.default_rng(42)
 
 
@@ -90,7 +91,7 @@ def exchanged(x):
     """Arrays that change places are no scalar code."""
     a = x.copy()
     b = np.zeros_like(x)
-    for i in range(9):
+    for _i in range(9):
         for j in range(1, len(x) - 1):
             b[j] = (a[j - 1] + a[j + 1]) / 2
         a, b = b, a
@@ -100,7 +101,7 @@ def exchanged(x):
 def wrapped(seed):
     """Integers wrap around."""
     s = seed
-    for i in range(100):
+    for _i in range(100):
         s = s * 6364136223846793005 + 1442695040888963407
     return s
 
