@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from stepwell.frontend import lax, nn
     from stepwell.frontend.errors import TraceError
     from stepwell.frontend.foreign import Dialect, op
+    from stepwell.frontend.graphs import Graph
     from stepwell.frontend.jit import jit
 
 __version__ = VERSION
@@ -19,6 +20,7 @@ _PUBLIC = {
     "CompileError": "stepwell.core.diagnostics",
     "Compiled": "stepwell.compiled",
     "Dialect": "stepwell.frontend.foreign",
+    "Graph": "stepwell.frontend.graphs",
     "TraceError": "stepwell.frontend.errors",
     "compile": "stepwell.compiled",
     "jit": "stepwell.frontend.jit",
@@ -38,6 +40,7 @@ __all__ = [
     "CompileError",
     "Compiled",
     "Dialect",
+    "Graph",
     "TraceError",
     "compile",
     "jit",

@@ -357,13 +357,16 @@ def current_trace() -> Trace:
 
 
 @contextmanager
-def tracing(trace: Trace) -> Generator[None]:
-    """Make ``trace`` the current one."""
+def tracing(trace: Trace, ends: bool = True) -> Generator[None]:
+    """Make ``trace`` the current one.
+
+    ends : whether nothing can be written to it afterwards
+    """
     token = _current.set(trace)
     try:
         yield
     finally:
-        trace.ended = True
+        trace.ended = ends
         _current.reset(token)
 
 
