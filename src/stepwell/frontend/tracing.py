@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import get_ident
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,10 @@ class Trace:
     check_bounds: bool = True
     """Whether indices that only the run knows are checked."""
     _ticks: int = 0
+
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse ``x.trace()``: what traced values call so is this."""
+        raise TraceError("a traced value has no method 'trace'; use numpy.trace(x)")
 
     def tick(self) -> int:
         """Return a number larger than all before."""

@@ -1,0 +1,193 @@
+"""Counting in bins: `bincount`, `histogram`, `digitize`, with NumPy's signatures and dtypes."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from stepwell.frontend import elementwise as e
+from stepwell.frontend import reducing as red
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.indexing import take
+from stepwell.frontend.manipulation import flip, ravel
+from stepwell.frontend.operands import WIDE, array, common, diff, linspace, ufunc, unified
+from stepwell.frontend.promotion import BOOL, INTEGER, cast, full, lift
+from stepwell.frontend.sorting import searchsorted
+from stepwell.frontend.tensor import Tensor
+
+__all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges"]
+
+
+def bincount(
+    x: Any, /, weights: Any = None, minlength: int = 0, *, length: int | None = None
+) -> Tensor:
+    """Return how often each of 0, 1, ... ``length - 1`` stands in ``x``, as int64.
+
+    weights : of the shape of x: what is added up instead of 1, as float64
+    length : how long the result is; numbers beyond are not counted. NumPy takes the greatest of x,
+        which only the run knows; so without it a traced x is refused
+    raises TraceError : no length
+    source : `numpy.bincount`, `jax.numpy.bincount`
+    """
+    if length is None and not isinstance(x, Tensor):
+        length = int(np.asarray(x).max(initial=-1)) + 1
+    if length is None:
+        raise TraceError(
+            "numpy.bincount of a traced value has a result whose length only the run knows; "
+            "use stepwell.numpy.bincount(x, length=n), "
+            "or numpy.add.at(counts, x, 1) with counts = numpy.zeros(n, int)"
+        )
+    value = array(x)
+    if value.ndim != 1:
+        raise ValueError("object of too small depth for desired array")
+    if value.kind.kind == "float":
+        raise TypeError("Cannot cast array data from floats to int64 according to the rule 'safe'")
+    if weights is None:
+        return counted(value, None, max(length, minlength))
+    weight = cast(array(weights), WIDE)
+    if weight.shape != value.shape:
+        raise ValueError("The weights and list don't have the same length.")
+    return counted(value, weight, max(length, minlength))
+
+
+def counted(places: Tensor, weight: Tensor | None, length: int) -> Tensor:
+    """Return sums of weights, or counts, by place; what is out of range is left out."""
+    kind = INTEGER if weight is None else weight.kind
+    updates = full(places.shape, 1, INTEGER) if weight is None else weight
+    where = cast(places, INTEGER)
+    if not length or not places.size:
+        return full((length,), 0, kind)
+    operands = [full((length,), 0, kind), updates, where]
+    trace = places.trace
+    return trace.emit("scatter_add", operands, [(kind, (length,))], (), axes=(0,))[0]
+
+
+def _outer(a: Tensor, range: Any) -> tuple[Any, Any]:
+    """Return the first and the last edge."""
+    if range is None:
+        if not a.size:
+            return 0, 1
+        low, high = red.min(a), red.max(a)
+        even = e.equal(low, high)
+        if low.kind.kind != "float":
+            low, high = cast(low, WIDE), cast(high, WIDE)
+        return e.where(even, low - 0.5, low), e.where(even, high + 0.5, high)
+    low, high = range
+    if isinstance(low, Tensor) or isinstance(high, Tensor):
+        return low, high
+    if low > high:
+        raise ValueError("max must be larger than min in range parameter.")
+    if not np.isfinite([low, high]).all():
+        raise ValueError(f"supplied range of [{low}, {high}] is not finite")
+    return (low - 0.5, high + 0.5) if low == high else (low, high)
+
+
+def _edges(a: Any, bins: Any, range: Any) -> tuple[Tensor, int | None, Any]:
+    """Return the edges, the number of bins where they are even, and the first and last edge."""
+    value = ravel(array(a))
+    if isinstance(bins, str):
+        raise TraceError(
+            f"bins={bins!r} has a number of bins that only the run knows; give the number"
+        )
+    if np.ndim(bins) == 0 and not isinstance(bins, Tensor | list | tuple):
+        try:
+            n = operator.index(bins)
+        except TypeError:
+            raise TypeError("`bins` must be an integer, a string, or an array") from None
+        if n < 1:
+            raise ValueError("`bins` must be positive, when an integer")
+        low, high = _outer(value, range)
+        kind = common(low, high, value)
+        kind = kind if kind.kind == "float" else WIDE
+        ends = [lift(v, kind) if not isinstance(v, Tensor) else cast(v, kind) for v in (low, high)]
+        return _spaced(*ends, n), n, ends
+    edges = array(bins)
+    if edges.ndim != 1:
+        raise ValueError("`bins` must be 1d, when an array")
+    if not isinstance(bins, Tensor) and (np.diff(np.asarray(bins)) < 0).any():
+        raise ValueError("`bins` must increase monotonically, when an array")
+    return edges, None, None
+
+
+def _spaced(first: Tensor, last: Tensor, n: int) -> Tensor:
+    return linspace(first, last, n + 1)
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
+    """`numpy.histogram_bin_edges`, with a number of bins or their edges."""
+    return _edges(a, bins, range)[0]
+
+
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Tensor, Tensor]:
+    """`numpy.histogram`, with a number of bins or their edges."""
+    shaped = array(a)
+    weight = None if weights is None else array(weights)
+    if weight is not None and weight.shape != shaped.shape:
+        raise ValueError("weights should have the same shape as a.")
+    value = ravel(shaped)
+    edges, n, ends = _edges(value, bins, range)
+    if n is None:
+        place = searchsorted(*_together(edges, value), side="right") - 1
+        bins_n = edges.shape[0] - 1
+        last = e.equal(*_together(value, edges[-1]))
+        place = e.where(last, bins_n - 1, place)
+    else:
+        bins_n = n
+        place = _even_place(value, edges, n, *ends)
+    given = None if weight is None else ravel(weight)
+    if given is not None and given.kind is BOOL:  # whether any is true
+        counts = e.not_equal(counted(place, cast(given, INTEGER), max(bins_n, 0)), 0)
+    else:
+        counts = counted(place, given, max(bins_n, 0))
+    if not density:
+        return counts, edges
+    widths = cast(diff(edges), WIDE)
+    return counts / widths / red.sum(counts), edges
+
+
+def _together(x: Tensor, y: Tensor) -> list[Tensor]:
+    return unified(x, y)
+
+
+def _even_place(value: Tensor, edges: Tensor, n: int, first: Tensor, last: Tensor) -> Tensor:
+    """Return in which of n even bins each number lies, -1 for none: by a quotient, then exactly."""
+    number = value if value.kind.kind == "float" else cast(value, WIDE)
+    number, first, last = unified(number, first, last)
+    inside = e.logical_and(e.greater_equal(number, first), e.less_equal(number, last))
+    quotient = (number - first) / (last - first) * n
+    quotient = e.where(inside, quotient, full((), 0, quotient.kind))
+    place = cast(quotient, INTEGER)
+    place = ufunc(np.minimum, place, n - 1)
+    below = e.less(number, take(edges, place))
+    place = e.where(below, place - 1, place)
+    above = e.logical_and(
+        e.greater_equal(number, take(edges, place + 1)), e.not_equal(place, n - 1)
+    )
+    place = e.where(above, place + 1, place)
+    return e.where(inside, place, -1)
+
+
+def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
+    """`numpy.digitize`; traced bins are taken to be in order, rising or falling."""
+    value, edges = array(x), array(bins)
+    if edges.ndim != 1:
+        raise ValueError("object of too small depth for desired array")
+    side = "left" if right else "right"
+    n = edges.shape[0]
+    if not isinstance(bins, Tensor):
+        steps = np.diff(np.asarray(bins))
+        if (steps >= 0).all():
+            return searchsorted(*_together(edges, value), side=side)
+        if not (steps <= 0).all():
+            raise ValueError("bins must be monotonically increasing or decreasing")
+        return n - searchsorted(*_together(flip(edges), value), side=side)
+    if not n:
+        return searchsorted(*_together(edges, value), side=side)
+    falls = e.greater(edges[0], edges[-1])
+    row, value = _together(e.where(falls, flip(edges), edges), value)
+    place = searchsorted(row, value, side=side)
+    return e.where(falls, n - place, place)

@@ -1,0 +1,218 @@
+"""Matrices by NumPy's names: diagonals, triangles, Kronecker and cross products, turns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stepwell.frontend import manipulation as m
+from stepwell.frontend import reducing as red
+from stepwell.frontend.elementwise import check_axis
+from stepwell.frontend.operands import array, cumprod, dot, dtype_of, stored, taken, ufunc, unified
+from stepwell.frontend.promotion import cast, fresh, full
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import current_trace
+
+__all__ = [
+    "cross",
+    "diag",
+    "diag_indices_from",
+    "diagflat",
+    "diagonal",
+    "fill_diagonal",
+    "identity",
+    "kron",
+    "rot90",
+    "trace",
+    "tri",
+    "tril_indices_from",
+    "triu_indices_from",
+    "vander",
+    "vdot",
+]
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """`numpy.diagonal`, as a copy: the diagonal is the last axis."""
+    value = array(a)
+    if value.ndim < 2:
+        raise ValueError("diag requires an array of at least two dimensions")
+    first, second = check_axis(axis1, value.ndim), check_axis(axis2, value.ndim)
+    if first == second:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    rest = [i for i in range(value.ndim) if i not in (first, second)]
+    moved = m.permute_dims(value, [*rest, first, second])
+    *batch, rows, columns = moved.shape
+    long = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    if not long:
+        return full((*batch, 0), 0, value.kind)
+    start = offset if offset >= 0 else -offset * columns
+    flat = m.reshape(fresh(moved), (*batch, rows * columns))
+    stop = start + (long - 1) * (columns + 1) + 1
+    return fresh(flat[..., start : stop : columns + 1])
+
+
+def diagflat(v: Any, k: int = 0) -> Tensor:
+    """`numpy.diagflat`."""
+    return diag(m.ravel(array(v)), k)
+
+
+def diag(v: Any, k: int = 0) -> Tensor:
+    """`numpy.diag`: the diagonal of a matrix, as a copy, or a matrix with this diagonal."""
+    value = array(v)
+    if value.ndim == 2:
+        return diagonal(value, k)
+    if value.ndim != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    n = value.size + abs(k)
+    if not value.size:
+        return full((n, n), 0, value.kind)
+    # n rows of the vector, moved: each element is followed by n zeros
+    spread = m.pad(m.expand_dims(value, 1), ((0, 0), (0, n)))
+    flat = m.reshape(spread, (value.size * (n + 1),))
+    before = k if k >= 0 else -k * n
+    after = max(n * n - before - flat.size, 0)
+    flat = m.pad(flat, ((before, after),))[: n * n]
+    return fresh(m.reshape(flat, (n, n)))
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:
+    """`numpy.tri`: ones at and below diagonal ``k``, of float64 unless told."""
+    return current_trace().constant(np.tri(N, M, k, dtype_of(dtype).numpy))
+
+
+def identity(n: int, dtype: Any = None) -> Tensor:
+    """`numpy.identity`: float64 unless told."""
+    return current_trace().constant(np.identity(n, dtype_of(dtype or float).numpy))
+
+
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Tensor:
+    """`numpy.trace`."""
+    return stored(red.sum(diagonal(a, offset, axis1, axis2), -1, dtype), out)
+
+
+def kron(a: Any, b: Any) -> Tensor:
+    """`numpy.kron`."""
+    x, y = array(a), array(b)
+    rank = max(x.ndim, y.ndim)
+    x, y = (m.reshape(v, (*(1,) * (rank - v.ndim), *v.shape)) for v in (x, y))
+    left = m.reshape(x, tuple(n for size in x.shape for n in (size, 1)))
+    right = m.reshape(y, tuple(n for size in y.shape for n in (1, size)))
+    sizes = zip(x.shape, y.shape, strict=True)
+    return fresh(m.reshape(ufunc(np.multiply, left, right), tuple(p * q for p, q in sizes)))
+
+
+def vdot(a: Any, b: Any, /) -> Tensor:
+    """`numpy.vdot`."""
+    x, y = (m.ravel(array(v)) for v in (a, b))
+    if x.shape != y.shape:
+        raise ValueError("cannot reshape array: vdot takes arrays of one size")
+    return dot(x, y)
+
+
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Tensor:
+    """`numpy.cross`, of vectors of three elements, or of two of them."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = array(a), array(b)
+    if not x.ndim or not y.ndim:
+        raise ValueError("At least one array has zero dimension")
+    x, y = m.moveaxis(x, axisa, -1), m.moveaxis(y, axisb, -1)
+    sizes = x.shape[-1], y.shape[-1]
+    if not set(sizes) <= {2, 3}:
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, "
+            f"but they are {sizes[0]} and {sizes[1]} dimensional instead."
+        )
+    p, q = ([v[..., i] for i in range(v.shape[-1])] for v in unified(x, y))
+    last = p[0] * q[1] - p[1] * q[0]
+    if sizes == (2, 2):
+        return last
+    if sizes == (3, 3):
+        found = [p[1] * q[2] - p[2] * q[1], p[2] * q[0] - p[0] * q[2], last]
+    elif sizes == (2, 3):
+        found = [p[1] * q[2], -(p[0] * q[2]), last]
+    else:
+        found = [-(p[2] * q[1]), p[2] * q[0], last]
+    return m.moveaxis(m.stack(found, -1), -1, axisc)
+
+
+def rot90(m_: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
+    """`numpy.rot90`, as a copy."""
+    value = array(m_)
+    first, second = axes
+    if first == second or abs(first - second) == value.ndim:
+        raise ValueError("Axes must be different.")
+    first, second = check_axis(first, value.ndim), check_axis(second, value.ndim)
+    turned = k % 4
+    if turned in (1, 2):
+        value = m.flip(value, second)
+    if turned == 2:
+        return fresh(m.flip(value, first))
+    if turned in (1, 3):
+        value = m.swapaxes(value, first, second)
+    return fresh(m.flip(value, second) if turned == 3 else value)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
+    """`numpy.vander`."""
+    value = array(x)
+    if value.ndim != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    n = value.size if N is None else N
+    kind = unified(value, np.int64(0))[0].kind
+    powers = m.expand_dims(cast(value, kind), 1)
+    if not n:
+        return full((value.size, 0), 0, kind)
+    ones = full((value.size, 1), 1, kind)
+    factors = m.concat([ones, m.broadcast_to(powers, (value.size, n - 1))], axis=1)
+    found = cumprod(factors, 1, kind)
+    return found if increasing else fresh(m.flip(found, 1))
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """`numpy.fill_diagonal`: it writes to ``a``; ``wrap`` is not known."""
+    if not isinstance(a, Tensor) or a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    if wrap and a.ndim == 2 and a.shape[0] > a.shape[1] + 1:
+        raise TypeError("fill_diagonal(wrap=True) of tall matrices is not known to Stepwell")
+    n = min(a.shape)
+    value = array(val)
+    if value.ndim:
+        row = m.ravel(value)
+        value = taken(row, np.arange(n) % max(row.size, 1))
+    a[(np.arange(n),) * a.ndim] = value
+
+
+def _indices(of: Any, arr: Any, k: int) -> tuple[np.ndarray[Any, Any], ...]:
+    value = array(arr)
+    if value.ndim != 2:
+        raise ValueError("input array must be 2-d")
+    return of(value.shape[0], k=k, m=value.shape[1])
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[np.ndarray[Any, Any], ...]:
+    """`numpy.tril_indices_from`; the indices are known while tracing."""
+    return _indices(np.tril_indices, arr, k)
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[np.ndarray[Any, Any], ...]:
+    """`numpy.triu_indices_from`; the indices are known while tracing."""
+    return _indices(np.triu_indices, arr, k)
+
+
+def diag_indices_from(arr: Any) -> tuple[np.ndarray[Any, Any], ...]:
+    """`numpy.diag_indices_from`; the indices are known while tracing."""
+    value = array(arr)
+    if value.ndim < 2:
+        raise ValueError("input array must be at least 2-d")
+    if len(set(value.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    return np.diag_indices(value.shape[0], value.ndim)

@@ -1,0 +1,198 @@
+"""NumPy's functions that leave NaN out: `nansum`, `nanmean`, `nanmax` and their kin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from stepwell.frontend import elementwise as e
+from stepwell.frontend import reducing as red
+from stepwell.frontend import reduction as r
+from stepwell.frontend.operands import array, cumprod, cumsum, stored
+from stepwell.frontend.promotion import broadcast, cast, full
+from stepwell.frontend.tensor import Tensor
+
+__all__ = [
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]
+
+
+def numbers(value: Tensor, where: Any) -> Any:
+    """Return the mask of what is no NaN and chosen by ``where``; True where that is all."""
+    if value.kind.kind != "float":
+        return where
+    mask = e.logical_not(e.isnan(value))
+    return mask if where is True else e.logical_and(mask, broadcast(array(where), value.shape))
+
+
+def replaced(value: Tensor, instead: float) -> Tensor:
+    """Return ``value`` with a number for NaN."""
+    if value.kind.kind != "float":
+        return value
+    return e.where(e.isnan(value), full((), instead, value.kind), value)
+
+
+def _summing(name: str, of: Callable[..., Tensor], instead: float) -> Callable[..., Tensor]:
+    def function(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Tensor:
+        return of(replaced(array(a), instead), axis, dtype, out, keepdims, initial, where)
+
+    return _named(function, name)
+
+
+def _running(name: str, of: Callable[..., Tensor], instead: float) -> Callable[..., Tensor]:
+    def function(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
+        return stored(of(replaced(array(a), instead), axis, dtype), out)
+
+    return _named(function, name)
+
+
+def _named(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`numpy.{name}`."
+    return function
+
+
+def _extreme(name: str, of: Callable[..., Tensor], instead: float) -> Callable[..., Tensor]:
+    def function(
+        a: Any,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Tensor:
+        value = array(a)
+        if value.kind.kind != "float":
+            return of(value, axis, out, keepdims, initial, where)
+        found = of(replaced(value, instead), axis, None, keepdims, initial, where)
+        if initial is None:  # NaN where there is nothing else
+            some = red.any(numbers(value, where), axis, None, keepdims)
+            found = e.where(some, found, full((), math.nan, value.kind))
+        return stored(found, out)
+
+    return _named(function, name)
+
+
+nansum = _summing("nansum", red.sum, 0.0)
+nanprod = _summing("nanprod", red.prod, 1.0)
+nancumsum = _running("nancumsum", cumsum, 0.0)
+nancumprod = _running("nancumprod", cumprod, 1.0)
+nanmax = _extreme("nanmax", red.max, -math.inf)
+nanmin = _extreme("nanmin", red.min, math.inf)
+
+
+def _argument(name: str, of: Callable[..., Tensor], instead: float) -> Callable[..., Tensor]:
+    def function(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
+        return stored(of(replaced(array(a), instead), axis, keepdims=keepdims), out)
+
+    return _named(function, name)
+
+
+nanargmax = _argument("nanargmax", r.argmax, -math.inf)
+nanargmin = _argument("nanargmin", r.argmin, math.inf)
+
+
+def nanmean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> Tensor:
+    """`numpy.nanmean`."""
+    value = array(a)
+    return red.mean(value, axis, dtype, out, keepdims, where=numbers(value, where))
+
+
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Tensor:
+    """`numpy.nanvar`: NaN where no more than ``ddof`` numbers are left."""
+    value = array(a)
+    mask = numbers(value, where)
+    given = {"mean": mean, "correction": correction}
+    found = red.var(value, axis, dtype, None, ddof, keepdims, where=mask, **given)
+    return stored(_enough(found, mask, axis, keepdims, red.degrees(ddof, correction)), out)
+
+
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Tensor:
+    """`numpy.nanstd`: NaN where no more than ``ddof`` numbers are left."""
+    value = array(a)
+    mask = numbers(value, where)
+    given = {"mean": mean, "correction": correction}
+    found = red.std(value, axis, dtype, None, ddof, keepdims, where=mask, **given)
+    return stored(_enough(found, mask, axis, keepdims, red.degrees(ddof, correction)), out)
+
+
+def _enough(found: Tensor, mask: Any, axis: Any, keepdims: bool, ddof: Any) -> Tensor:
+    if mask is True:
+        return found
+    count = r.sum(mask, axis, keepdims=keepdims)
+    enough = e.greater(e.subtract(count, ddof), 0)
+    return e.where(enough, found, full((), math.nan, found.kind))
+
+
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Tensor:
+    """`numpy.nan_to_num`."""
+    value = array(x)
+    if value.kind.kind != "float":
+        return copy(value)
+    info = e.finfo(value.kind)
+    high = float(info.max) if posinf is None else posinf
+    low = float(info.min) if neginf is None else neginf
+    limits = e.where(e.greater(value, 0), _as(high, value), _as(low, value))
+    found = e.where(e.isinf(value), limits, value)
+    found = e.where(e.isnan(value), _as(nan, value), found)
+    return found if copy else _written(value, found)
+
+
+def _as(number: Any, value: Tensor) -> Tensor:
+    return cast(array(number), value.kind)
+
+
+def _written(value: Tensor, found: Tensor) -> Tensor:
+    value.write(found)
+    return value

@@ -1,0 +1,126 @@
+"""What NumPy's functions make of their arguments before they compute: arrays, axes, dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stepwell.frontend.as_numpy import (
+    atleast_1d,
+    atleast_2d,
+    clip,
+    concatenate,
+    copy,
+    cumprod,
+    cumsum,
+    diff,
+    dot,
+    dtype_of,
+    full_like,
+    in_order,
+    linspace,
+    split,
+    taken,
+)
+from stepwell.frontend.elementwise import axes_of, check_axis
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.manipulation import permute_dims, reshape, stack
+from stepwell.frontend.promotion import as_dtype, cast, is_number, lift
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.ufuncs import common, stored, ufunc, unified, weakened
+
+__all__ = [
+    "WIDE",
+    "array",
+    "atleast_1d",
+    "atleast_2d",
+    "axes",
+    "clip",
+    "common",
+    "concatenate",
+    "copy",
+    "cumprod",
+    "cumsum",
+    "diff",
+    "dot",
+    "dtype_of",
+    "floating",
+    "full_like",
+    "in_one_row",
+    "in_order",
+    "known",
+    "linspace",
+    "split",
+    "stored",
+    "taken",
+    "ufunc",
+    "unified",
+    "with_kept",
+]
+
+WIDE = as_dtype("f64")
+
+
+def array(x: Any) -> Tensor:
+    """Return what `numpy.asarray` makes of ``x``: lists may hold traced values."""
+    if is_number(x):  # a weak one: it takes the dtype of arrays
+        return weakened(lift(x, WIDE) if isinstance(x, float) else lift(x))
+    if not isinstance(x, list | tuple):
+        return lift(x)
+    if not _holds_traced(x):
+        return lift(np.asarray(x))
+    return stack(unified(*(array(v) for v in x)))
+
+
+def _holds_traced(x: Any) -> bool:
+    if isinstance(x, list | tuple):
+        return any(_holds_traced(v) for v in x)
+    return isinstance(x, Tensor)
+
+
+def known(x: Any, what: str) -> np.ndarray[Any, Any]:
+    """Return ``x`` as a plain array; what only the run knows is refused: ``what`` says why."""
+    if _holds_traced(x):
+        raise TraceError(f"{what}; pass it in static_argnames")
+    return np.asarray(x)
+
+
+def floating(x: Any) -> Tensor:
+    """Return ``x`` as floats; integers and booleans become float64."""
+    value = array(x)
+    return value if value.kind.kind == "float" else cast(value, WIDE)
+
+
+def axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """Return the axes that ``axis`` names, rising; None names all."""
+    if axis is None:
+        return tuple(range(rank))
+    found = tuple(check_axis(a, rank) for a in axes_of(axis))
+    if len(set(found)) < len(found):
+        raise ValueError("duplicate value in 'axis'")
+    return tuple(sorted(found))
+
+
+def in_one_row(x: Tensor, axis: Any) -> Tensor:
+    """Return ``x`` with the axes that ``axis`` names joined to one, the last."""
+    along = axes(axis, x.ndim)
+    rest = [a for a in range(x.ndim) if a not in along]
+    moved = permute_dims(x, [*rest, *along])
+    return reshape(moved, (*(x.shape[a] for a in rest), _product(x.shape[a] for a in along)))
+
+
+def _product(sizes: Any) -> int:
+    found = 1
+    for n in sizes:
+        found *= n
+    return found
+
+
+def with_kept(x: Tensor, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Tensor:
+    """Return ``x``, computed from an array of ``shape``, with the axes gone as axes of size 1."""
+    if not keepdims:
+        return x
+    along = axes(axis, len(shape))
+    lead = x.shape[: x.ndim - (len(shape) - len(along))]
+    return reshape(x, (*lead, *(1 if a in along else n for a, n in enumerate(shape))))

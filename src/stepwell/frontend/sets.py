@@ -1,0 +1,299 @@
+"""Sets and places of elements: what has a size that only the run knows takes it as ``size=``."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stepwell.frontend import elementwise as e
+from stepwell.frontend import reduction as r
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.indexing import take
+from stepwell.frontend.manipulation import concat, expand_dims, ravel, reshape, stack
+from stepwell.frontend.operands import array, unified
+from stepwell.frontend.promotion import BOOL, INTEGER, cast, full
+from stepwell.frontend.sorting import argsort, searchsorted, sort
+from stepwell.frontend.tensor import Tensor
+
+__all__ = [
+    "argwhere",
+    "flatnonzero",
+    "intersect1d",
+    "isin",
+    "nonzero",
+    "setdiff1d",
+    "setxor1d",
+    "union1d",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]
+
+FEW = 16
+"""Up to so many elements are compared one by one: below the cost of sorting and searching them."""
+
+
+class Unique(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def _sized(name: str, size: int | None, instead: str = "") -> int:
+    if size is None:
+        raise TraceError(
+            f"numpy.{name} of a traced value has a result whose shape only the run knows; "
+            f"say how long it may become: stepwell.numpy.{name}(x, size=n){instead}"
+        )
+    if not isinstance(size, int | np.integer) or size < 0:
+        raise ValueError(f"size must be a number of elements, got {size!r}")
+    return int(size)
+
+
+def _packed(mask: Tensor, size: int) -> Tensor:
+    """Return the places of the first ``size`` true elements of one row, -1 behind the last."""
+    n = mask.shape[0]
+    none = full((size,), -1, INTEGER)
+    if not n or not size:
+        return none
+    order = r.cumulative_sum(cast(mask, INTEGER), axis=0)
+    where = e.where(mask, order - 1, size)  # what is out of range is left out
+    numbers = array(np.arange(n))
+    operands = [none, numbers, where]
+    return mask.trace.emit("scatter", operands, [(INTEGER, (size,))], (), axes=(0,))[0]
+
+
+def nonzero(a: Any, /, *, size: int | None = None, fill_value: Any = 0) -> tuple[Tensor, ...]:
+    """Return the indices of the elements that are not 0, an array for each axis, as int64.
+
+    size : how long the arrays are; later elements are left out, ``fill_value`` stands behind the
+        last. NumPy takes as many as there are, which only the run knows
+    raises TraceError : no size
+    source : `numpy.nonzero`, `jax.numpy.nonzero`
+    """
+    n = _sized("nonzero", size, "; or choose with numpy.where(condition, x, y)")
+    return _places(array(a), n, fill_value)
+
+
+def _places(value: Tensor, size: int, fill_value: Any) -> tuple[Tensor, ...]:
+    if not value.ndim:
+        raise ValueError("Calling nonzero on 0d arrays is not allowed.")
+    truths = e.logical_not(e.logical_not(value))
+    flat = _packed(ravel(truths), size)
+    found: list[Tensor] = []
+    rest = flat
+    for n in reversed(value.shape):
+        found.append(e.remainder(rest, max(n, 1)))
+        rest = e.floor_divide(rest, max(n, 1))
+    missing = e.less(flat, 0)
+    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * value.ndim
+    pairs = zip(reversed(found), fills, strict=True)
+    return tuple(e.where(missing, cast(array(fill), INTEGER), place) for place, fill in pairs)
+
+
+def argwhere(a: Any, /, *, size: int | None = None, fill_value: Any = 0) -> Tensor:
+    """Return the indices of the elements that are not 0, one row for each; see `nonzero`."""
+    n = _sized("argwhere", size)
+    return stack(_places(array(a), n, fill_value), axis=1)
+
+
+def flatnonzero(a: Any, /, *, size: int | None = None, fill_value: Any = 0) -> Tensor:
+    """Return the numbers of the elements that are not 0, row by row; see `nonzero`."""
+    n = _sized("flatnonzero", size)
+    return _places(ravel(array(a)), n, fill_value)[0]
+
+
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: str | None = None,
+) -> Tensor:
+    """`numpy.isin`."""
+    if kind not in (None, "sort", "table"):
+        raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
+    value, others = unified(array(element), array(test_elements))
+    others = ravel(others)
+    if not others.size:
+        found = full(value.shape, False, BOOL)
+    elif others.size <= FEW:
+        found = r.any(e.equal(expand_dims(value, -1), others), axis=-1)
+    else:
+        row = sort(others)
+        place = searchsorted(row, value)
+        found = e.equal(take(row, e.clip(place, 0, others.size - 1)), value)
+    return e.logical_not(found) if invert else found
+
+
+class _Groups(NamedTuple):
+    """Elements in order, and which of them differ from the one before."""
+
+    row: Tensor
+    order: Tensor
+    first: Tensor
+
+
+def _grouped(x: Any, equal_nan: bool) -> _Groups:
+    flat = ravel(array(x))
+    order = argsort(flat)
+    row = take(flat, order)
+    if flat.size < 2:
+        return _Groups(row, order, full((flat.size,), True, BOOL))
+    other = e.not_equal(row[1:], row[:-1])
+    if equal_nan and row.kind.kind == "float":
+        other = e.logical_and(other, e.logical_not(e.isnan(row[:-1])))
+    return _Groups(row, order, concat([full((1,), True, BOOL), other]))
+
+
+def _kept(row: Tensor, mask: Tensor, size: int, fill_value: Any) -> tuple[Tensor, Tensor]:
+    """Return the chosen elements of a row, and their places in it."""
+    places = _packed(mask, size)
+    if not row.size:
+        fill = 0 if fill_value is None else fill_value
+        return full((size,), 0, row.kind) + cast(array(fill), row.kind), places
+    values = take(row, e.clip(places, 0, row.size - 1))
+    fill = values[0] if fill_value is None and size else cast(array(fill_value or 0), row.kind)
+    return e.where(e.less(places, 0), fill, values), places
+
+
+def unique(
+    ar: Any,
+    /,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: None = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Return the elements that differ, rising.
+
+    size : how long the result is; greater elements are left out, and where there are fewer
+        ``fill_value`` stands behind the last: without one the least element. The index there is
+        that of the least element, the count 0. NumPy's result has a length that only the run knows
+    raises TraceError : no size
+    source : `numpy.unique`, `jax.numpy.unique`
+    """
+    n = _sized("unique", size)
+    if axis is not None:
+        raise TraceError("unique of rows (axis=) is not known to Stepwell")
+    groups = _grouped(ar, equal_nan)
+    values, places = _kept(groups.row, groups.first, n, fill_value)
+    found: list[Tensor] = [values]
+    if return_index:
+        found.append(take(groups.order, e.clip(places, 0, None)) if groups.row.size else places)
+    if return_inverse:
+        found.append(_inverse(groups, array(ar).shape))
+    if return_counts:
+        found.append(_counts(groups, n))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _group_numbers(groups: _Groups) -> Tensor:
+    return r.cumulative_sum(cast(groups.first, INTEGER), axis=0) - 1
+
+
+def _inverse(groups: _Groups, shape: tuple[int, ...]) -> Tensor:
+    """Return for each element which of the unique ones it is."""
+    if not groups.row.size:
+        return full(shape, 0, INTEGER)
+    empty = full(groups.order.shape, 0, INTEGER)
+    operands = [empty, _group_numbers(groups), groups.order]
+    trace = empty.trace
+    (back,) = trace.emit("scatter", operands, [(INTEGER, empty.shape)], (), axes=(0,))
+    return reshape(back, shape)
+
+
+def _counts(groups: _Groups, size: int) -> Tensor:
+    zero = full((size,), 0, INTEGER)
+    if not groups.row.size or not size:
+        return zero
+    operands = [zero, full(groups.row.shape, 1, INTEGER), _group_numbers(groups)]
+    return zero.trace.emit("scatter_add", operands, [(INTEGER, (size,))], (), axes=(0,))[0]
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Tensor:
+    """Return the elements that differ, rising; each NaN differs. See `unique`."""
+    _sized("unique_values", size)
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
+    """Return the elements that differ, and how often each stands in ``x``. See `unique`."""
+    _sized("unique_counts", size)
+    found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueCounts(*found)
+
+
+def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
+    """Return the elements that differ, and for each of ``x`` which it is. See `unique`."""
+    _sized("unique_inverse", size)
+    found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueInverse(*found)
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Unique:
+    """Return the elements that differ, first places, inverse and counts. See `unique`."""
+    _sized("unique_all", size)
+    return Unique(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def union1d(ar1: Any, ar2: Any, /, *, size: int | None = None, fill_value: Any = None) -> Tensor:
+    """Return what is in either of two arrays, rising. ``size`` as in `unique`."""
+    _sized("union1d", size)
+    both = concat(unified(ravel(array(ar1)), ravel(array(ar2))))
+    return unique(both, size=size, fill_value=fill_value)
+
+
+def _chosen(ar1: Any, ar2: Any, size: int, fill_value: Any, invert: bool) -> Tensor:
+    x, y = unified(ravel(array(ar1)), ravel(array(ar2)))
+    groups = _grouped(x, equal_nan=True)
+    mask = e.logical_and(groups.first, isin(groups.row, y, invert=invert))
+    return _kept(groups.row, mask, size, 0 if fill_value is None else fill_value)[0]
+
+
+def intersect1d(
+    ar1: Any, ar2: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> Tensor:
+    """Return what is in both arrays, rising. ``size`` as in `unique`; the fill is 0 unless told."""
+    return _chosen(ar1, ar2, _sized("intersect1d", size), fill_value, invert=False)
+
+
+def setdiff1d(ar1: Any, ar2: Any, /, *, size: int | None = None, fill_value: Any = None) -> Tensor:
+    """Return what is in the first array alone, rising; ``size`` as in `unique`, the fill is 0."""
+    return _chosen(ar1, ar2, _sized("setdiff1d", size), fill_value, invert=True)
+
+
+def setxor1d(ar1: Any, ar2: Any, /, *, size: int | None = None, fill_value: Any = None) -> Tensor:
+    """Return what is in one of two arrays, rising; ``size`` as in `unique`, the fill is 0."""
+    n = _sized("setxor1d", size)
+    x, y = unified(ravel(array(ar1)), ravel(array(ar2)))
+    groups = _grouped(concat([x, y]), equal_nan=True)
+    both = e.logical_and(isin(groups.row, x), isin(groups.row, y))
+    mask = e.logical_and(groups.first, e.logical_not(both))
+    return _kept(groups.row, mask, n, 0 if fill_value is None else fill_value)[0]
