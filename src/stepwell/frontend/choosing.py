@@ -181,7 +181,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         target[...] = source
         return
     wide = broadcast(array(source), target.shape)
-    if not np.can_cast(wide.dtype, target.dtype, casting) and not is_number(src):
+    rule: Any = casting
+    if not np.can_cast(wide.dtype, target.dtype, rule) and not is_number(src):
         raise TypeError(
             f"Cannot cast array data from {wide.dtype!r} to {target.dtype!r} "
             f"according to the rule '{casting}'"

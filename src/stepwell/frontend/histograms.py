@@ -102,17 +102,18 @@ def _edges(a: Any, bins: Any, range: Any) -> tuple[Tensor, int | None, Any]:
         kind = common(low, high, value)
         kind = kind if kind.kind == "float" else WIDE
         ends = [lift(v, kind) if not isinstance(v, Tensor) else cast(v, kind) for v in (low, high)]
-        return _spaced(*ends, n), n, ends
+        return linspace(ends[0], ends[1], n + 1), n, ends
     edges = array(bins)
     if edges.ndim != 1:
         raise ValueError("`bins` must be 1d, when an array")
-    if not isinstance(bins, Tensor) and (np.diff(np.asarray(bins)) < 0).any():
+    if not isinstance(bins, Tensor) and not _rises(bins):
         raise ValueError("`bins` must increase monotonically, when an array")
     return edges, None, None
 
 
-def _spaced(first: Tensor, last: Tensor, n: int) -> Tensor:
-    return linspace(first, last, n + 1)
+def _rises(bins: Any) -> bool:
+    plain: Any = np.asarray(bins)
+    return bool((plain[1:] >= plain[:-1]).all())
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
@@ -179,10 +180,9 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     side = "left" if right else "right"
     n = edges.shape[0]
     if not isinstance(bins, Tensor):
-        steps = np.diff(np.asarray(bins))
-        if (steps >= 0).all():
+        if _rises(bins):
             return searchsorted(*_together(edges, value), side=side)
-        if not (steps <= 0).all():
+        if not _rises(np.asarray(bins)[::-1]):
             raise ValueError("bins must be monotonically increasing or decreasing")
         return n - searchsorted(*_together(flip(edges), value), side=side)
     if not n:

@@ -10,7 +10,7 @@ import numpy as np
 from stepwell.frontend import manipulation as m
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.indexing import take
-from stepwell.frontend.operands import array, concatenate, known
+from stepwell.frontend.operands import array, concatenate, known, split
 from stepwell.frontend.promotion import cast, fresh, full
 from stepwell.frontend.tensor import Tensor
 

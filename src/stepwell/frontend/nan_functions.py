@@ -10,7 +10,7 @@ from stepwell.frontend import elementwise as e
 from stepwell.frontend import reducing as red
 from stepwell.frontend import reduction as r
 from stepwell.frontend.operands import array, cumprod, cumsum, stored
-from stepwell.frontend.promotion import broadcast, cast, full
+from stepwell.frontend.promotion import broadcast, cast, fresh, full
 from stepwell.frontend.tensor import Tensor
 
 __all__ = [
@@ -179,7 +179,7 @@ def nan_to_num(
     """`numpy.nan_to_num`."""
     value = array(x)
     if value.kind.kind != "float":
-        return copy(value)
+        return fresh(value)
     info = e.finfo(value.kind)
     high = float(info.max) if posinf is None else posinf
     low = float(info.min) if neginf is None else neginf

@@ -182,7 +182,8 @@ def _probability(q: Any, value: Tensor, percent: bool) -> Tensor:
                 else "Quantiles must be in the range [0, 1]"
             )
     if is_number(q) and value.kind.kind == "float":
-        return full((), q / 100 if percent else q, value.kind)
+        number: Any = q / 100 if percent else q
+        return full((), number, value.kind)
     share = array(q)
     if share.kind.kind != "float":
         share = cast(share, WIDE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,9 +66,10 @@ def _sized(name: str, size: int | None, instead: str = "") -> int:
             f"numpy.{name} of a traced value has a result whose shape only the run knows; "
             f"say how long it may become: stepwell.numpy.{name}(x, size=n){instead}"
         )
-    if not isinstance(size, int | np.integer) or size < 0:
-        raise ValueError(f"size must be a number of elements, got {size!r}")
-    return int(size)
+    n = operator.index(size)
+    if n < 0:
+        raise ValueError(f"size must be a number of elements, got {n}")
+    return n
 
 
 def _packed(mask: Tensor, size: int) -> Tensor:
