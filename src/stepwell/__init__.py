@@ -8,7 +8,7 @@ from stepwell.core.version import VERSION
 if TYPE_CHECKING:
     from stepwell.compiled import Compiled, compile, load
     from stepwell.core.diagnostics import CompileError
-    from stepwell.frontend import lax, nn
+    from stepwell.frontend import lax, nn, random
     from stepwell.frontend.errors import TraceError
     from stepwell.frontend.foreign import Dialect, op
     from stepwell.frontend.graphs import Graph
@@ -33,6 +33,7 @@ _MODULES = {
     "lax": "stepwell.frontend.lax",
     "nn": "stepwell.frontend.nn",
     "numpy": "stepwell.numpy",
+    "random": "stepwell.frontend.random",
 }
 """Public modules, imported when they are first asked for."""
 
@@ -48,6 +49,7 @@ __all__ = [
     "load",
     "nn",
     "op",
+    "random",
 ]
 
 
