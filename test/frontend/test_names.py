@@ -228,7 +228,7 @@ def same_as_numpy(calls: Calls, x: Any, run: Any = interpreted) -> None:
         for what, call in calls.items():
             try:
                 wanted[what] = call(x)
-            except (TypeError, ValueError, IndexError) as error:
+            except (TypeError, ValueError, IndexError, OverflowError) as error:
                 with pytest.raises(type(error)):
                     sw.jit(call).trace(x)
         found = run(lambda x: [call(x) for what, call in calls.items() if what in wanted], x)

@@ -9,6 +9,7 @@ import numpy as np
 
 from stepwell.core.dtypes import DType
 from stepwell.frontend import elementwise as e
+from stepwell.frontend import joining as j
 from stepwell.frontend import manipulation as m
 from stepwell.frontend.elementwise import axes_of, check_axis
 from stepwell.frontend.errors import TraceError
@@ -16,30 +17,11 @@ from stepwell.frontend.indexing import take, take_along_axis
 from stepwell.frontend.operands import array, clip, common, cumsum, in_order, known, stored, unified
 from stepwell.frontend.promotion import BOOL, INTEGER, broadcast, cast, fresh, full, is_number
 from stepwell.frontend.sorting import argsort, sort
+from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
-__all__ = [
-    "apply_along_axis",
-    "apply_over_axes",
-    "argpartition",
-    "choose",
-    "compress",
-    "copyto",
-    "extract",
-    "ix_",
-    "lexsort",
-    "partition",
-    "piecewise",
-    "place",
-    "put",
-    "put_along_axis",
-    "putmask",
-    "ravel_multi_index",
-    "select",
-    "unravel_index",
-]
 
-
+@public()
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Tensor:
     """`numpy.select`."""
     if len(condlist) != len(choicelist):
@@ -64,6 +46,7 @@ def _fitted(choice: Any, kind: DType) -> Tensor:
     return cast(array(choice), kind)
 
 
+@public(method=True)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Tensor:
     """`numpy.choose`; an index out of range takes the choice at that end."""
     index = array(a)
@@ -79,6 +62,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Tensor
     return stored(fresh(found), out)
 
 
+@public()
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Tensor:
     """`numpy.piecewise`; each function is given all of ``x``."""
     value = array(x)
@@ -108,6 +92,7 @@ def _is_mask(condlist: Any, value: Tensor) -> bool:
     return bool(value.ndim) and all(not isinstance(c, Tensor) and np.ndim(c) == 0 for c in condlist)
 
 
+@public(method=True)
 def partition(
     a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
 ) -> Tensor:
@@ -116,6 +101,7 @@ def partition(
     return sort(array(a), axis)
 
 
+@public(method=True)
 def argpartition(
     a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
 ) -> Tensor:
@@ -133,6 +119,7 @@ def _check_kth(a: Any, kth: Any, axis: int | None) -> None:
             raise ValueError(f"kth(={place}) out of bounds ({n})")
 
 
+@public()
 def lexsort(keys: Any, axis: int = -1) -> Tensor:
     """`numpy.lexsort`: the last key counts most."""
     rows = [array(k) for k in keys]
@@ -145,6 +132,7 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
     return order
 
 
+@public()
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
     """`numpy.put_along_axis`: it writes to ``arr``."""
     target = _target(arr, "put_along_axis")
@@ -171,6 +159,7 @@ def _target(arr: Any, name: str) -> Tensor:
     return arr
 
 
+@public()
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """`numpy.copyto`: it writes to ``dst``."""
     target = _target(dst, "copyto")
@@ -190,7 +179,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     target[...] = e.where(array(where), cast(wide, target.kind), target)
 
 
-def putmask(a: Any, /, mask: Any, values: Any) -> None:
+@public()
+def putmask(a: Any, mask: Any, values: Any) -> None:
     """`numpy.putmask`: it writes to ``a``; values that are too few are taken again."""
     target = _target(a, "putmask")
     value = m.ravel(array(values))
@@ -203,6 +193,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     target[...] = e.where(m.reshape(chosen, target.shape), new, target)
 
 
+@public()
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """`numpy.place`: it writes to ``arr`` the first values at the places of the mask, in order."""
     target = _target(arr, "place")
@@ -214,6 +205,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     target[...] = e.where(m.reshape(truths, target.shape), new, target)
 
 
+@public(method=True)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """`numpy.put`: it writes to ``a`` by the numbers of elements, row by row."""
     target = _target(a, "put")
@@ -231,6 +223,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     target[...] = m.reshape(changed, target.shape)
 
 
+@public(method=True)
 def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Tensor:
     """`numpy.compress`, where the condition is known while tracing."""
     mask = known(
@@ -246,12 +239,14 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     return stored(take(value, places, axis=at), out)
 
 
+@public()
 def extract(condition: Any, arr: Any) -> Tensor:
     """`numpy.extract`, where the condition is known while tracing."""
     why = "numpy.extract has a result whose shape only the run knows; use numpy.where"
     return compress(known(condition, why).ravel(), m.ravel(array(arr)))
 
 
+@public()
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
     """`numpy.unravel_index`; numbers out of range are not checked."""
     in_order(order)
@@ -263,6 +258,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, .
     return tuple(reversed(found))
 
 
+@public()
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Tensor:
     """`numpy.ravel_multi_index`; indices out of range are not checked."""
     in_order(order)
@@ -279,6 +275,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     return found
 
 
+@public("ix_")
 def ix_(*args: Any) -> tuple[Any, ...]:
     """`numpy.ix_` of traced indices; masks must be known while tracing."""
     found: list[Any] = []
@@ -293,6 +290,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
+@public()
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
 ) -> Tensor:
@@ -304,12 +302,13 @@ def apply_along_axis(
     if not np.prod(lead, dtype=np.int64):
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
     found = [array(func1d(fresh(rows[i]), *args, **kwargs)) for i in np.ndindex(lead)]
-    whole = m.stack(unified(*found))
+    whole = j.stack(unified(*found))
     whole = m.reshape(whole, (*lead, *found[0].shape))
     inner = range(len(lead), len(lead) + found[0].ndim)
     return fresh(m.moveaxis(whole, tuple(inner), tuple(range(at, at + found[0].ndim))))
 
 
+@public()
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Tensor:
     """`numpy.apply_over_axes`."""
     value = array(a)

@@ -12,13 +12,13 @@ from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.matrices import diagonal
 from stepwell.frontend.operands import array, dtype_of, stored, unified
 from stepwell.frontend.promotion import cast, fresh
+from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
-
-__all__ = ["einsum"]
 
 LETTERS = string.ascii_letters
 
 
+@public()
 def einsum(
     *operands: Any,
     out: Any = None,
@@ -119,9 +119,11 @@ def _without_repeats(name: str, value: Tensor) -> tuple[str, Tensor]:
 def _without_ones(pairs: Sequence[tuple[str, Tensor]]) -> tuple[list[str], list[Tensor]]:
     """Drop axes of size 1 whose letter is larger elsewhere: they are broadcast."""
     sizes: dict[str, int] = {}
-    for name, value in pairs:
+    first: dict[str, int] = {}
+    for number, (name, value) in enumerate(pairs):
         for letter, n in zip(name, value.shape, strict=True):
-            sizes[letter] = n if sizes.get(letter, 1) == 1 else sizes[letter]
+            if sizes.get(letter, 1) == 1:
+                sizes[letter], first[letter] = n, number
     names: list[str] = []
     values: list[Tensor] = []
     for number, (name, value) in enumerate(pairs):
@@ -129,7 +131,8 @@ def _without_ones(pairs: Sequence[tuple[str, Tensor]]) -> tuple[list[str], list[
         for letter, n in kept:
             if n != sizes[letter]:
                 raise ShapeError(
-                    f"index {letter!r} of einsum has size {sizes[letter]} in another operand, "
+                    f"index {letter!r} of einsum has size {sizes[letter]} in operand "
+                    f"{first[letter]}, "
                     f"{n} in operand {number}"
                 )
         names.append("".join(c for c, _ in kept))

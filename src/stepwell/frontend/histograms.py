@@ -15,13 +15,13 @@ from stepwell.frontend.manipulation import flip, ravel
 from stepwell.frontend.operands import WIDE, array, common, diff, linspace, ufunc, unified
 from stepwell.frontend.promotion import BOOL, INTEGER, cast, full, lift
 from stepwell.frontend.sorting import searchsorted
+from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
-__all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges"]
 
-
+@public()
 def bincount(
-    x: Any, /, weights: Any = None, minlength: int = 0, *, length: int | None = None
+    x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None
 ) -> Tensor:
     """Return how often each of 0, 1, ... ``length - 1`` stands in ``x``, as int64.
 
@@ -116,11 +116,13 @@ def _rises(bins: Any) -> bool:
     return bool((plain[1:] >= plain[:-1]).all())
 
 
+@public()
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
     """`numpy.histogram_bin_edges`, with a number of bins or their edges."""
     return _edges(a, bins, range)[0]
 
 
+@public()
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[Tensor, Tensor]:
@@ -172,6 +174,7 @@ def _even_place(value: Tensor, edges: Tensor, n: int, first: Tensor, last: Tenso
     return e.where(inside, place, -1)
 
 
+@public()
 def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     """`numpy.digitize`; traced bins are taken to be in order, rising or falling."""
     value, edges = array(x), array(bins)

@@ -7,29 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from stepwell.frontend import joining as j
 from stepwell.frontend import manipulation as m
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.indexing import take
 from stepwell.frontend.operands import array, concatenate, known, split
 from stepwell.frontend.promotion import cast, fresh, full
+from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
-__all__ = [
-    "append",
-    "array_split",
-    "atleast_3d",
-    "block",
-    "delete",
-    "dsplit",
-    "dstack",
-    "hsplit",
-    "insert",
-    "resize",
-    "rollaxis",
-    "vsplit",
-]
 
-
+@public()
 def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
     """`numpy.append`."""
     if axis is None:
@@ -37,6 +25,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
     return concatenate([array(arr), array(values)], axis)
 
 
+@public()
 def atleast_3d(*arys: Any) -> Any:
     """`numpy.atleast_3d`."""
     found = [_with_three_axes(array(a)) for a in arys]
@@ -48,22 +37,24 @@ def _with_three_axes(value: Tensor) -> Tensor:
     return value if places is None else m.expand_dims(value, places)
 
 
+@public()
 def dstack(tup: Any, *, dtype: Any = None) -> Tensor:
     """`numpy.dstack`."""
     return concatenate([_with_three_axes(array(a)) for a in tup], 2, dtype)
 
 
+@public()
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     """`numpy.array_split`: parts may differ in size by one."""
     value = array(ary)
     if not isinstance(indices_or_sections, int | np.integer):
-        return m.split(value, _cuts(indices_or_sections), axis)
+        return j.split(value, _cuts(indices_or_sections), axis)
     parts = int(indices_or_sections)
     if parts <= 0:
         raise ValueError("number sections must be larger than 0.")
     size, more = divmod(value.shape[check_axis(axis, value.ndim)], parts)
     sizes = [size + (i < more) for i in range(parts)]
-    return m.split(value, np.cumsum(sizes[:-1]).tolist(), axis)
+    return j.split(value, np.cumsum(sizes[:-1]).tolist(), axis)
 
 
 def _cuts(indices: Any) -> list[int]:
@@ -79,7 +70,7 @@ def _split(name: str, least: int, of: Any) -> Any:
 
     cut.__name__ = cut.__qualname__ = name
     cut.__doc__ = f"`numpy.{name}`."
-    return cut
+    return public(name)(cut)
 
 
 hsplit = _split("hsplit", 1, lambda value: 1 if value.ndim > 1 else 0)
@@ -113,6 +104,7 @@ def _along(arr: Any, axis: int | None) -> tuple[Tensor, int]:
     return value, check_axis(axis, value.ndim)
 
 
+@public()
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
     """`numpy.delete`; the places must be known while tracing.
 
@@ -137,9 +129,10 @@ def _picked(value: Tensor, places: np.ndarray[Any, Any], axis: int) -> Tensor:
     parts = [value[(*head, slice(int(r[0]), int(r[-1]) + 1))] for r in runs if r.size]
     if not parts:
         return fresh(value[(*head, slice(0, 0))])
-    return fresh(parts[0]) if len(parts) == 1 else m.concat(parts, axis=axis)
+    return fresh(parts[0]) if len(parts) == 1 else j.concat(parts, axis=axis)
 
 
+@public()
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     """`numpy.insert`; the places must be known while tracing.
 
@@ -173,9 +166,10 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     numbers[stay] = np.arange(size)
     if not value.ndim:
         return new
-    return _picked(m.concat([value, new], axis=at), numbers, at)
+    return _picked(j.concat([value, new], axis=at), numbers, at)
 
 
+@public()
 def block(arrays: Any) -> Tensor:
     """`numpy.block`."""
     depth = _depth(arrays)
@@ -206,6 +200,7 @@ def _block(arrays: Any, depth: int, rank: int) -> Tensor:
     return concatenate([_block(a, depth - 1, rank) for a in arrays], -depth)
 
 
+@public()
 def resize(a: Any, new_shape: Any) -> Tensor:
     """`numpy.resize`: the elements again and again until the shape is full."""
     flat = m.ravel(array(a))
@@ -216,9 +211,10 @@ def resize(a: Any, new_shape: Any) -> Tensor:
     if not n or not flat.size:
         return full(sizes, 0, flat.kind)
     times = -(-n // flat.size)
-    return fresh(m.reshape(m.tile(flat, times)[:n], sizes))
+    return fresh(m.reshape(j.tile(flat, times)[:n], sizes))
 
 
+@public()
 def rollaxis(a: Any, axis: int, start: int = 0) -> Tensor:
     """`numpy.rollaxis`."""
     value = array(a)

@@ -110,7 +110,6 @@ def outer(a: Any, b: Any) -> Tensor:
     return dot_general(x, y, ((), ()), ((), ()))
 
 
-@public(method=True)
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
     """Return the sum along diagonal ``offset`` of the matrices that two axes make."""
     value = lift(a)
@@ -129,7 +128,6 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     return summed(flat[..., start : min(stop, rows * columns) : columns + 1], axis=-1, dtype=dtype)
 
 
-@public()
 def einsum(subscripts: str, *operands: Any, optimize: Any = False) -> Tensor:
     """Return the sum of products that ``subscripts`` names, as numpy.einsum.
 

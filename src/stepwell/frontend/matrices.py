@@ -6,33 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from stepwell.frontend import elementwise as e
+from stepwell.frontend import joining as j
 from stepwell.frontend import manipulation as m
 from stepwell.frontend import reducing as red
+from stepwell.frontend.creation import checked_shape, iota
 from stepwell.frontend.elementwise import check_axis
+from stepwell.frontend.manipulation import flip, swapaxes
 from stepwell.frontend.operands import array, cumprod, dot, dtype_of, stored, taken, ufunc, unified
-from stepwell.frontend.promotion import cast, fresh, full
+from stepwell.frontend.promotion import INTEGER, cast, fresh, full
+from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import current_trace
-
-__all__ = [
-    "cross",
-    "diag",
-    "diag_indices_from",
-    "diagflat",
-    "diagonal",
-    "fill_diagonal",
-    "identity",
-    "kron",
-    "rot90",
-    "trace",
-    "tri",
-    "tril_indices_from",
-    "triu_indices_from",
-    "vander",
-    "vdot",
-]
 
 
+@public(method=True)
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """`numpy.diagonal`, as a copy: the diagonal is the last axis."""
     value = array(a)
@@ -53,11 +40,13 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     return fresh(flat[..., start : stop : columns + 1])
 
 
+@public()
 def diagflat(v: Any, k: int = 0) -> Tensor:
     """`numpy.diagflat`."""
     return diag(m.ravel(array(v)), k)
 
 
+@public()
 def diag(v: Any, k: int = 0) -> Tensor:
     """`numpy.diag`: the diagonal of a matrix, as a copy, or a matrix with this diagonal."""
     value = array(v)
@@ -69,24 +58,23 @@ def diag(v: Any, k: int = 0) -> Tensor:
     if not value.size:
         return full((n, n), 0, value.kind)
     # n rows of the vector, moved: each element is followed by n zeros
-    spread = m.pad(m.expand_dims(value, 1), ((0, 0), (0, n)))
+    spread = j.pad(m.expand_dims(value, 1), ((0, 0), (0, n)))
     flat = m.reshape(spread, (value.size * (n + 1),))
     before = k if k >= 0 else -k * n
     after = max(n * n - before - flat.size, 0)
-    flat = m.pad(flat, ((before, after),))[: n * n]
+    flat = j.pad(flat, ((before, after),))[: n * n]
     return fresh(m.reshape(flat, (n, n)))
 
 
+@public()
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:
     """`numpy.tri`: ones at and below diagonal ``k``, of float64 unless told."""
-    return current_trace().constant(np.tri(N, M, k, dtype_of(dtype).numpy))
+    shape = checked_shape((N, N if M is None else M))
+    rows, columns = iota(shape, 0, INTEGER), iota(shape, 1, INTEGER)
+    return cast(e.greater_equal(e.add(rows, k), columns), dtype_of(dtype))
 
 
-def identity(n: int, dtype: Any = None) -> Tensor:
-    """`numpy.identity`: float64 unless told."""
-    return current_trace().constant(np.identity(n, dtype_of(dtype or float).numpy))
-
-
+@public(method=True)
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
 ) -> Tensor:
@@ -94,6 +82,7 @@ def trace(
     return stored(red.sum(diagonal(a, offset, axis1, axis2), -1, dtype), out)
 
 
+@public()
 def kron(a: Any, b: Any) -> Tensor:
     """`numpy.kron`."""
     x, y = array(a), array(b)
@@ -105,7 +94,8 @@ def kron(a: Any, b: Any) -> Tensor:
     return fresh(m.reshape(ufunc(np.multiply, left, right), tuple(p * q for p, q in sizes)))
 
 
-def vdot(a: Any, b: Any, /) -> Tensor:
+@public()
+def vdot(a: Any, b: Any) -> Tensor:
     """`numpy.vdot`."""
     x, y = (m.ravel(array(v)) for v in (a, b))
     if x.shape != y.shape:
@@ -113,6 +103,7 @@ def vdot(a: Any, b: Any, /) -> Tensor:
     return dot(x, y)
 
 
+@public()
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Tensor:
@@ -139,26 +130,28 @@ def cross(
         found = [p[1] * q[2], -(p[0] * q[2]), last]
     else:
         found = [-(p[2] * q[1]), p[2] * q[0], last]
-    return m.moveaxis(m.stack(found, -1), -1, axisc)
+    return m.moveaxis(j.stack(found, -1), -1, axisc)
 
 
-def rot90(m_: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
+@public()
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
     """`numpy.rot90`, as a copy."""
-    value = array(m_)
+    value = array(m)
     first, second = axes
     if first == second or abs(first - second) == value.ndim:
         raise ValueError("Axes must be different.")
     first, second = check_axis(first, value.ndim), check_axis(second, value.ndim)
     turned = k % 4
     if turned in (1, 2):
-        value = m.flip(value, second)
+        value = flip(value, second)
     if turned == 2:
-        return fresh(m.flip(value, first))
+        return fresh(flip(value, first))
     if turned in (1, 3):
-        value = m.swapaxes(value, first, second)
-    return fresh(m.flip(value, second) if turned == 3 else value)
+        value = swapaxes(value, first, second)
+    return fresh(flip(value, second) if turned == 3 else value)
 
 
+@public()
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """`numpy.vander`."""
     value = array(x)
@@ -170,11 +163,12 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     if not n:
         return full((value.size, 0), 0, kind)
     ones = full((value.size, 1), 1, kind)
-    factors = m.concat([ones, m.broadcast_to(powers, (value.size, n - 1))], axis=1)
+    factors = j.concat([ones, m.broadcast_to(powers, (value.size, n - 1))], axis=1)
     found = cumprod(factors, 1, kind)
     return found if increasing else fresh(m.flip(found, 1))
 
 
+@public()
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """`numpy.fill_diagonal`: it writes to ``a``; ``wrap`` is not known."""
     if not isinstance(a, Tensor) or a.ndim < 2:
@@ -198,16 +192,19 @@ def _indices(of: Any, arr: Any, k: int) -> tuple[np.ndarray[Any, Any], ...]:
     return of(value.shape[0], k=k, m=value.shape[1])
 
 
+@public()
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[np.ndarray[Any, Any], ...]:
     """`numpy.tril_indices_from`; the indices are known while tracing."""
     return _indices(np.tril_indices, arr, k)
 
 
+@public()
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[np.ndarray[Any, Any], ...]:
     """`numpy.triu_indices_from`; the indices are known while tracing."""
     return _indices(np.triu_indices, arr, k)
 
 
+@public()
 def diag_indices_from(arr: Any) -> tuple[np.ndarray[Any, Any], ...]:
     """`numpy.diag_indices_from`; the indices are known while tracing."""
     value = array(arr)

@@ -10,22 +10,9 @@ from stepwell.frontend import elementwise as e
 from stepwell.frontend import reducing as red
 from stepwell.frontend import reduction as r
 from stepwell.frontend.operands import array, cumprod, cumsum, stored
-from stepwell.frontend.promotion import broadcast, cast, fresh, full
+from stepwell.frontend.promotion import broadcast, full
+from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
-
-__all__ = [
-    "nanargmax",
-    "nanargmin",
-    "nancumprod",
-    "nancumsum",
-    "nanmax",
-    "nanmean",
-    "nanmin",
-    "nanprod",
-    "nanstd",
-    "nansum",
-    "nanvar",
-]
 
 
 def numbers(value: Tensor, where: Any) -> Any:
@@ -68,7 +55,7 @@ def _running(name: str, of: Callable[..., Tensor], instead: float) -> Callable[.
 def _named(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`numpy.{name}`."
-    return function
+    return public(name)(function)
 
 
 def _extreme(name: str, of: Callable[..., Tensor], instead: float) -> Callable[..., Tensor]:
@@ -111,6 +98,7 @@ nanargmax = _argument("nanargmax", r.argmax, -math.inf)
 nanargmin = _argument("nanargmin", r.argmin, math.inf)
 
 
+@public()
 def nanmean(
     a: Any,
     axis: Any = None,
@@ -125,6 +113,7 @@ def nanmean(
     return red.mean(value, axis, dtype, out, keepdims, where=numbers(value, where))
 
 
+@public()
 def nanvar(
     a: Any,
     axis: Any = None,
@@ -145,6 +134,7 @@ def nanvar(
     return stored(_enough(found, mask, axis, keepdims, red.degrees(ddof, correction)), out)
 
 
+@public()
 def nanstd(
     a: Any,
     axis: Any = None,
@@ -171,28 +161,3 @@ def _enough(found: Tensor, mask: Any, axis: Any, keepdims: bool, ddof: Any) -> T
     count = r.sum(mask, axis, keepdims=keepdims)
     enough = e.greater(e.subtract(count, ddof), 0)
     return e.where(enough, found, full((), math.nan, found.kind))
-
-
-def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Tensor:
-    """`numpy.nan_to_num`."""
-    value = array(x)
-    if value.kind.kind != "float":
-        return fresh(value)
-    info = e.finfo(value.kind)
-    high = float(info.max) if posinf is None else posinf
-    low = float(info.min) if neginf is None else neginf
-    limits = e.where(e.greater(value, 0), _as(high, value), _as(low, value))
-    found = e.where(e.isinf(value), limits, value)
-    found = e.where(e.isnan(value), _as(nan, value), found)
-    return found if copy else _written(value, found)
-
-
-def _as(number: Any, value: Tensor) -> Tensor:
-    return cast(array(number), value.kind)
-
-
-def _written(value: Tensor, found: Tensor) -> Tensor:
-    value.write(found)
-    return value

@@ -6,29 +6,29 @@ from typing import Any
 
 import numpy as np
 
-from stepwell.frontend.as_numpy import (
+from stepwell.frontend.creation import full_like, has_traced, linspace
+from stepwell.frontend.elementwise import axes_of, check_axis, clip
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.indexing import take as taken
+from stepwell.frontend.joining import concat as concatenate
+from stepwell.frontend.joining import split, stack
+from stepwell.frontend.linear_algebra import dot
+from stepwell.frontend.manipulation import (
     atleast_1d,
     atleast_2d,
-    clip,
-    concatenate,
     copy,
-    cumprod,
-    cumsum,
-    diff,
-    dot,
-    dtype_of,
-    full_like,
     in_order,
-    linspace,
-    split,
-    taken,
+    permute_dims,
+    reshape,
 )
-from stepwell.frontend.elementwise import axes_of, check_axis
-from stepwell.frontend.errors import TraceError
-from stepwell.frontend.manipulation import permute_dims, reshape, stack
-from stepwell.frontend.promotion import as_dtype, cast, is_number, lift
+from stepwell.frontend.promotion import FLOAT as WIDE
+from stepwell.frontend.promotion import as_dtype as dtype_of
+from stepwell.frontend.promotion import cast, common, is_number, lift
+from stepwell.frontend.promotion import same_dtype as unified
+from stepwell.frontend.reduction import cumprod, cumsum, diff
+from stepwell.frontend.table import stored
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.ufuncs import common, stored, ufunc, unified, weakened
+from stepwell.frontend.ufuncs import ufunc, weakened
 
 __all__ = [
     "WIDE",
@@ -59,8 +59,6 @@ __all__ = [
     "with_kept",
 ]
 
-WIDE = as_dtype("f64")
-
 
 def array(x: Any) -> Tensor:
     """Return what `numpy.asarray` makes of ``x``: lists may hold traced values."""
@@ -68,20 +66,14 @@ def array(x: Any) -> Tensor:
         return weakened(lift(x, WIDE) if isinstance(x, float) else lift(x))
     if not isinstance(x, list | tuple):
         return lift(x)
-    if not _holds_traced(x):
+    if not has_traced(x):
         return lift(np.asarray(x))
     return stack(unified(*(array(v) for v in x)))
 
 
-def _holds_traced(x: Any) -> bool:
-    if isinstance(x, list | tuple):
-        return any(_holds_traced(v) for v in x)
-    return isinstance(x, Tensor)
-
-
 def known(x: Any, what: str) -> np.ndarray[Any, Any]:
     """Return ``x`` as a plain array; what only the run knows is refused: ``what`` says why."""
-    if _holds_traced(x):
+    if has_traced(x):
         raise TraceError(f"{what}; pass it in static_argnames")
     return np.asarray(x)
 

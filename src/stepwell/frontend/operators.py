@@ -5,21 +5,33 @@ A module with functions that are `public` is listed here.
 
 from stepwell.frontend import (
     assignment,
+    choosing,
     creation,
+    einstein,
     elementwise,
+    histograms,
     indexing,
+    inserting,
     joining,
     linear_algebra,
     manipulation,
+    matrices,
     methods,
+    nan_functions,
+    order_statistics,
+    reducing,
     reduction,
+    sets,
+    signals,
     sorting,
+    statistics,
     table,
     ufuncs,
 )
 from stepwell.frontend.tensor import Tensor
 
-assert methods
+assert methods and choosing and einstein and histograms and inserting and matrices
+assert nan_functions and order_statistics and reducing and sets and signals and statistics
 
 for _module in (
     *(creation, elementwise, joining, linear_algebra, manipulation, reduction, sorting),

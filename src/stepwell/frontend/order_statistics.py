@@ -14,16 +14,8 @@ from stepwell.frontend.manipulation import broadcast_to, expand_dims, reshape
 from stepwell.frontend.operands import WIDE, array, in_one_row, stored, ufunc, with_kept
 from stepwell.frontend.promotion import INTEGER, cast, full, is_number
 from stepwell.frontend.sorting import sort
+from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
-
-__all__ = [
-    "median",
-    "nanmedian",
-    "nanpercentile",
-    "nanquantile",
-    "percentile",
-    "quantile",
-]
 
 
 def _row(a: Any, axis: Any) -> tuple[Tensor, tuple[int, ...]]:
@@ -37,6 +29,7 @@ def _counts(row: Tensor) -> Tensor:
     return r.sum(e.logical_not(e.isnan(row)), -1, keepdims=True)
 
 
+@public()
 def median(
     a: Any,
     axis: Any = None,
@@ -66,6 +59,7 @@ def _middle(low: Tensor, high: Tensor) -> Tensor:
     return e.where(e.equal(low, high), low, cast(total, low.kind))
 
 
+@public()
 def nanmedian(
     a: Any,
     axis: Any = None,
@@ -190,6 +184,7 @@ def _probability(q: Any, value: Tensor, percent: bool) -> Tensor:
     return share / 100 if percent else share
 
 
+@public()
 def quantile(
     a: Any,
     q: Any,
@@ -210,6 +205,7 @@ def quantile(
     return stored(_quantile(a, q, axis, method, keepdims, False, False), out)
 
 
+@public()
 def percentile(
     a: Any,
     q: Any,
@@ -226,6 +222,7 @@ def percentile(
     return stored(_quantile(a, q, axis, method, keepdims, True, False), out)
 
 
+@public()
 def nanquantile(
     a: Any,
     q: Any,
@@ -242,6 +239,7 @@ def nanquantile(
     return stored(_quantile(a, q, axis, method, keepdims, False, True), out)
 
 
+@public()
 def nanpercentile(
     a: Any,
     q: Any,

@@ -24,6 +24,7 @@ from stepwell.frontend.promotion import (
     is_number,
     lift,
 )
+from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
 Number = bool | int | float
@@ -60,6 +61,7 @@ def _begun(function: Any, value: Tensor, initial: Any) -> Tensor:
     return cast(ufunc(function, value, start), value.kind)
 
 
+@public(method=True)
 def sum(
     a: Any,
     axis: Any = None,
@@ -78,6 +80,7 @@ def sum(
     return stored(_begun(np.add, fresh(found), initial), out)
 
 
+@public(method=True)
 def prod(
     a: Any,
     axis: Any = None,
@@ -114,12 +117,9 @@ def _extreme(name: str, ours: Callable[..., Tensor], function: Any) -> Callable[
                 )
             along = axes(axis, value.ndim)
             if 0 in [value.shape[i] for i in along]:
-                raise ValueError(
-                    f"zero-size array to reduction operation {function.__name__} "
-                    "which has no identity"
-                )
+                raise ValueError("an empty axis has no largest or smallest element")
             return stored(fresh(ours(value, axis, keepdims=keepdims)), out)
-        start = lift(initial, value.kind) if is_number(initial) else array(initial)
+        start = lift(initial, value.kind) if _is_whole(initial) else array(initial)
         start = cast(start, value.kind)
         if where is not True:
             value = e.where(_mask(where, value), value, start)
@@ -131,7 +131,11 @@ def _extreme(name: str, ours: Callable[..., Tensor], function: Any) -> Callable[
 
     extreme.__name__ = extreme.__qualname__ = name
     extreme.__doc__ = f"`numpy.{name}`."
-    return extreme
+    return public(name, f"a{name}", method=True)(extreme)
+
+
+def _is_whole(initial: Any) -> bool:
+    return is_number(initial) and not isinstance(initial, float)
 
 
 def _sizes(value: Tensor) -> list[tuple[int, int]]:
@@ -142,6 +146,7 @@ max = _extreme("max", r.max, np.maximum)
 min = _extreme("min", r.min, np.minimum)
 
 
+@public(method=True)
 def all(
     a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True
 ) -> Tensor:
@@ -150,6 +155,7 @@ def all(
     return stored(fresh(r.all(chosen(value, where, True), axis, keepdims=keepdims)), out)
 
 
+@public(method=True)
 def any(
     a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True
 ) -> Tensor:
@@ -172,6 +178,7 @@ def _over(total: Tensor, count: Any) -> Tensor:
     return e.divide(total, full((), count, total.kind))
 
 
+@public(method=True)
 def mean(
     a: Any,
     axis: Any = None,
@@ -235,6 +242,7 @@ def degrees(ddof: Any, correction: Any) -> Any:
     return correction
 
 
+@public(method=True)
 def var(
     a: Any,
     axis: Any = None,
@@ -252,6 +260,7 @@ def var(
     return stored(cast(found, kind), out)
 
 
+@public(method=True)
 def std(
     a: Any,
     axis: Any = None,
@@ -269,12 +278,14 @@ def std(
     return stored(cast(e.sqrt(found), kind), out)
 
 
+@public()
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """`numpy.count_nonzero`."""
     truths = e.logical_not(e.logical_not(array(a)))
     return r.sum(truths, axis, keepdims=keepdims)
 
 
+@public()
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
     """`numpy.ptp`."""
     value = array(a)
@@ -282,9 +293,9 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Te
     return stored(ufunc(np.subtract, high, low), out)
 
 
+@public()
 def cumulative_sum(
     x: Any,
-    /,
     *,
     axis: int | None = None,
     dtype: Any = None,
@@ -297,9 +308,9 @@ def cumulative_sum(
     return stored(found, out)
 
 
+@public()
 def cumulative_prod(
     x: Any,
-    /,
     *,
     axis: int | None = None,
     dtype: Any = None,

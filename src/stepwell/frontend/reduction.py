@@ -45,31 +45,26 @@ def _summed(x: Tensor, dtype: Any) -> Tensor:
     return cast(x, as_dtype("ui64")) if x.kind.kind == "unsigned" else x
 
 
-@public(method=True)
 def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum along ``axis``; integers are summed as 64-bit integers."""
     return fresh(_reduce("reduce_sum", _summed(lift(a), dtype), axis, keepdims))
 
 
-@public(method=True)
 def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product along ``axis``; integers are multiplied as 64-bit integers."""
     return fresh(_reduce("reduce_prod", _summed(lift(a), dtype), axis, keepdims))
 
 
-@public("max", "amax", method=True)
 def max(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the largest element along ``axis``; NaN where there is one."""
     return _extreme("reduce_max", a, axis, keepdims)
 
 
-@public("min", "amin", method=True)
 def min(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the smallest element along ``axis``; NaN where there is one."""
     return _extreme("reduce_min", a, axis, keepdims)
 
 
-@public()
 def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the largest less the smallest element along ``axis``."""
     return e.subtract(max(a, axis, keepdims), min(a, axis, keepdims))
@@ -84,19 +79,16 @@ def _extreme(op: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
     return fresh(_reduce(op, value, axis, keepdims))
 
 
-@public(method=True)
 def all(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return whether all elements along ``axis`` are true."""
     return fresh(_reduce("reduce_and", e.truth(a), axis, keepdims))
 
 
-@public(method=True)
 def any(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return whether some element along ``axis`` is true."""
     return fresh(_reduce("reduce_or", e.truth(a), axis, keepdims))
 
 
-@public()
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return how many elements along ``axis`` are not 0, as int64."""
     return sum(e.truth(a), axis, keepdims=keepdims)
@@ -109,13 +101,11 @@ def _floating(x: Any, dtype: Any = None) -> Tensor:
     return value if value.kind.kind == "float" else cast(value, FLOAT)
 
 
-@public(method=True)
 def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the mean along ``axis``; integers are taken as float64."""
     return fresh(_reduce("mean", _floating(a, dtype), axis, keepdims))
 
 
-@public(method=True)
 def var(
     a: Any,
     axis: Any = None,
@@ -149,7 +139,6 @@ def _variance(value: Tensor, axis: Any, correction: float, keepdims: bool) -> Te
     return e.divide(total, float(builtins.max(count - correction, 0)))
 
 
-@public(method=True)
 def std(
     a: Any,
     axis: Any = None,
@@ -228,7 +217,6 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     return cumulative_prod(value, axis=at, dtype=dtype)
 
 
-@public()
 def cumulative_sum(
     x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
@@ -237,7 +225,6 @@ def cumulative_sum(
     return _cumulative("cumulative_sum", value, axis, include_initial, 0)
 
 
-@public()
 def cumulative_prod(
     x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
@@ -285,7 +272,6 @@ def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
     return fresh(value)
 
 
-@public()
 def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum along ``axis``, with 0 for NaN."""
     value = lift(a)

@@ -11,27 +11,13 @@ from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import take
-from stepwell.frontend.manipulation import concat, expand_dims, ravel, reshape, stack
+from stepwell.frontend.joining import concat, stack
+from stepwell.frontend.manipulation import expand_dims, ravel, reshape
 from stepwell.frontend.operands import array, unified
 from stepwell.frontend.promotion import BOOL, INTEGER, cast, full
 from stepwell.frontend.sorting import argsort, searchsorted, sort
+from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
-
-__all__ = [
-    "argwhere",
-    "flatnonzero",
-    "intersect1d",
-    "isin",
-    "nonzero",
-    "setdiff1d",
-    "setxor1d",
-    "union1d",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-]
 
 FEW = 16
 """Up to so many elements are compared one by one: below the cost of sorting and searching them."""
@@ -85,7 +71,8 @@ def _packed(mask: Tensor, size: int) -> Tensor:
     return mask.trace.emit("scatter", operands, [(INTEGER, (size,))], (), axes=(0,))[0]
 
 
-def nonzero(a: Any, /, *, size: int | None = None, fill_value: Any = 0) -> tuple[Tensor, ...]:
+@public(method=True)
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = 0) -> tuple[Tensor, ...]:
     """Return the indices of the elements that are not 0, an array for each axis, as int64.
 
     size : how long the arrays are; later elements are left out, ``fill_value`` stands behind the
@@ -113,18 +100,21 @@ def _places(value: Tensor, size: int, fill_value: Any) -> tuple[Tensor, ...]:
     return tuple(e.where(missing, cast(array(fill), INTEGER), place) for place, fill in pairs)
 
 
-def argwhere(a: Any, /, *, size: int | None = None, fill_value: Any = 0) -> Tensor:
+@public()
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = 0) -> Tensor:
     """Return the indices of the elements that are not 0, one row for each; see `nonzero`."""
     n = _sized("argwhere", size)
     return stack(_places(array(a), n, fill_value), axis=1)
 
 
-def flatnonzero(a: Any, /, *, size: int | None = None, fill_value: Any = 0) -> Tensor:
+@public()
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = 0) -> Tensor:
     """Return the numbers of the elements that are not 0, row by row; see `nonzero`."""
     n = _sized("flatnonzero", size)
     return _places(ravel(array(a)), n, fill_value)[0]
 
 
+@public()
 def isin(
     element: Any,
     test_elements: Any,
@@ -180,9 +170,9 @@ def _kept(row: Tensor, mask: Tensor, size: int, fill_value: Any) -> tuple[Tensor
     return e.where(e.less(places, 0), fill, values), places
 
 
+@public()
 def unique(
     ar: Any,
-    /,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -239,33 +229,38 @@ def _counts(groups: _Groups, size: int) -> Tensor:
     return zero.trace.emit("scatter_add", operands, [(INTEGER, (size,))], (), axes=(0,))[0]
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Tensor:
+@public()
+def unique_values(x: Any, *, size: int | None = None, fill_value: Any = None) -> Tensor:
     """Return the elements that differ, rising; each NaN differs. See `unique`."""
     _sized("unique_values", size)
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
+@public()
+def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
     """Return the elements that differ, and how often each stands in ``x``. See `unique`."""
     _sized("unique_counts", size)
     found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueCounts(*found)
 
 
-def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
+@public()
+def unique_inverse(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
     """Return the elements that differ, and for each of ``x`` which it is. See `unique`."""
     _sized("unique_inverse", size)
     found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueInverse(*found)
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Unique:
+@public()
+def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> Unique:
     """Return the elements that differ, first places, inverse and counts. See `unique`."""
     _sized("unique_all", size)
     return Unique(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def union1d(ar1: Any, ar2: Any, /, *, size: int | None = None, fill_value: Any = None) -> Tensor:
+@public()
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Tensor:
     """Return what is in either of two arrays, rising. ``size`` as in `unique`."""
     _sized("union1d", size)
     both = concat(unified(ravel(array(ar1)), ravel(array(ar2))))
@@ -279,19 +274,41 @@ def _chosen(ar1: Any, ar2: Any, size: int, fill_value: Any, invert: bool) -> Ten
     return _kept(groups.row, mask, size, 0 if fill_value is None else fill_value)[0]
 
 
+@public()
 def intersect1d(
-    ar1: Any, ar2: Any, /, *, size: int | None = None, fill_value: Any = None
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
 ) -> Tensor:
     """Return what is in both arrays, rising. ``size`` as in `unique`; the fill is 0 unless told."""
     return _chosen(ar1, ar2, _sized("intersect1d", size), fill_value, invert=False)
 
 
-def setdiff1d(ar1: Any, ar2: Any, /, *, size: int | None = None, fill_value: Any = None) -> Tensor:
+@public()
+def setdiff1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Tensor:
     """Return what is in the first array alone, rising; ``size`` as in `unique`, the fill is 0."""
     return _chosen(ar1, ar2, _sized("setdiff1d", size), fill_value, invert=True)
 
 
-def setxor1d(ar1: Any, ar2: Any, /, *, size: int | None = None, fill_value: Any = None) -> Tensor:
+@public()
+def setxor1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Tensor:
     """Return what is in one of two arrays, rising; ``size`` as in `unique`, the fill is 0."""
     n = _sized("setxor1d", size)
     x, y = unified(ravel(array(ar1)), ravel(array(ar2)))

@@ -10,6 +10,7 @@ import numpy as np
 
 from stepwell.core.shapes import contraction as shapes
 from stepwell.frontend import elementwise as e
+from stepwell.frontend import joining as j
 from stepwell.frontend import manipulation as m
 from stepwell.frontend import reducing as red
 from stepwell.frontend.elementwise import check_axis
@@ -27,23 +28,8 @@ from stepwell.frontend.operands import (
 )
 from stepwell.frontend.promotion import BOOL, INTEGER, cast, fresh, full, is_number
 from stepwell.frontend.sorting import argsort, searchsorted
+from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
-
-__all__ = [
-    "convolve",
-    "correlate",
-    "ediff1d",
-    "gradient",
-    "interp",
-    "polyadd",
-    "polyder",
-    "polyint",
-    "polysub",
-    "polyval",
-    "sinc",
-    "trapezoid",
-    "unwrap",
-]
 
 _MODES = ("valid", "same", "full")
 
@@ -98,6 +84,7 @@ def _correlated(a: Tensor, v: Tensor, mode: str) -> Tensor:
     return _slid(a, v, before, after)
 
 
+@public()
 def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     """`numpy.correlate`."""
     _mode(mode)
@@ -109,6 +96,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     return _correlated(x, w, mode)
 
 
+@public()
 def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     """`numpy.convolve`."""
     _mode(mode)
@@ -120,6 +108,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     return _correlated(x, m.flip(w), mode)
 
 
+@public()
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Tensor:
@@ -165,10 +154,11 @@ def _periodic(
     at, places = e.remainder(at, long), e.remainder(places, long)
     order = argsort(places)
     places, values = take(places, order), take(values, order)
-    wide = m.concat([places[-1:] - long, places, places[:1] + long])
-    return at, wide, m.concat([values[-1:], values, values[:1]])
+    wide = j.concat([places[-1:] - long, places, places[:1] + long])
+    return at, wide, j.concat([values[-1:], values, values[:1]])
 
 
+@public()
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """`numpy.gradient`: by central differences, at the edges by one-sided ones.
 
@@ -244,7 +234,7 @@ def _slope(value: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
                 + part(n - 2, n - 1) * (-2.0 / size)
                 + part(n - 1, n) * (1.5 / size)
             )
-    return m.concat([cast(v, kind) for v in (first, inner, last)], axis=axis)
+    return j.concat([cast(v, kind) for v in (first, inner, last)], axis=axis)
 
 
 def _uneven(value: Tensor, axis: int, places: Tensor, edge_order: int, part: Any) -> Any:
@@ -280,6 +270,7 @@ def _uneven(value: Tensor, axis: int, places: Tensor, edge_order: int, part: Any
     return inner, first, last
 
 
+@public()
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """`numpy.trapezoid`."""
     value = array(y)
@@ -295,6 +286,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     return red.sum(wide * heights / 2.0, at)
 
 
+@public()
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     """`numpy.ediff1d`."""
     value = m.ravel(array(ary))
@@ -303,7 +295,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
         parts.insert(0, _end(to_begin, value, "to_begin"))
     if to_end is not None:
         parts.append(_end(to_end, value, "to_end"))
-    return m.concat(parts) if len(parts) > 1 else parts[0]
+    return j.concat(parts) if len(parts) > 1 else parts[0]
 
 
 def _end(given: Any, value: Tensor, name: str) -> Tensor:
@@ -315,6 +307,7 @@ def _end(given: Any, value: Tensor, name: str) -> Tensor:
     return cast(m.ravel(end), value.kind)
 
 
+@public()
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Tensor:
     """`numpy.unwrap`."""
     value = array(p)
@@ -336,9 +329,10 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * m
     value = cast(value, kind)
     begin = value[(*head, slice(0, 1))]
     rest = value[(*head, slice(1, None))] + cumsum(cast(change, kind), at)
-    return m.concat([begin, rest], axis=at)
+    return j.concat([begin, rest], axis=at)
 
 
+@public()
 def sinc(x: Any) -> Tensor:
     """`numpy.sinc`."""
     value = floating(x)
@@ -350,6 +344,7 @@ def sinc(x: Any) -> Tensor:
     return ufunc(np.sin, angle) / angle
 
 
+@public()
 def polyval(p: Any, x: Any) -> Tensor:
     """`numpy.polyval`."""
     factors, value = array(p), array(x)
@@ -362,21 +357,24 @@ def polyval(p: Any, x: Any) -> Tensor:
 def _polynomials(a1: Any, a2: Any) -> list[Tensor]:
     x, y = (m.ravel(atleast_1d(array(a))) for a in (a1, a2))
     n = max(x.size, y.size)
-    return [m.pad(v, ((n - v.size, 0),)) for v in (x, y)]
+    return [j.pad(v, ((n - v.size, 0),)) for v in (x, y)]
 
 
+@public()
 def polyadd(a1: Any, a2: Any) -> Tensor:
     """`numpy.polyadd`."""
     x, y = _polynomials(a1, a2)
     return x + y
 
 
+@public()
 def polysub(a1: Any, a2: Any) -> Tensor:
     """`numpy.polysub`."""
     x, y = _polynomials(a1, a2)
     return x - y
 
 
+@public()
 def polyder(p: Any, m: int = 1) -> Tensor:
     """`numpy.polyder`."""
     if m < 0:
@@ -388,6 +386,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
     return fresh(value)
 
 
+@public()
 def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     """`numpy.polyint`."""
     if m < 0:

@@ -9,7 +9,8 @@ import numpy as np
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reducing as red
 from stepwell.frontend.elementwise import check_axis
-from stepwell.frontend.manipulation import broadcast_to, concat, permute_dims, reshape, squeeze
+from stepwell.frontend.joining import concat
+from stepwell.frontend.manipulation import broadcast_to, permute_dims, reshape, squeeze
 from stepwell.frontend.matrices import diagonal
 from stepwell.frontend.operands import (
     WIDE,
@@ -24,11 +25,11 @@ from stepwell.frontend.operands import (
     unified,
 )
 from stepwell.frontend.promotion import cast, fresh
+from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
-__all__ = ["average", "corrcoef", "cov"]
 
-
+@public()
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
@@ -64,6 +65,7 @@ def _along(weight: Tensor, value: Tensor, axis: Any) -> Tensor:
     return broadcast_to(reshape(order, tuple(sizes)), value.shape)
 
 
+@public()
 def cov(
     m: Any,
     y: Any = None,
@@ -122,6 +124,7 @@ def _weights(fweights: Any, aweights: Any, n: int) -> Tensor | None:
     return found
 
 
+@public()
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Tensor:
     """`numpy.corrcoef`."""
     found = cov(x, y, rowvar, dtype=dtype)

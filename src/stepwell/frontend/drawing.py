@@ -1,0 +1,177 @@
+"""Keys, and the random bits and numbers of [0, 1) that all distributions are made of."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar
+
+import numpy as np
+
+from stepwell.core.dtypes import DType
+from stepwell.core.shapes import Shape
+from stepwell.frontend import elementwise as e
+from stepwell.frontend.creation import checked_shape
+from stepwell.frontend.jit import jit
+from stepwell.frontend.joining import stack
+from stepwell.frontend.lax import random_bits
+from stepwell.frontend.operands import array, dtype_of
+from stepwell.frontend.promotion import as_dtype, cast, is_number
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import active_trace
+
+SPLIT, FOLD, SECOND = 1 << 63, 3 << 62, 1 << 61
+"""Where the counters begin that make keys, and the second half of what takes two blocks."""
+ROUND = 1 << 40
+"""How far apart the counters of rounds of rejection are: more than any array has elements."""
+WORD, LONG = as_dtype("ui32"), as_dtype("ui64")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def drawing(*static: str) -> Callable[[F], F]:
+    """Let a function be called outside of a trace: it is compiled for those arguments then."""
+
+    def decorate(function: F) -> F:
+        names = tuple(n for n in static if n in signature(function).parameters)
+        compiled = jit(function, static_argnames=names)
+
+        @wraps(function)
+        def call(*args: Any, **keywords: Any) -> Any:
+            if active_trace() is not None:
+                return function(*args, **keywords)
+            return compiled(*args, **keywords)
+
+        return call  # pyright: ignore[reportReturnType]
+
+    return decorate
+
+
+def key(seed: Any) -> Any:
+    """Return the key of a seed, two words of uint32.
+
+    seed : an int of up to 64 bits, or a traced integer
+    raises TypeError : it is no integer
+
+    >>> key(7)
+    array([0, 7], dtype=uint32)
+    """
+    if isinstance(seed, Tensor):
+        if seed.kind.kind == "float" or seed.shape:
+            raise TypeError(f"a seed is one integer, got {seed!r}")
+        words = cast(seed, LONG)
+        return stack([cast(e.bitwise_right_shift(words, 32), WORD), cast(words, WORD)])
+    number = operator.index(seed)
+    if not -(1 << 63) <= number < 1 << 64:
+        raise OverflowError(f"a seed has up to 64 bits, got {number}")
+    return np.array([number >> 32 & 0xFFFFFFFF, number & 0xFFFFFFFF], np.uint32)
+
+
+def words_of(key: Any) -> Tensor:
+    """Return a key as a value, checked."""
+    value = array(key)
+    if value.shape != (2,) or value.kind is not WORD:
+        raise TypeError(
+            f"a key is uint32 of shape (2,), as stepwell.random.key(seed) gives it, got "
+            f"{value.dtype} of shape {value.shape}"
+        )
+    return value
+
+
+def block_bits(key: Any, shape: Shape, kind: DType, start: int = 0) -> Tensor:
+    """Return the blocks from number ``start`` on, as words of 32 or 64 bits."""
+    return random_bits(words_of(key), np.uint64(start), shape, kind)
+
+
+def _as_keys(blocks: Tensor) -> Tensor:
+    words = [cast(e.bitwise_right_shift(blocks, 32), WORD), cast(blocks, WORD)]
+    return stack(words, axis=-1)
+
+
+@drawing("num")
+def split(key: Any, num: Any = 2) -> Tensor:
+    """Return ``num`` further keys, as uint32 of shape (num, 2), or of shape (*num, 2)."""
+    return _as_keys(block_bits(key, checked_shape(num), LONG, SPLIT))
+
+
+@drawing()
+def fold_in(key: Any, data: Any) -> Tensor:
+    """Return another key for each integer ``data``, which may be traced: the step of a loop."""
+    number = array(data)
+    if number.kind.kind == "float" or number.shape:
+        raise TypeError(f"a key is folded with one integer, got {number!r}")
+    start = e.add(e.bitwise_and(cast(number, LONG), np.uint64((1 << 62) - 1)), np.uint64(FOLD))
+    return _as_keys(random_bits(words_of(key), start, (), LONG))
+
+
+@drawing("shape", "dtype")
+def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Tensor:
+    """Return random bits, as an unsigned or signed integer dtype."""
+    kind = as_dtype(dtype)
+    if kind.kind not in ("signed", "unsigned"):
+        raise TypeError(f"bits are integers, got {kind.name}")
+    return cast(block_bits(key, checked_shape(shape), LONG if kind.bytes == 8 else WORD), kind)
+
+
+def float_dtype(dtype: Any) -> DType:
+    """Return a dtype of floats; `TypeError` for others."""
+    kind = dtype_of(dtype)
+    if kind.kind != "float":
+        raise TypeError(f"these numbers are floats, got dtype {kind.name}")
+    return kind
+
+
+def unit(key: Any, shape: Shape, kind: DType, start: int = 0) -> Tensor:
+    """Return numbers in [0, 1), as many bits of each as a dtype holds: multiples of its epsilon."""
+    if kind.bytes == 8:
+        return unit_of_long(block_bits(key, shape, LONG, start))
+    return unit_of_word(block_bits(key, shape, WORD, start), kind)
+
+
+def unit_of_long(words: Tensor) -> Tensor:
+    """Return f64 in [0, 1) of 52 bits: those of 1 <= x < 2, less 1."""
+    mantissa = e.bitwise_or(e.bitwise_right_shift(words, 12), np.uint64(0x3FF << 52))
+    return e.subtract(e.bitcast(mantissa, np.float64), 1.0)
+
+
+def unit_of_word(words: Tensor, kind: DType) -> Tensor:
+    """Return floats in [0, 1) of 24 bits, or of those that fewer bytes hold."""
+    held = {"f32": 24, "f16": 11, "bf16": 8}[kind.name]
+    whole = cast(cast(e.bitwise_right_shift(words, 32 - held), as_dtype("i32")), as_dtype("f32"))
+    return cast(e.multiply(whole, float(2.0**-held)), kind)
+
+
+def opened(drawn: Tensor) -> Tensor:
+    """Return numbers in (0, 1) of numbers in [0, 1): each in the middle of its step."""
+    half = {"f64": 2.0**-53, "f32": 2.0**-25, "f16": 2.0**-12, "bf16": 2.0**-9}[drawn.kind.name]
+    found = e.add(drawn, half)
+    most = {"f64": 1 - 2.0**-53, "f32": 1 - 2.0**-24, "f16": 1 - 2.0**-11, "bf16": 1 - 2.0**-8}
+    return e.minimum(found, most[drawn.kind.name])
+
+
+def wide_dtype(kind: DType) -> DType:
+    """Return the dtype that numbers of fewer than 32 bits are computed in."""
+    return kind if kind.bytes > 2 else as_dtype("f32")
+
+
+def shape_of(value: Any) -> Shape:
+    """Return the shape of a traced value or of anything that NumPy takes for an array."""
+    return value.shape if isinstance(value, Tensor) else np.shape(value)
+
+
+def spread(shape: Any, *parameters: Any) -> Shape:
+    """Return ``shape``, or where there is none that of the parameters together."""
+    own = np.broadcast_shapes(*(shape_of(p) for p in parameters))
+    if shape is None:
+        return own
+    sizes = checked_shape(shape)
+    if np.broadcast_shapes(own, sizes) != sizes:
+        raise ValueError(f"parameters of shape {own} do not broadcast to shape {sizes}")
+    return sizes
+
+
+def parameter(value: Any, kind: DType) -> Any:
+    """Return a parameter of a distribution: a number, or a value of dtype ``kind``."""
+    return value if is_number(value) else cast(array(value), kind)

@@ -1,0 +1,224 @@
+"""Distributions by rejection: rounds of proposals until each element has one that is accepted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.dtypes import DType
+from stepwell.core.shapes import Shape
+from stepwell.frontend import elementwise as e
+from stepwell.frontend import reduction as r
+from stepwell.frontend.creation import checked_shape
+from stepwell.frontend.distributions import moved, standard_normal
+from stepwell.frontend.drawing import (
+    LONG,
+    ROUND,
+    SECOND,
+    WORD,
+    drawing,
+    float_dtype,
+    opened,
+    split,
+    spread,
+    unit,
+    unit_of_long,
+    unit_of_word,
+    wide_dtype,
+    words_of,
+)
+from stepwell.frontend.lax import random_bits, while_loop
+from stepwell.frontend.normal_quantile import normal_quantile
+from stepwell.frontend.operands import WIDE, array
+from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, broadcast, cast, full
+from stepwell.frontend.tensor import Tensor
+
+
+def _until_accepted(
+    shape: Shape, kind: DType, propose: Callable[[Tensor], tuple[Tensor, Tensor]]
+) -> Tensor:
+    """Return proposals: each element the first of its own that is accepted.
+
+    propose : returns proposals and whether each is accepted, of the number of the round
+    """
+
+    def going(carry: Any) -> Any:
+        return e.logical_not(r.all(carry[1]))
+
+    def again(carry: Any) -> Any:
+        number, done, found = carry
+        proposal, accepted = propose(number)
+        new = e.logical_and(accepted, e.logical_not(done))
+        return e.add(number, 1), e.logical_or(done, accepted), e.where(new, proposal, found)
+
+    begin = full((), 0, INTEGER), full(shape, False, BOOL), full(shape, 0.0, kind)
+    return while_loop(going, again, begin)[2]
+
+
+def _round_unit(key: Any, shape: Shape, kind: DType, number: Tensor, stream: int) -> Tensor:
+    """Return numbers in (0, 1) of one round of rejection."""
+    first = e.multiply(e.add(e.multiply(cast(number, LONG), 4), stream), np.uint64(ROUND))
+    word = LONG if kind.bytes == 8 else WORD
+    drawn = random_bits(words_of(key), first, shape, word)
+    return opened(unit_of_long(drawn) if kind.bytes == 8 else unit_of_word(drawn, kind))
+
+
+@drawing("shape", "dtype")
+def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = float, scale: Any = 1.0) -> Tensor:
+    """Return numbers of the gamma distribution of shape parameter ``a`` > 0.
+
+    By Marsaglia and Tsang's method: most elements take one round of three draws.
+    """
+    kind = float_dtype(dtype)
+    wide = wide_dtype(kind)
+    sizes = spread(shape, a, scale)
+    order = broadcast(cast(array(a), wide), sizes)
+    return moved(cast(_gamma(key, order, sizes), kind), 0, scale)
+
+
+def _gamma(key: Any, order: Tensor, sizes: Shape) -> Tensor:
+    kind = order.kind
+    small = e.less(order, 1.0)
+    lifted = e.where(small, e.add(order, 1.0), order)
+    d = e.subtract(lifted, 1.0 / 3.0)
+    c = e.divide(1.0 / 3.0, e.sqrt(d))
+
+    def propose(number: Tensor) -> tuple[Tensor, Tensor]:
+        x = normal_quantile(_round_unit(key, sizes, kind, number, 0))
+        drawn = _round_unit(key, sizes, kind, number, 1)
+        root = e.add(e.multiply(c, x), 1.0)
+        v = e.multiply(e.multiply(root, root), root)
+        inside = e.greater(v, 0.0)
+        log_v = e.log(e.where(inside, v, 1.0))
+        bound = e.add(
+            e.multiply(e.multiply(x, x), 0.5), e.multiply(d, e.add(e.subtract(1.0, v), log_v))
+        )
+        return e.multiply(d, v), e.logical_and(inside, e.less(e.log(drawn), bound))
+
+    found = _until_accepted(sizes, kind, propose)
+    boost = opened(unit(key, sizes, kind, SECOND))
+    power = e.exp(e.divide(e.log(boost), e.where(small, order, 1.0)))
+    return e.where(small, e.multiply(found, power), found)
+
+
+@drawing("shape", "dtype")
+def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = float) -> Tensor:
+    """Return numbers of the beta distribution of parameters ``a`` and ``b`` > 0."""
+    kind = float_dtype(dtype)
+    wide = wide_dtype(kind)
+    sizes = spread(shape, a, b)
+    keys = split(key)
+    x, y = (
+        _gamma(keys[i], broadcast(cast(array(v), wide), sizes), sizes) for i, v in enumerate((a, b))
+    )
+    return cast(e.divide(x, e.add(x, y)), kind)
+
+
+@drawing("shape", "dtype")
+def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = float) -> Tensor:
+    """Return vectors of the Dirichlet distribution: ``shape``, then the last axis of ``alpha``."""
+    kind = float_dtype(dtype)
+    order = cast(array(alpha), wide_dtype(kind))
+    if not order.ndim:
+        raise ValueError("alpha needs at least one axis")
+    lead = order.shape[:-1] if shape is None else checked_shape(shape)
+    sizes = (*lead, order.shape[-1])
+    found = _gamma(key, broadcast(order, sizes), sizes)
+    return cast(e.divide(found, r.sum(found, axis=-1, keepdims=True)), kind)
+
+
+@drawing("shape", "dtype")
+def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = float) -> Tensor:
+    """Return numbers of the chi-square distribution of ``df`` degrees of freedom."""
+    kind = float_dtype(dtype)
+    sizes = spread(shape, df)
+    half = broadcast(e.multiply(cast(array(df), wide_dtype(kind)), 0.5), sizes)
+    return cast(e.multiply(_gamma(key, half, sizes), 2.0), kind)
+
+
+@drawing("shape", "dtype")
+def t(key: Any, df: Any, shape: Any = None, dtype: Any = float) -> Tensor:
+    """Return numbers of Student's distribution of ``df`` degrees of freedom."""
+    kind = float_dtype(dtype)
+    wide = wide_dtype(kind)
+    sizes = spread(shape, df)
+    keys = split(key)
+    half = broadcast(e.multiply(cast(array(df), wide), 0.5), sizes)
+    wider = e.sqrt(e.divide(half, _gamma(keys[1], half, sizes)))
+    return cast(e.multiply(standard_normal(keys[0], sizes, wide), wider), kind)
+
+
+@drawing("shape", "dtype")
+def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Tensor:
+    """Return integers of the Poisson distribution of mean ``lam`` >= 0.
+
+    By search from 0 where lam < 10, by Hoermann's transformed rejection beyond; as float64 does it.
+    """
+    kind = as_dtype(dtype)
+    sizes = spread(shape, lam)
+    mean = broadcast(cast(array(lam), WIDE), sizes)
+    small = e.less(mean, 10.0)
+    few = _poisson_by_search(unit(key, sizes, WIDE, SECOND), e.where(small, mean, 0.0))
+    many = _poisson_by_rejection(key, e.where(small, 10.0, mean), sizes)
+    return cast(e.where(small, few, many), kind)
+
+
+def _poisson_by_search(drawn: Tensor, mean: Tensor) -> Tensor:
+    def going(carry: Any) -> Any:
+        return r.any(e.greater_equal(drawn, carry[2]))
+
+    def again(carry: Any) -> Any:
+        number, share, below = carry
+        beyond = e.greater_equal(drawn, below)
+        number = e.where(beyond, e.add(number, 1.0), number)
+        share = e.where(beyond, e.divide(e.multiply(share, mean), number), share)
+        found = e.add(below, share)  # where it grows no more, it is all there is
+        return number, share, e.where(e.equal(found, below), e.where(beyond, 2.0, below), found)
+
+    first = e.exp(e.negative(mean))
+    return while_loop(going, again, (full(drawn.shape, 0.0, WIDE), first, first))[0]
+
+
+def _poisson_by_rejection(key: Any, mean: Tensor, sizes: Shape) -> Tensor:
+    root = e.sqrt(mean)
+    b = e.add(e.multiply(root, 2.53), 0.931)
+    a = e.add(e.multiply(b, 0.02483), -0.059)
+    alpha = e.add(e.divide(1.1328, e.subtract(b, 3.4)), 1.1239)
+    sure = e.subtract(0.9277, e.divide(3.6224, e.subtract(b, 2.0)))
+
+    def propose(number: Tensor) -> tuple[Tensor, Tensor]:
+        u = e.subtract(_round_unit(key, sizes, WIDE, number, 0), 0.5)
+        v = _round_unit(key, sizes, WIDE, number, 1)
+        us = e.subtract(0.5, e.abs(u))
+        place = e.multiply(e.add(e.divide(e.multiply(a, 2.0), us), b), u)
+        k = e.floor(e.add(e.add(place, mean), 0.43))
+        quick = e.logical_and(e.greater_equal(us, 0.07), e.less_equal(v, sure))
+        out = e.logical_and(e.less(us, 0.013), e.greater(v, us))
+        out = e.logical_or(out, e.less(k, 0.0))
+        whole = e.maximum(k, 0.0)
+        scale = e.add(e.divide(a, e.multiply(us, us)), b)
+        left = e.subtract(e.add(e.log(v), e.log(alpha)), e.log(scale))
+        right = e.subtract(e.multiply(whole, e.log(mean)), mean)
+        right = e.subtract(right, _log_factorial(whole))
+        slow = e.logical_and(e.logical_not(out), e.less_equal(left, right))
+        return k, e.logical_or(quick, slow)
+
+    return _until_accepted(sizes, WIDE, propose)
+
+
+def _log_factorial(k: Tensor) -> Tensor:
+    """Return log(k!) by Stirling's series of k + 9, whose error is below 1e-13."""
+    x = e.add(k, 9.0)
+    product = e.add(k, 1.0)
+    for step in range(2, 9):
+        product = e.multiply(product, e.add(k, float(step)))
+    inverse = e.divide(1.0, x)
+    square = e.multiply(inverse, inverse)
+    series = e.add(e.multiply(square, 1 / 1260), -1 / 360)
+    series = e.multiply(e.add(e.multiply(series, square), 1 / 12), inverse)
+    whole = e.subtract(e.multiply(e.subtract(x, 0.5), e.log(x)), x)
+    whole = e.add(e.add(whole, 0.5 * math.log(2 * math.pi)), series)
+    return e.subtract(whole, e.log(product))
