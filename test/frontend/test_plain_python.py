@@ -326,7 +326,7 @@ def changes_a_dict(x: Any) -> Any:
 
 
 def raises(x: Any) -> Any:
-    if x[0, 0] > 0:
+    while x[0, 0] > 0:
         raise ValueError("positive")
     return x
 
@@ -371,7 +371,7 @@ def out_of_range(x: Any) -> Any:
         (one_way_only, sw.TraceError, 3, "'y' has no value on each way that leads here"),
         (appends, sw.TraceError, 3, "'append' is called in a branch or loop that only the run"),
         (changes_a_dict, sw.TraceError, 3, "a dict is changed in a branch or loop"),
-        (raises, sw.TraceError, 2, "an exception is raised in a branch that only the run decides"),
+        (raises, sw.TraceError, 2, "an exception is raised in a loop, or on each way"),
         (of_many, ValueError, 1, "truth value of an array with more than one element is ambiguous"),
         (grows, sw.TraceError, 2, r"'y' is f64\[4\] before a loop and f64\[8\] after an iteration"),
         (bound_and_written, sw.TraceError, 2, "'y' is bound to another array in a loop"),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from stepwell.core.escape import literal
-from stepwell.core.guards import VALUES
+from stepwell.core.guards import RAISED, VALUES
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.promotion import INTEGER, cast, full
+from stepwell.frontend.promotion import BOOL, INTEGER, cast, full
 from stepwell.frontend.ranges import is_integer
 from stepwell.frontend.spelling import Verbatim
 from stepwell.frontend.tensor import Tensor
@@ -56,6 +56,49 @@ def check_index(index: Tensor, size: int, axis: int) -> None:
                 test = (e.less if op == "reduce_max" else e.greater_equal)(most, limit)
                 check(test, "IndexError", words, [most])
     trace.ranges.tell(index, -size, size - 1)
+
+
+def raise_in_branch(make: Callable[[], Any]) -> NoReturn:
+    """Do a ``raise`` statement in a branch that only the run decides.
+
+    make : gives the exception, as the statement does
+    """
+    made: list[Any] = []
+
+    def said() -> Any:
+        made.append(make())
+        return _said(made[0])
+
+    _, words, values = message_of(said)
+    check(full((), False, BOOL), _kind_of(made[0]), words, values)
+    raise ended(current_trace().scopes[-1])
+
+
+def ended(scope: int) -> TraceError:
+    """Return what ends the tracing of a region, of a branch that raises, and is refused else."""
+    error = TraceError(
+        "an exception is raised in a loop, or on each way through a branch, that only the run "
+        "decides; raise it under an if, after which the function goes on"
+    )
+    error.ends = scope
+    return error
+
+
+def _said(error: Any) -> Any:
+    """Return the message of an exception."""
+    arguments = () if isinstance(error, type) else error.args
+    return arguments[0] if len(arguments) == 1 else arguments or None
+
+
+def _kind_of(error: Any) -> str:
+    """Return the name of the exception, which must be one of Python's that checks know."""
+    kind = error if isinstance(error, type) else type(error)
+    if kind.__name__ not in RAISED or kind.__module__ != "builtins":
+        raise TraceError(
+            f"{kind.__name__} is raised in a branch that only the run decides, where it can be "
+            f"{', '.join(RAISED[:-1])} or {RAISED[-1]}"
+        )
+    return kind.__name__
 
 
 def message_of(message: Callable[[], Any]) -> tuple[Any, list[str], list[Tensor]]:

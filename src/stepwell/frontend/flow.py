@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 from stepwell.core.dtypes import DType
 from stepwell.core.shapes import Shape, show
 from stepwell.frontend import elementwise as e
-from stepwell.frontend.checks import check, message_of
+from stepwell.frontend.checks import check, ended, message_of
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.promotion import BOOL, as_dtype, cast, fresh, full, is_number, number_dtype
@@ -128,6 +128,8 @@ class Way:
     """Arrays from outside that were written to, and what they stand for at the region's end."""
     inside: list[Tensor]
     """Arrays of the region that were written to."""
+    ended: bool = False
+    """Whether it ends with an exception, so that nothing comes after it."""
 
 
 def way_of(region: Region, get: Get, run: Callable[[], None]) -> Way:
@@ -168,7 +170,7 @@ def if_(
     try:
         for run, truth_of in ((body, True), (orelse, False)):
             put(before)
-            ways.append(way_of(Region(trace), get, _supposing(chosen, truth_of, run)))
+            ways.append(_branch(chosen, truth_of, run, get))
     finally:
         put(before)
     one, other = ways
@@ -185,16 +187,30 @@ def if_(
     for array, value in zip(arrays, results[len(results) - len(arrays) :], strict=True):
         array.become(value)
     put(tuple(value(results) for value in after))
+    if one.ended and other.ended:
+        raise ended(trace.scopes[-1])
+    if one.ended or other.ended:
+        trace.ranges.suppose(chosen, other.ended)
 
 
-def _supposing(test: Tensor, value: bool, run: Callable[[], None]) -> Callable[[], None]:
-    """Return what traces ``run`` where ``test`` is known to be ``value``."""
+def _branch(test: Tensor, value: bool, run: Callable[[], None], get: Get) -> Way:
+    """Trace what is done where ``test`` is ``value``."""
+    region = Region(test.trace)
+    raises = False
 
-    def found() -> None:
+    def traced() -> None:
+        nonlocal raises
         test.trace.ranges.suppose(test, value)
-        run()
+        try:
+            run()
+        except TraceError as error:
+            if error.ends != region.number:
+                raise
+            raises = True
 
-    return found
+    way = way_of(region, get, traced)
+    way.ended = raises
+    return way
 
 
 class _Merge:
@@ -214,6 +230,8 @@ class _Merge:
         a, b = self.one.values[k], self.other.values[k]
         if a is b:
             return lambda _: a
+        if self.one.ended != self.other.ended:
+            return self._only(k, b if self.one.ended else a)
         if isinstance(a, Undefined) or isinstance(b, Undefined):
             if name != RESULT:
                 return lambda _: Undefined(name)
@@ -227,6 +245,23 @@ class _Merge:
         found = [self._leaf(*p, s, name) for p, s in zip(pairs, sources, strict=True)]
         tree = self.one.trees[k]
         return lambda results: unflatten(tree, [f(results) for f in found])
+
+    def _only(self, k: int, value: Any) -> Callable[[Sequence[Tensor]], Any]:
+        """Return what makes a variable that one way gives and the other, which raises, does not."""
+        if isinstance(value, Undefined):
+            return lambda _: value
+        leaves, tree = self._leaves(k, self.one.ended)
+        given = [self._placeholder(leaf, self.one.ended) for leaf in leaves]
+        sources = flatten(value)[0]
+
+        def made(results: Sequence[Tensor]) -> Any:
+            found = [g(results) for g in given]
+            for leaf, source in zip(found, sources, strict=True):
+                if isinstance(source, Tensor) and source.scope in self.trace.scopes:
+                    leaf.may_share(source)
+            return unflatten(tree, found)
+
+        return made
 
     def _leaves(self, k: int, of_other: bool) -> tuple[list[Any], Tree]:
         way = self.other if of_other else self.one

@@ -20,6 +20,7 @@ import numpy as np
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
+from stepwell.frontend.checks import raise_in_branch
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import (
     Undefined,
@@ -136,7 +137,7 @@ def _is_pure(function: Any) -> bool:
     if isinstance(function, np.ufunc) or _is_library(getattr(function, "__module__", None)):
         return "random" not in str(getattr(function, "__module__", ""))
     if isinstance(function, type):
-        return issubclass(function, np.generic)
+        return issubclass(function, np.generic | BaseException)
     owner = getattr(function, "__self__", None)
     if isinstance(function, partial):
         return False
@@ -185,13 +186,16 @@ def storing(target: Any = None) -> None:
         )
 
 
-def raising() -> None:
-    """Refuse to raise where only the run knows whether it comes there."""
-    if in_branch():
-        raise TraceError(
-            "an exception is raised in a branch that only the run decides, "
-            "which a compiled program cannot do; test it before the call"
-        )
+def raising(make: Callable[[], Any] | None = None) -> None:
+    """Do a ``raise`` statement where only the run knows whether it comes there.
+
+    make : gives the exception; None where it raises what was caught
+    """
+    if not in_branch():
+        return
+    if make is None:
+        raise TraceError("what was caught is raised in a branch that only the run decides")
+    raise_in_branch(make)
 
 
 def _extreme(of: Callable[[Any, Any], Tensor]) -> Callable[..., Any]:

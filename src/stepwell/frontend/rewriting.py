@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Sequence
+from copy import deepcopy
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -228,7 +229,8 @@ class _Function:
             test, said = self.expression(node.test), self.expression(message)
             return [ast.Expr(_runtime("assert_", _later(test), _later(said)))]
         if isinstance(node, ast.Raise):
-            return [ast.Expr(_runtime("raising")), self.visited(node)]
+            made = [_later(self.expression(deepcopy(node.exc)))] if node.exc is not None else []
+            return [ast.Expr(_runtime("raising", *made)), self.visited(node)]
         return self._plain(node)
 
     def _return(self, node: ast.Return) -> list[ast.stmt]:
