@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -210,6 +211,36 @@ def test_other_targets_are_refused() -> None:
 def test_the_instrumented_text_wraps_each_kernel_once() -> None:
     text = sw.compile(MODULE).source
     kernels = sw.compile(MODULE).kernels
-    timed = profiling.instrumented(text, kernels)
+    timed, copies = profiling.instrumented(text, kernels)
+    assert copies == ()
     assert timed.count("#define kernel_") == len(kernels) == 2
-    assert profiling.instrumented("int x;\n", kernels).endswith("int x;\n")
+    assert profiling.instrumented("int x;\n", kernels)[0].endswith("int x;\n")
+
+
+def test_what_is_outside_of_kernels_has_a_name() -> None:
+    def row(table: Any, i: Any) -> Any:
+        return table[i]
+
+    table, i = np.ones((1000, 64)), np.array(3)
+    found = sw.jit(row).trace(table, i).compile().profile(table, i, repeat=3)
+    (copy,) = found.copies
+    assert (copy.kernel.name, copy.calls, copy.kernel.bytes) == ("copy of 512 bytes", 1, 1024)
+    assert copy.kernel.lines[0].startswith("test_profile.py:")
+    assert 0 < found.inside <= found.seconds and found.call > 0
+    said = str(found)
+    for name in ("outside of kernels", "  copy of 512 bytes", "  between them", "  the call"):
+        assert name in said
+    assert "copy of 512 bytes" in found.trace()
+
+
+def test_rows_that_are_taken_count_not_the_table() -> None:
+    def rows(table: Any, i: Any) -> Any:
+        return snp.take(table, i, axis=0) * 2
+
+    def window(table: Any, i: Any) -> Any:
+        return sw.lax.dynamic_slice(table, (i, 0), (4, 64)) * 2
+
+    table = np.ones((1000, 64))
+    for function, i in ((rows, np.arange(4)), (window, np.array(3))):
+        found = sw.jit(function).trace(table, i).compile().profile(table, i, repeat=2)
+        assert max(k.kernel.bytes or 0 for k in found.kernels) <= 8 * (4 + 4 * 64 + 4 * 64)

@@ -10,7 +10,7 @@ import ctypes
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -41,6 +41,11 @@ _KERNEL = re.compile(
     r"(?:static )?void (?P<function>\w+)\([^\n]*\) \{\n.*?^\}\n",
     re.MULTILINE | re.DOTALL,
 )
+_COPY = re.compile(
+    r"(?P<copy>__builtin_mem(?:cpy|move)\([^;\n]*, (?P<bytes>[^,;\n]*)\);)  // (?P<line>[^\n]*)$",
+    re.MULTILINE,
+)
+_FUNCTION = re.compile(r"^/\* function ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -89,12 +94,27 @@ class Profile:
     limits: Limits
     begin: int
     launches: NDArray[Any]
-    """Of one call, the median one: begin and end in nanoseconds, kernel, thread."""
+    """Of one call, the median one: begin and end in nanoseconds, kernel or copy, thread."""
+    copies: tuple[KernelTime, ...] = ()
+    """What the program copies between its kernels, from one place of memory to another."""
+    inside: float = 0.0
+    """Seconds from the first launch or copy of a call to the end of the last."""
 
     @property
     def outside(self) -> float:
         """Seconds of a call that no kernel ran."""
         return max(self.seconds - sum(k.seconds for k in self.kernels), 0.0)
+
+    @property
+    def between(self) -> float:
+        """Seconds between launches and copies: loops, branches and checks of the program."""
+        busy = sum(k.seconds for k in (*self.kernels, *self.copies))
+        return max(self.inside - busy, 0.0)
+
+    @property
+    def call(self) -> float:
+        """Seconds before and after all that: arguments are looked at, results are made."""
+        return max(self.seconds - self.inside, 0.0)
 
     def __str__(self) -> str:
         return table(self)
@@ -106,6 +126,7 @@ class Profile:
         events: list[dict[str, Any]] = [{**call, "dur": self.seconds * 1e6}]
         names = [kernel.name for kernel in self.signature.kernels]
         by_number = {names.index(k.kernel.name): k for k in self.kernels}
+        by_number |= {len(names) + k: each for k, each in enumerate(self.copies)}
         for begin, end, number, thread in self.launches.tolist():
             kernel = by_number[number].kernel
             about = {"from": spans(kernel.lines), "flops": kernel.flops, "bytes": kernel.bytes}
@@ -136,21 +157,24 @@ def profile(program: Program, arguments: Sequence[Any], repeat: int = 0) -> Prof
     middle = sorted(runs, key=lambda run: run.end - run.begin)[len(runs) // 2]
     limits = machine_limits(thread_count())
     sizes = signature.sizes([np.shape(argument) for argument in arguments])
-    kernels = [kernel.in_call(sizes) for kernel in signature.kernels]
+    kernels = dict(enumerate(kernel.in_call(sizes) for kernel in signature.kernels))
     times = _times(kernels, runs, limits)
     if any((each.of_limit or 0) > 1 for each in times):  # it was measured on a busy machine
         limits = measure_again(thread_count())
         times = _times(kernels, runs, limits)
+    copies = dict(enumerate(timed.copies, len(kernels)))
     return Profile(
         signature,
         limits.threads,
         len(runs),
         median(run.end - run.begin for run in runs) / 1e9,
         plain,
-        tuple(times),
+        tuple(sorted(times, key=lambda k: -k.seconds)),
         limits,
         middle.begin,
         middle.launches,
+        tuple(_times(copies, runs, limits)),
+        median(run.inside for run in runs) / 1e9,
     )
 
 
@@ -162,12 +186,19 @@ class _Run:
     end: int
     launches: NDArray[Any]
 
+    @property
+    def inside(self) -> int:
+        """Nanoseconds from the first launch to the end of the last."""
+        if not len(self.launches):
+            return 0
+        return int(self.launches["end"].max() - self.launches["begin"].min())
+
 
 class _Timed:
     """A program compiled with clocks in it."""
 
     def __init__(self, program: Program) -> None:
-        text = instrumented(program.source, program.signature.kernels)
+        text, self.copies = instrumented(program.source, program.signature.kernels)
         compiler = _compiler()
 
         def build(folder: Path) -> None:
@@ -192,8 +223,11 @@ class _Timed:
         return _Run(begin, end, self.launches[: min(int(self.count[0]), KEPT)].copy())
 
 
-def instrumented(source: str, kernels: Sequence[Kernel]) -> str:
-    """Return a program's text with every launch between two looks at the clock."""
+def instrumented(source: str, kernels: Sequence[Kernel]) -> tuple[str, tuple[Kernel, ...]]:
+    """Return a program's text with every launch between two looks at the clock, and its copies.
+
+    Copies have the numbers after those of the kernels.
+    """
     numbers = {titled(kernel.name): k for k, kernel in enumerate(kernels)}
     parts: list[str] = []
     done = 0
@@ -209,9 +243,30 @@ def instrumented(source: str, kernels: Sequence[Kernel]) -> str:
         wrapped = f"#define {function}(...) do {timed}sw_note({number}, sw_begin); }} while (0)\n"
         parts += [source[done : found.end()], wrapped]
         done = found.end()
+    rest, copies = _copies_timed(source[done:], len(kernels))
     if not parts:
-        parts = [RECORDER_OF_NOTHING]
-    return "".join([*parts, source[done:]])
+        first = _FUNCTION.search(rest) if copies else None
+        at = first.start() if first else 0
+        parts = [rest[:at], RECORDER.read_text() if copies else RECORDER_OF_NOTHING, "\n"]
+        rest = rest[at:]
+    return "".join([*parts, rest]), copies
+
+
+def _copies_timed(host: str, first: int) -> tuple[str, tuple[Kernel, ...]]:
+    """Return the functions that launch kernels with their copies timed, and those copies."""
+    copies: dict[Kernel, int] = {}
+
+    def timed(found: re.Match[str]) -> str:
+        size = found["bytes"].strip()
+        known = int(size) if size.isdecimal() else None
+        name = f"copy of {known:,} bytes" if known is not None else "copy"
+        line = found["line"] if re.fullmatch(r".+:\d+", found["line"]) else ""
+        copy = Kernel(name, (line,) if line else (), None, None if known is None else 2 * known)
+        number = first + copies.setdefault(copy, len(copies))
+        begin = "{ const int64_t sw_begin = sw_stamp();"
+        return f"{begin} {found['copy']} sw_note({number}, sw_begin); }}  // {found['line']}"
+
+    return _COPY.sub(timed, host), tuple(copies)
 
 
 def _compiler() -> Compiler:
@@ -233,16 +288,15 @@ def _seconds(call: Any, arguments: Sequence[Any]) -> float:
     return time.perf_counter() - start
 
 
-def _times(kernels: Sequence[Kernel], runs: Sequence[_Run], limits: Limits) -> list[KernelTime]:
-    """Return the kernels that ran, those that took longest first."""
+def _times(kernels: Mapping[int, Kernel], runs: Sequence[_Run], limits: Limits) -> list[KernelTime]:
+    """Return those that ran, of kernels or copies by their numbers."""
     found: list[KernelTime] = []
-    for number, kernel in enumerate(kernels):
+    for number, kernel in kernels.items():
         chosen = [run.launches[run.launches["kernel"] == number] for run in runs]
-        calls = len(chosen[-1])
-        if calls:
+        if calls := len(chosen[-1]):
             seconds = median(int((c["end"] - c["begin"]).sum()) for c in chosen) / 1e9
             found.append(KernelTime(kernel, calls, seconds, _least(kernel, calls, limits)))
-    return sorted(found, key=lambda k: -k.seconds)
+    return found
 
 
 def _least(kernel: Kernel, calls: int, limits: Limits) -> float | None:
@@ -254,22 +308,12 @@ def _least(kernel: Kernel, calls: int, limits: Limits) -> float | None:
 def table(profile: Profile) -> str:
     """Return a profile as a table for people."""
     head = ("kernel", "calls", "time", "share", "GFLOP/s", "GB/s", "of limit", "from")
-    rows: list[tuple[str, ...]] = [head]
-    for each in profile.kernels:
-        rows.append(
-            (
-                quoted(each.kernel.name),
-                str(each.calls),
-                spell_seconds(each.seconds),
-                f"{each.seconds / profile.seconds:.0%}",
-                _number(each.flops, ".1f"),
-                _number(each.bytes, ".1f"),
-                _number(each.of_limit, ".2f"),
-                spans(each.kernel.lines),
-            )
-        )
-    outside = spell_seconds(profile.outside), f"{profile.outside / profile.seconds:.0%}"
-    rows.append(("outside of kernels", "", *outside, "", "", "", ""))
+    rows = [head, *(_row(each, profile, quoted(each.kernel.name)) for each in profile.kernels)]
+    rows.append(_rest("outside of kernels", profile.outside, profile))
+    rows += [_row(each, profile, f"  {each.kernel.name}") for each in profile.copies]
+    if profile.inside:
+        rows.append(_rest("  between them: checks, branches", profile.between, profile))
+        rows.append(_rest("  the call: arguments, results", profile.call, profile))
     widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
     lines = [
         "  ".join(
@@ -288,6 +332,24 @@ def table(profile: Profile) -> str:
     if len(profile.launches) == KEPT:
         known += f"\nonly the first {KEPT:,} launches of a call are shown"
     return "\n".join([about, *lines, known])
+
+
+def _row(each: KernelTime, profile: Profile, name: str) -> tuple[str, ...]:
+    return (
+        name,
+        str(each.calls),
+        spell_seconds(each.seconds),
+        f"{each.seconds / profile.seconds:.0%}",
+        _number(each.flops, ".1f"),
+        _number(each.bytes, ".1f"),
+        _number(each.of_limit, ".2f"),
+        spans(each.kernel.lines),
+    )
+
+
+def _rest(name: str, seconds: float, profile: Profile) -> tuple[str, ...]:
+    share = f"{seconds / profile.seconds:.0%}"
+    return (name, "", spell_seconds(seconds), share, "", "", "", "")
 
 
 def spell_seconds(seconds: float) -> str:

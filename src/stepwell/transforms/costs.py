@@ -159,6 +159,10 @@ def _touched(use: Use, whole: Count | None, sizes: Sizes) -> Iterator[Count | No
         around := op.parent_op(), linalg.GenericOp
     ):
         yield _product(_extents(around, sizes))
+    elif isinstance(op, tensor.ExtractSliceOp | tensor.InsertSliceOp):
+        part = op.result if isinstance(op, tensor.ExtractSliceOp) else op.source
+        shape = static_shape(part.type)
+        yield whole if DYNAMIC_INDEX in shape else _product(shape)
     else:
         yield whole
 
