@@ -119,7 +119,8 @@ def _runs(
     runs: list[list[_Unit]] = [[]]
     for op in block.ops:
         if isinstance(op, kernel.LaunchOp) and not op.results:
-            unit = _unit(op, kernels, known)
+            ends = "kernel.checks" in op.attributes
+            unit = None if ends else _unit(op, kernels, known)
             if unit is None:
                 runs.append([])
             if unit is not None:

@@ -51,6 +51,7 @@ from stepwell.dialects.kernel.sharing import (
     check_names,
     check_shared_loops,
 )
+from stepwell.dialects.upstream.effects import EndsCall
 
 
 @irdl_op_definition
@@ -165,7 +166,10 @@ class ReturnOp(IRDLOperation):
 
 
 class LaunchEffects(MemoryEffect):
-    """A launch reads its buffers and writes its destinations; on tensors it touches nothing."""
+    """A launch reads its buffers and writes its destinations; on tensors it touches nothing.
+
+    One of a kernel with a check (`kernel.checks`) may end the call besides.
+    """
 
     @classmethod
     def get_effects(cls, op: Operation) -> set[EffectInstance]:
@@ -173,8 +177,11 @@ class LaunchEffects(MemoryEffect):
         assert isinstance(op, LaunchOp)
         buffers = [v for v in op.operands if isinstance(v.type, MemRefType)]
         written = [v for v in op.outputs if isinstance(v.type, MemRefType)]
-        return {EffectInstance(MemoryEffectKind.READ, v) for v in buffers} | {
-            EffectInstance(MemoryEffectKind.WRITE, v) for v in written
+        ends = EndsCall.get_effects(op) if "kernel.checks" in op.attributes else set()
+        return {
+            *(EffectInstance(MemoryEffectKind.READ, v) for v in buffers),
+            *(EffectInstance(MemoryEffectKind.WRITE, v) for v in written),
+            *ends,
         }
 
 
@@ -185,6 +192,8 @@ class LaunchOp(IRDLOperation):
     * (C1) The callee is a kernel.func of the module.
     * (C2) ins and outs have the types of the kernel's arguments.
     * (C3) On tensors there is one result for each of outs, of its type; on buffers there is none.
+
+    `kernel.checks` says that the kernel may end the call (`kernel.check`).
     """
 
     name = "kernel.launch"

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     LocationAttr,
     ShapedType,
+    UnitAttr,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
@@ -56,6 +57,8 @@ class Kernel:
             "kernel", list(self.inputs), [outside for outside, *_ in self.destinations]
         )
         launch.location = location
+        if any(isinstance(each, kernel.CheckOp) for op in members for each in op.walk()):
+            launch.attributes["kernel.checks"] = UnitAttr()
         self._insert(launch)
         for op in reversed(members):
             op.detach()

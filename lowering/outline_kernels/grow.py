@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
+from stepwell.dialects import kernel
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.outline_kernels.bands import Band, find_band, in_order
 from stepwell.lowering.outline_kernels.borders import border_groups, join
@@ -21,7 +22,7 @@ from stepwell.transforms.structured import is_parallel, shape
 _SCALAR = ("arith", "math")
 _ELEMENTS = (
     *(scf.ForOp, scf.WhileOp, scf.IfOp, scf.YieldOp, scf.ConditionOp),
-    *(tensor.InsertOp, tensor.ExtractOp, tensor.DimOp),
+    *(tensor.InsertOp, tensor.ExtractOp, tensor.DimOp, kernel.CheckOp),
 )
 
 

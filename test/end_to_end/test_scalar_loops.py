@@ -224,3 +224,20 @@ def test_scalar_code_calls_nothing(
     host = source[source.index(f"func_{function.__name__}(") :]
     assert "while (1)" not in host
     assert "for (" not in host
+
+
+def test_a_check_leaves_the_loops() -> None:
+    """An index that is out of range in some iteration raises, with what NumPy says."""
+
+    def walk(nexts, n):
+        at = 0
+        for _ in range(n):
+            at = nexts[at]
+        return at
+
+    nexts = np.array([2, 9, 1])
+    walked = sw.jit(walk)
+    assert walked(nexts, 2) == 1
+    with pytest.raises(IndexError, match="index 9 is out of bounds for axis 0 with size 3"):
+        walked(nexts, 4)
+    assert "while (1)" not in walked.trace(nexts, 4).compile().source.split("func_walk(")[1]

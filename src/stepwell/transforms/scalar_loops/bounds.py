@@ -75,14 +75,24 @@ class Bounds:
         return _compare(op.predicate.value.data, left, right)
 
     @contextmanager
-    def where(self, condition: SSAValue, holds: bool) -> Generator[None]:
-        """Know how a condition came out."""
+    def inside(self) -> Generator[None]:
+        """Forget in the end what was found out about values from around a block."""
         before = dict(self._known)
-        self._assume(condition, holds)
         try:
             yield
         finally:
             self._known = before
+
+    @contextmanager
+    def where(self, condition: SSAValue, holds: bool) -> Generator[None]:
+        """Know how a condition came out."""
+        with self.inside():
+            self._assume(condition, holds)
+            yield
+
+    def assume(self, condition: SSAValue) -> None:
+        """Know that a condition holds, in the rest of the block."""
+        self._assume(condition, True)
 
     def _assume(self, condition: SSAValue, holds: bool) -> None:
         op = condition.owner
@@ -191,8 +201,35 @@ def _mask(op: Any, each: Sequence[Range]) -> Range | None:
 
 
 def _choice(op: Any, each: Sequence[Range]) -> Range:
+    """One of two; where it is `x + n if x < 0 else x`, of each what the condition leaves of it."""
     (a, b), (c, d) = each[1:]
+    test, sum = op.cond.owner, op.lhs.owner
+    counts_back = (
+        isinstance(test, arith.CmpiOp)
+        and test.predicate.value.data == _SLT
+        and test.lhs is op.rhs
+        and isinstance(sum, arith.AddiOp)
+        and op.rhs in sum.operands
+        and _is_zero(test.rhs)
+    )
+    if counts_back:
+        by = number_of(sum.rhs if sum.lhs is op.rhs else sum.lhs)
+        if by is not None and c < 0 <= d:
+            return min(c + by, 0), max(by - 1, d)
     return min(a, c), max(b, d)
+
+
+def number_of(value: SSAValue) -> int | None:
+    """Return the integer that a constant is."""
+    match value.owner:
+        case arith.ConstantOp(value=IntegerAttr(value=found)):
+            return found.data
+        case _:
+            return None
+
+
+def _is_zero(value: SSAValue) -> bool:
+    return number_of(value) == 0
 
 
 def _same(op: Any, each: Sequence[Range]) -> Range:

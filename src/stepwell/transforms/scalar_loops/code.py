@@ -27,7 +27,7 @@ from xdsl.ir.affine import (
 )
 
 from stepwell.dialects.types import UNKNOWN
-from stepwell.transforms.scalar_loops.bounds import Bounds
+from stepwell.transforms.scalar_loops.bounds import Bounds, number_of
 
 
 class Refused(Exception):
@@ -94,10 +94,9 @@ class Code:
     def inside(self, block: Block) -> Generator[None]:
         """Write into ``block``."""
         outer, self.block = self.block, block
-        try:
+        with self.bounds.inside():
             yield
-        finally:
-            self.block = outer
+        self.block = outer
 
     def put(self, op: Operation, hints: Iterable[str | None] = ()) -> Operation:
         """Write ``op``, naming its results."""
@@ -134,14 +133,14 @@ class Code:
 
     def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Return the sum of two indices."""
-        if (number(a), number(b)) != (None, None) and 0 in (number(a), number(b)):
-            return b if number(a) == 0 else a
+        if 0 in (number_of(a), number_of(b)):
+            return b if number_of(a) == 0 else a
         return self.number(arith.AddiOp(a, b))
 
     def times(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Return the product of two indices."""
-        if 1 in (number(a), number(b)):
-            return b if number(a) == 1 else a
+        if 1 in (number_of(a), number_of(b)):
+            return b if number_of(a) == 1 else a
         return self.number(arith.MuliOp(a, b))
 
     def affine(self, expression: AffineExpr, loops: Sequence[SSAValue]) -> SSAValue:
@@ -212,18 +211,9 @@ _DIVISIONS = {
 """Divisions of indices, of which none is negative."""
 
 
-def number(value: SSAValue) -> int | None:
-    """Return the integer that a constant is."""
-    match value.owner:
-        case arith.ConstantOp(value=IntegerAttr(value=found)):
-            return found.data
-        case _:
-            return None
-
-
 def truth(value: SSAValue) -> bool | None:
     """Return whether a condition holds that is a constant."""
-    known = number(value)
+    known = number_of(value)
     return None if known is None else bool(known)
 
 

@@ -10,8 +10,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 
+from stepwell.dialects import kernel
 from stepwell.dialects.types import tensor_type
-from stepwell.transforms.scalar_loops.code import Code, refuse
+from stepwell.transforms.scalar_loops.code import Code, refuse, truth
 from stepwell.transforms.scalar_loops.flow import (
     is_number,
     is_single,
@@ -202,6 +203,15 @@ class Translation:
         return [self.value(v) for v in last.operands]
 
 
+def _check(t: Translation, op: kernel.CheckOp) -> None:
+    """Write a check, unless it always holds; what it says is known from there on."""
+    condition = t.value(op.condition)
+    if truth(condition):
+        return
+    t.code.put(op.clone({v: t.value(v) for v in op.operands}))
+    t.code.bounds.assume(condition)
+
+
 def _extract(t: Translation, op: tensor.ExtractOp) -> None:
     t.bind(op.result, t.element(op, op.tensor, [t.value(v) for v in op.indices]))
 
@@ -356,5 +366,6 @@ ELEMENTS: Mapping[type[Operation], Rule] = {
     linalg.FillOp: _fill,
     linalg.GenericOp: _generic,
     linalg.IndexOp: _index,
+    kernel.CheckOp: _check,
 }
 """What computes numbers, and reads and writes elements."""
