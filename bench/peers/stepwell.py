@@ -107,7 +107,8 @@ class Main(Peer):
         if workload.loss is not None:
             return {"": _training(ops, workload, weights, inputs)}
         if self.variant == "constants":
-            constant = sw.jit(lambda *x: workload.model(ops, weights, dict(zip(inputs, x))))
+            fixed = sw.freeze(dict(weights))
+            constant = sw.jit(lambda *x: workload.model(ops, fixed, dict(zip(inputs, x))))
             return {"": lambda: constant(*given)}
         n = len(given)
         program = sw.jit(

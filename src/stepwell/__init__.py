@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from stepwell.frontend import lax, nn, random
     from stepwell.frontend.errors import TraceError
     from stepwell.frontend.foreign import Dialect, op
+    from stepwell.frontend.freezing import freeze
     from stepwell.frontend.graphs import Graph
     from stepwell.frontend.jit import jit
 
@@ -23,6 +24,7 @@ _PUBLIC = {
     "Graph": "stepwell.frontend.graphs",
     "TraceError": "stepwell.frontend.errors",
     "compile": "stepwell.compiled",
+    "freeze": "stepwell.frontend.freezing",
     "jit": "stepwell.frontend.jit",
     "load": "stepwell.compiled",
     "op": "stepwell.frontend.foreign",
@@ -44,6 +46,7 @@ __all__ = [
     "Graph",
     "TraceError",
     "compile",
+    "freeze",
     "jit",
     "lax",
     "load",

@@ -10,8 +10,8 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterable
+from functools import partial, reduce
 from operator import eq, ge, gt, is_, is_not, le, lt, ne
 from types import FunctionType, MethodType
 from typing import Any
@@ -38,6 +38,15 @@ from stepwell.frontend.flow import (
 )
 from stepwell.frontend.loops import Range, for_, while_
 from stepwell.frontend.promotion import as_dtype, cast, fresh, full, is_number, lift
+from stepwell.frontend.reads import (
+    Outer,
+    attribute_or,
+    changing,
+    current_captures,
+    traced_as_is,
+    warn,
+)
+from stepwell.frontend.reads import storing as storing_outside
 from stepwell.frontend.rewriting import is_rewritten, rewritten
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace
@@ -79,24 +88,91 @@ def in_branch() -> bool:
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call ``function``: its source is rewritten too, and Python's own know traced values."""
     if isinstance(function, FunctionType):
-        if not _is_library(function.__module__):
-            made = function if _is_standard(function) else rewritten(function, _runtime())
-            if made is function and in_branch() and not is_rewritten(function):
-                raise TraceError(_once(f"'{function.__name__}', whose source cannot be rewritten,"))
-            return made(*args, **kwargs)
-        return function(*args, **kwargs)
+        if _is_library(function.__module__):
+            return function(*_callbacks(function, args), **kwargs)
+        return _traceable(function)(*args, **kwargs)
     if isinstance(function, MethodType) and isinstance(function.__func__, FunctionType):
         return call(function.__func__, function.__self__, *args, **kwargs)
+    kind = type(function)
+    if kind is partial:
+        held = _callbacks(function, function.args)
+        words = dict(
+            zip(function.keywords, _callbacks(function, function.keywords.values()), strict=True)
+        )
+        return call(function.func, *held, *args, **{**words, **kwargs})
+    inlined = getattr(kind, "inlined", None)
+    if inlined is not None and active_trace() is not None:
+        return inlined(function, args, kwargs)
+    if isinstance(kind.__dict__.get("__call__"), FunctionType) and not _is_library(kind.__module__):
+        return call(kind.__call__, function, *args, **kwargs)
     try:
         ours = _PYTHONS.get(function)
     except TypeError:
         ours = None
     if ours is not None and any(isinstance(a, Tensor | Range) for a in args):
         return ours(*args, **kwargs)
+    return _call_plain(function, args, kwargs)
+
+
+def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call what has no source and no meaning of ours."""
     if in_branch() and not _is_pure(function):
         name = getattr(function, "__name__", type(function).__name__)
         raise TraceError(_once(f"'{name}'"))
-    return function(*args, **kwargs)
+    if function is getattr and len(args) in (2, 3):
+        return _attribute_of(*args)
+    _look(function)
+    return function(*_callbacks(function, args), **kwargs)
+
+
+def _traceable(function: FunctionType) -> FunctionType:
+    """Return a function of the user's as it is traced."""
+    made = function if _is_standard(function) else rewritten(function, _runtime())
+    if made is function and not is_rewritten(function):
+        if in_branch():
+            raise TraceError(_once(f"'{function.__name__}', whose source cannot be rewritten,"))
+        return traced_as_is(function)
+    return made
+
+
+def _callbacks(function: Any, args: Iterable[Any]) -> tuple[Any, ...]:
+    """Return arguments as they are traced: arrays from outside, and functions that are called."""
+    captures = current_captures()
+    if captures is None:
+        return tuple(args)
+    takes = function in (map, filter, reduce) or (
+        getattr(function, "__module__", None) == "stepwell.frontend.lax"
+    )
+    found: list[Any] = []
+    for value in args:
+        if takes and isinstance(value, FunctionType) and not _is_library(value.__module__):
+            value = _traceable(value)
+        found.append(captures.local(value))
+    return tuple(found)
+
+
+def _attribute_of(of: Any, name: Any, *default: Any) -> Any:
+    if default:
+        return attribute_or(_runtime(), of, name, default[0])
+    return Outer(_runtime(), {}, {}).attribute(of, name)
+
+
+def _look(function: Any) -> None:
+    """Warn of what happens once, as the function is traced: chance, clocks, lists that grow."""
+    changing(function)
+    owner = getattr(function, "__self__", None)
+    modules = (getattr(function, "__module__", None), type(owner).__module__)
+    told = next((m for m in modules if _top(m) in _UNSTEADY or _top(m, 2) == "numpy.random"), None)
+    if told is not None and current_captures() is not None:
+        warn(f"'{getattr(function, '__qualname__', function)}' is called")
+
+
+_UNSTEADY = {"random", "time", "uuid", "secrets"}
+"""Modules whose functions return something else each time."""
+
+
+def _top(module: str | None, parts: int = 1) -> str:
+    return ".".join((module or "").split(".")[:parts])
 
 
 def _runtime() -> Any:
@@ -178,6 +254,7 @@ def _is_making(function: Any) -> bool:
 
 def storing(target: Any = None) -> None:
     """Look at what is changed by the next statement."""
+    storing_outside(target)
     if not isinstance(target, Tensor | int | float | str | tuple | Undefined) and in_branch():
         what = "an attribute" if target is None else f"a {type(target).__name__}"
         raise TraceError(

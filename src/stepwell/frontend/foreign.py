@@ -15,10 +15,10 @@ from typing import Any
 
 from stepwell.core.dtypes import DTYPES, DType
 from stepwell.core.plugins import define
-from stepwell.frontend.jit import function_text
 from stepwell.frontend.promotion import lift, together
 from stepwell.frontend.spelling import properties_text, type_text
 from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.traced import function_text
 from stepwell.frontend.tracing import Trace, current_trace, tracing
 
 

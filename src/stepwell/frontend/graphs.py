@@ -26,10 +26,10 @@ from stepwell.core.shapes import show
 from stepwell.frontend import operators
 from stepwell.frontend.creation import checked_shape
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.jit import function_text
 from stepwell.frontend.promotion import as_dtype, is_number, lift
 from stepwell.frontend.pytree import flatten, unflatten
 from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.traced import function_text
 from stepwell.frontend.tracing import Trace, place_of, tracing, users_frame
 from stepwell.modules import ModuleText
 

@@ -15,10 +15,12 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from stepwell.frontend.flow import RESULT
+from stepwell.frontend.reads import OUTER, Outer, Reads
 from stepwell.frontend.sources import (
     assigned,
     definition,
     has_flow,
+    lambda_of,
     may_leave,
     returns,
     stored_in,
@@ -67,7 +69,8 @@ def rewritten(function: FunctionType, runtime: Any) -> FunctionType:
     if made is None:
         return function
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    cells[RUNTIME] = CellType(runtime)
+    outer = Outer(runtime, function.__globals__, dict(cells))
+    cells[RUNTIME], cells[OUTER] = CellType(runtime), CellType(outer)
     closure = tuple(cells[name] for name in made.co_freevars)
     found = FunctionType(made, function.__globals__, function.__name__, None, closure)
     found.__defaults__, found.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
@@ -76,21 +79,36 @@ def rewritten(function: FunctionType, runtime: Any) -> FunctionType:
 
 
 def _code_of(function: FunctionType) -> CodeType | None:
-    node = definition(function)
-    if node is None:
+    if function.__code__.co_name == "<lambda>":
+        body = _lambda_of(function)
+    else:
+        body = definition(function)
+        if body is not None:
+            _Function(body).rewrite()
+            body.decorator_list = []
+            Reads().visit(body)
+    if body is None:
         return None
-    _Function(node).rewrite()
-    names = [RUNTIME, *function.__code__.co_freevars]
+    names = [RUNTIME, OUTER, *function.__code__.co_freevars]
     arguments = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
-    node.decorator_list = []
-    factory = ast.FunctionDef("factory", arguments, [node], [])
-    module = ast.Module([ast.copy_location(factory, node)], [])
+    factory = ast.FunctionDef("factory", arguments, [body], [])
+    module = ast.Module([ast.copy_location(factory, body)], [])
     compiled = compile(ast.fix_missing_locations(module), function.__code__.co_filename, "exec")
     (outer,) = _codes(compiled)
     (made,) = [c for c in _codes(outer) if c.co_name == function.__code__.co_name]
     made = _called(made, made.co_qualname, function.__code__.co_qualname)
     _mark(made)
     return made
+
+
+def _lambda_of(function: FunctionType) -> ast.stmt | None:
+    """Return a statement with a lambda, rewritten."""
+    node = lambda_of(function)
+    if node is None:
+        return None
+    node.body = _place(_Expressions().visit(node.body), node.body)
+    Reads().visit(node)
+    return ast.copy_location(ast.Expr(node), node)
 
 
 def _called(code: CodeType, now: str, name: str) -> CodeType:

@@ -15,6 +15,32 @@ _OTHER = (
 """Statements of functions that are traced as they are."""
 
 
+def lambda_of(function: FunctionType) -> ast.Lambda | None:
+    """Return the source of a lambda, at its own lines and columns; None where it is not found."""
+    code = function.__code__
+    try:
+        lines, _ = inspect.findsource(code)
+        module = ast.parse("".join(lines))
+    except (OSError, TypeError, SyntaxError, ValueError, IndexError):
+        return None
+    placed = [p for p in code.co_positions() if (None not in p and p[0] != p[1]) or p[2] != p[3]]
+    found = [
+        node
+        for node in ast.walk(module)
+        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno
+    ]
+    inside = [node for node in found if any(_is_at(node.body, p) for p in placed)]
+    if len(inside) != 1 or any(isinstance(n, _OTHER) for n in ast.walk(inside[0])):
+        return None
+    return inside[0]
+
+
+def _is_at(node: ast.expr, place: tuple[int | None, ...]) -> bool:
+    """Whether an instruction's place, (line, last line, column, last column), is that of a node."""
+    at = node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+    return at == tuple(place)
+
+
 def definition(function: FunctionType) -> ast.FunctionDef | None:
     """Return the source of a function, at its own lines and columns; None where it is no use."""
     code = function.__code__

@@ -38,7 +38,7 @@ from stepwell.frontend.pytree import Branch, Tree
 from stepwell.frontend.tensor import Tensor
 
 Guard: TypeAlias = tuple[Any, ...]
-"""What the dispatcher compares a static value with; dispatch.h says how."""
+"""What the dispatcher compares a static value with; trees.h says how."""
 
 _PLAIN: frozenset[type[Any]] = frozenset((NoneType, EllipsisType, bool, int, str, bytes))
 """Classes whose values are the same where they are equal."""

@@ -62,6 +62,10 @@ class Trace:
     thread: int = field(default_factory=get_ident)
     """Whose it is: no other may write."""
     ended: bool = False
+    captures: Any = None
+    """What is read outside of the function (`frontend.captures`); None where nothing is noted."""
+    subscripting: int = 0
+    """Whether an item is being taken for the user's source."""
     scopes: list[int] = field(default_factory=lambda: [0])
     """The function and the regions that are being written, by number, outermost first."""
     outer: list[list[str]] = field(default_factory=list[list[str]])
@@ -140,7 +144,10 @@ class Trace:
         return Tensor(self, self.name(stem), kind, shape, 0, place or place_of(users_frame()))
 
     def constant(self, array: NDArray[Any]) -> Tensor:
-        """Return an array of the user's as a value: spelled out, or as a weight."""
+        """Return an array of the user's as a value: spelled out, as a weight, or an argument."""
+        if self.captures is not None and (found := self.captures.of(array)) is not None:
+            found.refresh()
+            return found
         kind = dtype_of(array.dtype.newbyteorder("="))
         if kind is None:
             raise TraceError(f"arrays of dtype {array.dtype} cannot be used; see stepwell.numpy")
@@ -186,6 +193,8 @@ class Trace:
 
     def is_subscript(self) -> bool:
         """Whether the user's line is taking or writing an element of something."""
+        if self.subscripting:
+            return True
         frame = users_frame()
         if frame is None:
             return False

@@ -36,3 +36,38 @@ def _copy(to: NDArray[np.uint8], source: NDArray[np.uint8]) -> None:
     np.copyto(to[half:], source[half:])
     if half:
         other.join()
+
+
+class _Frozen:
+    """What keeps the memory of a frozen array; arrays made of it can never be written to."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        told = dict(self._array.__array_interface__)
+        told["data"] = told["data"][0], True
+        return told
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy of an array that nothing can change any more; itself where it is one."""
+    if is_frozen(array):
+        return array
+    copy = np.empty(array.shape, array.dtype)
+    if array.flags.c_contiguous and array.size:
+        _copy(copy.reshape(-1).view(np.uint8), array.reshape(-1).view(np.uint8))
+    else:
+        copy[...] = array
+    return np.asarray(_Frozen(copy)).view(array.dtype)
+
+
+def is_frozen(array: NDArray[Any]) -> bool:
+    """Whether an array is one that `frozen` returned, or a view of one."""
+    base: Any = array.base
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, _Frozen)

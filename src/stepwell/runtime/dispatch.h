@@ -5,179 +5,21 @@
      slots   for each argument, those by position first: (first, tree), where its first leaf stands
              among the arrays the program takes, and what it is built like
      fixed   (place, array) for arrays the call leaves to their defaults
-   and with the tree of what the function returns. A tree is
-     ...                    an array or a number
-     None                   None
-     3                      of a result: the third from the first, counted from 0
-     (class, keys, trees)   a dict with these keys; a tuple or list where `keys` is None
-   and for a static value, which must be this very one: of this class, and the same to the bit
-     (class, value)         a number, text, a tuple of such; anything else is itself and no other
-     (class, names, trees, value)
-                            an object with these attributes, or what must be `value` (unless None);
-                            the name None stands for the object itself
-     (judge, key)           what `judge(value, key)` says is true
+   and with the tree (trees.h) of what the function returns; and with what it reads outside of its
+   function (watch.h), and how many arrays it takes from there, which are its last.
    Calls that are built alike are one object, so that of many programs with
    the same arguments each costs no more than its guards. */
 #ifndef STEPWELL_DISPATCH_H
 #define STEPWELL_DISPATCH_H
 
-#include "call.h"
+#include "watch.h"
 
 typedef struct {
   PyObject_HEAD
   vectorcallfunc vectorcall;
-  PyObject *entries, *miss; /* entries: a list of (program, call, tree) */
+  PyObject *entries, *miss; /* entries: a list of (program, call, tree, watch, outside) */
   int most, takes_out;      /* arrays that one program takes; whether `out=` is no argument */
 } Dispatcher;
-
-typedef struct {
-  PyObject *call;    /* what the leaves were collected for, NULL for nothing */
-  PyObject **leaves; /* references of ours */
-  int count;
-} Leaves;
-
-static void forget(Leaves *l) {
-  for (int i = 0; i < l->count; i++) Py_CLEAR(l->leaves[i]);
-  l->call = NULL;
-}
-
-static int is_number(PyObject *value) {
-  return PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value);
-}
-
-/* A number as an array of the dtype that tracing gives it; NULL without an error if it is none. */
-static PyObject *array_of(PyObject *value) {
-  PyObject *array;
-  if (PyFloat_CheckExact(value)) {
-    double number = PyFloat_AS_DOUBLE(value);
-    if ((array = PyArray_SimpleNew(0, NULL, NPY_FLOAT64))) *(double *)PyArray_DATA((PyArrayObject *)array) = number;
-  } else if (PyBool_Check(value)) {
-    if ((array = PyArray_SimpleNew(0, NULL, NPY_BOOL))) *(npy_bool *)PyArray_DATA((PyArrayObject *)array) = value == Py_True;
-  } else if (PyLong_CheckExact(value)) {
-    int overflow;
-    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
-    if (overflow) return NULL;
-    if ((array = PyArray_SimpleNew(0, NULL, NPY_INT64))) *(npy_int64 *)PyArray_DATA((PyArrayObject *)array) = number;
-  } else {
-    return PyArray_IsScalar(value, Generic) ? PyArray_FromScalar(value, NULL) : NULL;
-  }
-  return array;
-}
-
-/* Whether a static value is the one meant: equal is not enough, as 1 == True == 1.0 and 0.0 == -0.0. */
-static int is_same(PyObject *a, PyObject *b) {
-  if (a == b) return 1;
-  if (Py_TYPE(a) != Py_TYPE(b)) return 0;
-  if (PyFloat_CheckExact(a)) return memcmp(&((PyFloatObject *)a)->ob_fval, &((PyFloatObject *)b)->ob_fval, sizeof(double)) == 0;
-  if (PyLong_CheckExact(a) || PyUnicode_CheckExact(a) || PyBytes_CheckExact(a)) return PyObject_RichCompareBool(a, b, Py_EQ);
-  if (PyComplex_CheckExact(a)) return memcmp(&((PyComplexObject *)a)->cval, &((PyComplexObject *)b)->cval, sizeof(Py_complex)) == 0;
-  if (PyTuple_Check(a)) {
-    if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return 0;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); i++) {
-      int found = is_same(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i));
-      if (found != 1) return found;
-    }
-    return 1;
-  }
-#define SAME_BITS(kind) \
-  if (Py_TYPE(a) == &Py##kind##ArrType_Type) \
-    return memcmp(&PyArrayScalar_VAL(a, kind), &PyArrayScalar_VAL(b, kind), sizeof PyArrayScalar_VAL(a, kind)) == 0
-  SAME_BITS(Float);
-  SAME_BITS(Double);
-  SAME_BITS(Half);
-  SAME_BITS(CFloat);
-  SAME_BITS(CDouble);
-#undef SAME_BITS
-  if (PyArray_IsScalar(a, Integer)) return PyObject_RichCompareBool(a, b, Py_EQ);
-  return 0;
-}
-
-/* Whether the keys of a dict are `keys`, which are as many and were all found in it, in their classes too. */
-static int are_same_keys(PyObject *keys, PyObject *dict) {
-  PyObject *key;
-  for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, NULL);) {
-    int found = 0;
-    for (Py_ssize_t i = 0; found == 0 && i < PyTuple_GET_SIZE(keys); i++) found = is_same(PyTuple_GET_ITEM(keys, i), key);
-    if (found != 1) return found;
-  }
-  return 1;
-}
-
-static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **end, PyObject ***after);
-
-/* Whether a static value is what `tree` says, which is (class, value), (judge, key) or of an object. */
-static int is_meant(PyObject *tree, PyObject *value) {
-  PyObject *kind = PyTuple_GET_ITEM(tree, 0), *second = PyTuple_GET_ITEM(tree, 1), **after;
-  if (!PyType_Check(kind)) {
-    PyObject *said = PyObject_CallFunctionObjArgs(kind, value, second, NULL);
-    int found = said ? PyObject_IsTrue(said) : -1;
-    Py_XDECREF(said);
-    return found;
-  }
-  if ((PyObject *)Py_TYPE(value) != kind) return 0;
-  if (PyTuple_GET_SIZE(tree) == 2) return is_same(second, value);
-  if (PyTuple_GET_ITEM(tree, 3) == value && value != Py_None) return 1;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(second); i++) {
-    PyObject *name = PyTuple_GET_ITEM(second, i), *item = value;
-    if (name == Py_None)
-      Py_INCREF(item);
-    else if ((item = PyObject_GetAttr(value, name)) == NULL)
-      return PyErr_ExceptionMatches(PyExc_AttributeError) ? PyErr_Clear(), 0 : -1;
-    int found = collect(PyTuple_GET_ITEM(PyTuple_GET_ITEM(tree, 2), i), item, NULL, NULL, &after);
-    Py_DECREF(item);
-    if (found != 1) return found;
-  }
-  return 1;
-}
-
-/* Collect the leaves of `value` from `*next` on: 1 if it is built like `tree`, 0 if not, -1 after an error. */
-static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **end, PyObject ***after) {
-  *after = next;
-  if (tree == Py_Ellipsis || tree == Py_NotImplemented) { /* an array, or a Python number: it takes other dtypes */
-    if (next == end || *next != NULL || is_number(value) != (tree == Py_NotImplemented)) return 0;
-    if (PyArray_CheckExact(value))
-      Py_INCREF(*next = value);
-    else if ((*next = array_of(value)) == NULL)
-      return PyErr_Occurred() ? -1 : 0;
-    *after = next + 1;
-    return 1;
-  }
-  if (tree == Py_None) return value == Py_None;
-  if (PyTuple_GET_SIZE(tree) != 3) return is_meant(tree, value);
-  PyObject *keys = PyTuple_GET_ITEM(tree, 1), *children = PyTuple_GET_ITEM(tree, 2);
-  Py_ssize_t n = PyTuple_GET_SIZE(children);
-  if ((PyObject *)Py_TYPE(value) != PyTuple_GET_ITEM(tree, 0)) return 0;
-  if ((keys != Py_None ? PyDict_GET_SIZE(value) : Py_SIZE(value)) != n) return 0;
-  int plain = 1; /* keys that are text and nothing else, as nearly all are: equal ones are the same */
-  Py_ssize_t at = 0;
-  for (Py_ssize_t i = 0; i < n; i++) {
-    PyObject *child = PyTuple_GET_ITEM(children, i), *item, *key, *met;
-    if (keys != Py_None) {
-      if (!PyDict_Next(value, &at, &met, &item)) return 0;
-      if ((key = PyTuple_GET_ITEM(keys, i)) != met) { /* looking a key up may run code, which may change the dict */
-        plain &= PyUnicode_CheckExact(key) & PyUnicode_CheckExact(met);
-        if ((item = PyDict_GetItemWithError(value, key)) == NULL)
-          return PyErr_Occurred() ? -1 : 0;
-      }
-    } else if (PyTuple_Check(value)) {
-      item = PyTuple_GET_ITEM(value, i);
-    } else {
-      if (i >= PyList_GET_SIZE(value)) return 0;
-      item = PyList_GET_ITEM(value, i);
-    }
-    if (child == Py_Ellipsis && PyArray_CheckExact(item)) { /* as nearly all are */
-      if (next == end || *next != NULL) return 0;
-      Py_INCREF(*next++ = item);
-      continue;
-    }
-    Py_INCREF(item);
-    int found = collect(child, item, next, end, &next);
-    Py_DECREF(item);
-    if (found != 1) return found;
-  }
-  *after = next;
-  return plain ? 1 : are_same_keys(keys, value);
-}
 
 /* Collect the arrays of a call: 1 if it is like `call`, 0 if not, -1 after an error. `n` by position. */
 static int take_apart(PyObject *call, PyObject *const *args, Py_ssize_t n, PyObject *names,
@@ -264,6 +106,31 @@ static int alike(const Program *p, PyObject *const *leaves) {
   return 1;
 }
 
+/* Whether the first `n` arrays may be the program's, by dtype and sizes. */
+static int may_fit(const Program *p, PyObject *const *leaves, int n) {
+  for (int i = 0; i < n; i++) {
+    const Guard *guard = &p->guards[i];
+    PyArrayObject *a = (PyArrayObject *)leaves[i];
+    if (PyArray_TYPE(a) != guard->type_num || PyArray_NDIM(a) != guard->rank) return 0;
+    for (int k = 0; k < guard->rank; k++)
+      if (guard->sizes[k] >= 0 && PyArray_DIM(a, k) != guard->sizes[k]) return 0;
+  }
+  return 1;
+}
+
+/* Collect what the program of an entry takes from outside of its function: 1, 0, or -1 after an error. */
+static int collect_outside(PyObject *watch, const Program *p, Leaves *l, int given) {
+  if (watch == Py_None) return 1;
+  if (!may_fit(p, l->leaves, given)) return 0;
+  l->count = p->inputs;
+  int found = watch_collect((Watch *)watch, l);
+  for (int i = given; found == 1 && i < l->count; i++) found = l->leaves[i] != NULL;
+  if (found == 1) return 1;
+  for (int i = given; i < l->count; i++) Py_CLEAR(l->leaves[i]);
+  l->count = given;
+  return found;
+}
+
 /* Try one entry: its result, or NULL with *missed set if it does not fit. */
 static PyObject *try_entry(PyObject *entry, PyObject *const *args, Py_ssize_t n, PyObject *names,
                            Py_ssize_t named, Leaves *l, int *missed) {
@@ -271,23 +138,30 @@ static PyObject *try_entry(PyObject *entry, PyObject *const *args, Py_ssize_t n,
   PyObject *call = PyTuple_GET_ITEM(entry, 1), *tree = PyTuple_GET_ITEM(entry, 2), *single;
   PyObject *out = names != NULL && named < PyTuple_GET_SIZE(names) ? args[n + named] : Py_None;
   PyObject *const *outs = NULL;
+  int given = p->inputs - (int)PyLong_AsLong(PyTuple_GET_ITEM(entry, 4));
   *missed = 1;
   if (l->call != call) {
     forget(l);
-    l->count = p->inputs;
+    l->count = given;
     int found = take_apart(call, args, n, names, named, l);
     if (found < 0) return *missed = 0, NULL;
     if (found == 0) return forget(l), NULL;
-    l->call = call;
+    Py_INCREF(l->call = call);
   }
   if (out != Py_None && !outs_of(p, out, &outs, &single)) return NULL;
+  int found = collect_outside(PyTuple_GET_ITEM(entry, 3), p, l, given);
+  if (found != 1) return *missed = found == 0, NULL;
   PyObject *results[p->outputs + 1];
   int done = attempt(p, l->leaves, outs, outs == NULL, results);
   *missed = done == 0;
   if (done == 1) return built(tree, results, p->outputs);
-  if (done < 0 || outs != NULL || p->updates || !alike(p, l->leaves)) return NULL;
-  *missed = 0;
-  return copied(p, tree, l);
+  if (done == 0 && outs == NULL && !p->updates && alike(p, l->leaves)) {
+    *missed = 0;
+    return copied(p, tree, l);
+  }
+  for (int i = given; i < l->count; i++) Py_CLEAR(l->leaves[i]);
+  l->count = given;
+  return NULL;
 }
 
 static PyObject *dispatcher_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
@@ -310,39 +184,6 @@ static PyObject *dispatcher_vectorcall(PyObject *self, PyObject *const *args, si
   return missed ? call_miss(d->miss, args, nargsf, names) : result;
 }
 
-static int is_tree(PyObject *tree);
-
-/* Whether `tree` is (class, names, trees, value). */
-static int is_object(PyObject *tree) {
-  PyObject *names = PyTuple_GET_ITEM(tree, 1), *children = PyTuple_GET_ITEM(tree, 2);
-  if (!PyType_Check(PyTuple_GET_ITEM(tree, 0)) || !PyTuple_Check(names) || !PyTuple_Check(children)) return 0;
-  if (PyTuple_GET_SIZE(names) != PyTuple_GET_SIZE(children)) return 0;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++)
-    if (PyTuple_GET_ITEM(children, i) == Py_Ellipsis || !is_tree(PyTuple_GET_ITEM(children, i))) return 0;
-  return 1;
-}
-
-/* Whether `tree` is one, of what a program with so many `results` returns; 0 for one of arguments. */
-static int is_tree_of(PyObject *tree, int results) {
-  if (tree == Py_Ellipsis || tree == Py_NotImplemented || tree == Py_None) return 1;
-  if (PyLong_CheckExact(tree)) return PyLong_AsLong(tree) >= 0 && PyLong_AsLong(tree) < results;
-  if (!PyTuple_Check(tree)) return 0;
-  if (PyTuple_GET_SIZE(tree) == 2) return PyType_Check(PyTuple_GET_ITEM(tree, 0)) || PyCallable_Check(PyTuple_GET_ITEM(tree, 0));
-  if (PyTuple_GET_SIZE(tree) == 4) return is_object(tree);
-  if (PyTuple_GET_SIZE(tree) != 3 || !PyType_Check(PyTuple_GET_ITEM(tree, 0))) return 0;
-  PyTypeObject *kind = (PyTypeObject *)PyTuple_GET_ITEM(tree, 0);
-  PyObject *keys = PyTuple_GET_ITEM(tree, 1), *children = PyTuple_GET_ITEM(tree, 2);
-  if (!PyTuple_Check(children)) return 0;
-  if (kind == &PyDict_Type ? !PyTuple_Check(keys) || PyTuple_GET_SIZE(keys) != PyTuple_GET_SIZE(children)
-                           : keys != Py_None || (kind != &PyList_Type && !PyType_IsSubtype(kind, &PyTuple_Type)))
-    return 0;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(children); i++)
-    if (!is_tree_of(PyTuple_GET_ITEM(children, i), results)) return 0;
-  return 1;
-}
-
-static int is_tree(PyObject *tree) { return is_tree_of(tree, 0); }
-
 /* Whether `pairs` holds pairs of a place below `places` and what `fits` says. */
 static int are_placed(PyObject *pairs, Py_ssize_t places, int (*fits)(PyObject *)) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(pairs); i++) {
@@ -359,15 +200,30 @@ static int is_array(PyObject *o) { return PyArray_CheckExact(o); }
 
 static PyObject *dispatcher_add(PyObject *self, PyObject *args) {
   Dispatcher *d = (Dispatcher *)self;
-  PyObject *program, *tree, *names, *slots, *fixed;
-  if (!PyArg_ParseTuple(args, "O!(O!O!O!)O", &ProgramType, &program, &PyTuple_Type, &names, &PyTuple_Type,
-                        &slots, &PyTuple_Type, &fixed, &tree))
+  PyObject *program, *tree, *names, *slots, *fixed, *watch = Py_None, *entry;
+  int outside = 0;
+  if (!PyArg_ParseTuple(args, "O!(O!O!O!)O|Oi", &ProgramType, &program, &PyTuple_Type, &names, &PyTuple_Type,
+                        &slots, &PyTuple_Type, &fixed, &tree, &watch, &outside))
     return NULL;
-  int inputs = ((Program *)program)->inputs;
+  int inputs = ((Program *)program)->inputs - outside;
+  if (outside < 0 || inputs < 0 || (watch == Py_None ? outside : !Py_IS_TYPE(watch, &WatchType)))
+    return PyErr_Format(PyExc_TypeError, "no arrays from outside of the function: %R", args);
+  if (watch != Py_None && !are_looks_within((Watch *)watch, ((Program *)program)->inputs))
+    return PyErr_Format(PyExc_TypeError, "the program takes no such arrays: %R", args);
   if (!is_tree_of(tree, ((Program *)program)->outputs) || !are_placed(slots, inputs, is_tree) || !are_placed(fixed, inputs - 1, is_array))
     return PyErr_Format(PyExc_TypeError, "no call of this program: %R", args);
-  if (PyList_Append(d->entries, args) < 0) return NULL;
-  if (inputs > d->most) d->most = inputs;
+  if ((entry = Py_BuildValue("OOOOi", program, PyTuple_GET_ITEM(args, 1), tree, watch, outside)) == NULL) return NULL;
+  int failed = PyList_Append(d->entries, entry);
+  Py_DECREF(entry);
+  if (failed < 0) return NULL;
+  if (((Program *)program)->inputs > d->most) d->most = ((Program *)program)->inputs;
+  Py_RETURN_NONE;
+}
+
+static PyObject *dispatcher_forget(PyObject *self, PyObject *unused) {
+  (void)unused;
+  Dispatcher *d = (Dispatcher *)self;
+  if (PyList_SetSlice(d->entries, 0, PyList_GET_SIZE(d->entries), NULL) < 0) return NULL;
   Py_RETURN_NONE;
 }
 
@@ -404,7 +260,8 @@ static void dispatcher_dealloc(PyObject *self) {
 }
 
 static PyMethodDef dispatcher_methods[] = {
-    {"add", dispatcher_add, METH_VARARGS, "add(program, call, tree): try it after those added before."},
+    {"add", dispatcher_add, METH_VARARGS, "add(program, call, tree, watch=None, outside=0): try it after those added before."},
+    {"clear", dispatcher_forget, METH_NOARGS, "clear(): forget every program that was added."},
     {NULL, NULL, 0, NULL}};
 
 static PyTypeObject DispatcherType = {

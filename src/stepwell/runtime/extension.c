@@ -24,10 +24,11 @@ PyMODINIT_FUNC PyInit_stepwell_extension(void) {
   import_array();
   sw_memory_init();
   if ((large_handler = PyCapsule_New(&large_memory, "mem_handler", NULL)) == NULL) return NULL;
-  if (PyType_Ready(&ProgramType) < 0 || PyType_Ready(&DispatcherType) < 0) return NULL;
+  if (PyType_Ready(&ProgramType) < 0 || PyType_Ready(&DispatcherType) < 0 || PyType_Ready(&WatchType) < 0) return NULL;
   PyObject *module = PyModule_Create(&definition);
   if (module == NULL || PyModule_AddObjectRef(module, "Program", (PyObject *)&ProgramType) < 0 ||
-      PyModule_AddObjectRef(module, "Dispatcher", (PyObject *)&DispatcherType) < 0)
+      PyModule_AddObjectRef(module, "Dispatcher", (PyObject *)&DispatcherType) < 0 ||
+      PyModule_AddObjectRef(module, "Watch", (PyObject *)&WatchType) < 0)
     Py_CLEAR(module);
   return module;
 }

@@ -48,13 +48,27 @@ class Dispatcher(Protocol):
         """Call the first program that fits."""
         ...
 
-    def add(self, program: Callee, call: tuple[Any, Any, Any], tree: Any, /) -> None:
+    def add(
+        self,
+        program: Callee,
+        call: tuple[Any, Any, Any],
+        tree: Any,
+        watch: Any = None,
+        outside: int = 0,
+        /,
+    ) -> None:
         """Try ``program`` after those added before, for calls like ``call``.
 
         call : the arguments given by name; for each argument where its first array stands and its
-            tree (dispatch.h); pairs of a place and an array for what is left to its default
+            tree (trees.h); pairs of a place and an array for what is left to its default
         tree : what the call returns
+        watch : what the program reads outside of its function (watch.h)
+        outside : how many arrays it takes from there; they are its last
         """
+        ...
+
+    def clear(self) -> None:
+        """Forget every program that was added."""
         ...
 
 
@@ -63,6 +77,8 @@ class Extension(Protocol):
 
     Program: Callable[..., Callee]
     Dispatcher: Callable[[Callable[[tuple[Any, ...], dict[str, Any]], Any], bool], Dispatcher]
+
+    Watch: Callable[[tuple[Any, ...]], Any]
 
     def set_threads(self, count: int, /) -> None:
         """Say how many threads programs may use."""
@@ -141,6 +157,8 @@ def _key() -> str:
         for name in (
             "extension.c",
             "dispatch.h",
+            "trees.h",
+            "watch.h",
             "fingerprint.h",
             "call.h",
             "memory.h",

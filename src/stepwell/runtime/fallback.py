@@ -109,8 +109,19 @@ class PythonDispatcher:
         self.miss = miss
         self.takes_out = takes_out
 
-    def add(self, program: Callee, call: tuple[Any, Any, Any], tree: Any, /) -> None:
+    def add(
+        self,
+        program: Callee,
+        call: tuple[Any, Any, Any],
+        tree: Any,
+        watch: Any = None,
+        outside: int = 0,
+        /,
+    ) -> None:
         """Do nothing: taking a call apart in Python is what `miss` does."""
+
+    def clear(self) -> None:
+        """Do nothing."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Miss."""

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from stepwell.core.machine import this_machine
 from stepwell.descent import Source, stage_text
-from stepwell.frontend.jit import Traced
+from stepwell.frontend.traced import Traced
 from stepwell.runtime.toolchain import FLAGS, SEMANTICS, Compiler, find_compiler
 
 K, M = 1 << 10, 1 << 20

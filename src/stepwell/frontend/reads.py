@@ -1,0 +1,510 @@
+"""Reads of variables, attributes and items in rewritten source, and of functions without source.
+
+In the source of a function that was rewritten (`rewriting`), each variable, attribute and item that
+is read goes through an `Outer`, which notes those of modules and closures, and of what was found
+there (`captures`), and puts hidden arguments in the place of arrays. Functions that cannot be
+rewritten are searched for what they may read.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import logging
+import sys
+from collections.abc import Mapping
+from copy import deepcopy
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from stepwell.frontend.captures import (
+    ATTRIBUTE,
+    IN_CELL,
+    IN_DICT,
+    IN_LIST,
+    NOTHING,
+    Captures,
+    looked_up,
+)
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import active_trace, users_frame
+
+LOG = logging.getLogger("stepwell")
+OUTER = "__outer__"
+"""The variable by which rewritten source reaches an `Outer`."""
+
+_CHANGING = frozenset(
+    (
+        *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update"),
+        *("setdefault", "popitem", "add", "discard", "move_to_end", "appendleft", "popleft"),
+    )
+)
+"""Methods by which containers are changed."""
+
+
+def is_library(module: str | None) -> bool:
+    """Whether a module is Python's, NumPy's or ours: what is in it does not change."""
+    top = (module or "").partition(".")[0]
+    return top in ("numpy", "stepwell", "ml_dtypes") or top in sys.stdlib_module_names
+
+
+def current_captures() -> Captures | None:
+    """Return what the trace of this thread notes, if there is one that does."""
+    trace = active_trace()
+    return None if trace is None else trace.captures
+
+
+class Outer:
+    """What is outside of a function that was rewritten.
+
+    runtime : `frontend.flowing`, which calls functions
+    """
+
+    def __init__(
+        self, runtime: Any, variables: dict[str, Any], cells: Mapping[str, CellType]
+    ) -> None:
+        self.runtime, self.variables, self.cells = runtime, variables, cells
+        self.slice = slice
+
+    def variable(self, name: str, value: Any, base: bool = False) -> Any:
+        """Return the value of a variable of the module or a closure."""
+        if (captures := current_captures()) is None:
+            return value
+        if name in self.cells:
+            return captures.read(IN_CELL, self.cells[name], None, name, value, base)
+        if name in self.variables:
+            return captures.read(IN_DICT, self.variables, name, name, value, base)
+        return value
+
+    def local(self, value: Any) -> Any:
+        """Return the value of a variable of the function's own."""
+        if type(value) is not np.ndarray:
+            if type(value) in (list, dict) and (captures := current_captures()) is not None:
+                captures.whole(value)
+            return value
+        captures = current_captures()
+        return value if captures is None else captures.local(value)
+
+    def attribute(self, of: Any, name: str, base: bool = False) -> Any:
+        """Return ``of.name``."""
+        captures = None if isinstance(of, Tensor) else current_captures()
+        if captures is None:
+            return getattr(of, name)
+        of = captures.local(of)
+        if isinstance(of, Tensor) or not captures.knows(of):
+            return captures.local(getattr(of, name))
+        return _attribute(self.runtime, captures, of, name, base)
+
+    def item(self, of: Any, index: Any, base: bool = False) -> Any:
+        """Return ``of[index]``."""
+        if isinstance(of, Tensor):
+            return of[index]
+        captures = current_captures()
+        if type(of) is np.ndarray and captures is not None:
+            of = captures.local(of)
+        if is_traced_index(index) and type(of) is np.ndarray:
+            return Tensor.operators["getitem"](of, index)
+        if captures is None or not captures.knows(of) or isinstance(index, Tensor):
+            return _plain_item(of, index, captures)
+        path = f"{captures.paths[id(of)]}[{index!r}]"
+        kind = type(of)
+        if kind is list and type(index) is int and 0 <= index < len(of):
+            return captures.read(IN_LIST, of, index, path, of[index], base)
+        if isinstance(of, dict) and kind.__getitem__ is dict.__getitem__:
+            value = of[index]
+            return captures.read(IN_DICT, of, index, path, value, base)
+        if isinstance(kind.__dict__.get("__getitem__"), FunctionType):
+            return self.runtime.call(kind.__getitem__, of, index)
+        captures.whole(of)
+        return captures.local(of[index])
+
+    def storing(self, target: Any, name: str) -> None:
+        """Look at an attribute that is about to be changed."""
+        if (captures := current_captures()) is not None and captures.knows(target):
+            warn(f"'{captures.paths[id(target)]}.{name}' is assigned to")
+
+
+def is_traced_index(index: Any) -> bool:
+    """Whether only the run knows where an index is."""
+    parts: tuple[Any, ...] = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(part, Tensor) for part in parts)
+
+
+def _plain_item(of: Any, index: Any, captures: Captures | None) -> Any:
+    trace = active_trace()
+    if trace is None:
+        return of[index]
+    trace.subscripting += 1
+    try:
+        found = of[index]
+    finally:
+        trace.subscripting -= 1
+    return found if captures is None else captures.local(found)
+
+
+def _attribute(runtime: Any, captures: Captures, of: Any, name: str, base: bool) -> Any:
+    """Return an attribute of an object from outside."""
+    path = f"{captures.paths[id(of)]}.{name}"
+    if isinstance(of, ModuleType):
+        value = getattr(of, name)
+        if is_library(of.__name__) or name not in vars(of):
+            return value
+        return captures.read(IN_DICT, vars(of), name, path, value, base)
+    if isinstance(of, type):
+        value = getattr(of, name)
+        if is_library(of.__module__):
+            return value
+        return captures.read(ATTRIBUTE, of, name, path, value, base)
+    if isinstance(of, list | dict | set | tuple | str | bytes | np.ndarray | np.generic):
+        if name not in _CHANGING:
+            captures.whole(of)
+        return captures.local(getattr(of, name))
+    return _of_object(runtime, captures, of, name, base)
+
+
+def _of_object(runtime: Any, captures: Captures, of: Any, name: str, base: bool) -> Any:
+    """Return an attribute of an object of a class."""
+    path, kind = f"{captures.paths[id(of)]}.{name}", type(of)
+    found = next((vars(k)[name] for k in kind.__mro__ if name in vars(k)), NOTHING)
+    if isinstance(found, property) and isinstance(found.fget, FunctionType):
+        return runtime.call(found.fget, of)
+    value = getattr(of, name)
+    own: dict[str, Any] = vars(of) if kind.__dictoffset__ else {}
+    if name in own and own[name] is value:
+        return captures.read(IN_DICT, own, name, path, value, base)
+    if isinstance(found, FunctionType | staticmethod | classmethod):
+        if kind.__dictoffset__:
+            captures.absent(IN_DICT, own, name, path)
+        if not isinstance(found, classmethod):
+            captures.read(ATTRIBUTE, kind, name, path, getattr(kind, name), True)
+        return value
+    if type(value) not in _NUMBERS and getattr(of, name) is not value:
+        return captures.local(value)  # made anew each time: there is nothing to compare
+    return captures.read(ATTRIBUTE, of, name, path, value, base)
+
+
+_NUMBERS = (bool, int, float, complex, str, bytes)
+
+
+def attribute_or(runtime: Any, of: Any, name: Any, default: Any) -> Any:
+    """Return what ``getattr(of, name, default)`` does."""
+    captures = None if isinstance(of, Tensor) else current_captures()
+    if captures is None or not captures.knows(of) or not isinstance(name, str):
+        return getattr(of, name, default)
+    if hasattr(of, name):
+        return _attribute(runtime, captures, of, name, False)
+    captures.absent(ATTRIBUTE, of, name, f"{captures.paths[id(of)]}.{name}")
+    return default
+
+
+def changing(function: Any) -> None:
+    """Warn where a method is about to be called that changes a container from outside."""
+    owner = getattr(function, "__self__", None)
+    if owner is None or getattr(function, "__name__", "") not in _CHANGING:
+        return
+    if (captures := current_captures()) is not None and captures.knows(owner):
+        warn(f"'{captures.paths[id(owner)]}' is changed by {function.__name__}()")
+
+
+def storing(target: Any) -> None:
+    """Warn where an item of a container from outside is about to be assigned to."""
+    captures = current_captures()
+    if captures is not None and isinstance(target, list | dict) and captures.knows(target):
+        warn(f"'{captures.paths[id(target)]}' is assigned to")
+
+
+_SAID: set[tuple[str, str, int]] = set()
+"""What was warned of, and where."""
+
+
+def warn(what: str) -> None:
+    """Warn, once for each line, of what happens as the function is traced, not at each call."""
+    frame = users_frame()
+    place = (frame.f_code.co_filename, frame.f_lineno) if frame else ("<python>", 1)
+    if (what, *place) not in _SAID:
+        _SAID.add((what, *place))
+        LOG.warning(
+            "%s:%s: %s while the function is traced: that happens once for each trace, not at "
+            "each call; pass it as an argument, or return what changes",
+            *place,
+            what,
+        )
+
+
+def traced_as_is(function: FunctionType) -> FunctionType:
+    """Note what a function may read whose source cannot be rewritten.
+
+    Return it with hidden arguments in the place of the arrays among its variables.
+    """
+    captures = current_captures()
+    if captures is None:
+        return function
+    found = _search(captures, function, set())
+    if not found:
+        return function
+    variables = {**function.__globals__, **found}
+    names = function.__code__.co_freevars
+    cells = [
+        CellType(found[name]) if name in found else cell
+        for name, cell in zip(names, function.__closure__ or (), strict=True)
+    ]
+    made = FunctionType(function.__code__, variables, function.__name__, None, tuple(cells))
+    made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    return made
+
+
+def _search(captures: Captures, function: FunctionType, seen: set[Any]) -> dict[str, Any]:
+    """Note what a function and those it calls may read; return what stands for its arrays."""
+    code = function.__code__
+    if code in seen or is_library(function.__module__):
+        return {}
+    seen.add(code)
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    arrays: dict[str, Any] = {}
+    for name, steps in _loads(code):
+        place: tuple[int, Any, Any] = IN_DICT, function.__globals__, name
+        if name in cells:
+            place = IN_CELL, cells[name], None
+        if (value := looked_up(*place)) is NOTHING:
+            continue
+        given = captures.read(*place, name, value, bool(steps))
+        if given is not value:
+            arrays[name] = given
+        for step in steps:
+            if isinstance(value, FunctionType) or not captures.knows(value):
+                break
+            try:
+                value = _attribute(_Calls, captures, value, step, False)
+            except AttributeError:
+                break
+        if isinstance(value, FunctionType):
+            _search(captures, value, seen)
+    return {} if _stores(code) else arrays
+
+
+class _Calls:
+    """Calls the getters of properties as they are."""
+
+    @staticmethod
+    def call(function: Any, /, *args: Any) -> Any:
+        """Call a function."""
+        return function(*args)
+
+
+def _stores(code: CodeType) -> bool:
+    """Whether a function assigns to variables of its module or a closure; it is told so."""
+    for each in dis.get_instructions(code):
+        outer = each.opname == "STORE_DEREF" and each.argval in code.co_freevars
+        if outer or each.opname == "STORE_GLOBAL":
+            warn(f"the variable '{each.argval}' is assigned to")
+            return True
+    return False
+
+
+def _loads(code: CodeType) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the variables that code reads, each with the attributes that are read of it next."""
+    found: list[tuple[str, list[str]]] = []
+    following = False
+    for each in dis.get_instructions(code):
+        name = each.opname
+        if name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"):
+            if name != "LOAD_DEREF" or each.argval in code.co_freevars:
+                found.append((each.argval, []))
+                following = True
+                continue
+        elif name in ("LOAD_ATTR", "LOAD_METHOD") and following:
+            found[-1][1].append(each.argval)
+            continue
+        elif name == "CACHE":
+            continue
+        following = False
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            free = set(inner.co_freevars) - set(code.co_freevars)
+            found += [(n, list(s)) for n, s in _loads(inner) if n not in free]
+    return [(name, tuple(steps)) for name, steps in dict.fromkeys((n, tuple(s)) for n, s in found)]
+
+
+class Reads(ast.NodeTransformer):
+    """Lets what is read in rewritten source go through an `Outer`."""
+
+    def __init__(self) -> None:
+        self.scopes: list[set[str]] = []
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        """Go into a function's body, where its own variables are known."""
+        node.decorator_list = [self.visit(d) for d in node.decorator_list]
+        _visit_defaults(self, node.args)
+        self.scopes.append(_bound(node.args, node.body))
+        node.body = [each for s in node.body for each in self._statement(s)]
+        self.scopes.pop()
+        return node
+
+    def _statement(self, node: ast.stmt) -> list[ast.stmt]:
+        found = self.visit(node)
+        return found if isinstance(found, list) else [found]
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        """Go into a lambda."""
+        _visit_defaults(self, node.args)
+        self.scopes.append(_bound(node.args, [node.body]))
+        node.body = self.visit(node.body)
+        self.scopes.pop()
+        return node
+
+    def _comprehension(self, node: Any) -> Any:
+        self.scopes.append({n.id for g in node.generators for n in _stored(g.target)})
+        self.generic_visit(node)
+        self.scopes.pop()
+        return node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+    def visit_MatchValue(self, node: ast.MatchValue) -> Any:
+        """Leave a pattern as it is."""
+        return node
+
+    visit_MatchClass = visit_MatchMapping = visit_MatchValue
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        """Leave functions alone that look at the frame they are called from."""
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "storing":
+            node.args = [self._part(a, True) for a in node.args]
+            return node
+        if not isinstance(node.func, ast.Name):
+            node.func = self.visit(node.func)
+        node.args = [self.visit(a) for a in node.args]
+        node.keywords = [self.visit(k) for k in node.keywords]
+        return node
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        """``x``."""
+        return self._name(node, False) if isinstance(node.ctx, ast.Load) else node
+
+    def _name(self, node: ast.Name, base: bool) -> ast.expr:
+        if node.id.startswith("__") or node.id in ("True", "False", "None"):
+            return node
+        if any(node.id in scope for scope in self.scopes):
+            return node if base else _outer(node, "local", node)
+        return _outer(node, "variable", ast.Constant(node.id), node, ast.Constant(base))
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        """``x.name``."""
+        return self._part(node, False)
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        """``x[index]``."""
+        return self._part(node, False)
+
+    def _part(self, node: ast.expr, base: bool) -> ast.expr:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            return self._name(node, base)
+        if not isinstance(node, ast.Attribute | ast.Subscript):
+            return self.visit(node)
+        if isinstance(node.value, ast.Name) and node.value.id.startswith("__"):
+            return node
+        node.value = self._part(node.value, True)
+        if isinstance(node, ast.Subscript):
+            if not isinstance(node.ctx, ast.Load):
+                node.slice = self.visit(node.slice)
+                return node
+            index = self.visit(_as_value(node.slice))
+            return _outer(node, "item", node.value, index, ast.Constant(base))
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        return _outer(node, "attribute", node.value, ast.Constant(node.attr), ast.Constant(base))
+
+    def _assignment(self, node: Any) -> Any:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        attributes = [t for t in targets if isinstance(t, ast.Attribute)]
+        checks = [
+            ast.copy_location(
+                ast.Expr(_outer(t, "storing", self._part(deepcopy(t.value), True), _text(t.attr))),
+                t,
+            )
+            for t in attributes
+            if _is_path(t.value)
+        ]
+        self.generic_visit(node)
+        return [*checks, node]
+
+    visit_Assign = visit_AugAssign = _assignment
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        """``x: T = value``: what is annotated is not computed."""
+        node.target = self.visit(node.target)
+        node.value = node.value and self.visit(node.value)
+        return node
+
+
+def _is_path(node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _text(value: str) -> ast.expr:
+    return ast.Constant(value)
+
+
+def _outer(at: ast.AST, name: str, *arguments: ast.expr) -> ast.expr:
+    function = ast.Attribute(ast.Name(OUTER, ast.Load()), name, ast.Load())
+    made = ast.Call(function, list(arguments), [])
+    for each in (function, function.value, *arguments):
+        if not hasattr(each, "lineno"):
+            ast.copy_location(each, at)
+    return ast.copy_location(made, at)
+
+
+def _as_value(index: ast.expr) -> ast.expr:
+    """Return an index as an expression that can stand anywhere."""
+    if isinstance(index, ast.Slice):
+        parts = [each or ast.Constant(None) for each in (index.lower, index.upper, index.step)]
+        return _outer(index, "slice", *parts)
+    if isinstance(index, ast.Tuple):
+        index.elts = [_as_value(each) for each in index.elts]
+    return index
+
+
+def _visit_defaults(visitor: Reads, arguments: ast.arguments) -> None:
+    arguments.defaults = [visitor.visit(d) for d in arguments.defaults]
+    arguments.kw_defaults = [d and visitor.visit(d) for d in arguments.kw_defaults]
+
+
+def _stored(node: ast.AST) -> list[ast.Name]:
+    return [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def _bound(arguments: ast.arguments, body: list[Any]) -> set[str]:
+    """Return the variables that are a function's own."""
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    every += [a for a in (arguments.vararg, arguments.kwarg) if a]
+    own, others = {a.arg for a in every}, set[str]()
+    rest: list[ast.AST] = list(body)
+    while rest:
+        node = rest.pop()
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+            own.add(node.name)
+            continue
+        if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, _COMPREHENSIONS):  # their variables are their own
+            rest += [part for g in node.generators for part in (g.iter, *g.ifs)]
+            rest += [c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.comprehension)]
+            continue
+        if isinstance(node, ast.Nonlocal | ast.Global):
+            others |= set(node.names)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            own.add(node.id)
+        elif isinstance(node, ast.alias):
+            own.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            own.add(node.name)
+        rest += ast.iter_child_nodes(node)
+    return own - others

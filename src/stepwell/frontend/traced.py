@@ -1,0 +1,231 @@
+"""What tracing gives: a function as `nd` text, its stages, and the text itself."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import Any, TypeAlias
+
+from stepwell.compiled import Compiled, compile
+from stepwell.core.escape import literal
+from stepwell.frontend import flowing
+from stepwell.frontend.calls import Call
+from stepwell.frontend.captures import Array, Captures, Outside
+from stepwell.frontend.effects import Effects, effects_of
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.promotion import fresh, lift
+from stepwell.frontend.pytree import Tree, flatten, paths, unflatten
+from stepwell.frontend.result_names import result_names
+from stepwell.frontend.spelling import type_text
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import Trace, tracing
+from stepwell.modules import ModuleText
+from stepwell.runtime.weights import Trail
+
+Known: TypeAlias = Callable[[str, Array], bool]
+"""Whether an array that is read outside, called so, is known by its content."""
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A function as `nd` text, for one signature."""
+
+    module: ModuleText
+    entry: str
+    out_tree: Tree
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What `jit` was told of how to compile."""
+    effects: Effects = field(default_factory=Effects)
+    """The arguments that it assigns to: their new contents are further results."""
+    outside: Outside = field(default_factory=Outside)
+    """What it reads outside of itself; the arrays of that are its last arguments."""
+
+    def lower(self, stage: str = "loops") -> Lowered:
+        """Return the module as it is after ``stage``: nd, structured, kernels, buffers, loops."""
+        return Lowered(self, self.compile().text(stage))
+
+    def compile(self, **options: Any) -> Compiled:
+        """Return the compiled program; it takes and returns flat arrays.
+
+        options : as in `sw.compile`; they come before those that were given to `jit`
+        """
+        return compile(self.module, self.entry, **{**self.options, **options})
+
+    def __str__(self) -> str:
+        """Spell the trace in the custom syntax of `nd`."""
+        parse = import_module("stepwell.dialects.parsing").parse_module
+        context = import_module("stepwell.registry").registry().context()
+        module = parse(context, self.module.text, self.module.name)
+        return import_module("stepwell.dialects.printing").text_of(module)
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A function on one of the floors below `nd`."""
+
+    traced: Traced
+    text: str
+
+    def compile(self, **options: Any) -> Compiled:
+        """Return the compiled program."""
+        return self.traced.compile(**options)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def function_text(
+    entry: str,
+    inputs: Sequence[Tensor],
+    results: Sequence[Tensor],
+    lines: Sequence[str],
+    function: Callable[..., Any],
+    called: Sequence[str] = (),
+    into: Mapping[int, int] | None = None,
+) -> str:
+    """Return a trace as the text of a function.
+
+    called : names of the results, as far as they have any
+    into : results that replace an argument and may take its memory
+    """
+    head = ", ".join(f"{t.name}: {type_text(t.kind, t.shape)}" for t in inputs)
+    types = ", ".join(type_text(t.kind, t.shape) for t in results)
+    names = ", ".join(t.name for t in results)
+    back = f"  func.return {names} : {types}" if results else "  func.return"
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    at = f" loc({literal(code.co_filename)}:{code.co_firstlineno}:1)" if code else ""
+    called = called or [""] * len(results)
+    told = [
+        _told(type_text(t.kind, t.shape), n, (into or {}).get(k))
+        for k, (t, n) in enumerate(zip(results, called, strict=True))
+    ]
+    returns = f"({', '.join(told)})" if len(told) != 1 or "{" in told[0] else told[0]
+    return "\n".join(
+        [f"func.func @{entry}({head}) -> {returns} {{", *lines, f"{back}{at}", "}", ""]
+    )
+
+
+def _told(type: str, name: str, into: int | None) -> str:
+    """Return the type of a result with what it is called, where that is a plain name."""
+    told = [f'nd.name = "{name}"'] if _PLAIN.fullmatch(name) else []
+    told += [f"nd.into = {into} : i64"] if into is not None else []
+    return f"{type} {{{', '.join(told)}}}" if told else type
+
+
+_PLAIN = re.compile(r"[\w.'\[\]-]{1,60}", re.ASCII)
+
+
+def trace(
+    function: Callable[..., Any],
+    signature: inspect.Signature,
+    call: Call,
+    options: Mapping[str, Any],
+    known: Known | None = None,
+    trail: Trail | None = None,
+    same: tuple[int, ...] = (),
+    check_bounds: bool = True,
+) -> Traced:
+    """Trace a function.
+
+    known : tells which arrays from outside are known by their content; without it all are
+        constants, as they are now
+    same : for each argument the first that is the same array
+    """
+    name = name_of(function)
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    where = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
+    written = Trace(name, trail=trail or Trail(), check_bounds=check_bounds)
+    captures = written.captures = Captures(written, known) if known else None
+    inputs = [written.argument(a.path, a.kind, a.shape, where) for a in call.arguments]
+    head = [fresh(value) for value in inputs]
+    for value, told in zip(inputs, call.arguments, strict=True):
+        value.weak = told.weak
+    with tracing(written):
+        if captures is not None:
+            _root(captures, function, call)
+        rest = iter([inputs[k] for k in same] or inputs)
+        values = dict(call.static)
+        handed: dict[str, list[Tensor]] = {}
+        for argument, tree in call.trees:
+            handed[argument] = [next(rest) for _ in paths(tree, argument)]
+            values[argument] = unflatten(tree, handed[argument])
+        bound = signature.bind_partial()
+        bound.arguments = {n: values[n] for n in signature.parameters if n in values}
+        returned, tree = flatten(flowing.call(function, *bound.args, **bound.kwargs))
+        results = [result_of(value, f"'{name}' at {where}") for value in returned]
+        for argument, given in call.trees:
+            _check_unchanged(argument, values[argument], given, handed[argument], name)
+        names = [*(a.path for a in call.arguments)]
+        outside = _outside(written, results)
+        inputs += [after for after, _ in outside.inputs]
+        head += [before for _, before in outside.inputs]
+        effects, results = effects_of([*names, *outside.names], inputs, returned, results)
+    called = dict(zip(effects.places, result_names(function, tree), strict=False))
+    names = [called.get(k, "") for k in range(len(results))] if called else []
+    first = len(results) - len(effects.written)
+    into = dict(enumerate(effects.written, first)) if effects else {}
+    entry = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_")
+    entry = entry if entry and not entry[0].isdigit() else f"function{entry}"
+    text = function_text(entry, head, results, written.lines, function, names, into)
+    file = inspect.getsourcefile(code) if code is not None else None
+    module = ModuleText(
+        text, file or "<python>", written.resources, hashed=True, trail=written.trail
+    )
+    return Traced(module, entry, tree, options, effects, outside)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Return what a function is called."""
+    return getattr(function, "__name__", "function")
+
+
+def _root(captures: Captures, function: Any, call: Call) -> None:
+    """Note what attributes are read of that is neither an array nor a variable."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(function, partial):
+        captures.hold(function, name_of(function))
+    elif owner is None:
+        captures.root(function, name_of(function))
+    else:
+        captures.root(owner, "self")
+    for name, value in call.static.items():
+        captures.root(value, name)
+
+
+def _outside(written: Trace, results: Sequence[Tensor]) -> Outside:
+    if written.captures is None:
+        return Outside()
+    named = " ".join(f"{value.name} " for value in results)
+    return written.captures.finished(" ".join([*written.lines, named]))
+
+
+def result_of(value: Any, function: str) -> Tensor:
+    """Return what a function returns as a value of the trace."""
+    try:
+        return lift(value)
+    except TypeError as error:
+        if isinstance(error, TraceError):
+            raise
+        raise TypeError(
+            f"a traced function returns arrays, in tuples, lists or dicts; "
+            f"{function} returned {value!r}"
+        ) from None
+
+
+def _check_unchanged(
+    name: str, value: Any, tree: Tree, handed: Sequence[Tensor], function: str
+) -> None:
+    """Refuse a function that puts something else into a dict or list that it is given.
+
+    It has one of its own while it is traced: the caller's would stay as it was.
+    """
+    leaves, now = flatten(value)
+    if now != tree or any(a is not b for a, b in zip(leaves, handed, strict=True)):
+        raise TraceError(
+            f"'{function}' puts something else into its argument '{name}', which the caller would "
+            f"not see: return what it becomes, or assign to the array, as in {name}[...][:] = value"
+        )

@@ -1,0 +1,124 @@
+"""The programs of a jitted function: which of them serves a call, and when one more is traced."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from stepwell.compiled import Compiled
+from stepwell.core.once import Once
+from stepwell.frontend.captures import SMALL, TABLES, Array, Outside
+from stepwell.frontend.effects import Effects
+from stepwell.frontend.pytree import Tree
+from stepwell.frontend.traced import Known, Traced
+
+LOG = logging.getLogger("stepwell")
+
+
+class Variant(NamedTuple):
+    """What a function was compiled to, for one signature and one state of what is outside."""
+
+    program: Compiled
+    tree: Tree
+    effects: Effects
+    outside: Outside
+    arrays: tuple[Array, ...] = ()
+    """The arrays from outside as it was traced, for the call that it was traced for."""
+
+
+class Variants:
+    """The programs of a function by their keys; of one key there are several if what is outside of
+    the function changes.
+    """
+
+    def __init__(self) -> None:
+        self._made: Once[Any, Variant] = Once()
+        self._known: dict[Any, list[Variant]] = {}
+        self._lock = threading.RLock()
+        self._varying: set[str] = set()
+        """Small arrays whose content has changed: they are arguments from then on."""
+
+    def get(self, key: Any, trace: Callable[[Known], Traced]) -> tuple[Variant, list[Any]]:
+        """Return the program that serves a call, made first where there is none, and its arrays
+        from outside.
+        """
+        while True:
+            with self._lock:
+                known = list(self._known.setdefault(key, []))
+            for variant in known:
+                if (arrays := variant.outside.collect()) is not None:
+                    return variant, arrays
+            made: list[Variant] = []
+            make = partial(self._make, trace, known, made)
+            variant = self._made.get((key, len(known)), make)
+            with self._lock:
+                if len(self._known[key]) == len(known):
+                    self._known[key].append(variant)
+            if made:  # even where the function changed what it reads
+                return variant, list(made[0].arrays)
+
+    def clear(self) -> None:
+        """Forget all programs."""
+        with self._lock:
+            self._known.clear()
+            self._made = Once()
+
+    def _make(
+        self, trace: Callable[[Known], Traced], known: list[Variant], made: list[Variant]
+    ) -> Variant:
+        self._note_changes(known)
+        made.append(self._compiled(trace))
+        return made[0]._replace(arrays=())
+
+    def _note_changes(self, known: list[Variant]) -> None:
+        for variant in known:
+            change = variant.outside.change()
+            if change is not None and change.array:
+                self._varying.add(change.path)
+
+    def _compiled(self, trace: Callable[[Known], Traced]) -> Variant:
+        traced = self._traced(trace)
+        outside = traced.outside
+        return Variant(
+            traced.compile(), traced.out_tree, traced.effects, outside.settled(), outside.arrays
+        )
+
+    def _traced(self, trace: Callable[[Known], Traced]) -> Traced:
+        """Trace with arrays from outside as arguments; where it needs their numbers, with these."""
+        first: Exception | None = None
+        for known in (self._small, self._tables, _all):
+            taken: list[str] = []
+            try:
+                return trace(_noting(known, taken))
+            except Exception as error:
+                first = first or error
+                LOG.debug("arrays from outside are known by their content, as: %s", error)
+                if not taken:
+                    break
+        assert first is not None
+        raise first
+
+    def _small(self, path: str, array: Array) -> bool:
+        return array.nbytes <= SMALL and path not in self._varying
+
+    def _tables(self, path: str, array: Array) -> bool:
+        return array.nbytes <= SMALL or (array.dtype.kind in "biu" and array.nbytes <= TABLES)
+
+
+def _noting(known: Known, taken: list[str]) -> Known:
+    """Return ``known``, which also notes the arrays that it takes as arguments."""
+
+    def noted(path: str, array: Array) -> bool:
+        if known(path, array):
+            return True
+        taken.append(path)
+        return False
+
+    return noted
+
+
+def _all(path: str, array: Array) -> bool:
+    return True

@@ -1,0 +1,221 @@
+/* Trees: what a value of Python is built like, compared with values and taken apart.
+
+   A tree is
+     ...                    an array or a number
+     None                   None
+     3                      of a result: the third from the first, counted from 0
+     (class, keys, trees)   a dict with these keys; a tuple or list where `keys` is None
+   and for a static value, which must be this very one: of this class, and the same to the bit
+     (class, value)         a number, text, a tuple of such; anything else is itself and no other
+     (object, value)        this very object
+     (ndarray, array)       an array of this dtype, shape and content
+     (class, names, trees, value)
+                            an object with these attributes, or what must be `value` (unless None);
+                            the name None stands for the object itself
+     (judge, key)           what `judge(value, key)` says is true
+     True                   anything
+     False                  nothing: what is not there */
+#ifndef STEPWELL_TREES_H
+#define STEPWELL_TREES_H
+
+#include "call.h"
+
+typedef struct {
+  PyObject *call;    /* what the leaves were collected for, a reference of ours; NULL for nothing */
+  PyObject **leaves; /* references of ours */
+  int count;
+} Leaves;
+
+static void forget(Leaves *l) {
+  for (int i = 0; i < l->count; i++) Py_CLEAR(l->leaves[i]);
+  Py_CLEAR(l->call);
+}
+
+static int is_number(PyObject *value) {
+  return PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value);
+}
+
+/* A number as an array of the dtype that tracing gives it; NULL without an error if it is none. */
+static PyObject *array_of(PyObject *value) {
+  PyObject *array;
+  if (PyFloat_CheckExact(value)) {
+    double number = PyFloat_AS_DOUBLE(value);
+    if ((array = PyArray_SimpleNew(0, NULL, NPY_FLOAT64))) *(double *)PyArray_DATA((PyArrayObject *)array) = number;
+  } else if (PyBool_Check(value)) {
+    if ((array = PyArray_SimpleNew(0, NULL, NPY_BOOL))) *(npy_bool *)PyArray_DATA((PyArrayObject *)array) = value == Py_True;
+  } else if (PyLong_CheckExact(value)) {
+    int overflow;
+    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow) return NULL;
+    if ((array = PyArray_SimpleNew(0, NULL, NPY_INT64))) *(npy_int64 *)PyArray_DATA((PyArrayObject *)array) = number;
+  } else {
+    return PyArray_IsScalar(value, Generic) ? PyArray_FromScalar(value, NULL) : NULL;
+  }
+  return array;
+}
+
+/* Whether two arrays have one dtype, shape and content; `a` is contiguous. */
+static int are_same_arrays(PyArrayObject *a, PyArrayObject *b) {
+  if (PyArray_NDIM(a) != PyArray_NDIM(b) || !PyArray_EquivTypes(PyArray_DESCR(a), PyArray_DESCR(b))) return 0;
+  if (!PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a))) return 0;
+  if (PyArray_IS_C_CONTIGUOUS(b)) return memcmp(PyArray_DATA(a), PyArray_DATA(b), (size_t)PyArray_NBYTES(a)) == 0;
+  PyArrayObject *row = PyArray_GETCONTIGUOUS(b);
+  if (row == NULL) return -1;
+  int same = memcmp(PyArray_DATA(a), PyArray_DATA(row), (size_t)PyArray_NBYTES(a)) == 0;
+  Py_DECREF(row);
+  return same;
+}
+
+/* Whether a static value is the one meant: equal is not enough, as 1 == True == 1.0 and 0.0 == -0.0. */
+static int is_same(PyObject *a, PyObject *b) {
+  if (a == b) return 1;
+  if (Py_TYPE(a) != Py_TYPE(b)) return 0;
+  if (PyFloat_CheckExact(a)) return memcmp(&((PyFloatObject *)a)->ob_fval, &((PyFloatObject *)b)->ob_fval, sizeof(double)) == 0;
+  if (PyLong_CheckExact(a) || PyUnicode_CheckExact(a) || PyBytes_CheckExact(a)) return PyObject_RichCompareBool(a, b, Py_EQ);
+  if (PyComplex_CheckExact(a)) return memcmp(&((PyComplexObject *)a)->cval, &((PyComplexObject *)b)->cval, sizeof(Py_complex)) == 0;
+  if (PyTuple_Check(a)) {
+    if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); i++) {
+      int found = is_same(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i));
+      if (found != 1) return found;
+    }
+    return 1;
+  }
+#define SAME_BITS(kind) \
+  if (Py_TYPE(a) == &Py##kind##ArrType_Type) \
+    return memcmp(&PyArrayScalar_VAL(a, kind), &PyArrayScalar_VAL(b, kind), sizeof PyArrayScalar_VAL(a, kind)) == 0
+  SAME_BITS(Float);
+  SAME_BITS(Double);
+  SAME_BITS(Half);
+  SAME_BITS(CFloat);
+  SAME_BITS(CDouble);
+#undef SAME_BITS
+  if (PyArray_IsScalar(a, Integer)) return PyObject_RichCompareBool(a, b, Py_EQ);
+  return PyArray_CheckExact(a) ? are_same_arrays((PyArrayObject *)a, (PyArrayObject *)b) : 0;
+}
+
+/* Whether the keys of a dict are `keys`, which are as many and were all found in it, in their classes too. */
+static int are_same_keys(PyObject *keys, PyObject *dict) {
+  PyObject *key;
+  for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, NULL);) {
+    int found = 0;
+    for (Py_ssize_t i = 0; found == 0 && i < PyTuple_GET_SIZE(keys); i++) found = is_same(PyTuple_GET_ITEM(keys, i), key);
+    if (found != 1) return found;
+  }
+  return 1;
+}
+
+static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **end, PyObject ***after);
+
+/* Whether a static value is what `tree` says, which is (class, value), (judge, key) or of an object. */
+static int is_meant(PyObject *tree, PyObject *value) {
+  PyObject *kind = PyTuple_GET_ITEM(tree, 0), *second = PyTuple_GET_ITEM(tree, 1), **after;
+  if (!PyType_Check(kind)) {
+    PyObject *said = PyObject_CallFunctionObjArgs(kind, value, second, NULL);
+    int found = said ? PyObject_IsTrue(said) : -1;
+    Py_XDECREF(said);
+    return found;
+  }
+  if (kind == (PyObject *)&PyBaseObject_Type) return second == value;
+  if ((PyObject *)Py_TYPE(value) != kind) return 0;
+  if (PyTuple_GET_SIZE(tree) == 2) return is_same(second, value);
+  if (PyTuple_GET_ITEM(tree, 3) == value && value != Py_None) return 1;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(second); i++) {
+    PyObject *name = PyTuple_GET_ITEM(second, i), *item = value;
+    if (name == Py_None)
+      Py_INCREF(item);
+    else if ((item = PyObject_GetAttr(value, name)) == NULL)
+      return PyErr_ExceptionMatches(PyExc_AttributeError) ? PyErr_Clear(), 0 : -1;
+    int found = collect(PyTuple_GET_ITEM(PyTuple_GET_ITEM(tree, 2), i), item, NULL, NULL, &after);
+    Py_DECREF(item);
+    if (found != 1) return found;
+  }
+  return 1;
+}
+
+/* Collect the leaves of `value` from `*next` on: 1 if it is built like `tree`, 0 if not, -1 after an error. */
+static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **end, PyObject ***after) {
+  *after = next;
+  if (tree == Py_Ellipsis || tree == Py_NotImplemented) { /* an array, or a Python number: it takes other dtypes */
+    if (next == end || *next != NULL || is_number(value) != (tree == Py_NotImplemented)) return 0;
+    if (PyArray_CheckExact(value))
+      Py_INCREF(*next = value);
+    else if ((*next = array_of(value)) == NULL)
+      return PyErr_Occurred() ? -1 : 0;
+    *after = next + 1;
+    return 1;
+  }
+  if (tree == Py_None) return value == Py_None;
+  if (PyBool_Check(tree)) return tree == Py_True;
+  if (PyTuple_GET_SIZE(tree) != 3) return is_meant(tree, value);
+  PyObject *keys = PyTuple_GET_ITEM(tree, 1), *children = PyTuple_GET_ITEM(tree, 2);
+  Py_ssize_t n = PyTuple_GET_SIZE(children);
+  if ((PyObject *)Py_TYPE(value) != PyTuple_GET_ITEM(tree, 0)) return 0;
+  if ((keys != Py_None ? PyDict_GET_SIZE(value) : Py_SIZE(value)) != n) return 0;
+  int plain = 1; /* keys that are text and nothing else, as nearly all are: equal ones are the same */
+  Py_ssize_t at = 0;
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject *child = PyTuple_GET_ITEM(children, i), *item, *key, *met;
+    if (keys != Py_None) {
+      if (!PyDict_Next(value, &at, &met, &item)) return 0;
+      if ((key = PyTuple_GET_ITEM(keys, i)) != met) { /* looking a key up may run code, which may change the dict */
+        plain &= PyUnicode_CheckExact(key) & PyUnicode_CheckExact(met);
+        if ((item = PyDict_GetItemWithError(value, key)) == NULL)
+          return PyErr_Occurred() ? -1 : 0;
+      }
+    } else if (PyTuple_Check(value)) {
+      item = PyTuple_GET_ITEM(value, i);
+    } else {
+      if (i >= PyList_GET_SIZE(value)) return 0;
+      item = PyList_GET_ITEM(value, i);
+    }
+    if (child == Py_Ellipsis && PyArray_CheckExact(item)) { /* as nearly all are */
+      if (next == end || *next != NULL) return 0;
+      Py_INCREF(*next++ = item);
+      continue;
+    }
+    Py_INCREF(item);
+    int found = collect(child, item, next, end, &next);
+    Py_DECREF(item);
+    if (found != 1) return found;
+  }
+  *after = next;
+  return plain ? 1 : are_same_keys(keys, value);
+}
+
+static int is_tree(PyObject *tree);
+
+static int is_tree(PyObject *tree);
+
+/* Whether `tree` is (class, names, trees, value). */
+static int is_object(PyObject *tree) {
+  PyObject *names = PyTuple_GET_ITEM(tree, 1), *children = PyTuple_GET_ITEM(tree, 2);
+  if (!PyType_Check(PyTuple_GET_ITEM(tree, 0)) || !PyTuple_Check(names) || !PyTuple_Check(children)) return 0;
+  if (PyTuple_GET_SIZE(names) != PyTuple_GET_SIZE(children)) return 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++)
+    if (PyTuple_GET_ITEM(children, i) == Py_Ellipsis || !is_tree(PyTuple_GET_ITEM(children, i))) return 0;
+  return 1;
+}
+
+/* Whether `tree` is one, of what a program with so many `results` returns; 0 for one of arguments. */
+static int is_tree_of(PyObject *tree, int results) {
+  if (tree == Py_Ellipsis || tree == Py_NotImplemented || tree == Py_None || PyBool_Check(tree)) return 1;
+  if (PyLong_CheckExact(tree)) return PyLong_AsLong(tree) >= 0 && PyLong_AsLong(tree) < results;
+  if (!PyTuple_Check(tree)) return 0;
+  if (PyTuple_GET_SIZE(tree) == 2) return PyType_Check(PyTuple_GET_ITEM(tree, 0)) || PyCallable_Check(PyTuple_GET_ITEM(tree, 0));
+  if (PyTuple_GET_SIZE(tree) == 4) return is_object(tree);
+  if (PyTuple_GET_SIZE(tree) != 3 || !PyType_Check(PyTuple_GET_ITEM(tree, 0))) return 0;
+  PyTypeObject *kind = (PyTypeObject *)PyTuple_GET_ITEM(tree, 0);
+  PyObject *keys = PyTuple_GET_ITEM(tree, 1), *children = PyTuple_GET_ITEM(tree, 2);
+  if (!PyTuple_Check(children)) return 0;
+  if (kind == &PyDict_Type ? !PyTuple_Check(keys) || PyTuple_GET_SIZE(keys) != PyTuple_GET_SIZE(children)
+                           : keys != Py_None || (kind != &PyList_Type && !PyType_IsSubtype(kind, &PyTuple_Type)))
+    return 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(children); i++)
+    if (!is_tree_of(PyTuple_GET_ITEM(children, i), results)) return 0;
+  return 1;
+}
+
+static int is_tree(PyObject *tree) { return is_tree_of(tree, 0); }
+
+#endif
