@@ -93,29 +93,34 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return _traceable(function)(*args, **kwargs)
     if isinstance(function, MethodType) and isinstance(function.__func__, FunctionType):
         return call(function.__func__, function.__self__, *args, **kwargs)
+    if isinstance(function, partial):
+        return _call_partial(function, args, kwargs)
     kind = type(function)
-    if kind is partial:
-        held = _callbacks(function, function.args)
-        words = dict(
-            zip(function.keywords, _callbacks(function, function.keywords.values()), strict=True)
-        )
-        return call(function.func, *held, *args, **{**words, **kwargs})
-    inlined = getattr(kind, "inlined", None)
-    if inlined is not None and active_trace() is not None:
+    if (inlined := getattr(kind, "inlined", None)) is not None and active_trace() is not None:
         return inlined(function, args, kwargs)
     if isinstance(kind.__dict__.get("__call__"), FunctionType) and not _is_library(kind.__module__):
         return call(kind.__call__, function, *args, **kwargs)
+    return _call_plain(function, args, kwargs)
+
+
+def _call_partial(function: partial[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    held = _callbacks(function, function.args)
+    words = _callbacks(function, function.keywords.values())
+    named = {**dict(zip(function.keywords, words, strict=True)), **kwargs}
+    return call(function.func, *held, *args, **named)
+
+
+def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call what has no source; Python's own functions have a meaning of ours."""
     try:
         ours = _PYTHONS.get(function)
     except TypeError:
         ours = None
     if ours is not None and any(isinstance(a, Tensor | Range) for a in args):
+        for value in args:
+            if isinstance(value, Tensor):
+                value.trace.check(value)
         return ours(*args, **kwargs)
-    return _call_plain(function, args, kwargs)
-
-
-def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call what has no source and no meaning of ours."""
     if in_branch() and not _is_pure(function):
         name = getattr(function, "__name__", type(function).__name__)
         raise TraceError(_once(f"'{name}'"))

@@ -1,19 +1,16 @@
-"""Reads of variables, attributes and items in rewritten source, and of functions without source.
+"""Reads of variables, attributes and items while a function is traced.
 
-In the source of a function that was rewritten (`rewriting`), each variable, attribute and item that
-is read goes through an `Outer`, which notes those of modules and closures, and of what was found
-there (`captures`), and puts hidden arguments in the place of arrays. Functions that cannot be
-rewritten are searched for what they may read.
+In source that was rewritten each of them goes through an `Outer` (`read_source`), which notes those
+of modules and closures, and of what was found there (`captures`), and puts hidden arguments in the
+place of arrays. Functions that cannot be rewritten are searched for what they may read.
 """
 
 from __future__ import annotations
 
-import ast
 import dis
 import logging
 import sys
 from collections.abc import Mapping
-from copy import deepcopy
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -32,9 +29,6 @@ from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace, users_frame
 
 LOG = logging.getLogger("stepwell")
-OUTER = "__outer__"
-"""The variable by which rewritten source reaches an `Outer`."""
-
 _CHANGING = frozenset(
     (
         *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update"),
@@ -326,185 +320,3 @@ def _loads(code: CodeType) -> list[tuple[str, tuple[str, ...]]]:
             free = set(inner.co_freevars) - set(code.co_freevars)
             found += [(n, list(s)) for n, s in _loads(inner) if n not in free]
     return [(name, tuple(steps)) for name, steps in dict.fromkeys((n, tuple(s)) for n, s in found)]
-
-
-class Reads(ast.NodeTransformer):
-    """Lets what is read in rewritten source go through an `Outer`."""
-
-    def __init__(self) -> None:
-        self.scopes: list[set[str]] = []
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        """Go into a function's body, where its own variables are known."""
-        node.decorator_list = [self.visit(d) for d in node.decorator_list]
-        _visit_defaults(self, node.args)
-        self.scopes.append(_bound(node.args, node.body))
-        node.body = [each for s in node.body for each in self._statement(s)]
-        self.scopes.pop()
-        return node
-
-    def _statement(self, node: ast.stmt) -> list[ast.stmt]:
-        found = self.visit(node)
-        return found if isinstance(found, list) else [found]
-
-    def visit_Lambda(self, node: ast.Lambda) -> Any:
-        """Go into a lambda."""
-        _visit_defaults(self, node.args)
-        self.scopes.append(_bound(node.args, [node.body]))
-        node.body = self.visit(node.body)
-        self.scopes.pop()
-        return node
-
-    def _comprehension(self, node: Any) -> Any:
-        self.scopes.append({n.id for g in node.generators for n in _stored(g.target)})
-        self.generic_visit(node)
-        self.scopes.pop()
-        return node
-
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
-
-    def visit_MatchValue(self, node: ast.MatchValue) -> Any:
-        """Leave a pattern as it is."""
-        return node
-
-    visit_MatchClass = visit_MatchMapping = visit_MatchValue
-
-    def visit_Call(self, node: ast.Call) -> Any:
-        """Leave functions alone that look at the frame they are called from."""
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "storing":
-            node.args = [self._part(a, True) for a in node.args]
-            return node
-        if not isinstance(node.func, ast.Name):
-            node.func = self.visit(node.func)
-        node.args = [self.visit(a) for a in node.args]
-        node.keywords = [self.visit(k) for k in node.keywords]
-        return node
-
-    def visit_Name(self, node: ast.Name) -> Any:
-        """``x``."""
-        return self._name(node, False) if isinstance(node.ctx, ast.Load) else node
-
-    def _name(self, node: ast.Name, base: bool) -> ast.expr:
-        if node.id.startswith("__") or node.id in ("True", "False", "None"):
-            return node
-        if any(node.id in scope for scope in self.scopes):
-            return node if base else _outer(node, "local", node)
-        return _outer(node, "variable", ast.Constant(node.id), node, ast.Constant(base))
-
-    def visit_Attribute(self, node: ast.Attribute) -> Any:
-        """``x.name``."""
-        return self._part(node, False)
-
-    def visit_Subscript(self, node: ast.Subscript) -> Any:
-        """``x[index]``."""
-        return self._part(node, False)
-
-    def _part(self, node: ast.expr, base: bool) -> ast.expr:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            return self._name(node, base)
-        if not isinstance(node, ast.Attribute | ast.Subscript):
-            return self.visit(node)
-        if isinstance(node.value, ast.Name) and node.value.id.startswith("__"):
-            return node
-        node.value = self._part(node.value, True)
-        if isinstance(node, ast.Subscript):
-            if not isinstance(node.ctx, ast.Load):
-                node.slice = self.visit(node.slice)
-                return node
-            index = self.visit(_as_value(node.slice))
-            return _outer(node, "item", node.value, index, ast.Constant(base))
-        if not isinstance(node.ctx, ast.Load):
-            return node
-        return _outer(node, "attribute", node.value, ast.Constant(node.attr), ast.Constant(base))
-
-    def _assignment(self, node: Any) -> Any:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        attributes = [t for t in targets if isinstance(t, ast.Attribute)]
-        checks = [
-            ast.copy_location(
-                ast.Expr(_outer(t, "storing", self._part(deepcopy(t.value), True), _text(t.attr))),
-                t,
-            )
-            for t in attributes
-            if _is_path(t.value)
-        ]
-        self.generic_visit(node)
-        return [*checks, node]
-
-    visit_Assign = visit_AugAssign = _assignment
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        """``x: T = value``: what is annotated is not computed."""
-        node.target = self.visit(node.target)
-        node.value = node.value and self.visit(node.value)
-        return node
-
-
-def _is_path(node: ast.expr) -> bool:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
-
-
-def _text(value: str) -> ast.expr:
-    return ast.Constant(value)
-
-
-def _outer(at: ast.AST, name: str, *arguments: ast.expr) -> ast.expr:
-    function = ast.Attribute(ast.Name(OUTER, ast.Load()), name, ast.Load())
-    made = ast.Call(function, list(arguments), [])
-    for each in (function, function.value, *arguments):
-        if not hasattr(each, "lineno"):
-            ast.copy_location(each, at)
-    return ast.copy_location(made, at)
-
-
-def _as_value(index: ast.expr) -> ast.expr:
-    """Return an index as an expression that can stand anywhere."""
-    if isinstance(index, ast.Slice):
-        parts = [each or ast.Constant(None) for each in (index.lower, index.upper, index.step)]
-        return _outer(index, "slice", *parts)
-    if isinstance(index, ast.Tuple):
-        index.elts = [_as_value(each) for each in index.elts]
-    return index
-
-
-def _visit_defaults(visitor: Reads, arguments: ast.arguments) -> None:
-    arguments.defaults = [visitor.visit(d) for d in arguments.defaults]
-    arguments.kw_defaults = [d and visitor.visit(d) for d in arguments.kw_defaults]
-
-
-def _stored(node: ast.AST) -> list[ast.Name]:
-    return [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-
-
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
-
-def _bound(arguments: ast.arguments, body: list[Any]) -> set[str]:
-    """Return the variables that are a function's own."""
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    every += [a for a in (arguments.vararg, arguments.kwarg) if a]
-    own, others = {a.arg for a in every}, set[str]()
-    rest: list[ast.AST] = list(body)
-    while rest:
-        node = rest.pop()
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
-            own.add(node.name)
-            continue
-        if isinstance(node, ast.Lambda):
-            continue
-        if isinstance(node, _COMPREHENSIONS):  # their variables are their own
-            rest += [part for g in node.generators for part in (g.iter, *g.ifs)]
-            rest += [c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.comprehension)]
-            continue
-        if isinstance(node, ast.Nonlocal | ast.Global):
-            others |= set(node.names)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            own.add(node.id)
-        elif isinstance(node, ast.alias):
-            own.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            own.add(node.name)
-        rest += ast.iter_child_nodes(node)
-    return own - others

@@ -15,7 +15,8 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from stepwell.frontend.flow import RESULT
-from stepwell.frontend.reads import OUTER, Outer, Reads
+from stepwell.frontend.read_source import OUTER, Reads
+from stepwell.frontend.reads import Outer
 from stepwell.frontend.sources import (
     assigned,
     definition,

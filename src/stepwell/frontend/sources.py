@@ -6,6 +6,7 @@ import ast
 import inspect
 from collections.abc import Iterable, Sequence
 from types import FunctionType
+from typing import Any
 
 _OTHER = (
     *(ast.Global, ast.Nonlocal, ast.Delete, ast.Try, ast.TryStar, ast.Match, ast.Yield),
@@ -23,22 +24,31 @@ def lambda_of(function: FunctionType) -> ast.Lambda | None:
         module = ast.parse("".join(lines))
     except (OSError, TypeError, SyntaxError, ValueError, IndexError):
         return None
-    placed = [p for p in code.co_positions() if (None not in p and p[0] != p[1]) or p[2] != p[3]]
-    found = [
+    inside = [
         node
         for node in ast.walk(module)
         if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno
     ]
-    inside = [node for node in found if any(_is_at(node.body, p) for p in placed)]
-    if len(inside) != 1 or any(isinstance(n, _OTHER) for n in ast.walk(inside[0])):
+    for line, last, column, end in code.co_positions():
+        if line is not None and (line, column) != (last, end):
+            place = (line, column), (last, end)
+            inside = [node for node in inside if _contains(node.body, place)]
+    found = min(inside, key=lambda node: _extent(node.body), default=None)
+    if found is None or any(isinstance(n, _OTHER) for n in ast.walk(found)):
         return None
-    return inside[0]
+    return found
 
 
-def _is_at(node: ast.expr, place: tuple[int | None, ...]) -> bool:
-    """Whether an instruction's place, (line, last line, column, last column), is that of a node."""
-    at = node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
-    return at == tuple(place)
+def _contains(node: ast.expr, place: tuple[Any, Any]) -> bool:
+    """Whether a place, from (line, column) to (line, column), is in the source of a node."""
+    end = node.end_lineno, node.end_col_offset
+    return (node.lineno, node.col_offset) <= place[0] and place[1] <= end
+
+
+def _extent(node: ast.expr) -> tuple[int, int]:
+    assert node.end_lineno is not None and node.end_col_offset is not None
+    lines = node.end_lineno - node.lineno
+    return lines, node.end_col_offset - (0 if lines else node.col_offset)
 
 
 def definition(function: FunctionType) -> ast.FunctionDef | None:
