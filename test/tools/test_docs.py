@@ -11,4 +11,5 @@ def test_made_pages_are_fresh() -> None:
     made = pages()
     stale = [n for n, text in made.items() if (DOCS / n).read_text(encoding="utf-8") != text]
     assert stale == [], "run `make docs`"
-    assert {f"ops/{p.name}" for p in (DOCS / "ops").glob("*.md")} <= made.keys()
+    for folder in ("ops", "api"):
+        assert {f"{folder}/{p.name}" for p in (DOCS / folder).glob("*.md")} <= made.keys()

@@ -437,7 +437,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 @public(anywhere=True)
 def finfo(dtype: Any) -> Any:
     """Return NumPy's `finfo` of a floating dtype; of bfloat16, the same names."""
-    kind = as_dtype(getattr(dtype, "dtype", dtype))
+    kind = as_dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
     if kind.kind != "float":
         raise ValueError(f"finfo is of floats, got {kind.name}; use iinfo")
     return BF16 if kind.name == "bf16" else np.finfo(kind.numpy)
@@ -446,7 +446,7 @@ def finfo(dtype: Any) -> Any:
 @public(anywhere=True)
 def iinfo(dtype: Any) -> Any:
     """Return NumPy's `iinfo` of an integer dtype."""
-    kind = as_dtype(getattr(dtype, "dtype", dtype))
+    kind = as_dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
     if kind.kind not in ("signed", "unsigned"):
         raise ValueError(f"iinfo is of integers, got {kind.name}; use finfo")
     return np.iinfo(kind.numpy)

@@ -21,6 +21,7 @@ from stepwell.tools.catalogue import (
     summary,
 )
 from stepwell.tools.opt.listing import show_pass
+from stepwell.tools.reference import reference
 
 MADE = "<!-- made by `make docs` from the code; do not edit -->\n\n"
 
@@ -34,6 +35,7 @@ def pages() -> dict[str, str]:
         made[f"ops/{name}.md"] = _family(name, ops)
     made["ops/README.md"] = _index(ours)
     made["upstream.md"] = _changes()
+    made |= {name: MADE + text for name, text in reference().items()}
     return made
 
 
@@ -98,8 +100,8 @@ def _passes(known: Registry) -> str:
 def main(folder: Path) -> int:
     """Write the pages below ``folder``; remove those of families that are gone."""
     made = pages()
-    for old in (folder / "ops").glob("*.md"):
-        if f"ops/{old.name}" not in made:
+    for old in (*(folder / "ops").glob("*.md"), *(folder / "api").glob("*.md")):
+        if f"{old.parent.name}/{old.name}" not in made:
             old.unlink()
     for name, text in made.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
