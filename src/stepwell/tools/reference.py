@@ -123,7 +123,7 @@ def _result(value: Any) -> str:
         if getattr(value, "ndim", 0) == 0:
             return f"`{value.item()!r}`, {value.dtype}"
         with np.printoptions(precision=6, suppress=True):
-            listed = np.array2string(value, separator=", ", max_line_width=10**6)
+            listed = np.array2string(np.asarray(value), separator=", ", max_line_width=10**6)
         return f"`{listed}`".replace("\n", "") + f", {value.dtype}"
     return f"`{value!r}`"
 
