@@ -8,7 +8,7 @@ from stepwell.core.version import VERSION
 if TYPE_CHECKING:
     from stepwell.compiled import Compiled, compile, load
     from stepwell.core.diagnostics import CompileError
-    from stepwell.frontend import lax, nn, random
+    from stepwell.frontend import debug, lax, nn, random
     from stepwell.frontend.errors import TraceError
     from stepwell.frontend.foreign import Dialect, op
     from stepwell.frontend.freezing import freeze
@@ -32,6 +32,7 @@ _PUBLIC = {
 """Public names and where they are defined; each is imported when it is first asked for."""
 
 _MODULES = {
+    "debug": "stepwell.frontend.debug",
     "lax": "stepwell.frontend.lax",
     "nn": "stepwell.frontend.nn",
     "numpy": "stepwell.numpy",
@@ -46,6 +47,7 @@ __all__ = [
     "Graph",
     "TraceError",
     "compile",
+    "debug",
     "freeze",
     "jit",
     "lax",

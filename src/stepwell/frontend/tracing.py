@@ -80,6 +80,8 @@ class Trace:
     """Between which numbers integers lie."""
     spelled: Callable[[Tensor, str], str] | None = None
     """How values are spelled in the message of an exception; None where there is none."""
+    watch: Callable[[str, tuple[Tensor, ...]], None] | None = None
+    """Is told of each op and what it gives."""
     check_bounds: bool = True
     """Whether indices that only the run knows are checked."""
     _ticks: int = 0
@@ -137,6 +139,8 @@ class Trace:
         made = self.scopes[-1], place_of(frame)
         found = tuple(Tensor(self, n, *r, *made) for n, r in zip(names, results, strict=True))
         self.ranges.note(op, found, operands, properties)
+        if self.watch is not None:
+            self.watch(op, found)
         return found
 
     def argument(self, stem: str, kind: DType, shape: Shape, place: str = "") -> Tensor:
