@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from stepwell.compiled import Compiled, compile, load
     from stepwell.core.diagnostics import CompileError
     from stepwell.frontend import debug, lax, nn, random
+    from stepwell.frontend.disabling import disable_jit
     from stepwell.frontend.errors import TraceError
     from stepwell.frontend.foreign import Dialect, op
     from stepwell.frontend.freezing import freeze
@@ -24,6 +25,7 @@ _PUBLIC = {
     "Graph": "stepwell.frontend.graphs",
     "TraceError": "stepwell.frontend.errors",
     "compile": "stepwell.compiled",
+    "disable_jit": "stepwell.frontend.disabling",
     "freeze": "stepwell.frontend.freezing",
     "jit": "stepwell.frontend.jit",
     "load": "stepwell.compiled",
@@ -48,6 +50,7 @@ __all__ = [
     "TraceError",
     "compile",
     "debug",
+    "disable_jit",
     "freeze",
     "jit",
     "lax",

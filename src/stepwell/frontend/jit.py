@@ -16,6 +16,7 @@ from stepwell.frontend.calls import (
     spelling,
     take_apart,
 )
+from stepwell.frontend.disabling import serve
 from stepwell.frontend.effects import (
     Effects,
     aliases,
@@ -51,7 +52,7 @@ class Function:
         "__dict__",
         "__weakref__",
         "__wrapped__",
-        "_check_bounds",
+        "_checks",
         "_dispatcher",
         "_learnt",
         "_lock",
@@ -59,10 +60,16 @@ class Function:
         "_signature",
         "_spellings",
         "_static",
+<<<<<<< HEAD
         "_variants",
+=======
+        "served",
+>>>>>>> d06c99f (frontend: (debug) check_finite, jit(check_finite=True), disable_jit)
     )
 
     __call__: Callable[..., Any]
+    served: Callable[..., Any]
+    """What serves its calls, but where they are not compiled."""
 
     def __init__(
         self,
@@ -83,13 +90,22 @@ class Function:
         if unknown := sorted(self._static - set(names)):
             raise ValueError(f"the function has no argument {', '.join(unknown)}")
         self._options = dict(options)
+<<<<<<< HEAD
         self._check_bounds = bool(self._options.pop("check_bounds", True))
         self._variants = Variants()
+=======
+        self._checks: dict[str, Any] = {
+            "check_bounds": bool(self._options.pop("check_bounds", True))
+        }
+        if self._options.pop("check_finite", False):
+            self._checks["watch"] = import_module("stepwell.frontend.debug").watch_finite
+        self._programs: Once[Any, _Program] = Once()
+>>>>>>> d06c99f (frontend: (debug) check_finite, jit(check_finite=True), disable_jit)
         self._learnt: set[Any] = set()
         self._spellings: dict[Any, Spelling] = {}
         self._lock = threading.RLock()
         self._dispatcher: Dispatcher | None = None
-        self.__call__ = self._first
+        serve(self, self._first)
 
     @property
     def __name__(self) -> str:
@@ -121,20 +137,25 @@ class Function:
     def _dispatch(self) -> Dispatcher:
         """Return what calls programs; the first time this waits for the extension."""
         if self._dispatcher is None:
-            self._dispatcher = make_dispatcher(self._miss, self._takes_out)
-            self.__call__ = self._dispatcher
+            self._dispatcher = make_dispatcher(self._miss, self.takes_out)
+            serve(self, self._dispatcher)
         return self._dispatcher
 
     @property
-    def _takes_out(self) -> bool:
+    def takes_out(self) -> bool:
         """Whether `out=` names arrays for the results, not an argument of the function."""
         return "out" not in self._signature.parameters
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call with arguments that fit no program the dispatcher knows."""
         if active_trace() is not None and has_traced(args, kwargs):
+<<<<<<< HEAD
             return self.inlined(args, kwargs)
         out = kwargs.pop("out", None) if self._takes_out else None
+=======
+            return self._inline(args, kwargs)
+        out = kwargs.pop("out", None) if self.takes_out else None
+>>>>>>> d06c99f (frontend: (debug) check_finite, jit(check_finite=True), disable_jit)
         call = self._take_apart(args, kwargs)
 
         def traced(same: tuple[int, ...] = ()) -> Callable[[Known], Traced]:
@@ -170,7 +191,7 @@ class Function:
 
     def inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function as a part of the one that is being traced and calls it."""
-        if self._takes_out and kwargs.get("out") is not None:
+        if self.takes_out and kwargs.get("out") is not None:
             raise TraceError("out= names arrays, but the call is part of a traced function")
         bound = self._bind(args, kwargs)
         plain: list[Tensor] = []
@@ -233,6 +254,7 @@ class Function:
             return Trail()
         return Trail.of(code.co_filename, str(code.co_firstlineno), repr(call.arguments))
 
+<<<<<<< HEAD
     def _traced(
         self,
         call: Call,
@@ -249,6 +271,73 @@ class Function:
             trail,
             same,
             check_bounds=self._check_bounds,
+=======
+    def _trace(self, call: Call, trail: Trail | None = None, same: tuple[int, ...] = ()) -> Traced:
+        """Trace the function; ``same`` are arguments that are one array, by the first of them."""
+        code = getattr(inspect.unwrap(self.__wrapped__), "__code__", None)
+        where = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
+        trace = Trace(self.__name__, trail=trail or Trail(), **self._checks)
+        inputs = [trace.argument(a.path, a.kind, a.shape, where) for a in call.arguments]
+        head = [fresh(value) for value in inputs]
+        for value, told in zip(inputs, call.arguments, strict=True):
+            value.weak = told.weak
+        entry = re.sub(r"\W", "_", self.__name__, flags=re.ASCII).strip("_")
+        entry = entry if entry and not entry[0].isdigit() else f"function{entry}"
+        with tracing(trace):
+            rest = iter([inputs[k] for k in same] or inputs)
+            values = dict(call.static)
+            handed: dict[str, list[Tensor]] = {}
+            for name, tree in call.trees:
+                handed[name] = [next(rest) for _ in paths(tree, name)]
+                values[name] = unflatten(tree, handed[name])
+            bound = self._signature.bind_partial()
+            bound.arguments = {
+                name: values[name] for name in self._signature.parameters if name in values
+            }
+            returned, tree = flatten(flowing.call(self.__wrapped__, *bound.args, **bound.kwargs))
+            results = [_result(value, f"'{self.__name__}' at {where}") for value in returned]
+            for name, given in call.trees:
+                _check_unchanged(name, values[name], given, handed[name], self.__name__)
+            effects, results = effects_of(
+                [a.path for a in call.arguments], inputs, returned, results
+            )
+        called = dict(zip(effects.places, result_names(self.__wrapped__, tree), strict=False))
+        names = [called.get(k, "") for k in range(len(results))] if called else []
+        first = len(results) - len(effects.written)
+        into = dict(enumerate(effects.written, first)) if effects else {}
+        text = function_text(entry, head, results, trace.lines, self.__wrapped__, names, into)
+        code = getattr(inspect.unwrap(self.__wrapped__), "__code__", None)
+        file = (inspect.getsourcefile(code) if code is not None else None) or "<python>"
+        module = ModuleText(text, file, trace.resources, hashed=True, trail=trace.trail)
+        return Traced(module, entry, tree, self._options, effects)
+
+
+def _result(value: Any, function: str) -> Tensor:
+    """Return what a function returns as a value of the trace."""
+    try:
+        return lift(value)
+    except TypeError as error:
+        if isinstance(error, TraceError):
+            raise
+        raise TypeError(
+            f"a traced function returns arrays, in tuples, lists or dicts; "
+            f"{function} returned {value!r}"
+        ) from None
+
+
+def _check_unchanged(
+    name: str, value: Any, tree: Tree, handed: Sequence[Tensor], function: str
+) -> None:
+    """Refuse a function that puts something else into a dict or list that it is given.
+
+    It has one of its own while it is traced: the caller's would stay as it was.
+    """
+    leaves, now = flatten(value)
+    if now != tree or any(a is not b for a, b in zip(leaves, handed, strict=True)):
+        raise TraceError(
+            f"'{function}' puts something else into its argument '{name}', which the caller would "
+            f"not see: return what it becomes, or assign to the array, as in {name}[...][:] = value"
+>>>>>>> d06c99f (frontend: (debug) check_finite, jit(check_finite=True), disable_jit)
         )
 
 
@@ -278,6 +367,7 @@ def jit(
     static_argnames: Any = (),
     static_argnums: Any = (),
     check_bounds: bool = True,
+    check_finite: bool = False,
     **options: Any,
 ) -> Callable[..., Function]: ...
 
@@ -289,6 +379,7 @@ def jit(
     static_argnames: str | Iterable[str] = (),
     static_argnums: int | Iterable[int] = (),
     check_bounds: bool = True,
+    check_finite: bool = False,
     **options: Any,
 ) -> Any:
     """Compile a function of arrays: traced at its first call for each signature, then native.
@@ -301,6 +392,8 @@ def jit(
         own, is one value whatever becomes of its attributes
     check_bounds : with False indices that only the run knows are not looked at: out of range, a
         read takes the element at that end of the axis and a write is left out
+    check_finite : with True the program raises FloatingPointError at the first line that gives a
+        NaN or an infinity, as `sw.debug.check_finite` does
     options : as in `sw.compile` (``target="opencl"``), for `trace(...).compile()` too
 
     Any number of threads may call it, also for the first time: each signature is compiled once.
@@ -317,7 +410,7 @@ def jit(
     >>> norm(np.array([3.0, 4.0], np.float32))
     array(5., dtype=float32)
     """
-    options["check_bounds"] = check_bounds
+    options |= {"check_bounds": check_bounds, "check_finite": check_finite}
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     if function is None:

@@ -1,0 +1,132 @@
+"""``with sw.disable_jit():`` runs functions given to `sw.jit` as they are, in Python with NumPy.
+
+Outside of such a block a call goes straight to the dispatcher, and knows nothing of this.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from importlib import import_module
+from types import FunctionType, ModuleType
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+
+from stepwell.frontend.pytree import flatten, unflatten
+from stepwell.frontend.tracing import active_trace
+
+_off: ContextVar[bool] = ContextVar("disable_jit", default=False)
+_lock = threading.RLock()
+_functions: WeakSet[Any] = WeakSet()
+_blocks: list[int] = []
+"""One for each block that is entered, in whatever thread."""
+_MODULES = ("stepwell.frontend.nn", "stepwell.frontend.lax")
+
+
+@contextmanager
+def disable_jit() -> Generator[None]:
+    """Run functions given to `sw.jit` step by step in Python, in this thread, to debug them.
+
+    Arguments are what the caller gives, and NumPy computes; breakpoints, `print` and `try` work as
+    ever. Functions of `sw.nn` and `sw.lax` called there are compiled, each by itself.
+
+    >>> import numpy as np, stepwell as sw
+    >>> @sw.jit
+    ... def doubled(x):
+    ...     print("of", type(x).__name__)
+    ...     return 2 * x
+    >>> with sw.disable_jit():
+    ...     doubled(np.arange(2))
+    of ndarray
+    array([0, 2])
+    """
+    with _lock:
+        _blocks.append(0)
+        if len(_blocks) == 1:
+            _swap()
+    token = _off.set(True)
+    try:
+        yield
+    finally:
+        _off.reset(token)
+        with _lock:
+            _blocks.pop()
+            if not _blocks:
+                _swap()
+
+
+def serve(function: Any, call: Callable[..., Any]) -> None:
+    """Let ``call`` serve the calls of a function given to `sw.jit`."""
+    with _lock:
+        _functions.add(function)
+        function.served = call
+        function.__call__ = _either(function, call) if _blocks else call
+
+
+def _either(function: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what runs a function as it is in threads that are in a block, and else as ever."""
+    plain, takes_out = function.__wrapped__, function.takes_out
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if not _off.get() or active_trace() is not None:
+            return call(*args, **kwargs)
+        out = kwargs.pop("out", None) if takes_out else None
+        result = plain(*args, **kwargs)
+        if out is None:
+            return result
+        for target, value in zip(flatten(out)[0], flatten(result)[0], strict=True):
+            np.copyto(target, value)
+        return out
+
+    return run
+
+
+_kept: dict[ModuleType, dict[str, Any]] = {}
+"""The functions of modules that stand for others as long as there are blocks."""
+
+
+def _swap() -> None:
+    """Change over all that is there when the first block is entered and the last one left."""
+    for function in list(_functions):
+        serve(function, function.served)
+    if not _blocks:
+        for module, functions in _kept.items():
+            vars(module).update(functions)
+        _kept.clear()
+        return
+    for module in map(import_module, _MODULES):
+        own = {
+            name: value
+            for name, value in vars(module).items()
+            if isinstance(value, FunctionType) and name in getattr(module, "__all__", vars(module))
+        }
+        _kept[module] = own
+        vars(module).update({name: _eager(value) for name, value in own.items()})
+
+
+def _eager(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what compiles ``function`` for arrays where nothing is traced."""
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if not _off.get() or active_trace() is not None:
+            return function(*args, **kwargs)
+        leaves, tree = flatten((args, kwargs))
+        at = [k for k, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray | np.generic)]
+
+        def of_arrays(*arrays: Any) -> Any:
+            values = list(leaves)
+            for k, array in zip(at, arrays, strict=True):
+                values[k] = array
+            given, named = unflatten(tree, values)
+            return function(*given, **named)
+
+        jit = import_module("stepwell.frontend.jit").jit
+        return jit(of_arrays).served(*(leaves[k] for k in at))
+
+    return run
