@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, overload
 
 from stepwell.frontend import flowing, operators
@@ -60,11 +61,8 @@ class Function:
         "_signature",
         "_spellings",
         "_static",
-<<<<<<< HEAD
         "_variants",
-=======
         "served",
->>>>>>> d06c99f (frontend: (debug) check_finite, jit(check_finite=True), disable_jit)
     )
 
     __call__: Callable[..., Any]
@@ -90,17 +88,10 @@ class Function:
         if unknown := sorted(self._static - set(names)):
             raise ValueError(f"the function has no argument {', '.join(unknown)}")
         self._options = dict(options)
-<<<<<<< HEAD
-        self._check_bounds = bool(self._options.pop("check_bounds", True))
-        self._variants = Variants()
-=======
-        self._checks: dict[str, Any] = {
-            "check_bounds": bool(self._options.pop("check_bounds", True))
-        }
+        self._checks: dict[str, Any] = {"check_bounds": self._options.pop("check_bounds", True)}
         if self._options.pop("check_finite", False):
             self._checks["watch"] = import_module("stepwell.frontend.debug").watch_finite
-        self._programs: Once[Any, _Program] = Once()
->>>>>>> d06c99f (frontend: (debug) check_finite, jit(check_finite=True), disable_jit)
+        self._variants = Variants()
         self._learnt: set[Any] = set()
         self._spellings: dict[Any, Spelling] = {}
         self._lock = threading.RLock()
@@ -149,13 +140,8 @@ class Function:
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call with arguments that fit no program the dispatcher knows."""
         if active_trace() is not None and has_traced(args, kwargs):
-<<<<<<< HEAD
             return self.inlined(args, kwargs)
-        out = kwargs.pop("out", None) if self._takes_out else None
-=======
-            return self._inline(args, kwargs)
         out = kwargs.pop("out", None) if self.takes_out else None
->>>>>>> d06c99f (frontend: (debug) check_finite, jit(check_finite=True), disable_jit)
         call = self._take_apart(args, kwargs)
 
         def traced(same: tuple[int, ...] = ()) -> Callable[[Known], Traced]:
@@ -254,7 +240,6 @@ class Function:
             return Trail()
         return Trail.of(code.co_filename, str(code.co_firstlineno), repr(call.arguments))
 
-<<<<<<< HEAD
     def _traced(
         self,
         call: Call,
@@ -270,74 +255,7 @@ class Function:
             known,
             trail,
             same,
-            check_bounds=self._check_bounds,
-=======
-    def _trace(self, call: Call, trail: Trail | None = None, same: tuple[int, ...] = ()) -> Traced:
-        """Trace the function; ``same`` are arguments that are one array, by the first of them."""
-        code = getattr(inspect.unwrap(self.__wrapped__), "__code__", None)
-        where = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
-        trace = Trace(self.__name__, trail=trail or Trail(), **self._checks)
-        inputs = [trace.argument(a.path, a.kind, a.shape, where) for a in call.arguments]
-        head = [fresh(value) for value in inputs]
-        for value, told in zip(inputs, call.arguments, strict=True):
-            value.weak = told.weak
-        entry = re.sub(r"\W", "_", self.__name__, flags=re.ASCII).strip("_")
-        entry = entry if entry and not entry[0].isdigit() else f"function{entry}"
-        with tracing(trace):
-            rest = iter([inputs[k] for k in same] or inputs)
-            values = dict(call.static)
-            handed: dict[str, list[Tensor]] = {}
-            for name, tree in call.trees:
-                handed[name] = [next(rest) for _ in paths(tree, name)]
-                values[name] = unflatten(tree, handed[name])
-            bound = self._signature.bind_partial()
-            bound.arguments = {
-                name: values[name] for name in self._signature.parameters if name in values
-            }
-            returned, tree = flatten(flowing.call(self.__wrapped__, *bound.args, **bound.kwargs))
-            results = [_result(value, f"'{self.__name__}' at {where}") for value in returned]
-            for name, given in call.trees:
-                _check_unchanged(name, values[name], given, handed[name], self.__name__)
-            effects, results = effects_of(
-                [a.path for a in call.arguments], inputs, returned, results
-            )
-        called = dict(zip(effects.places, result_names(self.__wrapped__, tree), strict=False))
-        names = [called.get(k, "") for k in range(len(results))] if called else []
-        first = len(results) - len(effects.written)
-        into = dict(enumerate(effects.written, first)) if effects else {}
-        text = function_text(entry, head, results, trace.lines, self.__wrapped__, names, into)
-        code = getattr(inspect.unwrap(self.__wrapped__), "__code__", None)
-        file = (inspect.getsourcefile(code) if code is not None else None) or "<python>"
-        module = ModuleText(text, file, trace.resources, hashed=True, trail=trace.trail)
-        return Traced(module, entry, tree, self._options, effects)
-
-
-def _result(value: Any, function: str) -> Tensor:
-    """Return what a function returns as a value of the trace."""
-    try:
-        return lift(value)
-    except TypeError as error:
-        if isinstance(error, TraceError):
-            raise
-        raise TypeError(
-            f"a traced function returns arrays, in tuples, lists or dicts; "
-            f"{function} returned {value!r}"
-        ) from None
-
-
-def _check_unchanged(
-    name: str, value: Any, tree: Tree, handed: Sequence[Tensor], function: str
-) -> None:
-    """Refuse a function that puts something else into a dict or list that it is given.
-
-    It has one of its own while it is traced: the caller's would stay as it was.
-    """
-    leaves, now = flatten(value)
-    if now != tree or any(a is not b for a, b in zip(leaves, handed, strict=True)):
-        raise TraceError(
-            f"'{function}' puts something else into its argument '{name}', which the caller would "
-            f"not see: return what it becomes, or assign to the array, as in {name}[...][:] = value"
->>>>>>> d06c99f (frontend: (debug) check_finite, jit(check_finite=True), disable_jit)
+            checks=self._checks,
         )
 
 

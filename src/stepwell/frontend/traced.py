@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from stepwell.compiled import Compiled, compile
@@ -127,7 +128,7 @@ def trace(
     known: Known | None = None,
     trail: Trail | None = None,
     same: tuple[int, ...] = (),
-    check_bounds: bool = True,
+    checks: Mapping[str, Any] = MappingProxyType({}),
 ) -> Traced:
     """Trace a function.
 
@@ -138,7 +139,7 @@ def trace(
     name = name_of(function)
     code = getattr(inspect.unwrap(function), "__code__", None)
     where = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
-    written = Trace(name, trail=trail or Trail(), check_bounds=check_bounds)
+    written = Trace(name, trail=trail or Trail(), **checks)
     captures = written.captures = Captures(written, known) if known else None
     inputs = [written.argument(a.path, a.kind, a.shape, where) for a in call.arguments]
     head = [fresh(value) for value in inputs]
