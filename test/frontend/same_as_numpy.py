@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 import stepwell as sw
-from stepwell.frontend.pytree import flatten
+from stepwell.frontend.pytree import flatten, unflatten
 
 
 def _copied(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(a.copy() if isinstance(a, np.ndarray) else a for a in arguments)
+    leaves, tree = flatten(arguments)
+    return unflatten(tree, [a.copy() if isinstance(a, np.ndarray) else a for a in leaves])
 
 
 def _known(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -20,14 +21,17 @@ def _known(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         return None, error
 
 
-def same_as_numpy(function: Callable[..., Any], *arguments: Any, rtol: float = 1e-12) -> None:
+def same_as_numpy(
+    function: Callable[..., Any], *arguments: Any, rtol: float = 1e-12, compiled: Any = None
+) -> None:
     """Assert that results, dtypes, shapes, what becomes of the arguments and errors are the same.
 
     Twice, as the second call goes another way than the first.
+    compiled : the function, jitted already
     """
     want_arguments = _copied(arguments)
     want, want_error = _known(function, want_arguments)
-    compiled = sw.jit(function)
+    compiled = compiled or sw.jit(function)
     for _ in range(2):
         got_arguments = _copied(arguments)
         got, error = _known(compiled, got_arguments)
@@ -39,8 +43,9 @@ def same_as_numpy(function: Callable[..., Any], *arguments: Any, rtol: float = 1
         wanted, tree = flatten(want)
         found, found_tree = flatten(got)
         assert tree == found_tree
-        pairs = zip([*wanted, *want_arguments], [*found, *got_arguments], strict=True)
+        before, after = flatten(want_arguments)[0], flatten(got_arguments)[0]
+        pairs = zip([*wanted, *before], [*found, *after], strict=True)
         for at, (w, g) in enumerate(pairs):
             a, b = np.asarray(w), np.asarray(g)
             assert (a.dtype, a.shape) == (b.dtype, b.shape), f"value {at}: {a!r} and {b!r}"
-            np.testing.assert_allclose(b, a, rtol=rtol, atol=0, err_msg=f"value {at}")
+            np.testing.assert_allclose(b, a, rtol=rtol, atol=1e-14, err_msg=f"value {at}")

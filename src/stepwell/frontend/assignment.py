@@ -15,6 +15,7 @@ import numpy as np
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import read_at, scatter_at
+from stepwell.frontend.known import NotKnown, content, handled, is_known, known_array
 from stepwell.frontend.manipulation import flip, reshape
 from stepwell.frontend.masked import Masked, masked, widened
 from stepwell.frontend.promotion import BOOL, INTEGER, broadcast, cast, full, is_number, lift
@@ -28,6 +29,10 @@ def getitem(x: Any, index: Any, /) -> Any:
     if (mask := _mask(index)) is not None:
         _check_mask(value, mask)
         return masked(value, mask)
+    try:
+        return _known_part(value, index)
+    except NotKnown:
+        pass
     place = subscript(value, index)
     found = read_at(value, place)
     arrays = [part for part in map(place.parts.__getitem__, place.fancy) if part.shape]
@@ -44,6 +49,35 @@ def getitem(x: Any, index: Any, /) -> Any:
     return found.part_of(value, read, write, index)
 
 
+def _known_part(x: Tensor, index: Any) -> Any:
+    """Return ``x[index]`` where both are known: a number, or an array that is known too."""
+    at = content(index)
+    found = content(x)[at]
+    if not isinstance(found, np.ndarray) or not found.shape or found.base is None:
+        return handled(found)
+
+    def read(base: Tensor) -> Tensor:
+        if is_known(base):
+            return known_array(content(base)[at].copy())
+        return read_at(base, subscript(base, at))
+
+    def write(base: Tensor, part: Tensor) -> None:
+        if is_known(base) and is_known(part):
+            write_whole(base, _changed(base, at, content(part)))
+            return
+        place = subscript(base, at)
+        write_whole(base, _with(base, place, part))
+
+    return known_array(found.copy()).part_of(x, read, write, index)
+
+
+def _changed(x: Tensor, at: Any, value: Any) -> Tensor:
+    """Return known ``x`` with ``value`` at ``at``."""
+    changed = content(x).copy()
+    changed[at] = value
+    return known_array(changed)
+
+
 def setitem(x: Tensor, index: Any, value: Any) -> None:
     """Do ``x[index] = value``."""
     if not x.shape:
@@ -55,6 +89,11 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         return
     if _is_own_view(x, index, value):
         return
+    try:
+        write_whole(x, _changed(x, content(index), content(value)))
+        return
+    except NotKnown:
+        pass
     place = subscript(x, index)
     if place.shape != x.shape:  # True and False among the indices
         raise TraceError("an index with True or False in it cannot be assigned to; use x.at")
@@ -87,6 +126,9 @@ def write(x: Tensor, value: Any, what: str) -> None:
             f"non-broadcastable output operand with shape {x.shape} doesn't match the broadcast "
             f"shape {np.broadcast_shapes(given.shape, x.shape)}"
         )
+    if is_known(x) and is_known(given):
+        write_whole(x, _changed(x, ..., content(given)))
+        return
     write_whole(x, broadcast(cast(given, x.kind), x.shape))
 
 

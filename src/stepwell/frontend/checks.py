@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -24,10 +25,23 @@ def check(
     words : what is said: texts, between any two of which stands a number of ``values``
     """
     trace = condition.trace
+    _check_uncaught(trace, kind)
     numbers = [cast(v, INTEGER) for v in values]
     spelled = Verbatim(f"[{', '.join(map(literal, words))}]")
     trace.emit("check", [condition, *numbers], (), (), kind=kind, words=spelled)
     trace.ranges.suppose(condition, True)
+
+
+def _check_uncaught(trace: Any, kind: str) -> None:
+    """Refuse what the run may raise inside of a ``try`` that would catch it."""
+    raised = getattr(builtins, kind)
+    for caught in trace.trying:
+        types = [t for each in caught() for t in (each if isinstance(each, tuple) else (each,))]
+        if any(issubclass(raised, t) for t in types):
+            raise TraceError(
+                f"a program cannot catch the {kind} that it may raise here when it runs; test the "
+                "condition before, with if, or move this out of the try"
+            )
 
 
 def check_index(index: Tensor, size: int, axis: int) -> None:

@@ -12,13 +12,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
-from stepwell.core.dtypes import DType
+import numpy as np
+
+from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.shapes import Shape, show
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.checks import check, ended, message_of
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.manipulation import reshape
-from stepwell.frontend.promotion import BOOL, as_dtype, cast, fresh, full, is_number, number_dtype
+from stepwell.frontend.promotion import (
+    BOOL,
+    as_dtype,
+    cast,
+    fresh,
+    full,
+    is_number,
+    lift,
+    number_dtype,
+)
 from stepwell.frontend.pytree import Tree, flatten, unflatten
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Region, Trace, current_trace
@@ -63,6 +74,10 @@ class Spec:
         return f"{self.kind.name}[{show(self.shape)}]"
 
 
+class Zeros:
+    """Stands for zeros of the type that is wanted."""
+
+
 def truth(value: Tensor) -> Tensor:
     """Return what ``bool(value)`` is, as a boolean without axes."""
     if value.size != 1:
@@ -75,7 +90,9 @@ def truth(value: Tensor) -> Tensor:
 
 
 def is_data(value: Any) -> bool:
-    """Whether ``value`` can be a value of a region: traced, or a number."""
+    """Whether ``value`` can be a value of a region: traced, an array, or a number."""
+    if isinstance(value, np.ndarray | np.generic):
+        return dtype_of(value.dtype) is not None
     return isinstance(value, Tensor) or is_number(value)
 
 
@@ -83,6 +100,8 @@ def spec_of(value: Any) -> Spec:
     """Return the type of a traced value or a number."""
     if isinstance(value, Tensor):
         return Spec(value.kind, value.shape, value.weak)
+    if isinstance(value, np.ndarray | np.generic):
+        return Spec(as_dtype(value.dtype), value.shape, False)
     kind = as_dtype("f64") if isinstance(value, float) else number_dtype(value)
     return Spec(kind, (), True)
 
@@ -109,9 +128,11 @@ def _rank(kind: DType) -> int:
 
 def as_spec(value: Any, spec: Spec) -> Tensor:
     """Return ``value`` as one of type ``spec``."""
+    if isinstance(value, Zeros):
+        return full(spec.shape, 0, spec.kind)
     if is_number(value):
         return full((), value, spec.kind)
-    return cast(value, spec.kind)
+    return cast(lift(value), spec.kind)
 
 
 @dataclass
@@ -170,7 +191,7 @@ def if_(
     try:
         for run, truth_of in ((body, True), (orelse, False)):
             put(before)
-            ways.append(_branch(chosen, truth_of, run, get))
+            ways.append(_branch(Region(trace, (), names), chosen, truth_of, run, get))
     finally:
         put(before)
     one, other = ways
@@ -193,9 +214,8 @@ def if_(
         trace.ranges.suppose(chosen, other.ended)
 
 
-def _branch(test: Tensor, value: bool, run: Callable[[], None], get: Get) -> Way:
+def _branch(region: Region, test: Tensor, value: bool, run: Callable[[], None], get: Get) -> Way:
     """Trace what is done where ``test`` is ``value``."""
-    region = Region(test.trace)
     raises = False
 
     def traced() -> None:
@@ -272,7 +292,7 @@ class _Merge:
         if not is_data(leaf):
             return lambda _: leaf
         spec = spec_of(leaf)
-        nothing = _Zeros()
+        nothing = Zeros()
         at = self.add(nothing, leaf, spec) if first else self.add(leaf, nothing, spec)
         return lambda results: typed(results[at], spec)
 
@@ -309,21 +329,12 @@ class _Merge:
         """Write the op; return its results."""
         for way, side in ((self.one, 0), (self.other, 1)):
             with way.region.writing():
-                given = [
-                    full(p[2].shape, 0, p[2].kind)
-                    if isinstance(p[side], _Zeros)
-                    else as_spec(p[side], p[2])
-                    for p in self.pairs
-                ]
+                given = [as_spec(p[side], p[2]) for p in self.pairs]
                 self.trace.emit("yield", given, ())
         types = [(spec.kind, spec.shape) for *_, spec in self.pairs]
         return self.trace.emit(
             "if", [chosen], types, [self.one.region.text, self.other.region.text]
         )
-
-
-class _Zeros:
-    """Stands for zeros of the type that is wanted."""
 
 
 def typed(value: Tensor, spec: Spec) -> Tensor:
@@ -363,7 +374,7 @@ def and_(*parts: Callable[[], Any]) -> Any:
     value = parts[0]()
     for part in parts[1:]:
         if isinstance(value, Tensor):
-            value = _either(value, part(), False)
+            value = _both_sides(value, part, False)
         elif value:
             value = part()
         else:
@@ -376,12 +387,31 @@ def or_(*parts: Callable[[], Any]) -> Any:
     value = parts[0]()
     for part in parts[1:]:
         if isinstance(value, Tensor):
-            value = _either(value, part(), True)
+            value = _both_sides(value, part, True)
         elif not value:
             value = part()
         else:
             return value
     return value
+
+
+def _both_sides(a: Tensor, part: Callable[[], Any], first: bool) -> Any:
+    """Return ``a`` where its truth is ``first``, else ``part()``, computed wherever that is safe.
+
+    What the run may raise in it is raised only where Python comes there.
+    """
+    test, trace = truth(a), a.trace
+    mark, count = trace.mark(), len(trace.lines)
+    trace.ranges.narrowed.append({})
+    try:
+        trace.ranges.suppose(test, not first)
+        b = part()
+    finally:
+        trace.ranges.narrowed.pop()
+    if not any('"nd.check"' in line for line in trace.lines[count:]):
+        return _either(a, b, first)
+    trace.back(mark)
+    return ternary(test, *((lambda: a, part) if first else (part, lambda: a)))
 
 
 def _either(a: Tensor, b: Any, first: bool) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 from functools import partial, reduce
 from operator import eq, ge, gt, is_, is_not, le, lt, ne
@@ -35,9 +36,11 @@ from stepwell.frontend.flow import (
     returned,
     spec_of,
     ternary,
+    truth,
 )
-from stepwell.frontend.loops import Range, for_, while_
-from stepwell.frontend.promotion import as_dtype, cast, fresh, full, is_number, lift
+from stepwell.frontend.known import is_known, known_array
+from stepwell.frontend.loops import Items, Range, for_, items_of, while_
+from stepwell.frontend.promotion import as_dtype, cast, full, is_number, lift
 from stepwell.frontend.reads import (
     Outer,
     attribute_or,
@@ -49,7 +52,7 @@ from stepwell.frontend.reads import (
 from stepwell.frontend.reads import storing as storing_outside
 from stepwell.frontend.rewriting import is_rewritten, rewritten
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import active_trace
+from stepwell.frontend.tracing import active_trace, users_frame
 from stepwell.frontend.ufuncs import weakened
 
 __all__ = [
@@ -57,6 +60,7 @@ __all__ = [
     "and_",
     "assert_",
     "call",
+    "caught",
     "compare",
     "eq",
     "for_",
@@ -65,16 +69,22 @@ __all__ = [
     "if_",
     "is_",
     "is_not",
+    "iterated",
     "le",
     "lt",
+    "made",
     "make",
     "ne",
     "not_",
     "or_",
     "raising",
+    "rebinding",
     "returned",
+    "shown",
     "storing",
     "ternary",
+    "tried",
+    "trying",
     "while_",
 ]
 
@@ -82,7 +92,7 @@ __all__ = [
 def in_branch() -> bool:
     """Whether what Python does now is done once, however often the run does it."""
     trace = active_trace()
-    return trace is not None and trace.branches > 0
+    return trace is not None and bool(trace.branches)
 
 
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -116,11 +126,14 @@ def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         ours = _PYTHONS.get(function)
     except TypeError:
         ours = None
-    if ours is not None and any(isinstance(a, Tensor | Range) for a in args):
+    if ours is not None and (function in _GOING or any(isinstance(a, _TRACED) for a in args)):
         for value in args:
             if isinstance(value, Tensor):
                 value.trace.check(value)
         return ours(*args, **kwargs)
+    if function in _SPELLING:
+        for value in args:
+            shown(value)
     if in_branch() and not _is_pure(function):
         name = getattr(function, "__name__", type(function).__name__)
         raise TraceError(_once(f"'{name}'"))
@@ -180,6 +193,10 @@ def _top(module: str | None, parts: int = 1) -> str:
     return ".".join((module or "").split(".")[:parts])
 
 
+_TRACED = Tensor | Range | Items
+_SPELLING = (print, str, repr, format)
+
+
 def _runtime() -> Any:
     return sys.modules[__name__]
 
@@ -233,14 +250,15 @@ _CHANGING = {"fill", "sort", "partition", "put", "resize", "itemset", "setflags"
 def make(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call ``function`` for an array that is assigned to later: it becomes a part of the trace."""
     found = call(function, *args, **kwargs)
+    known = getattr(function, "__name__", "") in _MAKING and _is_making(function)
+    return made(found) if known else found
+
+
+def made(found: Any) -> Any:
+    """Return a new array that is assigned to later: it becomes a part of the trace."""
     if active_trace() is None or type(found) is not np.ndarray or not found.shape:
         return found
-    name = getattr(function, "__name__", "")
-    if name not in _MAKING or not _is_making(function):
-        return found
-    if name in ("zeros", "empty", "zeros_like", "empty_like") and found.dtype.kind in "fiub":
-        return full(found.shape, 0, lift(found.reshape(-1)[:0]).kind)
-    return fresh(lift(found))
+    return known_array(found) if found.dtype.kind in "fiub" else found
 
 
 _MAKING = frozenset(
@@ -268,6 +286,70 @@ def storing(target: Any = None) -> None:
         )
 
 
+def rebinding(name: str, inside: bool) -> None:
+    """Look at an assignment to a variable of another function, or of the module."""
+    trace = active_trace()
+    if trace is None:
+        return
+    if not inside:
+        raise TraceError(
+            f"'{name}' belongs to what is outside of the traced function, and is assigned to: that "
+            "would happen once, while the function is traced; return its new value instead"
+        )
+    if any(name not in names for names in trace.branches):
+        raise TraceError(
+            f"'{name}' of the function around is changed in a branch or loop that only the run "
+            "decides, which does not see it; pass it as an argument and return it"
+        )
+
+
+def iterated(values: Any) -> Any:
+    """Return what a loop goes over; an iterator would be used up while the loop is traced."""
+    if in_branch() and not isinstance(values, Tensor) and hasattr(values, "__next__"):
+        raise TraceError(_once("an iterator that was made outside"))
+    return values
+
+
+def caught() -> None:
+    """Let what is refused go through an ``except`` of the user's."""
+    if isinstance(error := sys.exception(), TraceError):
+        raise error
+
+
+def trying(caught: Callable[[], Any]) -> None:
+    """Begin what is inside of a ``try``, which catches these exceptions."""
+    if (trace := active_trace()) is not None:
+        trace.trying.append(caught)
+
+
+def tried() -> None:
+    """End what is inside of a ``try``."""
+    if (trace := active_trace()) is not None:
+        trace.trying.pop()
+
+
+def shown(value: Any) -> Any:
+    """Return a value that is made a string; a traced one has no digits, which is said once."""
+    if isinstance(value, Tensor) and not is_known(value) and value.trace.spelled is None:
+        warn_of_text(value)
+    return value
+
+
+def warn_of_text(value: Tensor) -> None:
+    """Warn at the user's line that a traced value is spelled while tracing."""
+    value.trace.check(value)
+    frame = users_frame()
+    if frame is not None and not value.trace.branches:
+        warnings.warn_explicit(
+            "a traced value is made a string while the function is traced: it has no digits yet, "
+            "and this happens once, not in each call",
+            UserWarning,
+            frame.f_code.co_filename,
+            frame.f_lineno,
+            registry=frame.f_globals.setdefault("__warningregistry__", {}),
+        )
+
+
 def raising(make: Callable[[], Any] | None = None) -> None:
     """Do a ``raise`` statement where only the run knows whether it comes there.
 
@@ -284,9 +366,12 @@ def _extreme(of: Callable[[Any, Any], Tensor]) -> Callable[..., Any]:
     """Return `min` or `max` of Python, which go on with the first that nothing is beyond."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
+        values = list(args[0]) if len(args) == 1 and not kwargs else list(args)
+        if not _has_traced(values):
+            found = max if of is operator.gt else min
+            return found(*values, **kwargs) if kwargs else found(values)
         if kwargs:
             raise TraceError("min and max of traced values take no key and no default")
-        values = list(args[0]) if len(args) == 1 else list(args)
         if not values:
             raise ValueError("min() or max() of an empty sequence")
         best = values[0]
@@ -309,10 +394,44 @@ def _chosen(test: Any, value: Any, best: Any) -> Any:
 
 
 def _in(value: Any, kind: Any) -> Tensor:
-    return full((), value, kind) if is_number(value) else cast(value, kind)
+    return full((), value, kind) if is_number(value) else cast(lift(value), kind)
+
+
+def _has_traced(values: Any) -> bool:
+    return any(isinstance(v, Tensor) for v in values)
+
+
+def _any(values: Any, /) -> Any:
+    found: Any = False
+    for value in values:
+        found = or_(_given(found), _given(value))
+        if not isinstance(found, Tensor) and found:
+            return True
+    return truth(found) if isinstance(found, Tensor) else False
+
+
+def _all(values: Any, /) -> Any:
+    found: Any = True
+    for value in values:
+        found = and_(_given(found), _given(value))
+        if not isinstance(found, Tensor) and not found:
+            return False
+    return truth(found) if isinstance(found, Tensor) else True
+
+
+def _given(value: Any) -> Callable[[], Any]:
+    return lambda: truth(value) if isinstance(value, Tensor) else bool(value)
+
+
+_GOING = (any, all, min, max, sum)
+"""Python's functions that go through what they are given."""
 
 
 def _sum(values: Any, /, start: Any = 0) -> Any:
+    if not isinstance(values, Tensor | Items):
+        values = list(values)
+        if not _has_traced(values) and not isinstance(start, Tensor):
+            return sum(values, start)
     total = start
     if isinstance(values, Tensor) and values.ndim == 1 and is_number(start) and start == 0:
         kind = as_dtype("i64") if values.kind.name == "i1" else values.kind
@@ -342,10 +461,34 @@ def _range(*bounds: Any) -> Any:
 
 
 def _reversed(values: Any) -> Any:
-    return iter([values[k] for k in range(len(values) - 1, -1, -1)])
+    found = items_of(values)
+    if found is None:
+        raise TypeError(f"{type(values).__name__!r} object is not reversible")
+    return Items(len(found), lambda k: found.get(len(found) - 1 - k))
+
+
+def _enumerate(values: Any, start: Any = 0) -> Any:
+    found = items_of(values)
+    if found is None:
+        return enumerate(values, start)
+    return Items(len(found), lambda k: (k + start, found.get(k)))
+
+
+def _zip(*values: Any, strict: bool = False) -> Any:
+    found = [items_of(v) for v in values]
+    if any(f is None for f in found):
+        return zip(*values, strict=strict)
+    lengths = {len(f) for f in found if f is not None}
+    if strict and len(lengths) > 1:
+        return zip(*values, strict=True)
+    return Items(min(lengths), lambda k: tuple(f.get(k) for f in found if f is not None))
 
 
 _PYTHONS: dict[Any, Callable[..., Any]] = {
+    builtins.enumerate: _enumerate,
+    builtins.zip: _zip,
+    builtins.all: _all,
+    builtins.any: _any,
     builtins.bool: _number("i1"),
     builtins.float: _number("f64"),
     builtins.int: _number("i64"),

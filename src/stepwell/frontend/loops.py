@@ -1,39 +1,22 @@
 """Loops of a function whose source was rewritten: what `flow` is for branches.
 
-What a loop carries is found by tracing its body until the types are the same after as before. A
-loop over a range that is known is traced once where nothing in it needs Python, else unrolled.
+A loop over a range or an array is traced once where nothing in it needs Python, else unrolled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
+import numpy as np
+
+from stepwell.frontend.carries import Swapped, Variables, loop
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.flow import (
-    Get,
-    Put,
-    Spec,
-    Undefined,
-    Way,
-    and_,
-    as_spec,
-    if_,
-    is_data,
-    joined,
-    not_,
-    now,
-    quoted,
-    spec_of,
-    told,
-    truth,
-    typed,
-    way_of,
-)
-from stepwell.frontend.promotion import BOOL, full, is_number
-from stepwell.frontend.pytree import flatten, unflatten
+from stepwell.frontend.flow import Get, Put, and_, if_, not_
+from stepwell.frontend.promotion import lift
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import Region, Trace, current_trace
+from stepwell.frontend.tracing import Region, Trace, active_trace, current_trace
 
 
 class Range:
@@ -58,295 +41,348 @@ class Range:
         )
 
 
-def while_(
-    test: Callable[[], Any],
-    body: Callable[[], None],
-    stop: Callable[[], Any],
-    get: Get,
-    put: Put,
-    names: Sequence[str],
-) -> None:
-    """Do a ``while`` statement; ``stop`` says whether it was left."""
-    go: Any = test()
-    while not isinstance(go, Tensor):
-        if not go:
-            return
-        body()
-        left = stop()
+class Items:
+    """What a loop goes over, each of which can be asked for by its number, traced or not."""
+
+    def __init__(self, length: int, get: Callable[[Any], Any]) -> None:
+        self.length, self.get = length, get
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.get(k) for k in range(self.length))
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.get(k)
+
+
+def items_of(values: Any) -> Items | None:
+    """Return what can be asked for by number, None for what can only be gone through."""
+    if isinstance(values, Items):
+        return values
+    if isinstance(values, range):
+        return Items(len(values), lambda k: values.start + values.step * k)
+    if isinstance(values, Tensor) and values.shape:
+        return Items(len(values), lambda k: values[k])
+    if isinstance(values, np.ndarray) and values.ndim:
+        return Items(len(values), lambda k: (lift(values) if isinstance(k, Tensor) else values)[k])
+    if isinstance(values, list | tuple):
+        return Items(len(values), lambda k: values[k])
+    return None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A ``for`` or ``while`` statement."""
+
+    body: Callable[..., None]
+    stop: Callable[[], Any] | None
+    """Says whether it was left; None where nothing leaves it."""
+    variables: Variables
+
+    def left(self) -> Any:
+        """Return whether it was left."""
+        return self.stop() if self.stop is not None else False
+
+    def goes_on(self) -> Any:
+        """Return whether it was not left."""
+        return not_(self.left())
+
+    def step(self, item: Any) -> bool:
+        """Do an iteration, unless the loop was left; return whether Python goes on."""
+        left, v = self.left(), self.variables
         if isinstance(left, Tensor):
-            break
+            if_(not_(left), lambda: self.body(item), _nothing, v.get, v.put, v.names)
+            return True
         if left:
-            return
-        go = test()
-    loop(lambda: and_(lambda: not_(stop()), test), body, get, put, names)
-
-
-def for_(
-    items: Any,
-    body: Callable[[Any], None],
-    stop: Callable[[], Any],
-    get: Get,
-    put: Put,
-    names: Sequence[str],
-) -> None:
-    """Do a ``for`` statement."""
-    if isinstance(items, Range):
-        _counted(items, body, stop, get, put, names)
-        return
-    if isinstance(items, range) and len(items) > UNROLLED:
-        trace = current_trace()
-        mark, before = trace.mark(), get()
-        try:
-            with Region(trace).writing():  # indices out of range, and what cannot be traced
-                body(items[0])
-            put(before)
-            rest = Range(items.start, items.start + items.step * (len(items) - 1), items.step)
-            _counted(rest, body, stop, get, put, names)
-        except Exception:  # whatever it was: it comes again where the loop is unrolled
-            trace.back(mark)
-            put(before)
-        else:
-            items = items[-1:]
-    for item in items:
-        left = stop()
-        if isinstance(left, Tensor):
-            if_(not_(left), _bound(body, item), _nothing, get, put, names)
-        elif left:
-            return
-        else:
-            body(item)
-
-
-UNROLLED = 8
-"""Loops over ranges of more steps are tried as loops, and unrolled where they cannot be."""
-
-
-def _bound(body: Callable[[Any], None], item: Any) -> Callable[[], None]:
-    return lambda: body(item)
+            return False
+        self.body(item)
+        return True
 
 
 def _nothing() -> None:
     return None
 
 
-def _counted(
-    items: Range,
-    body: Callable[[Any], None],
-    stop: Callable[[], Any],
+def while_(
+    test: Callable[[], Any],
+    body: Callable[[], None],
+    stop: Callable[[], Any] | None,
     get: Get,
     put: Put,
     names: Sequence[str],
+    entering: Sequence[str],
 ) -> None:
+    """Do a ``while`` statement; ``stop`` says whether it was left."""
+    variables = Variables(get, put, tuple(names), frozenset(entering))
+    statement = Statement(body, stop, variables)
+
+    def more() -> Any:
+        return and_(statement.goes_on, test)
+
+    go: Any = test()
+    turns = 0
+    while not isinstance(go, Tensor):
+        if not go:
+            return
+        turns += 1
+        if turns % TRIED == 0 and active_trace() is not None and _rolled_while(statement, more):
+            return
+        body()
+        left = statement.left()
+        if isinstance(left, Tensor):
+            break
+        if left:
+            return
+        go = test()
+    loop(more, body, variables)
+
+
+def _rolled_while(statement: Statement, more: Callable[[], Any]) -> bool:
+    """Do the rest as one loop, where that can be: Python goes round already, and knows no end."""
+    trace, variables = current_trace(), replace(statement.variables, once=True)
+    trial = None if trace.trials else _tried(trace, statement, ())
+    if trial is None or trial.refused is not None or trial.silent:
+        return False
+    mark, before = trace.mark(), variables.get()
+    try:
+        loop(more, statement.body, variables)
+    except REFUSALS:
+        trace.back(mark)
+        variables.put(before)
+        return False
+    return True
+
+
+def for_(
+    items: Any,
+    body: Callable[[Any], None],
+    stop: Callable[[], Any] | None,
+    get: Get,
+    put: Put,
+    names: Sequence[str],
+    entering: Sequence[str],
+    counter: str,
+) -> None:
+    """Do a ``for`` statement, whose ``counter`` nothing else assigns to."""
+    statement = Statement(body, stop, Variables(get, put, tuple(names), frozenset(entering)))
+    if isinstance(items, Range):
+        _counted(items, _itself, statement)
+        return
+    found = items_of(items)
+    if found is None or active_trace() is None or _is_short(found, statement):
+        for item in items:
+            if not statement.step(item):
+                return
+        return
+    if isinstance(items, range):
+        _Long(statement, items, _itself, counter).run()
+    else:
+        _Long(statement, range(len(found)), found.get, "").run()
+
+
+def _is_short(items: Items, statement: Statement) -> bool:
+    """Whether a loop is unrolled at once: it has few steps, of few ops."""
+    if len(items) > UNROLLED or len(items) < 2 or current_trace().trials:
+        return len(items) <= UNROLLED
+    trial = _tried(current_trace(), statement, (items.get(0),))
+    return trial.refused is not None or trial.ops * len(items) <= FEW
+
+
+UNROLLED = 8
+"""Loops over ranges of more steps are tried as loops, and unrolled where they cannot be."""
+FEW = 100
+"""Ops: a loop of few steps that would be more of them is tried as a loop too."""
+TRIED = 9
+"""After so many iterations that Python decided, a ``while`` is tried as a loop."""
+LIMIT = 20_000
+"""Loops that cannot be one loop of the program are refused if they would have more ops."""
+REFUSALS = (TraceError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
+"""What says that a loop cannot be traced with a counter, of which Python knows no number. A fault
+of the user's comes again where the loop is unrolled, after the iterations that it comes after."""
+
+
+def _itself(counter: Any) -> Any:
+    return counter
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What became of an iteration that was traced and thrown away."""
+
+    refused: TraceError | None
+    ops: int
+    """How many lines it wrote; where it wrote none, Python knows all of it."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether it wrote nothing."""
+        return not self.ops
+
+
+def _tried(trace: Trace, statement: Statement, arguments: tuple[Any, ...]) -> _Trial:
+    """Trace an iteration and throw it away. Exceptions of the user's come out as they are."""
+    mark, before = trace.mark(), statement.variables.get()
+    region = Region(trace, (), statement.variables.names)
+    trace.trials += 1
+    try:
+        with region.writing():
+            statement.body(*arguments)
+    except TraceError as error:
+        return _Trial(error, 0)
+    finally:
+        trace.trials -= 1
+        statement.variables.put(before)
+        trace.back(mark)
+    return _Trial(None, sum(text.count("\n") + 1 for text in region.lines))
+
+
+@dataclass
+class _Long:
+    """A loop of many steps that are known."""
+
+    statement: Statement
+    counters: range
+    item: Callable[[Any], Any]
+    """Gives for a counter what the loop is given."""
+    counter: str
+    """The variable that is the counter, and nothing else."""
+    reason: Exception | None = None
+    """Why it cannot be one loop."""
+
+    def run(self) -> None:
+        """Do the loop."""
+        trace = current_trace()
+        if trace.trials:  # to be thrown away: its ends show what can go wrong
+            if self.statement.step(self.item(self.counters[0])):
+                self.statement.step(self.item(self.counters[-1]))
+            return
+        start = 0
+        for _ in range(2):
+            start, tried = self._in_python(trace, start)
+            if not tried or len(self.counters) - start < 2:
+                break
+            if self._rolled(trace, start):
+                return
+            self.statement.step(self.item(self.counters[start]))
+            start += 1
+        self._unrolled(trace, start)
+
+    def _in_python(self, trace: Trace, start: int) -> tuple[int, bool]:
+        """Do the first iterations, as long as they write nothing.
+
+        returns : the first that is left, and whether it can be traced in a region
+        """
+        if self.statement.left() is True:
+            return len(self.counters), False
+        trial = _tried(trace, self.statement, (self.item(self.counters[start]),))
+        if trial.refused is not None:
+            self.reason = trial.refused
+            return start, False
+        while trial.silent and start < len(self.counters):
+            count = len(trace.lines)
+            if not self.statement.step(self.item(self.counters[start])):
+                return len(self.counters), False
+            start += 1
+            if len(trace.lines) != count:
+                break
+        return start, True
+
+    def _rolled(self, trace: Trace, start: int) -> bool:
+        """Do the rest as one loop; return whether that could be."""
+        counters, variables = self.counters[start:], self.statement.variables
+        mark, before = trace.mark(), variables.get()
+        known = self.counter in variables.names and self.statement.stop is None
+        inner = _without(variables, self.counter) if known else variables
+        statement = replace(self.statement, variables=replace(inner, once=True))
+        try:
+            _tried(trace, self.statement, (self.item(counters[-1]),))
+            try:
+                _counted(_range(counters), self.item, statement)
+            except Swapped as error:
+                if self.statement.stop is not None:
+                    raise
+                trace.back(mark)
+                variables.put(before)
+                self._in_turns(counters, statement, error.order)
+        except REFUSALS as error:
+            self.reason = error
+            trace.back(mark)
+            variables.put(before)
+            return False
+        if known:
+            values = list(variables.get())
+            values[variables.names.index(self.counter)] = counters[-1]
+            variables.put(tuple(values))
+        return True
+
+    def _in_turns(self, counters: range, statement: Statement, order: int) -> None:
+        """Do a loop in which arrays change places: so many iterations that they are in theirs."""
+        whole = len(counters) // order * order
+
+        def turn(counter: Any) -> None:
+            for k in range(order):
+                statement.body(self.item(counter + k * counters.step if k else counter))
+
+        _counted(_range(counters[:whole:order]), _itself, replace(statement, body=turn))
+        for counter in counters[whole:]:
+            statement.body(self.item(counter))
+
+    def _unrolled(self, trace: Trace, start: int) -> None:
+        """Do the rest one by one."""
+        count = len(trace.lines)
+        for k in range(start, len(self.counters)):
+            if not self.statement.step(self.item(self.counters[k])):
+                return
+            if len(trace.lines) - count > LIMIT:
+                raise TraceError(
+                    f"this loop of {len(self.counters)} steps cannot be one loop of the program, "
+                    f"and is too long to be repeated in it: {self.reason}"
+                )
+
+
+def _range(counters: range) -> Range:
+    return Range(counters.start, counters.stop, counters.step)
+
+
+def _without(variables: Variables, name: str) -> Variables:
+    """Return the variables but one."""
+    at = variables.names.index(name)
+
+    def get() -> tuple[Any, ...]:
+        values = variables.get()
+        return (*values[:at], *values[at + 1 :])
+
+    def put(values: tuple[Any, ...]) -> None:
+        variables.put((*values[:at], variables.get()[at], *values[at:]))
+
+    names = (*variables.names[:at], *variables.names[at + 1 :])
+    return replace(variables, get=get, put=put, names=names)
+
+
+COUNTER = "the counter of the loop"
+
+
+def _counted(items: Range, item: Callable[[Any], Any], statement: Statement) -> None:
     counter: list[Any] = [items.first]
+    own = statement.variables
 
     def step() -> None:
         current_trace().ranges.count(counter[0], items.first, items.last, items.step)
-        body(counter[0])
+        statement.body(item(counter[0]))
         counter[0] = counter[0] + items.step
 
-    def get_all() -> tuple[Any, ...]:
-        return (counter[0], *get())
+    def get() -> tuple[Any, ...]:
+        return (counter[0], *own.get())
 
-    def put_all(values: tuple[Any, ...]) -> None:
+    def put(values: tuple[Any, ...]) -> None:
         counter[0] = values[0]
-        put(values[1:])
+        own.put(values[1:])
 
     def test() -> Any:
         more = counter[0] < items.last if items.step > 0 else counter[0] > items.last
-        return and_(lambda: not_(stop()), lambda: more)
+        return and_(statement.goes_on, lambda: more)
 
-    loop(test, step, get_all, put_all, ("the counter of the loop", *names))
-
-
-def loop(
-    test: Callable[[], Any], body: Callable[[], None], get: Get, put: Put, names: Sequence[str]
-) -> None:
-    """Repeat ``body`` while ``test``, which only the run knows; carries are found by tracing."""
-    trace, before = current_trace(), get()
-    carries = _Carries(trace, before, names)
-    try:
-        for _ in range(ROUNDS):
-            mark = trace.mark()
-            if carries.settled(way := carries.trace_body(body, get, put)):
-                break
-            trace.back(mark)
-        else:
-            raise TraceError("the types of what a loop carries change in each iteration")
-        results = carries.emit(way, test, put)
-    finally:
-        put(before)
-    carries.finish(results, put)
-
-
-ROUNDS = 8
-"""How often the body of a loop is traced until its carries are the same after as before."""
-
-
-def _is_alike(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and repr(a) == repr(b)
-
-
-class _Carries:
-    """What a loop carries: leaves of variables, and arrays that its body writes to."""
-
-    def __init__(self, trace: Trace, before: tuple[Any, ...], names: Sequence[str]) -> None:
-        self.trace, self.before, self.names = trace, before, names
-        parts = [flatten(v) for v in before]
-        self.leaves = [found for found, _ in parts]
-        self.trees = [tree for _, tree in parts]
-        self.specs: list[list[Spec | None]] = [[None] * len(found) for found in self.leaves]
-        """The types of leaves that the loop changes; None for those it leaves as they were."""
-        self.arrays: list[Tensor] = []
-
-    def arguments(self) -> tuple[list[list[Any]], list[Tensor]]:
-        """Return fresh arguments of a region: in the place of leaves, and for arrays."""
-
-        def argument(spec: Spec, name: str) -> Tensor:
-            return typed(self.trace.argument(name, spec.kind, spec.shape), spec)
-
-        found = [
-            [
-                leaf if spec is None else argument(spec, name)
-                for leaf, spec in zip(leaves, specs, strict=True)
-            ]
-            for leaves, specs, name in zip(self.leaves, self.specs, self.names, strict=True)
-        ]
-        arrays = [self.trace.argument("array", a.kind, a.shape) for a in self.arrays]
-        return found, arrays
-
-    def all_of(self, leaves: list[list[Any]], arrays: Sequence[Any]) -> list[Any]:
-        """Return what is carried, in order."""
-        rows = zip(leaves, self.specs, strict=True)
-        data = [v for row, specs in rows for v, s in zip(row, specs, strict=True) if s is not None]
-        return [*data, *arrays]
-
-    def bind(self, leaves: list[list[Any]], arrays: Sequence[Tensor], put: Put) -> None:
-        """Let variables and arrays stand for ``leaves`` and ``arrays``."""
-        put(tuple(unflatten(t, row) for t, row in zip(self.trees, leaves, strict=True)))
-        for array, value in zip(self.arrays, arrays, strict=True):
-            array.become(value)
-
-    def trace_body(self, body: Callable[[], None], get: Get, put: Put) -> Way:
-        """Trace the body once."""
-        leaves, arrays = self.arguments()
-        given = self.all_of(leaves, arrays)
-        copies = [now(v) for v in given]
-        region = Region(self.trace, given)
-        for copy in copies:
-            copy.scope = region.number
-        count = len(given) - len(arrays)
-
-        def run() -> None:
-            self.bind(leaves, copies[count:], put)
-            body()
-
-        way = way_of(region, get, run)
-        for value, name in zip(given[:count], self._owners(), strict=True):
-            if any(value is other for other in way.inside):
-                raise TraceError(
-                    f"{quoted(name)} is bound to another array in a loop in which the one it was "
-                    "is written to; assign to its elements, x[:] = ..., or begin with a copy"
-                )
-        return way
-
-    def _owners(self) -> list[str]:
-        rows = zip(self.names, self.specs, strict=True)
-        return [name for name, specs in rows for s in specs if s is not None]
-
-    def settled(self, way: Way) -> bool:
-        """Whether what the body gives has the types of what it was given; else take those."""
-        same = True
-        for k, name in enumerate(self.names):
-            if isinstance(self.before[k], Undefined):
-                continue
-            if way.trees[k] != self.trees[k]:
-                raise TraceError(f"{quoted(name)} is built otherwise after an iteration")
-            bound = flatten(way.values[k])[0]
-            for at, leaf in enumerate(way.leaves[k]):
-                same &= self._settle_leaf(k, at, leaf, bound[at], name)
-        for array, _ in way.written.values():
-            if not any(array is known for known in self.arrays):
-                self.arrays.append(array)
-                same = False
-        return same
-
-    def _settle_leaf(self, k: int, at: int, leaf: Any, bound: Any, name: str) -> bool:
-        spec, before = self.specs[k][at], self.leaves[k][at]
-        if spec is None:
-            if bound is before or (is_number(bound) and _is_alike(bound, before)):
-                return True
-            if is_data(before) and is_data(leaf):
-                self.specs[k][at] = joined(spec_of(before), spec_of(leaf)) or spec_of(before)
-                return False
-        if spec is None or not is_data(leaf):
-            raise TraceError(
-                f"{quoted(name)} changes from {told(before)} to {told(leaf)} in a loop, "
-                "and is no array or number"
-            )
-        found = joined(spec, spec_of(leaf))
-        if found is None:
-            raise TraceError(
-                f"{quoted(name)} is {spec} before a loop and {spec_of(leaf)} after an iteration; "
-                "begin with a value of that type"
-            )
-        self.specs[k][at] = found
-        return found == spec
-
-    def emit(self, way: Way, test: Callable[[], Any], put: Put) -> tuple[Tensor, ...]:
-        """Write the op; return its results."""
-        with way.region.writing():
-            ends = [way.written[id(a)][1] if id(a) in way.written else a for a in self.arrays]
-            after = self.all_of(
-                [
-                    [
-                        v if s is None or isinstance(self.before[k], Undefined) else as_spec(v, s)
-                        for v, s in zip(row, self.specs[k], strict=False)
-                    ]
-                    for k, row in enumerate(self._rows(way))
-                ],
-                ends,
-            )
-            self.trace.emit("yield", after, ())
-        leaves, arrays = self.arguments()
-        given = self.all_of(leaves, arrays)
-        copies = [now(v) for v in given]
-        region = Region(self.trace, given)
-        for copy in copies:
-            copy.scope = region.number
-        with region.writing():
-            self.bind(leaves, copies[len(given) - len(arrays) :], put)
-            go = test()
-            go = truth(go) if isinstance(go, Tensor) else full((), bool(go), BOOL)
-            self.trace.emit("condition", [go], ())
-        first = self.all_of(
-            [
-                [v if s is None else as_spec(v, s) for v, s in zip(row, specs, strict=True)]
-                for row, specs in zip(self.leaves, self.specs, strict=True)
-            ],
-            self.arrays,
-        )
-        types = [(v.kind, v.shape) for v in first]
-        return self.trace.emit("while", first, types, [region.text, way.region.text])
-
-    def _rows(self, way: Way) -> list[list[Any]]:
-        return [
-            self.leaves[k] if isinstance(b, Undefined) else way.leaves[k]
-            for k, b in enumerate(self.before)
-        ]
-
-    def finish(self, results: tuple[Tensor, ...], put: Put) -> None:
-        """Let variables and arrays stand for the results."""
-        rest = iter(results)
-        values: list[Any] = []
-        for k, (tree, specs) in enumerate(zip(self.trees, self.specs, strict=True)):
-            row: list[Any] = []
-            for leaf, spec in zip(self.leaves[k], specs, strict=True):
-                if spec is None:
-                    row.append(leaf)
-                    continue
-                found = typed(next(rest), spec)
-                row.append(found.may_share(leaf) if isinstance(leaf, Tensor) else found)
-            values.append(unflatten(tree, row))
-        put(tuple(values))
-        for array, value in zip(self.arrays, rest, strict=True):
-            array.become(value)
+    names, entering = (COUNTER, *own.names), own.entering | {COUNTER}
+    loop(test, step, replace(own, get=get, put=put, names=names, entering=entering))

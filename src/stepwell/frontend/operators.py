@@ -13,6 +13,7 @@ from stepwell.frontend import (
     indexing,
     inserting,
     joining,
+    known,
     linear_algebra,
     manipulation,
     matrices,
@@ -48,6 +49,9 @@ Tensor.operators.update(
     setitem=assignment.setitem,
     ufunc=ufuncs.ufunc,
     write=assignment.write,
+    known=known.known_method,
+    content=known.content_of,
+    rounded=ufuncs.rounded,
     take=indexing.take,
 )
 Tensor.methods.update(table.METHODS)

@@ -8,11 +8,8 @@ from collections.abc import Iterable, Sequence
 from types import FunctionType
 from typing import Any
 
-_OTHER = (
-    *(ast.Global, ast.Nonlocal, ast.Delete, ast.Try, ast.TryStar, ast.Match, ast.Yield),
-    *(ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef),
-    *(ast.NamedExpr, ast.ClassDef, ast.Import, ast.ImportFrom),
-)
+_YIELDS = (ast.Yield, ast.YieldFrom)
+_OTHER = (*_YIELDS, ast.Await, ast.AsyncFor, ast.AsyncWith)
 """Statements of functions that are traced as they are."""
 
 
@@ -69,7 +66,9 @@ def definition(function: FunctionType) -> ast.FunctionDef | None:
     node = body[0]
     if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
         return None
-    if any(isinstance(n, _OTHER) or _is_private(n) or _is_else(n) for n in ast.walk(node)):
+    if any(isinstance(n, _OTHER) for n in _own(node.body)):
+        return None
+    if any(_is_private(n) or _leaves_finally(n) for n in ast.walk(node)):
         return None
     ast.increment_lineno(module, first - 1 - indented)
     return node
@@ -81,15 +80,41 @@ def _is_private(node: ast.AST) -> bool:
     return name.startswith("__") and not name.endswith("__")
 
 
-def _is_else(node: ast.AST) -> bool:
-    return isinstance(node, ast.For | ast.While) and bool(node.orelse)
+def _leaves_finally(node: ast.AST) -> bool:
+    """Whether a jump in a ``finally`` may drop an exception, which no flag can."""
+    if not isinstance(node, ast.Try | ast.TryStar):
+        return False
+    return any(may_leave(node.finalbody, k) for k in (ast.Return, ast.Break, ast.Continue))
+
+
+def is_generator(node: ast.FunctionDef) -> bool:
+    """Whether a function yields."""
+    return any(isinstance(n, _YIELDS) for n in _own(node.body))
+
+
+def declared(node: ast.FunctionDef, kind: type[ast.Global | ast.Nonlocal]) -> set[str]:
+    """Return the variables that a function declares as global, or as those of one around it."""
+    return {name for n in _own(node.body) if isinstance(n, kind) for name in n.names}
+
+
+def calls(node: ast.AST) -> bool:
+    """Whether something is called in it."""
+    return any(isinstance(n, ast.Call) for n in ast.walk(node))
+
+
+def bound_in_expressions(nodes: Iterable[ast.AST]) -> list[str]:
+    """Return the variables that ``:=`` binds in a function's own statements."""
+    return list(dict.fromkeys(n.target.id for n in _own(nodes) if isinstance(n, ast.NamedExpr)))
+
+
+_INNER = (ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.AsyncFunctionDef)
 
 
 def _own(nodes: Iterable[ast.AST]) -> Iterable[ast.AST]:
     """Return statements and expressions of a body, without those of functions defined there."""
     for node in nodes:
         yield node
-        if not isinstance(node, ast.FunctionDef | ast.Lambda):
+        if not isinstance(node, _INNER):
             yield from _own(ast.iter_child_nodes(node))
 
 
@@ -104,13 +129,23 @@ def assigned(nodes: Iterable[ast.AST]) -> list[str]:
     """Return the variables that statements assign to, in order."""
     names: dict[str, None] = {}
     for node in nodes:
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
             if node.name not in _OURS:
                 names[node.name] = None
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= dict.fromkeys(a.asname or a.name.partition(".")[0] for a in node.names)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names[node.id] = None
+        elif (isinstance(node, ast.ExceptHandler) and node.name) or (
+            isinstance(node, ast.MatchAs | ast.MatchStar) and node.name
+        ):
+            names[node.name] = None
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            names[node.rest] = None
         ours = isinstance(node, ast.FunctionDef) and node.name in _OURS
-        if ours or not isinstance(node, (ast.FunctionDef, ast.Lambda, *_COMPREHENSIONS)):
+        if isinstance(node, _COMPREHENSIONS):
+            names |= dict.fromkeys(bound_in_expressions([node]))
+        elif ours or not isinstance(node, _INNER):
             names |= dict.fromkeys(assigned(ast.iter_child_nodes(node)))
     return list(names)
 
@@ -120,14 +155,24 @@ def may_leave(nodes: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
     for node in nodes:
         if isinstance(node, kind):
             return True
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, _INNER):
             continue
         if isinstance(node, ast.For | ast.While) and kind is not ast.Return:
-            continue
-        inner = [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.stmt)]
+            inner: list[ast.stmt] = node.orelse
+        else:
+            inner = [c for c in _statements(node) if isinstance(c, ast.stmt)]
         if may_leave(inner, kind):
             return True
     return False
+
+
+def _statements(node: ast.AST) -> Iterable[ast.AST]:
+    """Return the children of a statement, and the statements of its handlers and cases."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ExceptHandler | ast.match_case):
+            yield from ast.iter_child_nodes(child)
+        else:
+            yield child
 
 
 def returns(nodes: Sequence[ast.stmt]) -> bool:
@@ -139,6 +184,8 @@ def returns(nodes: Sequence[ast.stmt]) -> bool:
         return True
     if isinstance(last, ast.With):
         return returns(last.body)
+    if isinstance(last, ast.Try) and not last.orelse:
+        return returns(last.body) and all(returns(h.body) for h in last.handlers)
     if isinstance(last, ast.While) and isinstance(last.test, ast.Constant) and last.test.value:
         return not may_leave(last.body, ast.Break)
     return isinstance(last, ast.If) and returns(last.body) and returns(last.orelse)

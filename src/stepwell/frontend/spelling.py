@@ -38,6 +38,18 @@ def properties_text(properties: Mapping[str, Any]) -> str:
     return f" <{{{', '.join(parts)}}}>" if parts else ""
 
 
+def number_text(value: Any, kind: DType) -> str:
+    """Spell a number, which is finite, as an attribute.
+
+    >>> from stepwell.core.dtypes import DTYPES
+    >>> number_text(2.5, DTYPES["f32"]), number_text(True, DTYPES["i1"])
+    ('2.5 : f32', 'true')
+    """
+    if kind.kind == "bool":
+        return "true" if value else "false"
+    return f"{float_text(value) if kind.kind == 'float' else value} : {kind.name}"
+
+
 def _entry(key: str, value: Any) -> str:
     match value:
         case True:

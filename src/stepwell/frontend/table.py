@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from stepwell.frontend.errors import TraceError
+from stepwell.frontend.known import NotKnown, by_numpy
 from stepwell.frontend.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -151,6 +152,10 @@ def _check_default(name: str, key: str, value: Any, theirs: inspect.Signature) -
 def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """Return what NumPy's ``function`` gives where one of its arguments is a traced value."""
     name = getattr(function, "__name__", "a function")
+    try:
+        return by_numpy(function, args, keywords)
+    except NotKnown:
+        pass
     if name not in FUNCTIONS or function is not getattr(np, name, None):
         raise TraceError(refusal(_called(function, name)))
     return call_named(name, args, keywords)

@@ -250,6 +250,8 @@ class Tensor:
         return self.operators["at"](self)
 
     def __getattr__(self, name: str) -> Any:
+        if (known := self.operators["known"](self, name)) is not None:
+            return known
         if (function := self.methods.get(name)) is not None:
             return MethodType(function, self)
         raise AttributeError(f"a traced value has no attribute '{name}'")
@@ -259,9 +261,13 @@ class Tensor:
         return f"<traced {self.kind.name}[{shape}] {self.name}>"
 
     def __str__(self) -> str:
+        if (known := self.operators["content"](self)) is not None:
+            return str(known)
         return format(self)
 
     def __format__(self, spec: str) -> str:
+        if (known := self.operators["content"](self)) is not None:
+            return format(known, spec)
         if self.trace.spelled is not None:
             return self.trace.spelled(self, spec)
         self._known()
@@ -333,15 +339,21 @@ class Tensor:
         return self.operators["ufunc"](np.divmod, other, self)
 
     def __round__(self, digits: int | None = None) -> Tensor:
-        return self.operators["round"](self)
+        return self.operators["rounded"](self, digits)
 
     def __bool__(self) -> bool:
+        if (known := self.operators["content"](self)) is not None:
+            return bool(known)
         self._refuse("bool", "whether a traced value is true is not known while tracing")
 
     def __float__(self) -> float:
+        if (known := self.operators["content"](self)) is not None:
+            return float(known)
         self._refuse("number", "the number in a traced value is not known while tracing")
 
     def __int__(self) -> int:
+        if (known := self.operators["content"](self)) is not None:
+            return int(known)
         self._refuse("number", "the number in a traced value is not known while tracing")
 
     def __index__(self) -> int:
@@ -357,15 +369,21 @@ class Tensor:
     def __complex__(self) -> complex:
         self._refuse("number", "the number in a traced value is not known while tracing")
 
-    def item(self) -> NoReturn:
-        """Raise: there is no number yet."""
+    def item(self, *index: Any) -> Any:
+        """Return an element of what is known, else raise: there is no number yet."""
+        if (known := self.operators["content"](self)) is not None:
+            return known.item(*index)
         self._refuse("number", "the number in a traced value is not known while tracing")
 
-    def tolist(self) -> NoReturn:
-        """Raise: there are no numbers yet."""
+    def tolist(self) -> Any:
+        """Return the elements of what is known, else raise: there are no numbers yet."""
+        if (known := self.operators["content"](self)) is not None:
+            return known.tolist()
         self._refuse("number", "the numbers in a traced value are not known while tracing")
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if (known := self.operators["content"](self)) is not None:
+            return np.array(known, dtype) if copy or dtype else known
         self.trace.check(self)
         if self.trace.is_subscript():
             raise TraceError(

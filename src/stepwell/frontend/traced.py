@@ -23,7 +23,7 @@ from stepwell.frontend.pytree import Tree, flatten, paths, unflatten
 from stepwell.frontend.result_names import result_names
 from stepwell.frontend.spelling import type_text
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import Trace, tracing
+from stepwell.frontend.tracing import Trace, current_trace, tracing
 from stepwell.modules import ModuleText
 from stepwell.runtime.weights import Trail
 
@@ -165,6 +165,7 @@ def trace(
         inputs += [after for after, _ in outside.inputs]
         head += [before for _, before in outside.inputs]
         effects, results = effects_of([*names, *outside.names], inputs, returned, results)
+        results = [written.solid(value) for value in results]
     called = dict(zip(effects.places, result_names(function, tree), strict=False))
     names = [called.get(k, "") for k in range(len(results))] if called else []
     first = len(results) - len(effects.written)
@@ -207,7 +208,7 @@ def _outside(written: Trace, results: Sequence[Tensor]) -> Outside:
 def result_of(value: Any, function: str) -> Tensor:
     """Return what a function returns as a value of the trace."""
     try:
-        return lift(value)
+        return current_trace().solid(lift(value))
     except TypeError as error:
         if isinstance(error, TraceError):
             raise

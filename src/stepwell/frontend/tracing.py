@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dis
 import inspect
+import math
 import os
 import re
 from collections.abc import Callable, Generator, Sequence
@@ -29,7 +30,13 @@ from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.ranges import Ranges, is_integer
-from stepwell.frontend.spelling import Verbatim, location, properties_text, type_text
+from stepwell.frontend.spelling import (
+    Verbatim,
+    location,
+    number_text,
+    properties_text,
+    type_text,
+)
 from stepwell.frontend.tensor import State, Tensor
 from stepwell.frontend.weights import kept
 from stepwell.runtime.weights import Trail, fingerprint
@@ -41,6 +48,20 @@ INLINE_ELEMENTS = 16
 
 READ_ELEMENTS = 1 << 20
 """Of arrays of more integers nobody looks for the least and the largest."""
+
+
+class Known(str):
+    """The name of a value that is no op yet: its content is known."""
+
+    array: NDArray[Any]
+
+    @classmethod
+    def of(cls, name: str, array: NDArray[Any]) -> Known:
+        """Return the name of ``array``, to which nobody writes from here on."""
+        found = cls(name)
+        array.flags.writeable = False
+        found.array = array
+        return found
 
 
 @dataclass
@@ -74,8 +95,13 @@ class Trace:
     """What was written to and read again in each region that is being written."""
     regions: int = 0
     """How many regions were begun."""
-    branches: int = 0
-    """How many branches and loops of the user's Python are being traced, one in another."""
+    branches: list[Sequence[str]] = field(default_factory=list[Sequence[str]])
+    """The branches and loops of the user's Python that are being traced, one in another: the
+    variables of which each knows that it changes them."""
+    trials: int = 0
+    """How many iterations are being traced to be thrown away, one in another."""
+    trying: list[Callable[[], Any]] = field(default_factory=list[Callable[[], Any]])
+    """They give what the ``try`` statements around here catch."""
     ranges: Ranges = field(default_factory=Ranges)
     """Between which numbers integers lie."""
     spelled: Callable[[Tensor, str], str] | None = None
@@ -85,6 +111,8 @@ class Trace:
     check_bounds: bool = True
     """Whether indices that only the run knows are checked."""
     _ticks: int = 0
+    _solid: dict[tuple[str, int], str] = field(default_factory=dict[Any, Any])
+    """The names of known arrays that became ops, by their own names and the region."""
 
     def __call__(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse ``x.trace()``: what traced values call so is this."""
@@ -124,6 +152,7 @@ class Trace:
         for operand in operands:
             operand.trace.check(operand)
             operand.refresh()
+        spelled = [self.text_of(t) if type(t.name) is Known else t.name for t in operands]
         frame = users_frame()
         names = [self.name(op.rpartition(".")[2]) for _ in results]
         inputs = ", ".join(type_text(t.kind, t.shape) for t in operands)
@@ -132,7 +161,7 @@ class Trace:
         bodies = f" ({', '.join(regions)})" if regions else ""
         self.lines.append(
             f"{'  ' * len(self.scopes)}{', '.join(names)}{' = ' if names else ''}"
-            f'"{op if "." in op else f"nd.{op}"}"({", ".join(t.name for t in operands)})'
+            f'"{op if "." in op else f"nd.{op}"}"({", ".join(spelled)})'
             f"{properties_text(properties)}{bodies}"
             f" : ({inputs}) -> {outputs}{location(frame)}"
         )
@@ -142,6 +171,31 @@ class Trace:
         if self.watch is not None:
             self.watch(op, found)
         return found
+
+    def text_of(self, value: Tensor) -> str:
+        """Return the name of the op that has a known value, which is written here if need be."""
+        name = value.name
+        assert isinstance(name, Known)
+        for scope in self.scopes:
+            if (found := self._solid.get((name, scope))) is not None:
+                return found
+        data = name.array
+        if _is_uniform(data):
+            text = Verbatim(number_text(data.flat[0].item(), value.kind))
+            found = self.emit("full", (), [(value.kind, value.shape)], (), value=text)[0].name
+        else:
+            found = self.constant(data).name
+        self._solid[name, self.scopes[-1]] = found
+        return found
+
+    def solid(self, value: Tensor) -> Tensor:
+        """Return ``value`` as what an op gives."""
+        value.refresh()
+        if type(value.name) is not Known:
+            return value
+        return Tensor(
+            self, self.text_of(value), value.kind, value.shape, self.scopes[-1], value.made
+        )
 
     def argument(self, stem: str, kind: DType, shape: Shape, place: str = "") -> Tensor:
         """Return an argument of the function, or of a region that is given to `block` next."""
@@ -193,7 +247,7 @@ class Trace:
 
     def known(self, value: Tensor) -> NDArray[Any] | None:
         """Return the booleans of a constant, None for what only the run knows."""
-        return self._masks.get(value.name)
+        return value.name.array if isinstance(value.name, Known) else self._masks.get(value.name)
 
     def is_subscript(self) -> bool:
         """Whether the user's line is taking or writing an element of something."""
@@ -212,12 +266,13 @@ class Trace:
 
     def mark(self) -> Any:
         """Return what `back` takes to go back to here."""
-        tables = dict(self.resources), dict(self._weights), dict(self._constants)
-        return len(self.lines), *tables, dict(self.ranges.narrowed[-1])
+        kept = self._weights, self._constants, self._solid, self.ranges.narrowed[-1]
+        return len(self.lines), dict(self.resources), *map(dict, kept)
 
     def back(self, mark: Any) -> None:
         """Forget what was written since ``mark``."""
-        count, resources, self._weights, self._constants, self.ranges.narrowed[-1] = mark
+        count, resources, self._weights, self._constants, self._solid, narrowed = mark
+        self.ranges.narrowed[-1] = narrowed
         del self.lines[count:]
         self.resources.clear()
         self.resources.update(resources)
@@ -299,10 +354,14 @@ class Trace:
 class Region:
     """A block that is written in several goes; what changes in each is undone after it."""
 
-    def __init__(self, trace: Trace, arguments: Sequence[Tensor] = ()) -> None:
+    def __init__(
+        self, trace: Trace, arguments: Sequence[Tensor] = (), names: Sequence[str] = ()
+    ) -> None:
         trace.regions += 1
         self.trace, self.number = trace, trace.regions
         self.lines: list[str] = []
+        self.names = names
+        """The user's variables that it may change."""
         self.depth = len(trace.scopes)
         self.head = ", ".join(f"{a.name}: {type_text(a.kind, a.shape)}" for a in arguments)
         for argument in arguments:
@@ -317,11 +376,11 @@ class Region:
         trace.scopes.append(self.number)
         trace.journals.append(journal := Journal())
         trace.ranges.narrowed.append({})
-        trace.branches += 1
+        trace.branches.append(self.names)
         try:
             yield journal
         finally:
-            trace.branches -= 1
+            trace.branches.pop()
             trace.ranges.narrowed.pop()
             trace.journals.pop().undo()
             trace.scopes.pop()
@@ -351,6 +410,14 @@ class Journal:
     def outside(self, region: int) -> list[Tensor]:
         """Return what was written to, and had been made outside of ``region``."""
         return [v for k, v in self.written.items() if self.states[k][1].scope < region]
+
+
+def _is_uniform(array: NDArray[Any]) -> bool:
+    """Whether all elements are the same finite number, bit by bit."""
+    if not array.size:
+        return False
+    words = np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1)
+    return bool((words == words[0]).all()) and math.isfinite(array.flat[0])
 
 
 _current: ContextVar[Trace | None] = ContextVar("trace", default=None)

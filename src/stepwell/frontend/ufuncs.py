@@ -17,7 +17,9 @@ from stepwell.frontend import linear_algebra as linear
 from stepwell.frontend import manipulation as m
 from stepwell.frontend import reduction as r
 from stepwell.frontend.errors import TraceError
+from stepwell.frontend.known import NotKnown, by_numpy
 from stepwell.frontend.promotion import (
+    INTEGER,
     cast,
     converted,
     fresh,
@@ -27,13 +29,26 @@ from stepwell.frontend.promotion import (
     lift,
     ours,
 )
-from stepwell.frontend.table import UFUNCS, refusal, stored
+from stepwell.frontend.table import UFUNCS, call_named, refusal, stored
 from stepwell.frontend.tensor import Tensor
+
+
+def rounded(x: Tensor, digits: int | None) -> Any:
+    """Return ``round(x)``, a Python integer, or ``round(x, digits)``."""
+    if x.shape:
+        raise TypeError("type numpy.ndarray doesn't define __round__ method")
+    if digits is not None:
+        return call_named("round", (x, digits), {})
+    return weakened(cast(x if x.kind.kind != "float" else e.round(x), INTEGER))
 
 
 def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
     """Return what the NumPy ufunc gives for ``inputs``, computed by ours of the same meaning."""
     name = function.__name__
+    try:
+        return by_numpy(function, inputs, {} if dtype is None else {"dtype": dtype})
+    except NotKnown:
+        pass
     if name not in UFUNCS:
         raise TraceError(refusal(name))
     inputs = tuple(np.asarray(v) if isinstance(v, list | tuple) else v for v in inputs)
@@ -153,6 +168,11 @@ def call_ufunc(function: Any, method: str, inputs: tuple[Any, ...], keywords: An
     """Return what a call of a ufunc, or of one of its methods, gives."""
     name = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
     keywords = dict(keywords)
+    if method in ("outer", "reduce", "accumulate", "reduceat"):
+        try:
+            return by_numpy(getattr(function, method), inputs, keywords)
+        except NotKnown:
+            pass
     out = keywords.pop("out", None)
     if keywords.get("where", True) is True:
         keywords.pop("where", None)

@@ -1,0 +1,364 @@
+"""What a loop of a rewritten function carries: found by tracing its body until it is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.flow import (
+    RESULT,
+    Get,
+    Put,
+    Spec,
+    Undefined,
+    Way,
+    Zeros,
+    as_spec,
+    is_data,
+    joined,
+    now,
+    quoted,
+    spec_of,
+    told,
+    truth,
+    typed,
+    way_of,
+)
+from stepwell.frontend.promotion import BOOL, full, is_number
+from stepwell.frontend.pytree import flatten, unflatten
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import Region, Trace, current_trace
+
+
+@dataclass(frozen=True)
+class Variables:
+    """The user's variables that a loop may assign to, and that are read again."""
+
+    get: Get
+    put: Put
+    names: tuple[str, ...]
+    entering: frozenset[str]
+    """Those of which an iteration may read what they were before it."""
+    once: bool = False
+    """Whether the loop goes round at least once."""
+
+    def is_free(self, name: str) -> bool:
+        """Whether nobody sees what the variable was before the loop."""
+        return self.once and name not in self.entering
+
+
+class Swapped(TraceError):
+    """Arrays that are written to change places; after ``order`` iterations they are in theirs."""
+
+    def __init__(self, told: str, order: int) -> None:
+        super().__init__(
+            f"{told} change places in a loop of which only the run knows how often it goes "
+            "round; copy instead: u[:] = v"
+        )
+        self.order = order
+
+
+def loop(test: Callable[[], Any], body: Callable[[], None], variables: Variables) -> None:
+    """Repeat ``body`` while ``test``, which only the run knows; carries are found by tracing."""
+    trace, before = current_trace(), variables.get()
+    carries = _Carries(trace, before, variables)
+    try:
+        for _ in range(ROUNDS):
+            mark = trace.mark()
+            if carries.settled(way := carries.trace_body(body)):
+                break
+            trace.back(mark)
+        else:
+            raise TraceError("the types of what a loop carries change in each iteration")
+        results = carries.emit(way, test)
+    finally:
+        variables.put(before)
+    carries.finish(results, way)
+
+
+ROUNDS = 8
+"""How often the body of a loop is traced until its carries are the same after as before."""
+
+
+def _is_alike(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and repr(a) == repr(b)
+
+
+class _Carries:
+    """What a loop carries: leaves of variables, and arrays that its body writes to."""
+
+    def __init__(self, trace: Trace, before: tuple[Any, ...], variables: Variables) -> None:
+        self.trace, self.variables, self.names = trace, variables, variables.names
+        self.free = [
+            variables.is_free(n) or (variables.once and isinstance(v, Undefined) and n != RESULT)
+            for n, v in zip(self.names, before, strict=True)
+        ]
+        """Which variables get a value in each iteration before it is read."""
+        self.before = tuple(
+            Undefined(n) if free else v
+            for n, v, free in zip(self.names, before, self.free, strict=True)
+        )
+        parts = [flatten(v) for v in self.before]
+        self.leaves = [found for found, _ in parts]
+        self.trees = [tree for _, tree in parts]
+        self.specs: list[list[Spec | None]] = [[None] * len(found) for found in self.leaves]
+        """The types of leaves that the loop changes; None for those it leaves as they were."""
+        self.arrays: list[Tensor] = []
+        self.late = [isinstance(v, Undefined) for v in self.before]
+        """Variables that have no value yet."""
+        self.moved: dict[int, int] = {}
+        """Of carried leaves, by number, which of them they are after an iteration: arrays that
+        change places."""
+        self.hidden: list[Tensor] = []
+        """What these arrays are outside: other names of them must not be used in the loop."""
+
+    def arguments(self) -> tuple[list[list[Any]], list[Tensor]]:
+        """Return fresh arguments of a region: in the place of leaves, and for arrays."""
+
+        def argument(spec: Spec, name: str) -> Tensor:
+            return typed(self.trace.argument(name, spec.kind, spec.shape), spec)
+
+        found = [
+            [
+                leaf if spec is None else argument(spec, name)
+                for leaf, spec in zip(leaves, specs, strict=True)
+            ]
+            for leaves, specs, name in zip(self.leaves, self.specs, self.names, strict=True)
+        ]
+        arrays = [self.trace.argument("array", a.kind, a.shape) for a in self.arrays]
+        return found, arrays
+
+    def all_of(self, leaves: list[list[Any]], arrays: Sequence[Any]) -> list[Any]:
+        """Return what is carried, in order."""
+        rows = zip(leaves, self.specs, strict=True)
+        data = [v for row, specs in rows for v, s in zip(row, specs, strict=True) if s is not None]
+        return [*data, *arrays]
+
+    def bind(self, leaves: list[list[Any]], arrays: Sequence[Tensor]) -> None:
+        """Let variables and arrays stand for ``leaves`` and ``arrays``."""
+        rows = zip(self.names, self.free, self.trees, leaves, strict=True)
+        self.variables.put(
+            tuple(Undefined(name) if free else unflatten(t, row) for name, free, t, row in rows)
+        )
+        for array, value in zip(self.arrays, arrays, strict=True):
+            array.become(value)
+
+    def trace_body(self, body: Callable[[], None]) -> Way:
+        """Trace the body once."""
+        leaves, arrays = self.arguments()
+        given = self.all_of(leaves, arrays)
+        copies = [now(v) for v in given]
+        region = Region(self.trace, given, self.names)
+        for copy in copies:
+            copy.scope = region.number
+        count = len(given) - len(arrays)
+
+        def run() -> None:
+            self.bind(leaves, copies[count:])
+            for array in self.hidden:
+                self.trace.changes(array)
+                array.scope, array.stamp = -1, self.trace.tick()
+            body()
+
+        way = way_of(region, self.variables.get, run)
+        self._find_moved(given[:count], way)
+        return way
+
+    def _find_moved(self, given: Sequence[Tensor], way: Way) -> None:
+        """Find arrays that are written to and change places among variables."""
+        owners = self._owners()
+        changed = [k for k, v in enumerate(given) if any(v is other for other in way.inside)]
+        self.moved = {}
+        if not changed:
+            return
+        rows = zip(way.values, self.specs, strict=True)
+        bound = [
+            leaf
+            for value, specs in rows
+            for leaf, s in zip(flatten(value)[0], specs, strict=False)
+            if s is not None
+        ]
+        place = {id(v): k for k, v in enumerate(given)}
+        at = [place.get(id(v)) for v in bound]
+        wanted = set(changed)
+        while True:
+            moved = {k: at[k] for k in wanted}
+            more = {m for m in moved.values() if m is not None} - wanted
+            if not more:
+                break
+            wanted |= more
+        targets = list(moved.values())
+        if None in targets or len(set(targets)) != len(targets):
+            name = owners[changed[0]]
+            raise TraceError(
+                f"{quoted(name)} is bound to another array in a loop in which the one it was "
+                "is written to; assign to its elements, x[:] = ..., or begin with a copy"
+            )
+        self.moved = {k: m for k, m in moved.items() if m is not None}
+        if (order := _order(self.moved)) > 1:
+            told = " and ".join(quoted(owners[k]) for k in sorted(self.moved))
+            raise Swapped(told, order)
+
+    def _owners(self) -> list[str]:
+        rows = zip(self.names, self.specs, strict=True)
+        return [name for name, specs in rows for s in specs if s is not None]
+
+    def settled(self, way: Way) -> bool:
+        """Whether what the body gives has the types of what it was given; else take those."""
+        same = True
+        for k, name in enumerate(self.names):
+            if isinstance(self.before[k], Undefined) and self.late[k]:
+                if self.free[k] or name == RESULT:
+                    same &= self._take(k, way)
+                continue
+            if way.trees[k] != self.trees[k]:
+                raise TraceError(f"{quoted(name)} is built otherwise after an iteration")
+            bound = flatten(way.values[k])[0]
+            for at, leaf in enumerate(way.leaves[k]):
+                same &= self._settle_leaf(k, at, leaf, bound[at], name)
+        given = self.all_of(self.leaves, ())
+        hidden = [given[k] for k in self.moved if isinstance(given[k], Tensor)]
+        outside = [array for array, _ in way.written.values()]
+        written = [a for a in outside if not any(a is h for h in hidden)]
+        for known, found in ((self.arrays, written), (self.hidden, hidden)):
+            if [id(a) for a in known] != [id(a) for a in found]:
+                known[:], same = found, False
+        return same
+
+    def _take(self, k: int, way: Way) -> bool:
+        """Take the type of a variable of which nobody sees what it was before."""
+        if isinstance(way.values[k], Undefined):
+            return True
+        self.late[k] = False
+        self.trees[k] = way.trees[k]
+        self.specs[k] = [spec_of(v) if isinstance(v, Tensor) else None for v in way.leaves[k]]
+        pairs = zip(way.leaves[k], self.specs[k], strict=True)
+        self.leaves[k] = [v if s is None else Zeros() for v, s in pairs]
+        return False
+
+    def _settle_leaf(self, k: int, at: int, leaf: Any, bound: Any, name: str) -> bool:
+        spec, before = self.specs[k][at], self.leaves[k][at]
+        if spec is None:
+            if bound is before or (is_number(bound) and _is_alike(bound, before)):
+                return True
+            if is_data(before) and is_data(leaf):
+                self.specs[k][at] = joined(spec_of(before), spec_of(leaf)) or spec_of(before)
+                return False
+            if not is_data(before) and not is_data(leaf) and _is_equal(before, leaf):
+                return True
+        if spec is None or not is_data(leaf):
+            raise TraceError(
+                f"{quoted(name)} changes from {told(before)} to {told(leaf)} in a loop, "
+                "and is no array or number"
+            )
+        found = joined(spec, spec_of(leaf))
+        if found is None:
+            raise TraceError(
+                f"{quoted(name)} is {spec} before a loop and {spec_of(leaf)} after an iteration; "
+                "begin with a value of that type"
+            )
+        self.specs[k][at] = found
+        return found == spec
+
+    def emit(self, way: Way, test: Callable[[], Any]) -> tuple[Tensor, ...]:
+        """Write the op; return its results."""
+        with way.region.writing():
+            ends = [way.written[id(a)][1] if id(a) in way.written else a for a in self.arrays]
+            after = self.all_of(
+                [
+                    [
+                        v if s is None else as_spec(v, s)
+                        for v, s in zip(row, self.specs[k], strict=True)
+                    ]
+                    for k, row in enumerate(self._rows(way))
+                ],
+                ends,
+            )
+            self.trace.emit("yield", after, ())
+        leaves, arrays = self.arguments()
+        given = self.all_of(leaves, arrays)
+        copies = [now(v) for v in given]
+        region = Region(self.trace, given, self.names)
+        for copy in copies:
+            copy.scope = region.number
+        with region.writing():
+            self.bind(leaves, copies[len(given) - len(arrays) :])
+            go = test()
+            go = truth(go) if isinstance(go, Tensor) else full((), bool(go), BOOL)
+            self.trace.emit("condition", [go], ())
+        first = self.all_of(
+            [
+                [v if s is None else as_spec(v, s) for v, s in zip(row, specs, strict=True)]
+                for row, specs in zip(self.leaves, self.specs, strict=True)
+            ],
+            self.arrays,
+        )
+        types = [(v.kind, v.shape) for v in first]
+        return self.trace.emit("while", first, types, [region.text, way.region.text])
+
+    def _rows(self, way: Way) -> list[list[Any]]:
+        """Return the leaves at the end of an iteration; of variables without a value, as before."""
+        return [self.leaves[k] if late else way.leaves[k] for k, late in enumerate(self.late)]
+
+    def finish(self, results: tuple[Tensor, ...], way: Way) -> None:
+        """Let variables and arrays stand for the results."""
+        given = self.all_of(self.leaves, ())
+        ends = list(results[: len(given)])
+        changed = self._places(given, ends)
+        at = 0
+        values: list[Any] = []
+        for k, (tree, specs) in enumerate(zip(self.trees, self.specs, strict=True)):
+            row: list[Any] = []
+            bound = flatten(way.values[k])[0]
+            for number, (leaf, spec) in enumerate(zip(self.leaves[k], specs, strict=True)):
+                if spec is None:
+                    row.append(leaf)
+                    continue
+                found = changed.get(at)
+                if found is None:
+                    found = typed(ends[at], spec)
+                    if isinstance(leaf, Tensor) and not self._is_new(bound[number], way):
+                        found.may_share(leaf)
+                row.append(found)
+                at += 1
+            values.append(unflatten(tree, row))
+        self.variables.put(tuple(values))
+        for array, value in zip(self.arrays, results[len(given) :], strict=True):
+            array.become(value)
+
+    def _is_new(self, bound: Any, way: Way) -> bool:
+        """Whether each iteration makes the value anew, in memory of its own."""
+        if not self.variables.once or not isinstance(bound, Tensor):
+            return False
+        while bound.part is not None:
+            bound = bound.part.base
+        made = bound.scope >= way.region.number and not bound.shared
+        return made and bound.name not in way.region.head
+
+    def _places(self, given: Sequence[Any], ends: Sequence[Tensor]) -> dict[int, Tensor]:
+        """Let arrays that are written to stand for what is in them; return them by variable."""
+        found: dict[int, Tensor] = {}
+        for k in self.moved:
+            if not isinstance(array := given[k], Tensor):
+                raise TraceError("an array that a loop writes to is a number before it")
+            array.become(ends[k])
+            found[k] = array
+        return found
+
+
+def _order(moved: dict[int, int]) -> int:
+    """Return after how many iterations all arrays are in their places again."""
+    at, order = dict(moved), 1
+    while any(k != m for k, m in at.items()):
+        at = {k: moved[m] for k, m in at.items()}
+        order += 1
+    return order
+
+
+def _is_equal(a: Any, b: Any) -> bool:
+    try:
+        return a is b or (type(a) is type(b) and bool(a == b))
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,149 @@
+"""Rewriting expressions (note 041): what they decide and call goes through `frontend.flowing`.
+
+Also how nodes of the tree are made, for `rewriting` and `statements`.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+RUNTIME = "__stepwell__"
+"""The variable by which rewritten source reaches `frontend.flowing`."""
+
+_LEFT = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}
+"""Functions that look at the frame they are called from."""
+
+_COMPARES: dict[type[ast.cmpop], Any] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+}
+
+
+def name_of(name: str, store: bool = False) -> ast.Name:
+    """Return the variable ``name``."""
+    return ast.Name(name, ast.Store() if store else ast.Load())
+
+
+def set_to(name: str, value: ast.expr) -> ast.stmt:
+    """Return ``name = value``."""
+    return ast.Assign([name_of(name, True)], value)
+
+
+def tuple_of(names: Sequence[str], store: bool = False) -> ast.Tuple:
+    """Return the tuple of variables."""
+    context = ast.Store() if store else ast.Load()
+    return ast.Tuple([name_of(n, store) for n in names], context)
+
+
+def runtime(name: str, *arguments: ast.expr) -> ast.Call:
+    """Return a call of a function of `frontend.flowing`."""
+    return ast.Call(ast.Attribute(name_of(RUNTIME), name, ast.Load()), list(arguments), [])
+
+
+def later(value: ast.expr) -> ast.expr:
+    """Return ``lambda: value``."""
+    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), value)
+
+
+def define(name: str, body: list[ast.stmt], arguments: Sequence[str] = ()) -> ast.FunctionDef:
+    """Return the definition of a function."""
+    takes = ast.arguments([], [ast.arg(a) for a in arguments], None, [], [], None, [])
+    return ast.FunctionDef(name, takes, body or [ast.Pass()], [])
+
+
+_PLACED = (ast.stmt, ast.expr, ast.arg)
+
+
+def place(node: Any, at: Any) -> Any:
+    """Give what has no place in the source the beginning of ``at``, where that has one."""
+    for each in ast.walk(node):
+        if hasattr(at, "lineno") and not hasattr(each, "lineno") and isinstance(each, _PLACED):
+            each.lineno = each.end_lineno = at.lineno
+            each.col_offset, each.end_col_offset = at.col_offset, at.col_offset + 1
+    return node
+
+
+def setter(name: str) -> str:
+    """Return what the function is called that binds a variable in an expression."""
+    return f"__set_{name}__"
+
+
+class Expressions(ast.NodeTransformer):
+    """Rewrites what an expression decides and calls."""
+
+    def __init__(self, inside: int = 0) -> None:
+        self.inside = inside
+        """How many functions of the user's around it begin in the expression."""
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        """``f(x)`` becomes ``call(f, x)``."""
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in _LEFT:
+            return node
+        base = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if isinstance(base, ast.Name) and base.id == RUNTIME:
+            return node
+        call = ast.copy_location(runtime("call").func, node.func)  # the line that Python names
+        made = ast.Call(call, [node.func, *node.args], node.keywords)
+        return place(ast.copy_location(made, node), node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        """``x if c else y``."""
+        self.generic_visit(node)
+        made = runtime("ternary", node.test, later(node.body), later(node.orelse))
+        return place(made, node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        """``a and b``, ``a or b``."""
+        self.generic_visit(node)
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        return place(runtime(name, *map(later, node.values)), node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        """``not a``."""
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Not):
+            return node
+        return place(runtime("not_", node.operand), node)
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        """``a < b < c``."""
+        self.generic_visit(node)
+        if len(node.ops) == 1 or any(type(o) not in _COMPARES for o in node.ops):
+            return node
+        parts: list[ast.expr] = [
+            ast.Tuple([runtime("x").func, later(right)], ast.Load()) for right in node.comparators
+        ]
+        for part, op in zip(parts, node.ops, strict=True):
+            assert isinstance(part, ast.Tuple)
+            part.elts[0] = ast.Attribute(name_of(RUNTIME), _COMPARES[type(op)].__name__, ast.Load())
+        return place(runtime("compare", node.left, *parts), node)
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> Any:
+        """What stands in braces in a string: a traced value has no digits yet."""
+        self.generic_visit(node)
+        node.value = place(runtime("shown", node.value), node)
+        return node
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
+        """``(x := value)`` is a call, as it may come to stand in a function of ours."""
+        self.generic_visit(node)
+        if self.inside:
+            return node
+        return place(ast.Call(name_of(setter(node.target.id)), [node.value], []), node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        """A function of the user's: ``:=`` in it binds its own variables."""
+        self.inside += 1
+        self.generic_visit(node)
+        self.inside -= 1
+        return node
