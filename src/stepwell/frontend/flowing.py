@@ -7,8 +7,6 @@ refused there: a loop over a known range is unrolled then.
 
 from __future__ import annotations
 
-import builtins
-import operator
 import sys
 import warnings
 from collections.abc import Callable, Iterable
@@ -19,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from stepwell.frontend import elementwise as e
-from stepwell.frontend import reduction as r
 from stepwell.frontend.checks import raise_in_branch
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import (
@@ -29,18 +25,14 @@ from stepwell.frontend.flow import (
     assert_,
     compare,
     if_,
-    is_data,
-    joined,
     not_,
     or_,
     returned,
-    spec_of,
     ternary,
-    truth,
 )
 from stepwell.frontend.known import is_known, known_array
-from stepwell.frontend.loops import Items, Range, for_, items_of, while_
-from stepwell.frontend.promotion import as_dtype, cast, full, is_number, lift
+from stepwell.frontend.loops import Items, Range, for_, while_
+from stepwell.frontend.pythons import GOING, PYTHONS
 from stepwell.frontend.reads import (
     Outer,
     attribute_or,
@@ -53,7 +45,6 @@ from stepwell.frontend.reads import storing as storing_outside
 from stepwell.frontend.rewriting import is_rewritten, rewritten
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace, users_frame
-from stepwell.frontend.ufuncs import weakened
 
 __all__ = [
     "Undefined",
@@ -123,10 +114,10 @@ def _call_partial(function: partial[Any], args: tuple[Any, ...], kwargs: dict[st
 def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call what has no source; Python's own functions have a meaning of ours."""
     try:
-        ours = _PYTHONS.get(function)
+        ours = PYTHONS.get(function)
     except TypeError:
         ours = None
-    if ours is not None and (function in _GOING or any(isinstance(a, _TRACED) for a in args)):
+    if ours is not None and (function in GOING or any(isinstance(a, _TRACED) for a in args)):
         for value in args:
             if isinstance(value, Tensor):
                 value.trace.check(value)
@@ -360,142 +351,3 @@ def raising(make: Callable[[], Any] | None = None) -> None:
     if make is None:
         raise TraceError("what was caught is raised in a branch that only the run decides")
     raise_in_branch(make)
-
-
-def _extreme(of: Callable[[Any, Any], Tensor]) -> Callable[..., Any]:
-    """Return `min` or `max` of Python, which go on with the first that nothing is beyond."""
-
-    def function(*args: Any, **kwargs: Any) -> Any:
-        values = list(args[0]) if len(args) == 1 and not kwargs else list(args)
-        if not _has_traced(values):
-            found = max if of is operator.gt else min
-            return found(*values, **kwargs) if kwargs else found(values)
-        if kwargs:
-            raise TraceError("min and max of traced values take no key and no default")
-        if not values:
-            raise ValueError("min() or max() of an empty sequence")
-        best = values[0]
-        for value in values[1:]:
-            best = _chosen(of(value, best), value, best)
-        return best
-
-    return function
-
-
-def _chosen(test: Any, value: Any, best: Any) -> Any:
-    if not isinstance(test, Tensor):
-        return value if test else best
-    spec = joined(spec_of(value), spec_of(best)) if is_data(value) and is_data(best) else None
-    if spec is None or spec.shape:
-        raise TraceError("min and max compare numbers of one type; use numpy.minimum or maximum")
-    found = e.where(test, *(_in(v, spec.kind) for v in (value, best)))
-    found.weak = spec.weak
-    return found
-
-
-def _in(value: Any, kind: Any) -> Tensor:
-    return full((), value, kind) if is_number(value) else cast(lift(value), kind)
-
-
-def _has_traced(values: Any) -> bool:
-    return any(isinstance(v, Tensor) for v in values)
-
-
-def _any(values: Any, /) -> Any:
-    found: Any = False
-    for value in values:
-        found = or_(_given(found), _given(value))
-        if not isinstance(found, Tensor) and found:
-            return True
-    return truth(found) if isinstance(found, Tensor) else False
-
-
-def _all(values: Any, /) -> Any:
-    found: Any = True
-    for value in values:
-        found = and_(_given(found), _given(value))
-        if not isinstance(found, Tensor) and not found:
-            return False
-    return truth(found) if isinstance(found, Tensor) else True
-
-
-def _given(value: Any) -> Callable[[], Any]:
-    return lambda: truth(value) if isinstance(value, Tensor) else bool(value)
-
-
-_GOING = (any, all, min, max, sum)
-"""Python's functions that go through what they are given."""
-
-
-def _sum(values: Any, /, start: Any = 0) -> Any:
-    if not isinstance(values, Tensor | Items):
-        values = list(values)
-        if not _has_traced(values) and not isinstance(start, Tensor):
-            return sum(values, start)
-    total = start
-    if isinstance(values, Tensor) and values.ndim == 1 and is_number(start) and start == 0:
-        kind = as_dtype("i64") if values.kind.name == "i1" else values.kind
-        return r.sum(values, dtype=kind)
-    for value in values:
-        total = total + value
-    return total
-
-
-def _number(kind: str) -> Callable[..., Any]:
-    def function(value: Any, *more: Any) -> Any:
-        if not isinstance(value, Tensor) or more or value.size != 1:
-            raise TypeError("only arrays of one element can be made Python numbers")
-        value = value.reshape(())
-        return weakened(e.not_equal(value, 0) if kind == "i1" else cast(value, as_dtype(kind)))
-
-    return function
-
-
-def _range(*bounds: Any) -> Any:
-    for bound in bounds:
-        if isinstance(bound, Tensor) and (bound.shape or bound.kind.kind == "float"):
-            raise TypeError(f"a bound of a range is an integer, got {bound!r}")
-    return Range(
-        *(weakened(cast(b, as_dtype("i64"))) if isinstance(b, Tensor) else b for b in bounds)
-    )
-
-
-def _reversed(values: Any) -> Any:
-    found = items_of(values)
-    if found is None:
-        raise TypeError(f"{type(values).__name__!r} object is not reversible")
-    return Items(len(found), lambda k: found.get(len(found) - 1 - k))
-
-
-def _enumerate(values: Any, start: Any = 0) -> Any:
-    found = items_of(values)
-    if found is None:
-        return enumerate(values, start)
-    return Items(len(found), lambda k: (k + start, found.get(k)))
-
-
-def _zip(*values: Any, strict: bool = False) -> Any:
-    found = [items_of(v) for v in values]
-    if any(f is None for f in found):
-        return zip(*values, strict=strict)
-    lengths = {len(f) for f in found if f is not None}
-    if strict and len(lengths) > 1:
-        return zip(*values, strict=True)
-    return Items(min(lengths), lambda k: tuple(f.get(k) for f in found if f is not None))
-
-
-_PYTHONS: dict[Any, Callable[..., Any]] = {
-    builtins.enumerate: _enumerate,
-    builtins.zip: _zip,
-    builtins.all: _all,
-    builtins.any: _any,
-    builtins.bool: _number("i1"),
-    builtins.float: _number("f64"),
-    builtins.int: _number("i64"),
-    builtins.max: _extreme(operator.gt),
-    builtins.min: _extreme(operator.lt),
-    builtins.range: _range,
-    builtins.reversed: _reversed,
-    builtins.sum: _sum,
-}
-"""What Python's own functions are for traced values."""
