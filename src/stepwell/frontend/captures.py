@@ -134,10 +134,9 @@ class Captures:
         if leaf.tensor is None:
             kind = dtype_of(leaf.array.dtype.newbyteorder("="))
             assert kind is not None
-            leaf.tensor = self.trace.argument(leaf.path, kind, leaf.array.shape)
-            leaf.head = self.trace.argument("unnamed", kind, leaf.array.shape)
-            leaf.head.name = leaf.tensor.name
-            self.tensors[id(leaf.tensor)] = leaf
+            leaf.tensor = made = self.trace.argument(leaf.path, kind, leaf.array.shape)
+            leaf.head = fresh_head(made)
+            self.tensors[id(made)] = leaf
         return leaf.tensor
 
     def of(self, array: Array) -> Tensor | None:
@@ -253,7 +252,11 @@ class Captures:
             tuple(looks),
             tuple(paths),
             tuple((leaf.path, leaf.array.dtype, leaf.array.shape) for leaf in order),
-            tuple((leaf.tensor, leaf.head) for leaf in order),
+            tuple(
+                (leaf.tensor, leaf.head)
+                for leaf in order
+                if leaf.tensor is not None and leaf.head is not None
+            ),
             tuple(leaf.array for leaf in order),
         )
 
@@ -266,9 +269,14 @@ def _grouped(reads: Any) -> Callable[[Capture], tuple[int, bool]]:
     return lambda c: (order[id(c.holder)], not c.final)
 
 
+def fresh_head(value: Tensor) -> Tensor:
+    """Return what stands for an argument as the function begins."""
+    return Tensor(value.trace, value.name, value.kind, value.shape, value.scope, value.made)
+
+
 def _mentions(text: str, leaf: Leaf) -> bool:
     assert leaf.tensor is not None and leaf.head is not None
-    return leaf.tensor.stamp > 0 or f"{leaf.head.name}" in text
+    return leaf.tensor.stamp > 0 or leaf.head.name in text
 
 
 def _settled(tree: Any, used: Sequence[Leaf], numbers: dict[int, int]) -> Any:

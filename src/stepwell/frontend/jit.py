@@ -27,6 +27,7 @@ from stepwell.frontend.effects import (
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import is_number, lift
 from stepwell.frontend.pytree import flatten, paths, unflatten
+from stepwell.frontend.retraces import MAX_TRACES, CacheInfo
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.traced import Known, Traced, name_of, result_of, trace
 from stepwell.frontend.tracing import active_trace
@@ -91,7 +92,10 @@ class Function:
         self._checks: dict[str, Any] = {"check_bounds": self._options.pop("check_bounds", True)}
         if self._options.pop("check_finite", False):
             self._checks["watch"] = import_module("stepwell.frontend.debug").watch_finite
-        self._variants = Variants()
+        most = int(self._options.pop("max_traces", MAX_TRACES))
+        if most < 1:
+            raise ValueError(f"max_traces is how often it may be traced, got {most}")
+        self._variants = Variants(name_of(function), most)
         self._learnt: set[Any] = set()
         self._spellings: dict[Any, Spelling] = {}
         self._lock = threading.RLock()
@@ -116,6 +120,22 @@ class Function:
         Arrays from outside of the function are constants of it, as they are now.
         """
         return self._traced(self._take_apart(args, kwargs))
+
+    def cache_info(self) -> CacheInfo:
+        """Return how often the function was traced, and why each time but the first."""
+        return self._variants.info()
+
+    def clear_cache(self) -> None:
+        """Forget all programs: the next call of each kind is traced again.
+
+        What was compiled stays in the cache on disk.
+        """
+        with self._lock:
+            self._variants.clear()
+            self._learnt.clear()
+            self._spellings.clear()
+            if self._dispatcher is not None:
+                self._dispatcher.clear()
 
     def _first(self, *args: Any, **kwargs: Any) -> Any:
         """Make the first call, which loads the runtime, and let the dispatcher make all others."""
@@ -147,7 +167,7 @@ class Function:
         def traced(same: tuple[int, ...] = ()) -> Callable[[Known], Traced]:
             return lambda known: self._traced(call, known, self._trail(call), same)
 
-        variant, arrays = self._variants.get(call.key, traced())
+        variant, arrays = self._variants.get(call.key, call, traced())
         if variant.program.native:
             with self._lock:
                 self._learn(variant, call, args, kwargs)
@@ -161,7 +181,7 @@ class Function:
                 count = len(call.leaves)
                 if list(same[count:]) != list(range(count, len(same))):
                     raise ValueError(_twice(effects, same, count))
-                variant, arrays = self._variants.get((call.key, same), traced(same[:count]))
+                variant, arrays = self._variants.get((call.key, same), call, traced(same[:count]))
                 effects = variant.effects
                 given, leaves[count:] = [*call.leaves, *arrays], arrays
             results = list(variant.program.update(*given))
@@ -312,7 +332,11 @@ def jit(
         read takes the element at that end of the axis and a write is left out
     check_finite : with True the program raises FloatingPointError at the first line that gives a
         NaN or an infinity, as `sw.debug.check_finite` does
+    max_traces : how often it may be traced, 64 times if not told; one time more is a `TraceError`
     options : as in `sw.compile` (``target="opencl"``), for `trace(...).compile()` too
+
+    Each trace but the first is told of in a line of the logger ``stepwell``: what is other than
+    before, and how to avoid it; `cache_info` has these lines, `clear_cache` forgets all programs.
 
     Any number of threads may call it, also for the first time: each signature is compiled once.
     Called in a function that is traced, with traced values, it becomes a part of that one, and its

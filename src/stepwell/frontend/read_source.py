@@ -49,7 +49,13 @@ class Reads(ast.NodeTransformer):
         """Leave a pattern as it is."""
         return node
 
-    visit_MatchClass = visit_MatchMapping = visit_MatchValue
+    def visit_MatchClass(self, node: ast.MatchClass) -> Any:
+        """Leave a pattern as it is."""
+        return node
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> Any:
+        """Leave a pattern as it is."""
+        return node
 
     def visit_Call(self, node: ast.Call) -> Any:
         """Leave functions alone that look at the frame they are called from."""

@@ -26,7 +26,7 @@ from stepwell.frontend.captures import (
     looked_up,
 )
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import active_trace, users_frame
+from stepwell.frontend.tracing import active_trace, place_of, users_frame
 
 LOG = logging.getLogger("stepwell")
 _CHANGING = frozenset(
@@ -209,20 +209,20 @@ def storing(target: Any) -> None:
         warn(f"'{captures.paths[id(target)]}' is assigned to")
 
 
-_SAID: set[tuple[str, str, int]] = set()
+_SAID: set[tuple[str, str]] = set()
 """What was warned of, and where."""
 
 
 def warn(what: str) -> None:
     """Warn, once for each line, of what happens as the function is traced, not at each call."""
     frame = users_frame()
-    place = (frame.f_code.co_filename, frame.f_lineno) if frame else ("<python>", 1)
-    if (what, *place) not in _SAID:
-        _SAID.add((what, *place))
+    place = place_of(frame)
+    if (what, place) not in _SAID:
+        _SAID.add((what, place))
         LOG.warning(
-            "%s:%s: %s while the function is traced: that happens once for each trace, not at "
+            "%s: %s while the function is traced: that happens once for each trace, not at "
             "each call; pass it as an argument, or return what changes",
-            *place,
+            place,
             what,
         )
 

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 from stepwell.compiled import Compiled
 from stepwell.core.once import Once
-from stepwell.frontend.captures import SMALL, TABLES, Array, Outside
+from stepwell.frontend.calls import Call
+from stepwell.frontend.captures import SMALL, TABLES, Array, Change, Outside
 from stepwell.frontend.effects import Effects
 from stepwell.frontend.pytree import Tree
+from stepwell.frontend.retraces import MAX_TRACES, CacheInfo, Retraces
 from stepwell.frontend.traced import Known, Traced
 
 LOG = logging.getLogger("stepwell")
@@ -34,14 +36,17 @@ class Variants:
     the function changes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, most: int = MAX_TRACES) -> None:
+        self.retraces = Retraces(name, most)
         self._made: Once[Any, Variant] = Once()
         self._known: dict[Any, list[Variant]] = {}
         self._lock = threading.RLock()
         self._varying: set[str] = set()
         """Small arrays whose content has changed: they are arguments from then on."""
 
-    def get(self, key: Any, trace: Callable[[Known], Traced]) -> tuple[Variant, list[Any]]:
+    def get(
+        self, key: Any, call: Call, trace: Callable[[Known], Traced]
+    ) -> tuple[Variant, list[Any]]:
         """Return the program that serves a call, made first where there is none, and its arrays
         from outside.
         """
@@ -52,7 +57,7 @@ class Variants:
                 if (arrays := variant.outside.collect()) is not None:
                     return variant, arrays
             made: list[Variant] = []
-            make = partial(self._make, trace, known, made)
+            make = partial(self._make, call, trace, known, made)
             variant = self._made.get((key, len(known)), make)
             with self._lock:
                 if len(self._known[key]) == len(known):
@@ -60,24 +65,40 @@ class Variants:
             if made:  # even where the function changed what it reads
                 return variant, list(made[0].arrays)
 
+    def info(self) -> CacheInfo:
+        """Return how often the function was traced, and why."""
+        with self._lock:
+            programs = sum(map(len, self._known.values()))
+            told = self.retraces
+            return CacheInfo(len(told.calls), programs, told.most, tuple(told.reasons))
+
     def clear(self) -> None:
         """Forget all programs."""
         with self._lock:
             self._known.clear()
+            self.retraces.clear()
             self._made = Once()
 
     def _make(
-        self, trace: Callable[[Known], Traced], known: list[Variant], made: list[Variant]
+        self,
+        call: Call,
+        trace: Callable[[Known], Traced],
+        known: list[Variant],
+        made: list[Variant],
     ) -> Variant:
-        self._note_changes(known)
+        with self._lock:
+            self.retraces.note(call, self._changed(known))
         made.append(self._compiled(trace))
         return made[0]._replace(arrays=())
 
-    def _note_changes(self, known: list[Variant]) -> None:
+    def _changed(self, known: list[Variant]) -> Change | None:
+        """Return what is other outside than for the last program."""
+        change: Change | None = None
         for variant in known:
             change = variant.outside.change()
             if change is not None and change.array:
                 self._varying.add(change.path)
+        return change
 
     def _compiled(self, trace: Callable[[Known], Traced]) -> Variant:
         traced = self._traced(trace)

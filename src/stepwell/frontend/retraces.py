@@ -1,0 +1,111 @@
+"""Why a function is traced again: one line for each time, and a limit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from stepwell.core.shapes import show
+from stepwell.frontend.calls import Argument, Call
+from stepwell.frontend.captures import Change, shown
+from stepwell.frontend.errors import TraceError
+
+LOG = logging.getLogger("stepwell")
+
+MAX_TRACES = 64
+"""Programs that a function may be traced to; a second each, they are a minute of compiling."""
+
+
+class CacheInfo(NamedTuple):
+    """How often a function was traced, and why each time but the first."""
+
+    traces: int
+    programs: int
+    """How many programs are kept."""
+    max_traces: int
+    reasons: tuple[str, ...]
+    """What was other than before, for each trace but the first."""
+
+
+class Retraces:
+    """Counts the traces of a function, and says why there is one more."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self.name, self.most = name, most
+        self.calls: list[Call] = []
+        self.reasons: list[str] = []
+
+    def note(self, call: Call, change: Change | None) -> None:
+        """Note a call that has to be traced; ``change`` is what is other outside, if that is why.
+
+        raises TraceError : the function was traced too often
+        """
+        if self.calls:
+            reason = _outside(change) if change is not None else _nearest(call, self.calls)
+            self.reasons.append(reason)
+            if len(self.calls) >= self.most:
+                raise TraceError(
+                    f"'{self.name}' was traced {self.most} times, which is its limit, and now "
+                    f"{reason}; sw.jit(max_traces=...) sets another limit"
+                )
+            level = logging.INFO if len(self.calls) == 1 else logging.WARNING
+            LOG.log(level, "'%s' is traced again (%d): %s", self.name, len(self.calls), reason)
+        self.calls.append(call)
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self.calls.clear()
+        self.reasons.clear()
+
+
+def _outside(change: Change) -> str:
+    help = "pass it as an argument, or sw.freeze it" if change.array else "pass it as an argument"
+    what = "has another content" if change.array else f"is {change.now}, was {change.was}"
+    return f"'{change.path}', read outside of the function, {what}; {help} if it changes often"
+
+
+def _nearest(call: Call, earlier: Sequence[Call]) -> str:
+    """Return what is other than in the call before that was most like this one."""
+    found = [_differences(call, other) for other in reversed(earlier)]
+    return min(found, key=len)[0]
+
+
+def _differences(call: Call, other: Call) -> list[str]:
+    told = [
+        f"the static argument '{name}' is {shown(call.static[name])}, was "
+        f"{shown(other.static[name])}; each value is a program of its own"
+        for (name, key), (also, before) in zip(call.key[0], other.key[0], strict=False)
+        if name == also and key != before
+    ]
+    if call.key[1] != other.key[1]:
+        names = [
+            name
+            for (name, tree), (_, before) in zip(call.key[1], other.key[1], strict=False)
+            if tree != before
+        ]
+        what = f"'{names[0]}' is" if names else "the arguments are"
+        return [*told, f"{what} built otherwise; keep the containers and their keys the same"]
+    pairs = zip(call.arguments, other.arguments, strict=False)
+    told += [_argument(now, was) for now, was in pairs if now != was]
+    return told or ["it is called in another way, or one array is passed twice"]
+
+
+def _argument(now: Argument, was: Argument) -> str:
+    types = [f"{a.kind.name}[{show(a.shape)}]" for a in (now, was)]
+    if now.weak != was.weak:
+        kinds = [
+            "a Python number" if a.weak else f"an array {t}"
+            for a, t in zip((now, was), types, strict=True)
+        ]
+        return f"argument '{now.path}' is {kinds[0]}, was {kinds[1]}; pass it always alike"
+    help = (
+        "convert it with astype"
+        if now.kind is not was.kind
+        else (
+            "a size may be any with sw.Dim in input_signature=, or dynamic='always'"
+            if len(now.shape) == len(was.shape)
+            else "reshape it"
+        )
+    )
+    return f"argument '{now.path}' is {types[0]}, was {types[1]}; {help}"
