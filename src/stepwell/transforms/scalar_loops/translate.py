@@ -19,7 +19,7 @@ from stepwell.transforms.scalar_loops.flow import (
     is_within,
     origin,
 )
-from stepwell.transforms.structured import cost, indices, inverse, is_parallel
+from stepwell.transforms.structured import cost, indices, inverse, is_parallel, yielded
 
 Rule: TypeAlias = Callable[["Translation", Any], None]
 
@@ -56,6 +56,10 @@ class Translation:
             match old.owner:
                 case arith.ConstantOp():
                     return self.code.number(old.owner.clone())
+                case Operation() as made_by if isinstance(
+                    above := made_by.parent_op(), linalg.GenericOp
+                ):  # seen through what it is yielded to, which is what the host has
+                    return self.value(above.results[list(yielded(above.body.block)).index(old)])
                 case _:
                     return old
         if not is_number(old):
