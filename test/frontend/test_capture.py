@@ -17,8 +17,7 @@ CAPTURED = 0.9
 
 
 LATER = {
-    *("append_then_array", "append_in_a_long_loop", "list_comprehension", "two_lists"),
-    *("list_of_lists", "windows_listed", "history_with_last", "mapped", "pivoting"),
+    "pivoting",
     *("prefix_sums", "window_sum", "assign_prefix", "math_of_traced", "zero_division_in_a_loop"),
     *("zero_dimensional_in_place", "jacobi_until_small"),
 }

@@ -44,6 +44,9 @@ class Variables:
     once: bool = False
     """Whether the loop goes round at least once."""
 
+    grows: Callable[[Region], None] | None = None
+    """Lets lists grow in the region of an iteration."""
+
     def is_free(self, name: str) -> bool:
         """Whether nobody sees what the variable was before the loop."""
         return self.once and name not in self.entering
@@ -151,6 +154,8 @@ class _Carries:
         given = self.all_of(leaves, arrays)
         copies = [now(v) for v in given]
         region = Region(self.trace, given, self.names)
+        if self.variables.grows is not None:
+            self.variables.grows(region)
         for copy in copies:
             copy.scope = region.number
         count = len(given) - len(arrays)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from stepwell.frontend.checks import raise_in_branch
+from stepwell.frontend.creation import has_traced
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import (
     Undefined,
@@ -30,6 +31,7 @@ from stepwell.frontend.flow import (
     returned,
     ternary,
 )
+from stepwell.frontend.growing import appending, joined
 from stepwell.frontend.known import is_known, known_array
 from stepwell.frontend.loops import Items, Range, for_, while_
 from stepwell.frontend.pythons import GOING, PYTHONS
@@ -43,6 +45,7 @@ from stepwell.frontend.reads import (
 )
 from stepwell.frontend.reads import storing as storing_outside
 from stepwell.frontend.rewriting import is_rewritten, rewritten
+from stepwell.frontend.table import FUNCTIONS, call_function
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace, users_frame
 
@@ -122,9 +125,13 @@ def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             if isinstance(value, Tensor):
                 value.trace.check(value)
         return ours(*args, **kwargs)
-    if function in _SPELLING:
-        for value in args:
-            shown(value)
+    _spelling(function, args)
+    if _takes_lists(function):
+        args = tuple(found if (found := joined(a)) is not None else a for a in args)
+        if any(map(has_traced, args)):
+            return call_function(function, args, kwargs)
+    if appending(active_trace(), function, args):
+        return None
     if in_branch() and not _is_pure(function):
         name = getattr(function, "__name__", type(function).__name__)
         raise TraceError(_once(f"'{name}'"))
@@ -184,8 +191,24 @@ def _top(module: str | None, parts: int = 1) -> str:
     return ".".join((module or "").split(".")[:parts])
 
 
+def _takes_lists(function: Any) -> bool:
+    """Whether it is a function of NumPy's to which a list is an array."""
+    if getattr(function, "__module__", None) != "numpy" or active_trace() is None:
+        return False
+    name = getattr(function, "__name__", "")
+    if getattr(np, name, None) is not function:
+        return False
+    return name in FUNCTIONS and name not in ("stack", "concatenate", "vstack", "hstack", "dstack")
+
+
 _TRACED = Tensor | Range | Items
-_SPELLING = (print, str, repr, format)
+
+
+def _spelling(function: Any, args: tuple[Any, ...]) -> None:
+    """Warn where a traced value is made a string."""
+    if any(function is each for each in (print, str, repr, format)):
+        for value in args:
+            shown(value)
 
 
 def _runtime() -> Any:
@@ -287,7 +310,7 @@ def rebinding(name: str, inside: bool) -> None:
             f"'{name}' belongs to what is outside of the traced function, and is assigned to: that "
             "would happen once, while the function is traced; return its new value instead"
         )
-    if any(name not in names for names in trace.branches):
+    if any(name not in region.names for region in trace.branches):
         raise TraceError(
             f"'{name}' of the function around is changed in a branch or loop that only the run "
             "decides, which does not see it; pass it as an argument and return it"

@@ -14,6 +14,7 @@ import numpy as np
 from stepwell.frontend.carries import Swapped, Variables, loop
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import Get, Put, and_, if_, not_
+from stepwell.frontend.growing import Grown, allowed, extend, slots_of, write
 from stepwell.frontend.promotion import lift
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Region, Trace, active_trace, current_trace
@@ -164,8 +165,13 @@ def for_(
     names: Sequence[str],
     entering: Sequence[str],
     counter: str,
+    lists: Callable[[], tuple[Any, ...]],
 ) -> None:
-    """Do a ``for`` statement, whose ``counter`` nothing else assigns to."""
+    """Do a ``for`` statement.
+
+    counter : the variable that counts, to which nothing else assigns
+    lists : gives the lists to which it appends, and which it uses for nothing else
+    """
     statement = Statement(body, stop, Variables(get, put, tuple(names), frozenset(entering)))
     if isinstance(items, Range):
         _counted(items, _itself, statement)
@@ -177,9 +183,9 @@ def for_(
                 return
         return
     if isinstance(items, range):
-        _Long(statement, items, _itself, counter).run()
+        _Long(statement, items, _itself, counter, allowed(lists)).run()
     else:
-        _Long(statement, range(len(found)), found.get, "").run()
+        _Long(statement, range(len(found)), found.get, "", allowed(lists)).run()
 
 
 def _is_short(items: Items, statement: Statement) -> bool:
@@ -212,30 +218,38 @@ class _Trial:
     """What became of an iteration that was traced and thrown away."""
 
     refused: TraceError | None
+    grown: Grown
     ops: int
     """How many lines it wrote; where it wrote none, Python knows all of it."""
 
     @property
     def silent(self) -> bool:
         """Whether it wrote nothing."""
-        return not self.ops
+        return not self.ops and not self.grown.values
 
 
-def _tried(trace: Trace, statement: Statement, arguments: tuple[Any, ...]) -> _Trial:
+def _tried(
+    trace: Trace,
+    statement: Statement,
+    arguments: tuple[Any, ...],
+    lists: dict[int, list[Any]] | None = None,
+) -> _Trial:
     """Trace an iteration and throw it away. Exceptions of the user's come out as they are."""
     mark, before = trace.mark(), statement.variables.get()
     region = Region(trace, (), statement.variables.names)
+    region.grown = grown = Grown(lists or {})
     trace.trials += 1
     try:
         with region.writing():
             statement.body(*arguments)
     except TraceError as error:
-        return _Trial(error, 0)
+        return _Trial(error, grown, 0)
     finally:
         trace.trials -= 1
+        grown.undo()
         statement.variables.put(before)
         trace.back(mark)
-    return _Trial(None, sum(text.count("\n") + 1 for text in region.lines))
+    return _Trial(None, grown, sum(text.count("\n") + 1 for text in region.lines))
 
 
 @dataclass
@@ -248,6 +262,9 @@ class _Long:
     """Gives for a counter what the loop is given."""
     counter: str
     """The variable that is the counter, and nothing else."""
+    lists: dict[int, list[Any]]
+    """The lists that may grow."""
+    trial: _Trial | None = None
     reason: Exception | None = None
     """Why it cannot be one loop."""
 
@@ -255,8 +272,7 @@ class _Long:
         """Do the loop."""
         trace = current_trace()
         if trace.trials:  # to be thrown away: its ends show what can go wrong
-            if self.statement.step(self.item(self.counters[0])):
-                self.statement.step(self.item(self.counters[-1]))
+            self.statement.step(self.item(self.counters[0]))
             return
         start = 0
         for _ in range(2):
@@ -276,7 +292,9 @@ class _Long:
         """
         if self.statement.left() is True:
             return len(self.counters), False
-        trial = _tried(trace, self.statement, (self.item(self.counters[start]),))
+        lists = {} if trace.branches or self.statement.stop is not None else self.lists
+        trial = _tried(trace, self.statement, (self.item(self.counters[start]),), lists)
+        self.trial = trial
         if trial.refused is not None:
             self.reason = trial.refused
             return start, False
@@ -297,9 +315,8 @@ class _Long:
         inner = _without(variables, self.counter) if known else variables
         statement = replace(self.statement, variables=replace(inner, once=True))
         try:
-            _tried(trace, self.statement, (self.item(counters[-1]),))
             try:
-                _counted(_range(counters), self.item, statement)
+                self._count(counters, statement)
             except Swapped as error:
                 if self.statement.stop is not None:
                     raise
@@ -316,6 +333,31 @@ class _Long:
             values[variables.names.index(self.counter)] = counters[-1]
             variables.put(tuple(values))
         return True
+
+    def _count(self, counters: range, statement: Statement) -> None:
+        """Do the rest as one loop; what it appends to lists is in arrays until it is done."""
+        assert self.trial is not None
+        if not self.trial.grown.values:
+            _counted(_range(counters), self.item, statement)
+            return
+        trace = current_trace()
+        slots = slots_of(self.trial.grown, len(counters))
+
+        def grows(region: Region) -> None:
+            region.grown = Grown(self.lists)
+
+        def body(counter: Any) -> None:
+            grown = trace.branches[-1].grown
+            try:
+                statement.body(self.item(counter))
+            finally:
+                grown.undo()
+            at = counter - counters.start if counters.start else counter
+            write(grown, slots, at // counters.step if counters.step != 1 else at)
+
+        inner = replace(statement.variables, grows=grows)
+        _counted(_range(counters), _itself, replace(statement, body=body, variables=inner))
+        extend(slots, len(counters))
 
     def _in_turns(self, counters: range, statement: Statement, order: int) -> None:
         """Do a loop in which arrays change places: so many iterations that they are in theirs."""

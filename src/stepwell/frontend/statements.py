@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy as copy_of
 from typing import Any
@@ -318,7 +319,7 @@ class Function:
         stops = [left] if may_leave(node.body, ast.Break) else []
         if self.by_flag and may_leave(node.body, ast.Return):
             stops.append("__done__")
-        counter = _counter(node)
+        counter, lists = _counter(node), _grown(node)
         self.flags += [left, skipped]
         head: list[ast.stmt] = []
         if isinstance(node, ast.For):
@@ -352,7 +353,7 @@ class Function:
                     stop,
                     *_state(names),
                     ast.Tuple([ast.Constant(_told(n)) for n in enter], ast.Load()),
-                    *([ast.Constant(counter)] if kind == "for_" else []),
+                    *([ast.Constant(counter), lists] if kind == "for_" else []),
                 )
             ),
         ]
@@ -423,6 +424,19 @@ def _counter(node: ast.While | ast.For) -> str:
     if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name):
         return ""
     return "" if node.target.id in assigned(node.body) else node.target.id
+
+
+def _grown(node: ast.While | ast.For) -> ast.expr:
+    """Return what gives the lists to which a loop appends, and which it uses for nothing else."""
+    used = Counter(n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name))
+    appended: Counter[str] = Counter()
+    for each in (n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Expr)):
+        match each.value:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append")):
+                appended[name] += 1
+            case _:
+                pass
+    return later(tuple_of([n for n in appended if appended[n] == used[n]]))
 
 
 def _read_in(nodes: Sequence[ast.stmt]) -> frozenset[str]:

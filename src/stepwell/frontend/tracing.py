@@ -95,9 +95,8 @@ class Trace:
     """What was written to and read again in each region that is being written."""
     regions: int = 0
     """How many regions were begun."""
-    branches: list[Sequence[str]] = field(default_factory=list[Sequence[str]])
-    """The branches and loops of the user's Python that are being traced, one in another: the
-    variables of which each knows that it changes them."""
+    branches: list[Region] = field(default_factory=list["Region"])
+    """The branches and loops of the user's Python that are being traced, one in another."""
     trials: int = 0
     """How many iterations are being traced to be thrown away, one in another."""
     trying: list[Callable[[], Any]] = field(default_factory=list[Callable[[], Any]])
@@ -362,6 +361,8 @@ class Region:
         self.lines: list[str] = []
         self.names = names
         """The user's variables that it may change."""
+        self.grown: Any = None
+        """The lists that grow in it (`growing.Grown`); None where none may."""
         self.depth = len(trace.scopes)
         self.head = ", ".join(f"{a.name}: {type_text(a.kind, a.shape)}" for a in arguments)
         for argument in arguments:
@@ -376,7 +377,7 @@ class Region:
         trace.scopes.append(self.number)
         trace.journals.append(journal := Journal())
         trace.ranges.narrowed.append({})
-        trace.branches.append(self.names)
+        trace.branches.append(self)
         try:
             yield journal
         finally:
