@@ -18,7 +18,7 @@ CAPTURED = 0.9
 
 LATER = {
     "pivoting",
-    *("prefix_sums", "window_sum", "assign_prefix", "math_of_traced", "zero_division_in_a_loop"),
+    *("prefix_sums", "window_sum", "assign_prefix", "math_of_traced"),
     *("zero_dimensional_in_place", "jacobi_until_small"),
 }
 """Programs that are not captured yet."""

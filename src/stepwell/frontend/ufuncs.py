@@ -16,6 +16,7 @@ from stepwell.frontend import elementwise as e
 from stepwell.frontend import linear_algebra as linear
 from stepwell.frontend import manipulation as m
 from stepwell.frontend import reduction as r
+from stepwell.frontend.checks import check
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.known import NotKnown, by_numpy
 from stepwell.frontend.promotion import (
@@ -73,6 +74,7 @@ def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
         v if name == "power" and at and is_number(v) else converted(v, k)
         for at, (v, k) in enumerate(zip(inputs, operands, strict=True))
     ]
+    _check_numbers(name, inputs, values)
     found = compute(*values)
     if function.nout > 1:
         return found
@@ -80,6 +82,34 @@ def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
     if found.shape == () and function in _PYTHON and all(map(_is_weak, inputs)):
         return weakened(found)
     return found
+
+
+def _check_numbers(name: str, inputs: tuple[Any, ...], values: list[Any]) -> None:
+    """Raise, when the program runs, what Python raises for its own numbers, and NumPy for powers."""
+    if name == "power" and isinstance(values[1], Tensor) and values[1].kind.kind == "signed":
+        known = values[1].trace.ranges.of(values[1])
+        if values[0].kind.kind != "float" and known is not None and known[0] < 0:
+            fits = r.all(e.greater_equal(values[1], 0))
+            check(fits, "ValueError", ["Integers to negative integer powers are not allowed."])
+    if name not in _DIVIDING or not all(map(_is_weak, inputs)):
+        return
+    by = values[1]
+    known = by.trace.ranges.of(by)
+    if known is None or known[0] <= 0 <= known[1]:
+        kind = "float" if any(kind_of(v) is float for v in inputs) else "integer"
+        check(e.not_equal(by, 0), "ZeroDivisionError", [_DIVIDING[name][kind]])
+
+
+_DIVIDING = {
+    "divide": {"integer": "division by zero", "float": "float division by zero"},
+    "floor_divide": {
+        "integer": "integer division or modulo by zero",
+        "float": "float floor division by zero",
+    },
+    "remainder": {"integer": "integer modulo by zero", "float": "float modulo"},
+    "divmod": {"integer": "integer division or modulo by zero", "float": "float divmod()"},
+}
+"""What Python says where its own numbers are divided by zero."""
 
 
 def _is_weak(value: Any) -> bool:
