@@ -85,7 +85,7 @@ def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
 
 
 def _check_numbers(name: str, inputs: tuple[Any, ...], values: list[Any]) -> None:
-    """Raise, when the program runs, what Python raises for its own numbers, and NumPy for powers."""
+    """Raise, when it runs, what Python raises for its own numbers, and NumPy for powers."""
     if name == "power" and isinstance(values[1], Tensor) and values[1].kind.kind == "signed":
         known = values[1].trace.ranges.of(values[1])
         if values[0].kind.kind != "float" and known is not None and known[0] < 0:
