@@ -163,13 +163,20 @@ class Compiled:
         stages = with_deep_stack(self._with_stages().stages)
         return {**stages, self.signature.target: self.source}
 
-    def profile(self, *arguments: Any, repeat: int = 0) -> Any:
+    def profile(self, *arguments: Any, repeat: int = 0, updating: bool = False) -> Any:
         """Call with these arrays ``repeat`` times, or for about a second; return where time went.
+
+        updating : call as `update` does, which changes arguments that results replace
 
         The result prints as a table of kernels, and its `trace()` is for ui.perfetto.dev.
         """
         profiling = import_module("stepwell.runtime.profiling")
-        return profiling.profile(self._program, arguments, repeat)
+        return profiling.profile(self._program, arguments, repeat, updating)
+
+    @property
+    def given(self) -> str:
+        """The text that was compiled; nothing of a saved program."""
+        return self._request.module.text if self._request else ""
 
     def _with_stages(self) -> _Request:
         if self._request is None:

@@ -24,6 +24,7 @@ from stepwell.core.escape import quoted
 from stepwell.core.machine import thread_count
 from stepwell.core.signature import Kernel, Signature, titled
 from stepwell.runtime.cache import digest, disk_cache
+from stepwell.runtime.entry import Entry
 from stepwell.runtime.limits import Limits, machine_limits, measure_again
 from stepwell.runtime.program import LIBRARY, SOURCE, Program, load_callee
 from stepwell.runtime.toolchain import Compiler, ToolchainError, find_compiler
@@ -136,8 +137,13 @@ class Profile:
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}, indent=1) + "\n"
 
 
-def profile(program: Program, arguments: Sequence[Any], repeat: int = 0) -> Profile:
-    """Call a program ``repeat`` times, or for a second, and say where the time went."""
+def profile(
+    program: Program, arguments: Sequence[Any], repeat: int = 0, updating: bool = False
+) -> Profile:
+    """Call a program ``repeat`` times, or for a second, and say where the time went.
+
+    updating : whether arguments that results replace are changed, as under `sw.jit`
+    """
     if repeat < 0:
         raise ValueError(f"repeat must be 0 or more, got {repeat}")
     signature = program.signature
@@ -149,8 +155,9 @@ def profile(program: Program, arguments: Sequence[Any], repeat: int = 0) -> Prof
                 help="compile it with target 'c'",
             )
         )
-    timed = _Timed(program)
-    plain = median(_seconds(program.call, arguments) for _ in range(FEWEST))
+    timed = _Timed(program, updating)
+    call = (lambda *a: program.updating.update(a)) if updating else program.call
+    plain = median(_seconds(call, arguments) for _ in range(FEWEST))
     timed.call(*arguments)
     calls = min(max(int(ENOUGH / max(plain, 1e-9)), FEWEST), MOST)
     runs = [timed.run(arguments) for _ in range(repeat or calls)]
@@ -197,7 +204,7 @@ class _Run:
 class _Timed:
     """A program compiled with clocks in it."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, updating: bool) -> None:
         text, self.copies = instrumented(program.source, program.signature.kernels)
         compiler = _compiler()
 
@@ -206,7 +213,10 @@ class _Timed:
             compiler.build_program(folder / SOURCE, folder / LIBRARY)
 
         folder = disk_cache().fetch("profiled", digest(text, compiler.id), build)
-        self.call = load_callee(folder, program.signature, program.constants)
+        self.call: Any = load_callee(folder, program.signature, program.constants)
+        if updating:
+            entry = Entry(program.signature, self.call, in_place=True)
+            self.call = lambda *arguments: entry.update(arguments)
         library = ctypes.CDLL(str(folder / LIBRARY))
         size = 8 + KEPT * LAUNCH.itemsize
         record: Any = (ctypes.c_char * size).in_dll(library, "stepwell_launches")
@@ -250,6 +260,11 @@ def instrumented(source: str, kernels: Sequence[Kernel]) -> tuple[str, tuple[Ker
         parts = [rest[:at], RECORDER.read_text() if copies else RECORDER_OF_NOTHING, "\n"]
         rest = rest[at:]
     return "".join([*parts, rest]), copies
+
+
+def copies_of(source: str, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+    """Return what a program of C copies between its kernels, each place once."""
+    return instrumented(source, kernels)[1]
 
 
 def _copies_timed(host: str, first: int) -> tuple[str, tuple[Kernel, ...]]:

@@ -1,0 +1,187 @@
+"""`f.explain` and `f.profile`: what became of a jitted function, and where its time goes."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stepwell.core.escape import quoted
+from stepwell.core.signature import Kernel
+from stepwell.frontend.calls import Call
+from stepwell.frontend.effects import check_updated
+from stepwell.frontend.spelling import type_text
+from stepwell.runtime.profiling import Profile, copies_of, spans, spell_seconds
+
+if TYPE_CHECKING:
+    from stepwell.frontend.jit import Function
+
+TIMED = 5
+"""Calls whose median is what a call takes."""
+SHOWN = 12
+"""Lines of one kind, at most."""
+
+_OP = re.compile(r'^ +(?:%[\w, %]+ = )?"([\w.]+)"\(', re.MULTILINE)
+_LOOPS = ("nd.while", "nd.scan", "nd.if")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What became of a jitted function for some arguments. Prints as text."""
+
+    function: str
+    """Its name, and the line where it stands."""
+    arguments: tuple[str, ...]
+    """What it was compiled for: the types of arrays, the values of static arguments."""
+    assigned: tuple[str, ...]
+    """Arguments that it assigns to."""
+    captured: tuple[str, ...]
+    """Arrays that it reads outside of itself, which are hidden arguments."""
+    guards: tuple[str, ...]
+    """What it reads outside of itself, and is looked at before each call."""
+    traces: int
+    reasons: tuple[str, ...]
+    """Why it was traced again, for each trace but the first."""
+    ops: Mapping[str, int]
+    """How many ops of each kind the graph has."""
+    kernels: tuple[Kernel, ...]
+    copies: tuple[Kernel, ...]
+    """What the program copies between kernels."""
+    trace_seconds: float
+    compile_seconds: float
+    """As measured when it was traced: little where the program was in the cache on disk."""
+    seconds: float
+    """Of a call."""
+    plain_seconds: float | None
+    """Of a call of the Python function itself; None where that fails."""
+
+    @property
+    def pays_after(self) -> int | None:
+        """How many calls it takes until compiling was worth it; None where it never is."""
+        if self.plain_seconds is None or self.plain_seconds <= self.seconds:
+            return None
+        spent = self.trace_seconds + self.compile_seconds
+        return max(1, math.ceil(spent / (self.plain_seconds - self.seconds)))
+
+    def __str__(self) -> str:
+        loops = [f"{self.ops[name]} {name}" for name in _LOOPS if name in self.ops]
+        count = sum(self.ops.values())
+        graph = f"{count} ops" + (f", of which {', '.join(loops)}" if loops else "")
+        text = [self.function]
+        for title, lines in (
+            ("compiled for", self.arguments),
+            ("assigns to", self.assigned),
+            ("arrays from outside, passed along", self.captured),
+            ("guards: traced again when these change", self.guards),
+            (f"traced {self.traces} times" if self.traces > 1 else "traced once", self.reasons),
+            (f"graph: {graph}", ()),
+            (f"kernels: {len(self.kernels)}", tuple(map(_about, self.kernels))),
+            (f"copies between kernels: {len(self.copies)}", tuple(map(_about, self.copies))),
+        ):
+            if lines or ":" in title or title.startswith("traced"):
+                text.append(title)
+                text += [f"  {line}" for line in lines[:SHOWN]]
+                text += [f"  and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+        return "\n".join([*text, *self._costs()])
+
+    def _costs(self) -> list[str]:
+        spent = spell_seconds(self.trace_seconds), spell_seconds(self.compile_seconds)
+        told = [f"traced in {spent[0]}, compiled or loaded in {spent[1]}"]
+        call = f"a call takes {spell_seconds(self.seconds)}"
+        if self.plain_seconds is None:
+            return [*told, call]
+        call += f", in Python {spell_seconds(self.plain_seconds)}"
+        after = self.pays_after
+        if after is None:
+            return [*told, f"{call}: compiling does not pay"]
+        return [*told, f"{call}: it pays after {after:,} call{'s' if after > 1 else ''}"]
+
+
+def _about(kernel: Kernel) -> str:
+    """Spell a kernel: its name, what it does at least, where it comes from."""
+    told = [quoted(kernel.name)]
+    if isinstance(kernel.flops, int):
+        told.append(f"{kernel.flops:,} operations")
+    if isinstance(kernel.bytes, int) and not kernel.name.startswith("copy of"):
+        told.append(f"{kernel.bytes:,} bytes")
+    where = f", from {spans(kernel.lines)}" if kernel.lines else ""
+    return ", ".join(told) + where
+
+
+def explain(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
+    """Return what became of a function for these arguments; it is compiled where it was not."""
+    call, variant, given = function.found(args, kwargs)
+    signature, info = variant.program.signature, function.cache_info()
+    sizes = signature.sizes([np.shape(array) for array in given])
+    effects = variant.effects
+    return Explanation(
+        _placed(function),
+        _arguments(call),
+        tuple(effects.names[i] for i in effects.written),
+        tuple(f"{name}: {dtype}{list(shape)}" for name, dtype, shape in variant.outside.types),
+        tuple(dict.fromkeys(variant.outside.paths)),
+        info.traces,
+        info.reasons,
+        dict(Counter(_OP.findall(variant.program.given))),
+        tuple(kernel.in_call(sizes) for kernel in signature.kernels),
+        copies_of(variant.program.source, signature.kernels) if variant.program.native else (),
+        *variant.seconds,
+        _timed(function, args, kwargs, TIMED),
+        _timed_plain(function.__wrapped__, args, kwargs),
+    )
+
+
+def _placed(function: Function) -> str:
+    code = getattr(inspect.unwrap(function.__wrapped__), "__code__", None)
+    return function.__name__ + (f", {code.co_filename}:{code.co_firstlineno}" if code else "")
+
+
+def _arguments(call: Call) -> tuple[str, ...]:
+    arrays = [
+        f"{a.path}: {type_text(a.kind, a.shape)}" + (", a Python number" if a.weak else "")
+        for a in call.arguments
+    ]
+    return (*arrays, *(f"{name} = {value!r}, static" for name, value in call.static.items()))
+
+
+def _timed(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], calls: int
+) -> float:
+    """Return the seconds of a call; the arguments are copies, for they may be assigned to."""
+    found: list[float] = []
+    for _ in range(calls):
+        given, named = copy.deepcopy((args, kwargs))
+        start = time.perf_counter()
+        function(*given, **named)
+        found.append(time.perf_counter() - start)
+    return median(found)
+
+
+def _timed_plain(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> float | None:
+    try:
+        with np.errstate(all="ignore"):
+            return _timed(function, args, kwargs, 1)
+    except Exception:  # it may be of functions that only a trace has
+        return None
+
+
+def profile(
+    function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], repeat: int
+) -> Profile:
+    """Return where the time of such a call goes; nothing of the caller's is changed."""
+    args, kwargs = copy.deepcopy((args, kwargs))
+    _, variant, given = function.found(args, kwargs)
+    if variant.effects:
+        check_updated(variant.effects, given)
+    return variant.program.profile(*given, repeat=repeat, updating=bool(variant.effects))
