@@ -11,19 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stepwell.core.escape import quoted
 from stepwell.core.signature import Kernel
 from stepwell.frontend.calls import Call
-from stepwell.frontend.effects import check_updated
 from stepwell.frontend.spelling import type_text
 from stepwell.runtime.profiling import Profile, copies_of, spans, spell_seconds
-
-if TYPE_CHECKING:
-    from stepwell.frontend.jit import Function
 
 TIMED = 5
 """Calls whose median is what a call takes."""
@@ -117,7 +113,7 @@ def _about(kernel: Kernel) -> str:
     return ", ".join(told) + where
 
 
-def explain(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
+def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
     """Return what became of a function for these arguments; it is compiled where it was not."""
     call, variant, given = function.found(args, kwargs)
     signature, info = variant.program.signature, function.cache_info()
@@ -140,7 +136,7 @@ def explain(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     )
 
 
-def _placed(function: Function) -> str:
+def _placed(function: Any) -> str:
     code = getattr(inspect.unwrap(function.__wrapped__), "__code__", None)
     return function.__name__ + (f", {code.co_filename}:{code.co_firstlineno}" if code else "")
 
@@ -176,12 +172,8 @@ def _timed_plain(
         return None
 
 
-def profile(
-    function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], repeat: int
-) -> Profile:
+def profile(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], repeat: int) -> Profile:
     """Return where the time of such a call goes; nothing of the caller's is changed."""
     args, kwargs = copy.deepcopy((args, kwargs))
     _, variant, given = function.found(args, kwargs)
-    if variant.effects:
-        check_updated(variant.effects, given)
     return variant.program.profile(*given, repeat=repeat, updating=bool(variant.effects))

@@ -6,7 +6,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from stepwell.frontend import flowing, operators
 from stepwell.frontend.calls import (
@@ -38,6 +38,9 @@ from stepwell.runtime.weights import Trail
 
 assert operators, "imported to fill the table of operators"
 
+if TYPE_CHECKING:
+    from stepwell.frontend.inspecting import Explanation
+    from stepwell.runtime.profiling import Profile
 
 _LAZY = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 
@@ -136,6 +139,48 @@ class Function:
             self._spellings.clear()
             if self._dispatcher is not None:
                 self._dispatcher.clear()
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Return what becomes of the function for such arguments; it prints as text.
+
+        Arguments, guards, why it was traced, ops, kernels, copies, seconds, and after how many
+        calls it pays. The function is called a few times, also as plain Python, with copies.
+
+        >>> import numpy as np, stepwell as sw
+        >>> @sw.jit
+        ... def norm(x):
+        ...     return np.sqrt(np.sum(x * x))
+        >>> found = norm.explain(np.ones(4))
+        >>> found.traces, found.arguments, len(found.kernels), found.copies
+        (1, ('x: tensor<4xf64>',), 1, ())
+        """
+        return import_module("stepwell.frontend.inspecting").explain(self, args, kwargs)
+
+    def profile(self, *args: Any, repeat: int = 0, **kwargs: Any) -> Profile:
+        """Return where the time of a call with such arguments goes; it prints as a table.
+
+        repeat : how many calls are timed; 0 for about a second of them
+
+        Kernels, copies between them, checks and branches, and the call itself. Arrays that the
+        function assigns to are copies.
+
+        >>> import numpy as np, stepwell as sw
+        >>> found = sw.jit(lambda x, y: x @ y + 1).profile(np.ones((8, 8)), y=np.ones((8, 8)))
+        >>> [kernel.kernel.flops for kernel in found.kernels]
+        [1088]
+        """
+        inspecting = import_module("stepwell.frontend.inspecting")
+        return inspecting.profile(self, args, kwargs, repeat)
+
+    def found(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Call, Variant, list[Any]]:
+        """Return the program for such a call, made where there is none, and what it is given."""
+        call = self._take_apart(args, kwargs)
+        variant, arrays = self._variants.get(
+            call.key, call, lambda known: self._traced(call, known, self._trail(call))
+        )
+        return call, variant, [*call.leaves, *arrays]
 
     def _first(self, *args: Any, **kwargs: Any) -> Any:
         """Make the first call, which loads the runtime, and let the dispatcher make all others."""

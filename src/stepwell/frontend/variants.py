@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ class Variant(NamedTuple):
     outside: Outside
     arrays: tuple[Array, ...] = ()
     """The arrays from outside as it was traced, for the call that it was traced for."""
+    seconds: tuple[float, float] = (0.0, 0.0)
+    """That it took to trace, and to compile or load."""
 
 
 class Variants:
@@ -101,10 +104,14 @@ class Variants:
         return change
 
     def _compiled(self, trace: Callable[[Known], Traced]) -> Variant:
+        start = time.perf_counter()
         traced = self._traced(trace)
-        outside = traced.outside
+        outside, middle = traced.outside, time.perf_counter()
+        program = traced.compile()
+        seconds = middle - start, time.perf_counter() - middle
         return Variant(
-            traced.compile(), traced.out_tree, traced.effects, outside.settled(), outside.arrays
+            *(program, traced.out_tree, traced.effects),
+            *(outside.settled(), outside.arrays, seconds),
         )
 
     def _traced(self, trace: Callable[[Known], Traced]) -> Traced:
