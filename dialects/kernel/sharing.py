@@ -45,7 +45,10 @@ _SAYS = {
     "kernel.tile": "tiles are written",
     "kernel.dots": "bytes are multiplied",
 }
-_KNOWN = (*_NUMBERS, *_LISTS, *_MARKS, "kernel.prefetch", "kernel.in_place", "kernel.nontemporal")
+_KNOWN = (
+    *(*_NUMBERS, *_LISTS, *_MARKS),
+    *("kernel.prefetch", "kernel.in_place", "kernel.nontemporal", "kernel.scalar"),
+)
 
 
 def is_border(op: Operation) -> bool:

@@ -60,6 +60,10 @@ class CSpelling(Spelling):
     words: ClassVar[frozenset[str]] = C_WORDS
     scalars: ClassVar[dict[str, str]] = _SCALARS
     private_function: ClassVar[str] = "static inline "
+    scalar_code: ClassVar[str] = (
+        '__attribute__((optimize("O3", "no-tree-slp-vectorize", "vect-cost-model=dynamic")))\n'
+    )
+    """Of gcc, whatever else the text is compiled with: straight code in vectors waits for stores."""
 
     def type(self, kind: Kind) -> str:
         """Return a C type; vectors are named like ``f32x16``."""

@@ -32,10 +32,14 @@ class Parameter:
     """``value``, ``pointer``, ``size`` or ``stride`` (of ``axis``), ``runtime`` or ``fault``."""
     axis: int = 0
     kind: Kind | None = None
+    alone: bool = False
+    """Whether nothing else that the function is given points to the same memory."""
 
     @property
     def declaration(self) -> str:
         """The parameter as C declares it."""
+        if self.alone and self.part == "pointer":
+            return f"{self.type}restrict {self.name}"
         return f"{self.type}{'' if self.type[-1] == '*' else ' '}{self.name}"
 
     def given(self, w: Writer, operands: Sequence[SSAValue]) -> str:

@@ -34,6 +34,8 @@ class Spelling(ABC):
     """The type of a value, by element."""
     private_function: ClassVar[str]
     """What stands before a function that only this text calls."""
+    scalar_code: ClassVar[str] = ""
+    """What stands before a function whose loops the compiler is to make quick."""
     constant_array: ClassVar[str] = "static const "
     """What stands before an array of constants."""
     constant_space: ClassVar[str] = ""

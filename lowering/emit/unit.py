@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from xdsl.dialects import func, memref
@@ -169,6 +169,10 @@ class Unit:
         before = self.spelling.private_function
         if is_kernel or RUNTIME in used:
             before = before.replace("inline ", "")
+        if "kernel.scalar" in op.attributes:
+            before = f"{self.spelling.scalar_code}{before}"
+            if self.guards is None and "kernel.in_place" not in op.attributes:
+                kept = [replace(p, alone=True) for p in kept]
         taken = ", ".join(p.declaration for p in kept) or "void"
         head = f"{result_type} {name}({taken})"
         quick = self._quick(op, kept, results)

@@ -83,6 +83,8 @@ class Kernel:
         function.location = location
         first = self.cluster.members[0]
         function.attributes["kernel.shared"] = choices.spelled(len(self.cluster.loops[first]))
+        if isinstance(first, scf.ForOp):
+            function.attributes["kernel.scalar"] = UnitAttr()
         return function
 
     def _member(self, op: Operation) -> None:
