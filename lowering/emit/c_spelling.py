@@ -63,7 +63,7 @@ class CSpelling(Spelling):
     scalar_code: ClassVar[str] = (
         '__attribute__((optimize("O3", "no-tree-slp-vectorize", "vect-cost-model=dynamic")))\n'
     )
-    """Of gcc, whatever else the text is compiled with: straight code in vectors waits for stores."""
+    """gcc does not make vectors of straight code: the next iteration would wait for its stores."""
 
     def type(self, kind: Kind) -> str:
         """Return a C type; vectors are named like ``f32x16``."""
