@@ -130,7 +130,8 @@ def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exp
         dict(Counter(_OP.findall(variant.program.given))),
         tuple(kernel.in_call(sizes) for kernel in signature.kernels),
         copies_of(variant.program.source, signature.kernels) if variant.program.native else (),
-        *variant.seconds,
+        variant.seconds[0],
+        variant.seconds[1],
         _timed(function, args, kwargs, TIMED),
         _timed_plain(function.__wrapped__, args, kwargs),
     )

@@ -14,6 +14,7 @@ import numpy as np
 import stepwell as sw
 import stepwell.numpy as snp
 from stepwell.frontend.facade import NAMES, Ufunc
+from stepwell.frontend.jit import Function
 from stepwell.frontend.table import FUNCTIONS
 from stepwell.tools.api_examples import ARRAYS, arrays, computed, example
 
@@ -22,14 +23,27 @@ def reference() -> dict[str, str]:
     """Return the text of every page by its path below `docs/`."""
     modules = {name: getattr(sw, name) for name in dir(sw)}
     modules = {k: m for k, m in modules.items() if isinstance(m, ModuleType) and k != "numpy"}
-    pages = {"api/stepwell.md": _page("stepwell", sw, [n for n in sw.__all__ if n not in modules])}
+    own = _page("stepwell", sw, [n for n in sw.__all__ if n not in modules])
+    jitted = "\n".join(_entry("Function", Function)).rstrip()
+    pages = {"api/stepwell.md": f"{own}\n# What `sw.jit` gives\n\n{jitted}\n"}
     for name, module in modules.items():
-        pages[f"api/{name}.md"] = _page(f"stepwell.{name}", module, list(module.__all__))
+        pages[f"api/{name}.md"] = _page(f"stepwell.{name}", module, _public(module))
     pages["api/numpy.md"] = _numpy()
     rows = [f"* [`stepwell.{p[4:-3]}`]({p[4:]})" for p in sorted(pages) if p != "api/stepwell.md"]
     index = ["# API reference", "", "* [`stepwell`](stepwell.md), `import stepwell as sw`", *rows]
     index += ["", "What a jitted function may be: [plain Python](../python.md)."]
     return {**pages, "api/README.md": "\n".join(index) + "\n"}
+
+
+def _public(module: ModuleType) -> list[str]:
+    """Return the public names of a module: those it lists, or what is written in it."""
+    if (listed := getattr(module, "__all__", None)) is not None:
+        return list(listed)
+    return [
+        n
+        for n, value in vars(module).items()
+        if not n.startswith("_") and getattr(value, "__module__", "") == module.__name__
+    ]
 
 
 def _page(title: str, module: Any, names: list[str]) -> str:
