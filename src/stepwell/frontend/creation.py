@@ -19,11 +19,14 @@ from stepwell.frontend.promotion import (
     as_dtype,
     cast,
     common,
+    converted,
     fresh,
     is_number,
     lift,
     number_dtype,
     ours,
+    stored_number,
+    wrapped_number,
 )
 from stepwell.frontend.promotion import full as filled
 from stepwell.frontend.table import public
@@ -69,22 +72,12 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     sizes = checked_shape(shape)
     if is_number(fill_value):
         kind = number_dtype(fill_value) if dtype is None else as_dtype(dtype)
-        if isinstance(fill_value, float) and kind.kind != "float":
-            with np.errstate(invalid="ignore"):  # as NumPy converts an array of it
-                fill_value = np.asarray(fill_value).astype(kind.numpy).item()
+        if isinstance(fill_value, float):
+            fill_value = wrapped_number(fill_value, kind)
         return filled(sizes, stored_number(fill_value, kind), kind)
     value = lift(fill_value)
     value = value if dtype is None else cast(value, as_dtype(dtype))
     return fresh(broadcast_to(value, sizes))
-
-
-def stored_number(value: Any, kind: DType) -> Any:
-    """Return a Python number as NumPy stores it in an array; what does not fit raises."""
-    if kind.kind == "float":
-        return float(value)
-    place = np.zeros((), kind.numpy)
-    place[()] = value
-    return place.item()
 
 
 @public()
@@ -205,9 +198,8 @@ def _floored(array: Any, kind: DType) -> Any:
 
 def _spaced(start: Any, stop: Any, count: int, endpoint: bool, dtype: Any) -> Any:
     """Return what `linspace` does of traced values, and the distance."""
-    first, last = e.together(start, stop)
-    wide = common(first, last, float(count))
-    first, last = cast(first, wide), cast(last, wide)
+    wide = common(*(v if is_number(v) else lift(v) for v in (start, stop)), float(count))
+    first, last = e.together(converted(start, wide), converted(stop, wide))
     index = reshape(iota((count,), 0, wide), (count, *(1,) * first.ndim))
     parts = count - 1 if endpoint else count
     step = e.divide(e.subtract(last, first), float(max(parts, 1)))
@@ -238,6 +230,8 @@ def identity(n: int, dtype: Any = None) -> Tensor:
 
 def _triangle(x: Any, k: int, keep: str) -> Tensor:
     value = lift(x)
+    if not value.ndim:
+        raise TypeError("a triangle needs an axis")
     if value.ndim < 2:
         value = broadcast_to(value, (value.size, *value.shape))
     shape, index = value.shape[-2:], as_dtype("i64")
@@ -258,7 +252,14 @@ def triu(m: Any, k: int = 0) -> Tensor:
     return _triangle(m, k, "greater_equal")
 
 
-@public("asarray", "asanyarray", "ascontiguousarray")
+@public()
+def ascontiguousarray(a: Any, dtype: Any = None) -> Tensor:
+    """Return `asarray` with one axis at least."""
+    found = asarray(a, dtype)
+    return found if found.ndim else reshape(found, (1,))
+
+
+@public("asarray", "asanyarray")
 def asarray(a: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
     """Return an array, a number or a nested list, of traced values too, as a traced value."""
     if is_number(a):

@@ -20,6 +20,7 @@ from stepwell.frontend.promotion import (
     as_dtype,
     broadcast,
     cast,
+    common,
     fresh,
     full,
     is_number,
@@ -27,6 +28,7 @@ from stepwell.frontend.promotion import (
     lift,
     same_dtype,
     together,
+    wrapped_number,
 )
 from stepwell.frontend.table import method, public
 from stepwell.frontend.tensor import Tensor
@@ -326,6 +328,8 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Tensor:
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")
     chosen = truth(condition)
+    kind = common(*(v if is_number(v) else lift(v) for v in (x, y)))
+    x, y = (full((), wrapped_number(v, kind), kind) if is_number(v) else v for v in (x, y))
     a, b = together(x, y, shape=chosen.shape)
     return _emit("select", [broadcast(chosen, a.shape), a, b], a.kind)
 
@@ -343,10 +347,22 @@ def clip(
         if a_min is not None or a_max is not None:
             raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are")
         a_min, a_max = min, max
+    a_min, a_max = _limit(a, a_min, -1), _limit(a, a_max, 1)
     given = [limit for limit in (a_min, a_max) if limit is not None]
     value, *limits = same_dtype(a, *given)
     low = value if a_min is None else maximum(value, limits.pop(0))
     return fresh(low if a_max is None else minimum(low, limits.pop()))
+
+
+def _limit(a: Any, limit: Any, sign: int) -> Any:
+    """Return a limit, None where it is an integer beyond all of the dtype of ``a``."""
+    value = a if is_number(a) else lift(a)
+    if not isinstance(limit, int) or isinstance(value, int | float):
+        return limit
+    if value.weak or value.kind.kind not in ("signed", "unsigned"):
+        return limit
+    ends = np.iinfo(value.kind.numpy)
+    return None if (limit < ends.min if sign < 0 else limit > ends.max) else limit
 
 
 @public()
@@ -403,10 +419,14 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
 def rounded(a: Any, decimals: int = 0) -> Tensor:
     """Return ``a`` rounded to ``decimals``, ties to even; integers as they are."""
     value = lift(a)
+    if value.kind is BOOL and decimals:
+        raise TypeError("booleans cannot be rounded to decimals; convert with astype first")
     if value.kind.kind != "float" and decimals >= 0:
         return fresh(cast(value, as_dtype("f16")) if value.kind is BOOL else value)
     if not decimals:
         return round(value)
+    if value.kind.kind != "float":
+        return cast(cast(rounded(cast(value, DOUBLE), decimals), as_dtype("i64")), value.kind)
     ten = 10.0 ** (decimals if decimals > 0 else -decimals)
     scale, back = (multiply, divide) if decimals > 0 else (divide, multiply)
     return back(round(scale(value, ten)), ten)

@@ -22,7 +22,7 @@ from stepwell.frontend.blocks import is_block, is_dense, row_of, taken_out, writ
 from stepwell.frontend.creation import iota
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.manipulation import broadcast_to, permute_dims, reshape
-from stepwell.frontend.promotion import INTEGER, as_dtype, cast, full, is_number, lift
+from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, cast, full, is_number, lift
 from stepwell.frontend.subscripts import BLOCK, Subscript, as_index, from_front, spread, subscript
 from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
@@ -124,7 +124,8 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
         return gather(value, [_nonempty(as_index(indices, size, at), size, at)], (at,))
     index = lift(np.asarray(indices) if isinstance(indices, list | tuple | int) else indices)
     wide = cast(index, INTEGER) if index.kind.name != "ui64" else index
-    _nonempty(index, size, at)
+    if math.prod(n for a, n in enumerate(value.shape) if a != at):
+        _nonempty(index, size, at)
     inside = (
         e.remainder(wide, max(size, 1)) if mode == "wrap" else e.clip(wide, 0, max(size - 1, 0))
     )
@@ -243,8 +244,17 @@ class _Place:
         return read_at(self.x, subscript(self.x, self.index, checked=False))
 
     def _scatter(self, op: str, value: Any) -> Tensor:
+        if self.x.kind is BOOL and op != "scatter":
+            return self._of_booleans(op, value)
         updates = cast(lift(value, self.x.kind), self.x.kind)
         return _scatter_numbered(self.x, subscript(self.x, self.index, checked=False), updates, op)
+
+    def _of_booleans(self, op: str, value: Any) -> Tensor:
+        """Change booleans: their sum is whether one is true, their product whether all are."""
+        said = {"scatter_add": "scatter_max", "scatter_mul": "scatter_min"}.get(op, op)
+        byte = as_dtype("i8")
+        inner = _Place(cast(self.x, byte), self.index)
+        return cast(inner._scatter(said, cast(lift(value, BOOL), BOOL)), BOOL)
 
 
 def scatter_at(x: Tensor, place: Subscript, value: Tensor) -> Tensor:

@@ -20,7 +20,17 @@ from stepwell.frontend.manipulation import (
     reshape,
     sizes_of,
 )
-from stepwell.frontend.promotion import as_dtype, cast, fresh, full, is_number, lift, same_dtype
+from stepwell.frontend.promotion import (
+    as_dtype,
+    cast,
+    fresh,
+    full,
+    is_number,
+    lift,
+    same_dtype,
+    stored_number,
+    wrapped_number,
+)
 from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
@@ -148,7 +158,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
 
     repeats : an int, or one for each element; known while tracing, as the shape depends on it
     """
-    value = fresh(ravel(a) if axis is None else lift(a))
+    value = fresh(ravel(a) if axis is None or not lift(a).ndim else lift(a))
     at = check_axis(axis or 0, value.ndim)
     times = _times(repeats, value.shape[at], at)
     if times.ndim:
@@ -194,7 +204,10 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any
     if min((*low, *high), default=0) < 0:
         raise ValueError("pad_width cannot be negative; slice instead")
     fill = constant_values
-    fill = full((), fill, value.kind) if is_number(fill) else lift(fill)
+    if is_number(fill):
+        stored = wrapped_number if isinstance(fill, int) else stored_number
+        fill = full((), stored(fill, value.kind), value.kind)
+    fill = lift(fill)
     shape = tuple(a + n + b for a, n, b in zip(low, value.shape, high, strict=True))
     return value.trace.emit("pad", [value, fill], [(value.kind, shape)], (), low=low, high=high)[0]
 

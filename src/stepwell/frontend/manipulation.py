@@ -165,7 +165,10 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
     if axis is None:
         drop = {k for k, n in enumerate(value.shape) if n == 1}
     else:
-        axes = [check_axis(k, value.ndim) for k in axes_of(axis)]
+        given = axes_of(axis)
+        if not value.ndim and len(given) == 1 and given[0] in (0, -1):
+            return reshape(value, ())
+        axes = [check_axis(k, value.ndim) for k in given]
         if len(drop := set(axes)) < len(axes):
             raise ValueError("duplicate value in 'axis'")
     for k in drop:

@@ -155,6 +155,8 @@ def full(shape: Shape, value: bool | int | float, dtype: DType) -> Tensor:
     """Return a tensor filled with a number."""
     if dtype.kind == "float":
         text = _special(float(value), dtype)
+    elif dtype is BOOL:
+        text = _integer(bool(value), dtype)
     elif isinstance(value, float) and not value.is_integer():
         raise TypeError(f"{value} is no {dtype.name}; convert with astype first")
     else:
@@ -170,7 +172,7 @@ def _integer(value: int, dtype: DType) -> str:
     limits = np.iinfo(dtype.numpy)
     if not limits.min <= value <= limits.max:
         shown = f"{value}" if abs(value) < 10**30 else f"{float(value):.6g}"
-        raise OverflowError(f"{shown} does not fit into {dtype.name}")
+        raise OverflowError(f"Python integer {shown} out of bounds for {dtype.numpy}")
     return f"{value} : {dtype.name}"
 
 
@@ -184,6 +186,23 @@ def _special(value: float, dtype: DType) -> str:
     number = int(rounded.view(bits))
     number >>= 16 if dtype.name == "bf16" else 0
     return f"0x{number:0{2 * dtype.bytes}X} : {dtype.name}"
+
+
+def stored_number(value: Any, kind: DType) -> Any:
+    """Return a Python number as NumPy stores it in an array; what does not fit raises."""
+    if kind.kind == "float":
+        return float(value)
+    place = np.zeros((), kind.numpy)
+    place[()] = value
+    return place.item()
+
+
+def wrapped_number(value: Any, kind: DType) -> Any:
+    """Return a Python number as NumPy converts an array of it: integers wrap."""
+    if kind.kind == "float" or (isinstance(value, int) and abs(value) >= 1 << 64):
+        return stored_number(value, kind)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(value).astype(kind.numpy).item()
 
 
 def fresh(x: Tensor) -> Tensor:

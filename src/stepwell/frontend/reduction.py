@@ -9,6 +9,7 @@ from typing import Any
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.elementwise import axes_of, check_axis
+from stepwell.frontend.errors import TraceError
 from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.promotion import BOOL, FLOAT, INTEGER, SINGLE, as_dtype, cast, fresh, lift
 from stepwell.frontend.table import public
@@ -19,6 +20,8 @@ def _axes(axis: Any, rank: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(rank))
     given = axes_of(axis)
+    if not rank and len(given) == 1 and given[0] in (0, -1):
+        return ()  # a value without axes may be reduced along its first
     axes = tuple(check_axis(a, rank) for a in given)
     if len(set(axes)) != len(axes):
         raise ValueError(f"an axis is named twice in {given}")
@@ -103,7 +106,19 @@ def _floating(x: Any, dtype: Any = None) -> Tensor:
 
 def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the mean along ``axis``; integers are taken as float64."""
-    return fresh(_reduce("mean", _floating(a, dtype), axis, keepdims))
+    value = lift(a)
+    _counted(axis, value.ndim)
+    if dtype is not None and as_dtype(dtype).kind != "float":
+        total = sum(value, axis, dtype, keepdims)
+        count = math.prod(value.shape[k] for k in _axes(axis, value.ndim))
+        return cast(e.divide(total, count), as_dtype(dtype))
+    return fresh(_reduce("mean", _floating(value, dtype), axis, keepdims))
+
+
+def _counted(axis: Any, rank: int) -> None:
+    """Check an axis along which elements are counted: NumPy counts none without axes."""
+    for each in () if axis is None else axes_of(axis):
+        check_axis(each, rank)
 
 
 def var(
@@ -120,8 +135,16 @@ def var(
     correction : what the array API calls ``ddof``. NaN where no more than that many elements are
         left
     """
-    value = _floating(a, dtype)
+    value = _spread(a, axis, dtype)
     return cast(_variance(value, axis, _correction(correction, ddof), keepdims), value.kind)
+
+
+def _spread(a: Any, axis: Any, dtype: Any) -> Tensor:
+    if dtype is not None and as_dtype(dtype).kind != "float":
+        raise TraceError("the dtype= of a variance is one of floats; convert the result")
+    value = lift(a)
+    _counted(axis, value.ndim)
+    return _floating(value, dtype)
 
 
 def _correction(correction: float | None, ddof: float) -> float:
@@ -149,7 +172,7 @@ def std(
     correction: float | None = None,
 ) -> Tensor:
     """Return the square root of `var`."""
-    value = _floating(a, dtype)
+    value = _spread(a, axis, dtype)
     variance = _variance(value, axis, _correction(correction, ddof), keepdims)
     return cast(e.sqrt(variance), value.kind)
 
@@ -159,6 +182,7 @@ def _arg(op: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
     rank = value.ndim
     if axis is None:
         value = reshape(value, (value.size,))
+    value = _with_axis(value, axis)
     at = check_axis(axis or 0, value.ndim)
     if not value.shape[at]:
         raise ValueError("an empty axis has no largest or smallest element")
@@ -168,7 +192,9 @@ def _arg(op: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
     result = value.trace.emit(op, [value], [(INTEGER, shape)], (), axis=at)[0]
     if not keepdims:
         return result
-    kept = (1,) * rank if axis is None else (*value.shape[:at], 1, *value.shape[at + 1 :])
+    kept = (
+        (1,) * rank if axis is None or not rank else (*value.shape[:at], 1, *value.shape[at + 1 :])
+    )
     return reshape(result, kept)
 
 
@@ -184,11 +210,19 @@ def argmin(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Tensor
     return _arg("argmin", a, axis, keepdims)
 
 
+def _with_axis(value: Tensor, axis: Any) -> Tensor:
+    """Return a value without axes as one of one element, where its first axis is meant."""
+    return reshape(value, (1,)) if not value.ndim and axis in (None, 0, -1) else value
+
+
 def _cumulative(op: str, x: Tensor, axis: int | None, initial: bool, start: int) -> Tensor:
     if axis is None:
         if x.ndim > 1:
-            raise ValueError("say along which axis to accumulate")
+            raise ValueError(
+                "For arrays which have more than one dimension ``axis`` argument is required."
+            )
         axis = 0
+    x = _with_axis(x, axis)
     at = check_axis(axis, x.ndim)
     result = x.trace.emit(op, [x], [(x.kind, x.shape)], (), axis=at)[0]
     if not initial:
@@ -247,6 +281,8 @@ def cumulative_min(x: Any, *, axis: int | None = None) -> Tensor:
 
 def _running(op: str, x: Any, axis: int | None) -> Tensor:
     value = lift(x)
+    if not value.ndim:
+        raise TypeError("cannot accumulate on a scalar")
     numbers = cast(value, as_dtype("i8")) if value.kind is BOOL else value
     return cast(_cumulative(op, numbers, axis, False, 0), value.kind)
 

@@ -34,12 +34,13 @@ def sort(
     raises ValueError : NumPy knows no such ``kind``
     source : the array API's ``sort``, `numpy.sort`
     """
+    _one_of(kind, stable)
     return _ordered("sort", a, axis, kind, descending)
 
 
 @method("sort")
 def _sort(x: Tensor, axis: int = -1, kind: str | None = None, *, stable: Any = None) -> None:
-    x[...] = sort(x, axis, kind)
+    x[...] = sort(x, axis, kind, stable=stable)
 
 
 @public(method=True)
@@ -55,7 +56,13 @@ def argsort(
 
     Of equal elements the first comes first, with ``descending`` too. Arguments as in `sort`.
     """
+    _one_of(kind, stable)
     return _ordered("argsort", a, axis, kind, descending)
+
+
+def _one_of(kind: Any, stable: Any) -> None:
+    if kind is not None and stable is not None:
+        raise ValueError("`kind` and keyword parameters can't be provided at the same time.")
 
 
 def _ordered(op: str, x: Any, axis: int | None, kind: str | None, descending: bool) -> Tensor:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from stepwell.core.shapes import Shape, ShapeError, show
+from stepwell.core.shapes import Shape, show
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.checks import check_index, out_of_bounds
 from stepwell.frontend.errors import TraceError
@@ -123,7 +123,7 @@ def _together(indices: Sequence[Any]) -> Shape:
         return np.broadcast_shapes(*(i.shape for i in indices))
     except ValueError:
         listed = " and ".join(f"[{show(i.shape)}]" for i in indices)
-        raise ShapeError(f"indices {listed} do not fit together") from None
+        raise IndexError(f"indices {listed} do not fit together") from None
 
 
 def subscript(x: Tensor, index: Any, checked: bool = True) -> Subscript:

@@ -7,7 +7,7 @@ is refused by name, with the nearest that exists.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,16 +20,21 @@ from stepwell.frontend.checks import check
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.known import NotKnown, by_numpy
 from stepwell.frontend.promotion import (
+    BOOL,
     INTEGER,
+    SINGLE,
     cast,
     converted,
     fresh,
+    full,
     has_bfloat16,
     is_number,
     kind_of,
     lift,
     ours,
+    wrapped_number,
 )
+from stepwell.frontend.subscripts import subscript
 from stepwell.frontend.table import UFUNCS, call_named, refusal, stored
 from stepwell.frontend.tensor import Tensor
 
@@ -59,7 +64,8 @@ def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
     kinds = [kind_of(v) for v in inputs]
     if all(isinstance(k, type) for k in kinds):
         kinds = [np.dtype(k) for k in kinds]
-    given = {} if dtype is None else {"signature": (*(None,) * function.nin, np.dtype(dtype))}
+    wanted = (*(None,) * function.nin, *(np.dtype(dtype),) * function.nout)
+    given = {} if dtype is None else {"signature": wanted}
     try:
         resolved: Any = function.resolve_dtypes((*kinds, *(None,) * function.nout), **given)
     except TypeError as error:
@@ -68,8 +74,10 @@ def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
         told = " and ".join(k.__name__ if isinstance(k, type) else str(k) for k in kinds)
         raise TypeError(f"numpy.{name} is not defined for {told}") from None
     *operands, result = [ours(k) for k in resolved[: function.nin + 1]]
-    if name == "power" and operands[0].kind in ("signed", "unsigned") and _negative(inputs[1]):
-        raise ValueError("Integers to negative integer powers are not allowed.")
+    if name in _COMPARES and (known := _compared(function, inputs, operands)) is not None:
+        return known
+    if name == "power" and operands[0].kind in ("signed", "unsigned"):
+        _check_exponent(inputs)
     values = [
         v if name == "power" and at and is_number(v) else converted(v, k)
         for at, (v, k) in enumerate(zip(inputs, operands, strict=True))
@@ -116,8 +124,41 @@ def _is_weak(value: Any) -> bool:
     return value.weak if isinstance(value, Tensor) else is_number(value)
 
 
-def _negative(exponent: Any) -> bool:
-    return bool(is_number(exponent) and exponent < 0)
+_COMPARES = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+
+
+def _compared(function: Any, inputs: Sequence[Any], kinds: Sequence[Any]) -> Tensor | None:
+    """Return what integers give compared with a number that their dtype does not hold."""
+    for at, number in enumerate(inputs):
+        if not isinstance(number, int) or kinds[at].kind not in ("signed", "unsigned"):
+            continue
+        limits = np.iinfo(kinds[at].numpy)
+        if limits.min <= number <= limits.max:
+            continue
+        other = lift(inputs[1 - at])
+        beyond = 1 if number > 0 else -1
+        return full(other.shape, bool(function(*((beyond, 0) if at == 0 else (0, beyond)))), BOOL)
+    return None
+
+
+def _check_exponent(inputs: Sequence[Any]) -> None:
+    """Raise where integers are raised to a negative number, at once or when the program runs."""
+    base, exponent = (v if is_number(v) else lift(v) for v in inputs)
+    size = base.size if isinstance(base, Tensor) else 1
+    if not isinstance(exponent, Tensor):
+        if exponent < 0 and isinstance(base, Tensor) and base.kind.kind == "unsigned":
+            lift(exponent, base.kind)  # which it does not fit into
+        if exponent < 0 and size:
+            raise ValueError(_NEGATIVE)
+        return
+    found = exponent.trace.ranges.of(exponent) if exponent.kind.kind == "signed" else None
+    if not size or not exponent.size or (found is None or found[0] >= 0):
+        return
+    least = r.min(exponent) if exponent.shape else exponent
+    check(e.greater_equal(least, 0), "ValueError", (_NEGATIVE,))
+
+
+_NEGATIVE = "Integers to negative integer powers are not allowed."
 
 
 def weakened(value: Tensor) -> Tensor:
@@ -148,8 +189,15 @@ def _divmod(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return e.floor_divide(a, b), e.remainder(a, b)
 
 
-def _scaled(by: float) -> Callable[[Tensor], Tensor]:
-    return lambda x: e.multiply(x, by)
+def _scaled(over: int, under: int) -> Callable[[Tensor], Tensor]:
+    """Return the product with ``over / under``, one of which is 0 for pi, as NumPy rounds it."""
+
+    def function(x: Tensor) -> Tensor:
+        wide = cast(x, SINGLE) if x.kind.bytes < SINGLE.bytes else x
+        kind: Any = wide.kind.numpy.type
+        return cast(e.multiply(wide, float(kind(over or math.pi) / kind(under or math.pi))), x.kind)
+
+    return function
 
 
 _BY_NAME: dict[str, Callable[..., Any]] = {
@@ -186,10 +234,10 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "divmod": _divmod,
     "matmul": linear.matmul,
     "vecdot": linear.vecdot,
-    "deg2rad": _scaled(math.pi / 180),
-    "radians": _scaled(math.pi / 180),
-    "rad2deg": _scaled(180 / math.pi),
-    "degrees": _scaled(180 / math.pi),
+    "deg2rad": _scaled(0, 180),
+    "radians": _scaled(0, 180),
+    "rad2deg": _scaled(180, 0),
+    "degrees": _scaled(180, 0),
 }
 UFUNCS.update(_BY_NAME)
 
@@ -218,11 +266,35 @@ def call_ufunc(function: Any, method: str, inputs: tuple[Any, ...], keywords: An
         return stored(of(*inputs, **{"axis": 0} | keywords), out)
     if method == "at" and (write := _AT.get(function.__name__)) and len(inputs) == 3:
         _no_more(name, keywords)
-        place = inputs[0].at[inputs[1]]
-        value = e.negative(lift(inputs[2])) if function is np.subtract else inputs[2]
-        inputs[0].write(getattr(place, write)(value))
+        _change_at(function, write, *inputs)
         return None
     raise TraceError(refusal(name))
+
+
+def _change_at(function: Any, write: str, x: Any, index: Any, value: Any) -> None:
+    """Change ``x`` in place, in the dtype that the ufunc computes in; NumPy converts back."""
+    if not isinstance(x, Tensor):
+        raise TraceError(
+            f"numpy.{function.__name__}.at changes an array that is not part of the trace; "
+            "pass it as an argument, or make it in the function"
+        )
+    subscript(x, index)  # which checks it
+    given = function.resolve_dtypes((kind_of(x), kind_of(value), None))
+    kind = ours(given[0])
+    if not np.can_cast(given[2], x.dtype, "same_kind"):
+        raise TraceError(
+            f"numpy.{function.__name__}.at computes in {given[2]} here and converts back to "
+            f"{x.dtype} at each step, which is not known to Stepwell; convert one with astype"
+        )
+    if is_number(value):
+        wrapped = wrapped_number(value, kind)
+        if wrapped != value and write in ("max", "min"):
+            raise TraceError(f"{value} does not fit into {x.dtype}; convert the array first")
+        value = full((), wrapped, kind)
+    changes = converted(value, ours(given[1]))
+    if function is np.subtract:
+        changes = e.negative(changes)
+    x.write(cast(getattr(cast(x, kind).at[index], write)(changes), x.kind))
 
 
 _AT = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections import Counter
 
 from stepwell.testing.numpy_calls.checking import Deviation, call, check
+from stepwell.testing.numpy_calls.values import Call
 from stepwell.testing.user_programs.__main__ import fresh_cache
 
 
@@ -26,7 +28,7 @@ def main() -> int:
     done = batch = 0
     seed = given.seed * 10_000_000
     while done < given.calls:
-        calls = []
+        calls: list[Call] = []
         while len(calls) < min(given.together, given.calls - done):
             seed += 1
             drawn = call(seed)
@@ -45,14 +47,17 @@ def main() -> int:
     for kind, count in sorted(kinds.items()):
         print(f"{count:6} {kind}")
     wrong = sum(n for kind, n in kinds.items() if not kind.startswith("refused"))
-    print(f"{done} calls, {wrong} deviate, {sum(kinds.values()) - wrong} refused, "
-          f"{time.perf_counter() - began:.0f} s")
+    print(
+        f"{done} calls, {wrong} deviate, {sum(kinds.values()) - wrong} refused, "
+        f"{time.perf_counter() - began:.0f} s"
+    )
     return 1 if wrong else 0
 
 
 def _kind(deviation: Deviation) -> str:
     if deviation.why == "refused":
-        return f"refused {deviation.call.name}: {str(deviation.got.error)[:90]}"
+        said = re.sub(r"\b(u?int|float)\d+\b|\bbool\b", "T", str(deviation.got.error))
+        return f"refused {deviation.call.name}: {said[:90]}"
     error = deviation.got.error
     told = f" {type(error).__name__}: {str(error)[:60]}" if error is not None else ""
     return f"{deviation.call.name}: {deviation.why}{told}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -45,7 +44,6 @@ PLAIN: dict[str, Callable[[Draw], str]] = {
     "side": lambda g: g.pick(("'left'", "'right'")),
     "indexing": lambda g: g.pick(("'xy'", "'ij'")),
     "kind": lambda g: g.pick(("None", "'stable'", "'quicksort'")),
-    "stable": lambda g: g.pick(("True", "None")),
     "rtol": lambda g: g.pick(("1e-5", "0.0", "0.1")),
     "atol": lambda g: g.pick(("1e-8", "0", "1")),
     "nan": lambda g: g.pick(("0.0", "1.5", "-2")),
@@ -62,7 +60,7 @@ FIRST = ("a", "x", "m", "A", "arr", "array", "object", "ary", "prototype", "a1",
 SECOND = ("b", "x2", "a2", "y", "x1", "weights", "xp", "fp")
 SKIPPED = {
     *("out", "like", "device", "subok", "casting", "optimize", "overwrite_input", "where"),
-    *("args", "kwargs", "dtype_", "sorter", "mode", "copy_", "bias"),
+    *("args", "kwargs", "sorter", "mode", "bias", "correction"),
 }
 
 
@@ -78,6 +76,8 @@ def names() -> list[str]:
     return sorted(set(facades()) - ufuncs - UNDRAWN)
 
 
+CREATING = {"array", "asarray", "asanyarray", "ascontiguousarray", "full"}
+"""Functions that NumPy does not dispatch: rewritten source calls ours."""
 UNDRAWN = {
     *("empty", "empty_like", "finfo", "iinfo", "result_type", "bitcast", "save", "load"),
     *("concat", "concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"),
@@ -100,9 +100,10 @@ def call_of(g: Draw, name: str, method: bool = False) -> Call:
         text = f"r = {first}.{name}({rest})"
     else:
         text = f"r = m.{name}({given})"
-    module = "np" if hasattr(np, name) and g.chance(0.5) else "snp"
+    module = "np" if hasattr(np, name) and own not in CREATING and g.chance(0.5) else "snp"
     rounding = "sums" if own in SUMS else "near"
-    return Call(text, g.arrays, f"{'.' if method else ''}{name}", module, rounding, own in FREE_ZEROS)
+    called = f"{'.' if method else ''}{name}"
+    return Call(text, g.arrays, called, module, rounding, own in FREE_ZEROS)
 
 
 def method(g: Draw) -> Call:
@@ -191,8 +192,8 @@ def _rolled(g: Draw) -> str:
 def _taken(g: Draw) -> str:
     a = g.array(g.shape(1))
     axis = g.axis(g.of(a).ndim)
-    n = g.of(a).size if axis == "None" else (*g.of(a).shape, *g.of(a).shape)[int(axis) % 9 % 2]
-    n = g.of(a).size if axis == "None" else g.of(a).shape[max(-1, min(int(axis), 0))]
+    shape = g.of(a).shape
+    n = g.of(a).size if axis == "None" else shape[int(axis) % len(shape)]
     i = g.array(g.shape(0, 2), "int64")
     g.arrays[i] = g.of(i) % max(n, 1)
     modes = g.pick(("", "", ", mode='clip'", ", mode='wrap'"))
@@ -207,6 +208,12 @@ def _along(g: Draw) -> str:
     i = g.array(shape, "int64")
     g.arrays[i] = g.of(i) % max(g.of(a).shape[axis], 1)
     return f"{a}, {i}, axis={axis}"
+
+
+def _sorted(g: Draw) -> str:
+    a = g.array(g.shape(1))
+    stable = g.pick(("stable=True", "kind='stable'"))
+    return f"{a}, axis={g.axis(g.of(a).ndim)}, {stable}"
 
 
 def _searched(g: Draw) -> str:
@@ -305,7 +312,7 @@ def _full(g: Draw) -> str:
 
 def _listed(g: Draw) -> str:
     a = g.array(g.shape(0, 2))
-    return g.pick((a, f"{a}.tolist()", g.scalar())) + g.keywords(dtype=g.some_dtype)
+    return g.pick((a, f"[{a}, {a}]", g.scalar())) + g.keywords(dtype=g.some_dtype)
 
 
 def _grids(g: Draw) -> str:
@@ -362,6 +369,7 @@ SPECIAL: dict[str, Callable[[Draw], str]] = {
     "reshape": _reshape,
     "roll": _rolled,
     "searchsorted": _searched,
+    "argsort": _sorted,
     "split": _split,
     "swapaxes": _moved,
     "take": _taken,
