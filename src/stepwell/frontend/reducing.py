@@ -11,6 +11,8 @@ import numpy as np
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
+from stepwell.frontend.elementwise import axes_of, check_axis
+from stepwell.frontend.errors import TraceError
 from stepwell.frontend.manipulation import broadcast_to
 from stepwell.frontend.operands import WIDE, array, axes, dtype_of, floating, stored, ufunc
 from stepwell.frontend.promotion import (
@@ -115,15 +117,14 @@ def _extreme(name: str, ours: Callable[..., Tensor], function: Any) -> Callable[
                     f"reduction operation '{function.__name__}' does not have an identity, "
                     "so to use a where mask one has to specify 'initial'"
                 )
-            along = axes(axis, value.ndim)
-            if 0 in [value.shape[i] for i in along]:
+            if 0 in [value.shape[i] for i in r.along(axis, value.ndim)]:
                 raise ValueError("an empty axis has no largest or smallest element")
             return stored(fresh(ours(value, axis, keepdims=keepdims)), out)
         start = lift(initial, value.kind) if _is_whole(initial) else array(initial)
         start = cast(start, value.kind)
         if where is not True:
             value = e.where(_mask(where, value), value, start)
-        gone = axes(axis, value.ndim)
+        gone = r.along(axis, value.ndim)
         if 0 in [value.shape[i] for i in gone]:
             sizes = [(1 if keepdims else None) if i in gone else n for i, n in _sizes(value)]
             return stored(broadcast(start, tuple(n for n in sizes if n is not None)), out)
@@ -190,9 +191,16 @@ def mean(
 ) -> Tensor:
     """`numpy.mean`."""
     value = _converted(a, dtype)
+    _check_counted(axis, value.ndim)
     if where is True and value.kind.kind == "float":
         return stored(fresh(r.mean(value, axis, keepdims=keepdims)), out)
     return stored(_mean(value, axis, where, keepdims), out)
+
+
+def _check_counted(axis: Any, rank: int) -> None:
+    """Check an axis along which elements are counted: without axes there is none."""
+    for each in () if axis is None else axes_of(axis):
+        check_axis(each, rank)
 
 
 def _converted(a: Any, dtype: Any) -> Tensor:
@@ -216,7 +224,10 @@ def _variance(
     a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any
 ) -> tuple[Tensor, Any]:
     """Return the variance, before it is rounded, and the dtype that is asked for."""
+    if dtype is not None and dtype_of(dtype).kind != "float":
+        raise TraceError("the dtype= of a variance is one of floats; convert the result")
     value = _converted(a, dtype)
+    _check_counted(axis, value.ndim)
     wide = _at_least_single(value)
     if mean is not None:
         middle = cast(array(mean), wide.kind)

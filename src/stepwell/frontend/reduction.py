@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import builtins
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.elementwise import axes_of, check_axis
-from stepwell.frontend.errors import TraceError
 from stepwell.frontend.manipulation import reshape
-from stepwell.frontend.promotion import BOOL, FLOAT, INTEGER, SINGLE, as_dtype, cast, fresh, lift
+from stepwell.frontend.promotion import BOOL, FLOAT, INTEGER, as_dtype, cast, fresh, lift
 from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
 
-def _axes(axis: Any, rank: int) -> tuple[int, ...]:
+def along(axis: Any, rank: int) -> tuple[int, ...]:
+    """Return the axes to reduce, rising; None names all."""
     if axis is None:
         return tuple(range(rank))
     given = axes_of(axis)
@@ -29,7 +27,7 @@ def _axes(axis: Any, rank: int) -> tuple[int, ...]:
 
 
 def _reduce(op: str, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    axes = _axes(axis, x.ndim)
+    axes = along(axis, x.ndim)
     shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
     result = x
     if axes:
@@ -75,7 +73,7 @@ def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 def _extreme(op: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
     value = lift(x)
-    if 0 in [value.shape[a] for a in _axes(axis, value.ndim)]:
+    if 0 in [value.shape[a] for a in along(axis, value.ndim)]:
         raise ValueError("an empty axis has no largest or smallest element")
     if value.kind is BOOL:
         op = {"reduce_max": "reduce_or", "reduce_min": "reduce_and"}[op]
@@ -106,75 +104,7 @@ def _floating(x: Any, dtype: Any = None) -> Tensor:
 
 def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the mean along ``axis``; integers are taken as float64."""
-    value = lift(a)
-    _counted(axis, value.ndim)
-    if dtype is not None and as_dtype(dtype).kind != "float":
-        total = sum(value, axis, dtype, keepdims)
-        count = math.prod(value.shape[k] for k in _axes(axis, value.ndim))
-        return cast(e.divide(total, count), as_dtype(dtype))
-    return fresh(_reduce("mean", _floating(value, dtype), axis, keepdims))
-
-
-def _counted(axis: Any, rank: int) -> None:
-    """Check an axis along which elements are counted: NumPy counts none without axes."""
-    for each in () if axis is None else axes_of(axis):
-        check_axis(each, rank)
-
-
-def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    correction: float | None = None,
-) -> Tensor:
-    """Return the mean squared distance from the mean along ``axis``, over n - ``ddof``.
-
-    correction : what the array API calls ``ddof``. NaN where no more than that many elements are
-        left
-    """
-    value = _spread(a, axis, dtype)
-    return cast(_variance(value, axis, _correction(correction, ddof), keepdims), value.kind)
-
-
-def _spread(a: Any, axis: Any, dtype: Any) -> Tensor:
-    if dtype is not None and as_dtype(dtype).kind != "float":
-        raise TraceError("the dtype= of a variance is one of floats; convert the result")
-    value = lift(a)
-    _counted(axis, value.ndim)
-    return _floating(value, dtype)
-
-
-def _correction(correction: float | None, ddof: float) -> float:
-    if correction is not None and ddof != 0:
-        raise ValueError("ddof and correction can't be provided simultaneously.")
-    return ddof if correction is None else correction
-
-
-def _variance(value: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
-    """Return the variance, in float32 at least: sums of squares and counts outgrow less."""
-    wide = cast(value, SINGLE) if value.kind.bytes < SINGLE.bytes else value
-    distance = e.subtract(wide, mean(wide, axis=axis, keepdims=True))
-    count = math.prod(wide.shape[a] for a in _axes(axis, wide.ndim))
-    total = sum(e.square(distance), axis=axis, keepdims=keepdims)
-    return e.divide(total, float(builtins.max(count - correction, 0)))
-
-
-def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    correction: float | None = None,
-) -> Tensor:
-    """Return the square root of `var`."""
-    value = _spread(a, axis, dtype)
-    variance = _variance(value, axis, _correction(correction, ddof), keepdims)
-    return cast(e.sqrt(variance), value.kind)
+    return fresh(_reduce("mean", _floating(a, dtype), axis, keepdims))
 
 
 def _arg(op: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:

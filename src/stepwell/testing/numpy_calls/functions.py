@@ -10,6 +10,7 @@ import numpy as np
 
 from stepwell.frontend.facade import facades
 from stepwell.frontend.table import FUNCTIONS, METHODS
+from stepwell.testing.numpy_calls.further import FURTHER, UNKNOWN_SIZES
 from stepwell.testing.numpy_calls.values import Call, Draw
 
 SUMS = {
@@ -19,6 +20,7 @@ SUMS = {
     *("cov", "corrcoef", "convolve", "correlate", "gradient", "interp", "trapezoid", "vander"),
     *("nancumsum", "nancumprod", "kron", "cross", "vdot", "polyval", "quantile", "percentile"),
     *("median", "nanmedian", "nanquantile", "nanpercentile", "histogram", "histogram2d"),
+    *("polyadd", "polysub", "apply_along_axis", "diff", "ediff1d", "nanargmax", "sinc", "unwrap"),
     *("geomspace", "logspace", "arange", "bincount", "poly", "matvec", "vecmat", "digitize"),
 }
 """Functions whose floats depend on the order of sums."""
@@ -73,7 +75,7 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
 def names() -> list[str]:
     """Return the names of functions that are drawn from."""
     ufuncs = {n for n, f in facades().items() if hasattr(f, "nin")}
-    return sorted(set(facades()) - ufuncs - UNDRAWN)
+    return sorted(set(facades()) - ufuncs - UNDRAWN - UNKNOWN_SIZES)
 
 
 CREATING = {"array", "asarray", "asanyarray", "ascontiguousarray", "full"}
@@ -108,8 +110,11 @@ def call_of(g: Draw, name: str, method: bool = False) -> Call:
 
 def method(g: Draw) -> Call:
     """Return a call of a method."""
-    drawn = [n for n in METHODS if n in FUNCTIONS and n not in UNDRAWN]
+    drawn = [n for n in METHODS if n in names() and n not in _IN_PLACE]
     return call_of(g, g.pick(sorted(drawn)), method=True)
+
+
+_IN_PLACE = {"partition", "sort", "put"}
 
 
 def _given(g: Draw, own: str) -> str:
@@ -379,6 +384,7 @@ SPECIAL: dict[str, Callable[[Draw], str]] = {
     "transpose": _permuted,
     "where": _chosen,
     "zeros": _new,
+    **FURTHER,
 }
 """Functions whose arguments must fit together."""
 
