@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stepwell.core.dtypes import DType
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import linear_algebra as linear
 from stepwell.frontend import manipulation as m
@@ -50,30 +51,21 @@ def rounded(x: Tensor, digits: int | None) -> Any:
 
 def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
     """Return what the NumPy ufunc gives for ``inputs``, computed by ours of the same meaning."""
-    name = function.__name__
     try:
         return by_numpy(function, inputs, {} if dtype is None else {"dtype": dtype})
     except NotKnown:
-        pass
+        return _computed(function, inputs, dtype)
+
+
+def _computed(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
+    name = function.__name__
     if name not in UFUNCS:
         raise TraceError(refusal(name))
     inputs = tuple(np.asarray(v) if isinstance(v, list | tuple) else v for v in inputs)
     compute = UFUNCS[name]
     if has_bfloat16(inputs):
         return compute(*inputs)
-    kinds = [kind_of(v) for v in inputs]
-    if all(isinstance(k, type) for k in kinds):
-        kinds = [np.dtype(k) for k in kinds]
-    wanted = (*(None,) * function.nin, *(np.dtype(dtype),) * function.nout)
-    given = {} if dtype is None else {"signature": wanted}
-    try:
-        resolved: Any = function.resolve_dtypes((*kinds, *(None,) * function.nout), **given)
-    except TypeError as error:
-        if "boolean" in str(error):
-            raise
-        told = " and ".join(k.__name__ if isinstance(k, type) else str(k) for k in kinds)
-        raise TypeError(f"numpy.{name} is not defined for {told}") from None
-    *operands, result = [ours(k) for k in resolved[: function.nin + 1]]
+    *operands, result = _resolved(function, inputs, dtype)
     if name in _COMPARES and (known := _compared(function, inputs, operands)) is not None:
         return known
     if name == "power" and operands[0].kind in ("signed", "unsigned"):
@@ -93,12 +85,7 @@ def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
 
 
 def _check_numbers(name: str, inputs: tuple[Any, ...], values: list[Any]) -> None:
-    """Raise, when it runs, what Python raises for its own numbers, and NumPy for powers."""
-    if name == "power" and isinstance(values[1], Tensor) and values[1].kind.kind == "signed":
-        known = values[1].trace.ranges.of(values[1])
-        if values[0].kind.kind != "float" and known is not None and known[0] < 0:
-            fits = r.all(e.greater_equal(values[1], 0))
-            check(fits, "ValueError", ["Integers to negative integer powers are not allowed."])
+    """Raise, when it runs, what Python raises for its own numbers."""
     if name not in _DIVIDING or not all(map(_is_weak, inputs)):
         return
     by = values[1]
@@ -118,6 +105,23 @@ _DIVIDING = {
     "divmod": {"integer": "integer division or modulo by zero", "float": "float divmod()"},
 }
 """What Python says where its own numbers are divided by zero."""
+
+
+def _resolved(function: Any, inputs: Sequence[Any], dtype: Any) -> list[DType]:
+    """Return the dtypes that NumPy computes in, and that of the first result."""
+    kinds = [kind_of(v) for v in inputs]
+    if all(isinstance(k, type) for k in kinds):
+        kinds = [np.dtype(k) for k in kinds]
+    wanted = (*(None,) * function.nin, *(np.dtype(dtype),) * function.nout)
+    given = {} if dtype is None else {"signature": wanted}
+    try:
+        found: Any = function.resolve_dtypes((*kinds, *(None,) * function.nout), **given)
+    except TypeError as error:
+        if "boolean" in str(error):
+            raise
+        told = " and ".join(k.__name__ if isinstance(k, type) else str(k) for k in kinds)
+        raise TypeError(f"numpy.{function.__name__} is not defined for {told}") from None
+    return [ours(k) for k in found[: function.nin + 1]]
 
 
 def _is_weak(value: Any) -> bool:
