@@ -14,6 +14,7 @@ from stepwell.frontend import (
     inserting,
     joining,
     known,
+    limits,
     linear_algebra,
     manipulation,
     matrices,
@@ -31,7 +32,7 @@ from stepwell.frontend import (
 )
 from stepwell.frontend.tensor import Tensor
 
-assert methods and choosing and einstein and histograms and inserting and matrices
+assert methods and limits and choosing and einstein and histograms and inserting and matrices
 assert nan_functions and order_statistics and reducing and sets and signals and statistics
 
 for _module in (
