@@ -241,3 +241,18 @@ def test_a_check_leaves_the_loops() -> None:
     with pytest.raises(IndexError, match="index 9 is out of bounds for axis 0 with size 3"):
         walked(nexts, 4)
     assert "while (1)" not in walked.trace(nexts, 4).compile().source.split("func_walk(")[1]
+
+
+def test_a_loop_that_is_given_up_half_way_leaves_nothing() -> None:
+    """Products of rows are no scalar code, which is seen after the counters were written."""
+
+    def rows(a: Any, c: Any) -> None:
+        for r in range(a.shape[0]):
+            for q in range(a.shape[1]):
+                a[r, q, :] = a[r, q, :] @ c
+
+    a, c = np.random.default_rng(0).random((10, 9, 5)), np.eye(5)[::-1].copy()
+    expected = a.copy()
+    rows(expected, c)
+    sw.jit(rows)(a, c)
+    np.testing.assert_allclose(a, expected)

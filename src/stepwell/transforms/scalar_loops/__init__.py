@@ -64,9 +64,11 @@ def _rewritten(loop: scf.WhileOp | scf.ForOp) -> bool:
     """Replace a loop by scalar code, if it can be."""
     if any(not isinstance(r.type, TensorType) for r in loop.results) or _is_scalar(loop):
         return False
+    code = Code(Block())
     try:
-        new, results = _scalar(loop)
+        new, results = _scalar(loop, code)
     except Refused as refused:
+        code.abandon()
         remark(refused.op, f"a loop is no scalar code: {refused.why}")
         return False
     for old, value in zip(loop.results, results, strict=True):
@@ -90,16 +92,20 @@ def _is_scalar(loop: Operation) -> bool:
     )
 
 
-def _scalar(loop: scf.WhileOp | scf.ForOp) -> tuple[scf.ForOp, list[SSAValue]]:
-    """Write scalar code before a loop; return it, and what stands for each result."""
+def _scalar(loop: scf.WhileOp | scf.ForOp, code: Code) -> tuple[scf.ForOp, list[SSAValue]]:
+    """Write scalar code before a loop; return it, and what stands for each result.
+
+    code : where it is written, nothing yet
+    """
     inits = list(loop.arguments if isinstance(loop, scf.WhileOp) else loop.iter_args)
     kept = [_is_kept(loop, k) for k in range(len(inits))]
     arrays = [k for k, v in enumerate(inits) if not is_number(v) and not kept[k]]
     told = [k for k, r in enumerate(loop.results) if is_number(r) and r.first_use is not None]
     index = IndexType()
     types = [inits[k].type for k in arrays] + [loop.results[k].type for k in told]
-    top = Block(arg_types=[index, *types])
-    code = Code(top)
+    top = code.top
+    for type in (index, *types):
+        top.insert_arg(type, len(top.args))
     code.source = loop
     translation = Translation(code, loop, RULES)
     starts = dict(zip(arrays, top.args[1:], strict=False))

@@ -82,6 +82,12 @@ class Code:
         self.source: Operation | None = None
         """The op of the graph that is being written."""
         self._constants: dict[tuple[Attribute, float], SSAValue] = {}
+        self._put: list[Operation] = []
+
+    def abandon(self) -> None:
+        """Use nothing any more: what was written is not wanted."""
+        for op in reversed(self._put):
+            op.drop_all_references()
 
     def finish(self) -> None:
         """Write the constants, and erase what nothing needs."""
@@ -105,6 +111,7 @@ class Code:
         for value, hint in zip(op.results, hints, strict=False):
             value.name_hint = hint
         self.block.add_op(op)
+        self._put.append(op)
         return op
 
     def number(self, op: Operation, hint: str | None = None) -> SSAValue:
