@@ -10,6 +10,7 @@ see `liveness`. Ties inside loops come first, ties to the function's results las
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from xdsl.dialects import arith, func, scf, tensor
@@ -29,6 +30,11 @@ from stepwell.lowering.bufferize.views import Step, Steps, buffer_of, join
 from stepwell.transforms.passes import fail
 from stepwell.transforms.sizes import Shape, Sizes
 
+LIKELY = 256
+"""What a size that only the run knows is taken to be, where costs are compared."""
+ROUNDS = 8
+"""How often views are taken out that keep something larger from being written in place."""
+
 
 class Refused(Exception):
     """An optimistic assumption about a loop failed: the analysis begins again without it."""
@@ -41,11 +47,18 @@ class Refused(Exception):
 def analysis_of(function: func.FuncOp, facts: Callable[[kernel.LaunchOp], Facts]) -> Analysis:
     """Return the places of the tensors of ``function``."""
     refused: frozenset[Operation] = frozenset()
+    apart: frozenset[Operation] = frozenset()
+    rounds = 0
     while True:
         try:
-            return Analysis(function, facts, refused)
+            found = Analysis(function, facts, refused, apart)
         except Refused as refusal:
             refused |= {refusal.op}
+            continue
+        rounds += 1
+        if rounds > ROUNDS or found.wishes <= apart:
+            return found
+        apart |= found.wishes
 
 
 class Analysis:
@@ -56,12 +69,17 @@ class Analysis:
         function: func.FuncOp,
         facts: Callable[[kernel.LaunchOp], Facts],
         refused: frozenset[Operation],
+        apart: frozenset[Operation] = frozenset(),
     ) -> None:
         block = function.body.block
         self.refused = refused
         """Insertions that are not to be taken for the new part of what a loop exchanges, and loops
         whose results are copied, for they may be in a buffer that is written while they are read.
         """
+        self.apart = apart
+        """Slices that are copied, so that what they are slices of can be written."""
+        self.wishes: set[Operation] = set()
+        """Those that should be."""
         self.ended: list[tuple[Loop, int, Storage]] = []
         """Results in one of the buffers that a loop exchanges, with what the slot's was first."""
         self.there: set[Operation] = set()
@@ -140,7 +158,11 @@ class Analysis:
         """A slice or reshape: a view, or a copy where the elements do not lie as they must."""
         source, result = op.operands[0], op.results[0]
         step = step_of(self.sizes, op)
-        if not self.places.view(result, source, step):
+        if op in self.apart:
+            self.places.copied.add(op)
+            self.places.new(result)
+            self._written(result, op)
+        elif not self.places.view(result, source, step):
             self.places.copied.add(op)
             self.places.put(result, self.places.storage(source), (step,))
             self._written(result, op)
@@ -296,6 +318,7 @@ class Analysis:
         self.places.begun.discard(tie.into)
         tie.broken = self._unite(tie)
         if tie.broken:
+            self._wish(tie)
             if tie.what == "update" and tie.value not in self.places.undefined:
                 self.places.begun.add(tie.into)
             self.broken[tie.at, tie.value, tie.into] = tie.broken
@@ -303,6 +326,17 @@ class Analysis:
                 self._written(tie.value, tie.at)
             if removed and tie.value not in self.places.undefined:
                 writes.append(pending)
+
+    def _wish(self, tie: Tie) -> None:
+        """Note a slice that alone keeps something larger from being written in place."""
+        view = self.unions.view
+        if not isinstance(view, tensor.ExtractSliceOp):
+            return
+        times = 1 if tie.what == "update" else 2
+        large = self.sizes.shape(tie.value)
+        outer = self.liveness.depth(view) > self.liveness.depth(tie.at)
+        if not outer and times * _count(self.sizes.shape(view.result)) <= _count(large):
+            self.wishes.add(view)
 
     def _target(self, tie: Tie) -> tuple[Storage, Steps]:
         if tie.what == "init":
@@ -363,6 +397,11 @@ class Analysis:
 
 def _has_resource(function: func.FuncOp, number: int) -> bool:
     return function.arg_attrs is not None and "nd.resource" in function.arg_attrs.data[number].data
+
+
+def _count(sizes: Shape) -> int:
+    """Return how many elements there are, an unknown size taken to be large."""
+    return prod(LIKELY if n.number is None else n.number for n in sizes)
 
 
 def _outside(sizes: Sizes, op: kernel.LaunchOp, facts: Facts, shape: Shape) -> Shape:

@@ -33,6 +33,8 @@ class Liveness:
         self._span: dict[Operation, tuple[int, int]] = {}
         self._loops: dict[Operation, tuple[Operation, ...]] = {}
         self._branches: dict[Block, tuple[list[int], list[int]]] = {}
+        self.seen_through: Operation | None = None
+        """The view through which what was asked for last is still looked at, if it is one."""
         self._count = 0
         self._number(block, ())
 
@@ -113,6 +115,7 @@ class Liveness:
 
     def wanted(self, query: Query, value: SSAValue, steps: Steps) -> bool:
         """Whether ``value``, seen through ``steps``, is looked at when or after the write."""
+        self.seen_through = None
         if value in query.places.undefined:
             return False
         if _ends_beside(query, value):
@@ -134,6 +137,7 @@ class Liveness:
                 if not disjoint(places.sizes, part(inner), query.over) and self._wanted(
                     query, value, op.results[0], inner
                 ):
+                    self.seen_through = op
                     return True
             elif not self._comes_after(op, query.point, value):
                 continue

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from stepwell.lowering.bufferize.liveness import Liveness, Query
 from stepwell.lowering.bufferize.places import Places, Storage
@@ -36,13 +36,15 @@ class Unions:
         self.sizes, self.places, self.liveness = sizes, places, liveness
         self.exchanged = exchanged
         """Whether a loop exchanges two buffers."""
+        self.view: Operation | None = None
+        """The view that kept the last two from being one, where a copy of it would not."""
 
     def unite(self, tries: Sequence[tuple[Storage, Storage, Steps, Steps]]) -> str:
         """Unite two buffers in the first way that can be; return why none can, "" after success.
 
         tries : what becomes part, of what, the view of that, and the view of the part that is equal
         """
-        why = ""
+        why, self.view = "", None
         for inner, outer, to, way in tries:
             back = inverse(way)
             if inner.kind != "local" or outer.kind in ("input", "constant") or back is None:
@@ -71,6 +73,7 @@ class Unions:
 
     def clash(self, inner: Storage, outer: Storage, view: Steps) -> str:
         """Return why the two cannot be one, "" where they can."""
+        self.view = None
         if self.exchanged(inner, outer):
             return "a loop exchanges them"
         self.places.pending = (inner, outer, view)
@@ -81,6 +84,7 @@ class Unions:
                 for other in theirs:
                     for x, y in ((mine, other), (other, mine)):
                         if self._overwrites(x, y):
+                            self.view = self.liveness.seen_through
                             return (
                                 f"{_name(y.value)} is still read after {_name(x.value)} is written"
                             )

@@ -85,13 +85,24 @@ class HostWriter:
             if (rule := self._rules.get(type(op))) is not None:
                 rule(self, op)
             elif op in self.places.copied:
-                storage, steps = self.places.of(op.results[0])
-                back = inverse((step_of(self.sizes, op),))
-                assert back is not None, "a slice is always a view"
-                why = "its elements do not lie in order"
-                self.copy(op.operands[0], storage, join(steps, back), why)
+                self._copied_view(op)
             elif not is_view(op):
                 self.scalar(op)
+
+    def _copied_view(self, op: Operation) -> None:
+        """Copy what a view sees."""
+        value, result = op.operands[0], op.results[0]
+        storage, steps = self.places.of(result)
+        step = step_of(self.sizes, op)
+        if (back := inverse((step,))) is not None:
+            why = "its elements do not lie in order"
+            self.copy(value, storage, join(steps, back), why)
+        elif value not in self.places.undefined:
+            old, path = self.places.of(value)
+            why = "what it is a slice of is written before it is read"
+            self.copy_from(
+                self.memory(old, join(path, (step,))), result, self.memory(storage, steps), why
+            )
 
     def scalar(self, op: Operation) -> None:
         """Copy an op on scalars."""

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from stepwell.frontend import elementwise as e
+from stepwell.frontend.blocks import shape_at
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import read_at, scatter_at
 from stepwell.frontend.known import NotKnown, content, handled, is_known, known_array
-from stepwell.frontend.manipulation import flip, reshape
+from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.masked import Masked, masked, widened
-from stepwell.frontend.promotion import BOOL, INTEGER, broadcast, cast, full, is_number, lift
-from stepwell.frontend.subscripts import BLOCK, Subscript, subscript
+from stepwell.frontend.promotion import BOOL, broadcast, cast, full, is_number, lift
+from stepwell.frontend.subscripts import subscript
 from stepwell.frontend.tensor import Tensor
 
 
@@ -44,7 +45,7 @@ def getitem(x: Any, index: Any, /) -> Any:
         return read_at(base, place)
 
     def write(base: Tensor, part: Tensor) -> None:
-        write_whole(base, _with(base, place, part))
+        write_whole(base, scatter_at(base, place, part))
 
     return found.part_of(value, read, write, index)
 
@@ -97,10 +98,10 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     place = subscript(x, index)
     if place.shape != x.shape:  # True and False among the indices
         raise TraceError("an index with True or False in it cannot be assigned to; use x.at")
-    shape = _shape_at(place)
+    shape = shape_at(place)
     given = fitting(value, x, shape)
     if math.prod(shape):
-        write_whole(x, _with(x, place, given))
+        write_whole(x, scatter_at(x, place, given))
 
 
 def _is_own_view(x: Tensor, index: Any, value: Any) -> bool:
@@ -179,47 +180,6 @@ def _number(value: Any, x: Tensor) -> Any:
     place = np.zeros((), x.kind.numpy)
     place[()] = value
     return place.item()
-
-
-def _shape_at(place: Subscript) -> tuple[int, ...]:
-    """Return the shape of what an index means."""
-    block = place.block()[0].shape if place.fancy else ()
-    shape: list[int] = []
-    for item in place.layout:
-        if item is None:
-            shape.append(1)
-        elif item == BLOCK:
-            shape += block
-        else:
-            shape.append(len(range(place.shape[item])[place.parts[item]]))
-    return tuple(shape)
-
-
-def _with(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
-    """Return ``x`` with ``value``, in the shape of the place, at ``place``."""
-    if place.fancy or not _is_block(place):
-        return scatter_at(x, place, value)
-    spans = [range(n)[_as_slice(p)] for p, n in zip(place.parts, x.shape, strict=True)]
-    if not math.prod(len(s) for s in spans):
-        return x
-    block = reshape(value, tuple(len(s) for s in spans))
-    if back := [a for a, s in enumerate(spans) if s.step < 0]:
-        block, spans = flip(block, back), [s if s.step > 0 else s[::-1] for s in spans]
-    if block.shape == x.shape:
-        return block
-    starts = [lift(s.start) for s in spans]
-    axes = tuple(range(x.ndim))
-    operands = [x, block, *(cast(s, INTEGER) for s in starts)]
-    return x.trace.emit("dynamic_update_slice", operands, [(x.kind, x.shape)], (), axes=axes)[0]
-
-
-def _as_slice(part: Any) -> slice:
-    return part if isinstance(part, slice) else slice(part, part + 1)
-
-
-def _is_block(place: Subscript) -> bool:
-    spans = zip(place.parts, place.shape, strict=True)
-    return all(abs(range(n)[_as_slice(p)].step) == 1 for p, n in spans)
 
 
 def _mask(index: Any) -> Tensor | None:

@@ -12,7 +12,7 @@ from stepwell.core.shapes import Shape
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.promotion import INTEGER, broadcast, cast, lift
-from stepwell.frontend.subscripts import Subscript
+from stepwell.frontend.subscripts import BLOCK, Subscript
 from stepwell.frontend.tensor import Tensor
 
 
@@ -23,9 +23,23 @@ def is_block(place: Subscript) -> bool:
     ]
     if not numbers or len(numbers) < len(place.fancy) or any(n.shape for n in numbers):
         return False
-    kept = [a for a in range(len(place.parts)) if a not in place.fancy]
-    sizes = [len(range(place.shape[a])[_slice(place.parts[a])]) for a in kept]
+    sizes = [len(s) for a, s in enumerate(_spans(place)) if a not in place.fancy]
     return 0 not in place.shape and 0 not in sizes and any(n > 1 for n in sizes)
+
+
+def is_written_as_block(place: Subscript) -> bool:
+    """Whether what an index picks is written as a block: slices without gaps, numbers, ints."""
+    return (not place.fancy or is_block(place)) and all(abs(s.step) == 1 for s in _spans(place))
+
+
+def shape_at(place: Subscript) -> Shape:
+    """Return the shape of what an index means."""
+    block = place.block()[0].shape if place.fancy else ()
+    spans = _spans(place)
+    shape: list[int] = []
+    for item in place.layout:
+        shape += [1] if item is None else block if item == BLOCK else [len(spans[item])]
+    return tuple(shape)
 
 
 def row_of(x: Tensor, place: Subscript) -> tuple[Tensor, list[Any]]:
@@ -33,7 +47,7 @@ def row_of(x: Tensor, place: Subscript) -> tuple[Tensor, list[Any]]:
 
     Left are slices with steps. Of an axis with a number, traced or not, one element remains.
     """
-    spans = [range(n)[_slice(p)] for p, n in zip(place.parts, x.shape, strict=True)]
+    spans = _spans(place)
     taken = [a in place.fancy or s.step == 1 for a, s in enumerate(spans)]
     starts = _starts(place, [s if t else range(1) for s, t in zip(spans, taken, strict=True)])
     shape = tuple(
@@ -61,36 +75,41 @@ def write_block(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
 
     Where a number is out of range, of which only the run knows, nothing is written.
     """
-    spans = [range(n)[_slice(p)] for p, n in zip(place.parts, x.shape, strict=True)]
+    spans = _spans(place)
+    if not all(spans):
+        return x
     flipped = tuple(a for a, s in enumerate(spans) if s.step < 0)
     shape = tuple(1 if a in place.fancy else len(s) for a, s in enumerate(spans))
     block = reshape(value, shape)
     if flipped:
         block = x.trace.emit("reverse", [block], [(x.kind, shape)], (), axes=flipped)[0]
         spans = [s if s.step > 0 else s[::-1] for s in spans]
-    axes = tuple(range(x.ndim))
-    starts = _starts(place, spans)
     inside = _inside(x, place)
+    if shape == x.shape and inside is None:
+        return block
+    starts = _starts(place, spans)
     if inside is not None:
         block = e.where(broadcast(inside, shape), block, _read(x, starts, shape))
-    operands = [x, block, *starts]
+    operands, axes = [x, block, *starts], tuple(range(x.ndim))
     return x.trace.emit("dynamic_update_slice", operands, [(x.kind, x.shape)], (), axes=axes)[0]
 
 
 def _inside(x: Tensor, place: Subscript) -> Tensor | None:
-    """Return whether all numbers of an index are in range."""
+    """Return whether all numbers of an index are in range; None where that is known."""
     found: Tensor | None = None
     for axis in place.fancy:
+        low, high = x.trace.ranges.of(place.parts[axis]) or (0, 0)
+        if low >= 0 and high < x.shape[axis]:
+            continue
         index = cast(place.parts[axis], INTEGER)
         fits = e.logical_and(e.greater_equal(index, 0), e.less(index, x.shape[axis]))
         found = fits if found is None else e.logical_and(found, fits)
     return found
 
 
-def is_dense(place: Subscript) -> bool:
-    """Whether a block has all elements between its first and last, along each of its slices."""
-    rows = zip(place.parts, place.shape, strict=True)
-    return all(abs(range(n)[_slice(p)].step) == 1 for p, n in rows)
+def _spans(place: Subscript) -> list[range]:
+    """Return what an index takes of each axis; all of those for which it has an array."""
+    return [range(n)[_slice(p)] for p, n in zip(place.parts, place.shape, strict=True)]
 
 
 def _slice(part: Any) -> slice:

@@ -9,6 +9,7 @@ JAX. Slices follow Python.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,14 @@ from stepwell.core.shapes import ShapeError
 from stepwell.core.shapes.indexing import dynamic_slice as sliced_shape
 from stepwell.core.shapes.indexing import dynamic_update_slice as updated_shape
 from stepwell.frontend import elementwise as e
-from stepwell.frontend.blocks import is_block, is_dense, row_of, taken_out, write_block
+from stepwell.frontend.blocks import (
+    is_block,
+    is_written_as_block,
+    row_of,
+    shape_at,
+    taken_out,
+    write_block,
+)
 from stepwell.frontend.creation import iota
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.manipulation import broadcast_to, permute_dims, reshape
@@ -48,9 +56,12 @@ def _laid_out(value: Tensor, place: Subscript, rank: int) -> Tensor:
     """
     fancy = place.fancy
     kept = [a for a in range(len(place.parts)) if a not in fancy]
+    if not rank:  # slices stay in order
+        known = dict(zip(kept, value.shape, strict=True))
+        layout = [item for item in place.layout if item != BLOCK]
+        return reshape(value, tuple(1 if item is None else known[item] for item in layout))
     order: list[Any] = list(kept)
-    if fancy:
-        order.insert(sum(a < fancy[0] for a in kept), BLOCK)
+    order.insert(sum(a < fancy[0] for a in kept), BLOCK)
     first: dict[Any, int] = {}
     for item in order:
         first[item] = sum(rank if i == BLOCK else 1 for i in order[: order.index(item)])
@@ -247,7 +258,24 @@ class _Place:
         if self.x.kind is BOOL and op != "scatter":
             return self._of_booleans(op, value)
         updates = cast(lift(value, self.x.kind), self.x.kind)
-        return _scatter_numbered(self.x, subscript(self.x, self.index, checked=False), updates, op)
+        place = subscript(self.x, self.index, checked=False)
+        combine = _COMBINE.get(op) if self.x.kind is not BOOL else None
+        known = place.shape == self.x.shape and is_written_as_block(place)
+        if not known or (op != "scatter" and combine is None):
+            return _scatter_numbered(self.x, place, updates, op)
+        updates = broadcast_to(updates, shape_at(place))
+        if combine is not None:
+            updates = combine(read_at(self.x, place), updates)
+        return scatter_at(self.x, place, updates)
+
+
+_COMBINE: Mapping[str, Callable[[Any, Any], Tensor]] = {
+    "scatter_add": e.add,
+    "scatter_mul": e.multiply,
+    "scatter_min": e.minimum,
+    "scatter_max": e.maximum,
+}
+"""What is written where no element is meant twice."""
 
     def _of_booleans(self, op: str, value: Any) -> Tensor:
         """Change booleans: their sum is whether one is true, their product whether all are."""
@@ -262,7 +290,7 @@ def scatter_at(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
 
     What is written to an index out of range, of which only the run knows, is left out.
     """
-    if is_block(place) and is_dense(place):
+    if is_written_as_block(place):
         return write_block(x, place, value)
     whole = [range(n)[p] == range(n) if isinstance(p, slice) else False for p, n in _axes_of(place)]
     if not all(w or not isinstance(p, slice) for w, p in zip(whole, place.parts, strict=True)):
