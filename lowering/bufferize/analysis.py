@@ -80,6 +80,8 @@ class Analysis:
         """Slices that are copied, so that what they are slices of can be written."""
         self.wishes: set[Operation] = set()
         """Those that should be."""
+        self.taken: list[tuple[Operation, Loop, SSAValue]] = []
+        """Ops that write what another slot of a loop takes over from a slot, with its buffer."""
         self.ended: list[tuple[Loop, int, Storage]] = []
         """Results in one of the buffers that a loop exchanges, with what the slot's was first."""
         self.there: set[Operation] = set()
@@ -316,7 +318,14 @@ class Analysis:
         if removed:
             writes.remove(pending)
         self.places.begun.discard(tie.into)
+        taken = self._taken_over(tie)
+        ends = self.places.writes[taken[1]] if taken is not None else []
+        self.places.writes.update({taken[1]: []} if taken is not None else {})
         tie.broken = self._unite(tie)
+        if taken is not None:
+            self.places.writes[taken[1]] = ends
+            if not tie.broken:
+                self.taken.append((tie.at, *taken))
         if tie.broken:
             self._wish(tie)
             if tie.what == "update" and tie.value not in self.places.undefined:
@@ -326,6 +335,23 @@ class Analysis:
                 self._written(tie.value, tie.at)
             if removed and tie.value not in self.places.undefined:
                 writes.append(pending)
+
+    def _taken_over(self, tie: Tie) -> tuple[Loop, SSAValue] | None:
+        """Return the loop and slot whose buffer another slot takes over, with what is made in it.
+
+        That is so where the loop exchanges its buffers in the end, as `_close` checks.
+        """
+        if tie.what != "update" or tie.at in self.refused:
+            return None
+        storage, _ = self.places.of(tie.value)
+        for loop in self.loops.values():
+            if not loop.op.is_ancestor(tie.at):
+                continue
+            for slot, value in zip(loop.slots, loop.yields.operands, strict=True):
+                is_here = slot in self.places and self.places.of(slot)[0] is storage
+                if is_here and value is not tie.into and tie.into in loop.yields.operands:
+                    return loop, slot
+        return None
 
     def _wish(self, tie: Tie) -> None:
         """Note a slice that alone keeps something larger from being written in place."""
@@ -365,6 +391,10 @@ class Analysis:
         for tie in loop.ties:
             self._keep(tie)
         self.exchanges.close(loop)
+        broken = {t.into for t in loop.ties if t.broken}
+        for op, other, slot in self.taken:
+            if other is loop and slot in broken:
+                raise Refused(op)
 
     def _exit(self, tie: Tie) -> bool:
         """Settle where the result of an exchanging loop is; False where the loop does not."""

@@ -93,7 +93,7 @@ class Writer:
                 ]
             )
         if r.random() < 0.85:
-            text, found = self.place(shape)
+            text, _ = self.place(shape)
             if text:
                 return f"{text}.copy()" if r.random() < 0.1 else text
             if len(shape) == 2:
@@ -237,6 +237,7 @@ def check(seed: int, folder: Path) -> str:
             ("A", "B", "v", *(f"result {k}" for k in range(9))),
             (*given, *_results(found)),
             (*wanted, *_results(expected)),
+            strict=False,
         )
         for name, got, want in what:
             if not np.allclose(got, want, rtol=1e-9, atol=1e-9, equal_nan=True):
