@@ -67,7 +67,7 @@ def _known_part(x: Tensor, index: Any) -> Any:
             write_whole(base, _changed(base, at, content(part)))
             return
         place = subscript(base, at)
-        write_whole(base, _with(base, place, part))
+        write_whole(base, scatter_at(base, place, part))
 
     return known_array(found.copy()).part_of(x, read, write, index)
 
