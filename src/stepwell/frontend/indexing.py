@@ -259,14 +259,19 @@ class _Place:
             return self._of_booleans(op, value)
         updates = cast(lift(value, self.x.kind), self.x.kind)
         place = subscript(self.x, self.index, checked=False)
-        combine = _COMBINE.get(op) if self.x.kind is not BOOL else None
-        known = place.shape == self.x.shape and is_written_as_block(place)
-        if not known or (op != "scatter" and combine is None):
+        if place.shape != self.x.shape or not is_written_as_block(place):
             return _scatter_numbered(self.x, place, updates, op)
         updates = broadcast_to(updates, shape_at(place))
-        if combine is not None:
-            updates = combine(read_at(self.x, place), updates)
+        if op != "scatter":
+            updates = _COMBINE[op](read_at(self.x, place), updates)
         return scatter_at(self.x, place, updates)
+
+    def _of_booleans(self, op: str, value: Any) -> Tensor:
+        """Change booleans: their sum is whether one is true, their product whether all are."""
+        said = {"scatter_add": "scatter_max", "scatter_mul": "scatter_min"}.get(op, op)
+        byte = as_dtype("i8")
+        inner = _Place(cast(self.x, byte), self.index)
+        return cast(inner._scatter(said, cast(lift(value, BOOL), BOOL)), BOOL)
 
 
 _COMBINE: Mapping[str, Callable[[Any, Any], Tensor]] = {
@@ -276,13 +281,6 @@ _COMBINE: Mapping[str, Callable[[Any, Any], Tensor]] = {
     "scatter_max": e.maximum,
 }
 """What is written where no element is meant twice."""
-
-    def _of_booleans(self, op: str, value: Any) -> Tensor:
-        """Change booleans: their sum is whether one is true, their product whether all are."""
-        said = {"scatter_add": "scatter_max", "scatter_mul": "scatter_min"}.get(op, op)
-        byte = as_dtype("i8")
-        inner = _Place(cast(self.x, byte), self.index)
-        return cast(inner._scatter(said, cast(lift(value, BOOL), BOOL)), BOOL)
 
 
 def scatter_at(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
