@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from stepwell.frontend import operators
+from stepwell.frontend.array_api import NamespaceInfo
 from stepwell.frontend.facade import NAMES, facades
 from stepwell.frontend.naming import refused
 
 assert operators
 
+__array_namespace_info__ = NamespaceInfo
 bfloat16 = "bfloat16"
 """The dtype's name; NumPy arrays of it need `ml_dtypes`."""
 

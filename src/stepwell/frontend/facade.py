@@ -14,7 +14,7 @@ import numpy as np
 from stepwell.core.dtypes import dtype_of
 from stepwell.frontend.pytree import flatten, unflatten
 from stepwell.frontend.statics import key_of
-from stepwell.frontend.table import ANYWHERE, FUNCTIONS, UFUNCS, call_named
+from stepwell.frontend.table import ANYWHERE, FUNCTIONS, UFUNCS, call_named, complete
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace
 
@@ -22,7 +22,10 @@ _PLAIN = (
     *("dtype", "e", "errstate", "euler_gamma", "inf", "nan", "newaxis", "ndarray", "pi"),
     *("can_cast", "promote_types", "issubdtype", "isdtype", "isscalar", "broadcast_shapes"),
     *("generic", "number", "integer", "signedinteger", "unsignedinteger", "inexact", "floating"),
-    "iterable",
+    *("iterable", "mgrid", "ogrid", "r_", "c_", "s_", "index_exp", "indices", "broadcast"),
+    *("tril_indices", "triu_indices", "diag_indices", "mask_indices", "ndindex"),
+    *("hamming", "hanning", "blackman", "bartlett", "kaiser", "from_dlpack", "min_scalar_type"),
+    *("True_", "False_", "common_type", "exceptions", "fromfunction", "ufunc"),
 )
 
 
@@ -91,6 +94,7 @@ class Ufunc:
 
 def facades() -> dict[str, Any]:
     """Return the functions of `stepwell.numpy` by name, with NumPy's further names of each."""
+    complete()
     found: dict[str, Any] = {}
     theirs = {n: getattr(np, n) for n in dir(np) if not n.startswith("_")}
     for name, function in theirs.items():

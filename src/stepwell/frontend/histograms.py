@@ -116,6 +116,11 @@ def _rises(bins: Any) -> bool:
     return bool((plain[1:] >= plain[:-1]).all())
 
 
+def edges_of(a: Any, bins: Any, range: Any) -> Tensor:
+    """Return the edges of bins that are given by their number or their edges."""
+    return _edges(a, bins, range)[0]
+
+
 @public()
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
     """`numpy.histogram_bin_edges`, with a number of bins or their edges."""

@@ -188,6 +188,11 @@ def _places(place: Subscript) -> Tensor:
     return numbers if inside is None else e.where(inside, numbers, -1)
 
 
+def element_numbers(x: Tensor, index: Any) -> Tensor:
+    """Return the numbers, row by row, of the elements that ``x[index]`` means."""
+    return _places(subscript(x, index))
+
+
 def _axis_sizes(place: Subscript, block: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return the sizes of what each item of a layout stands for."""
 

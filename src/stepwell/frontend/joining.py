@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -191,25 +192,45 @@ def _times(repeats: Any, size: int, axis: int) -> np.ndarray[Any, Any]:
 
 
 @public()
-def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
-    """Return ``array`` with a constant around it.
+def pad(
+    array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0, **more: Any
+) -> Tensor:
+    """Return ``array`` with a constant around it, or what ``mode`` says.
 
     pad_width : elements before and after: one int for all, one pair for all, or a pair per axis
+    mode : one of NumPy's, but functions
     """
-    if mode != "constant":
-        raise TraceError(f"numpy.pad: mode='{mode}' is not known to Stepwell, only 'constant'")
+    if callable(mode):
+        raise TraceError("numpy.pad: a function as mode is not known to Stepwell")
     value = lift(array)
     pairs = np.broadcast_to(np.asarray(pad_width, dtype=np.int64), (value.ndim, 2))
     low, high = (tuple(int(n) for n in pairs[:, i]) for i in (0, 1))
     if min((*low, *high), default=0) < 0:
         raise ValueError("pad_width cannot be negative; slice instead")
-    fill = constant_values
+    if mode != "constant":
+        return import_module("stepwell.frontend.padding").padded(value, pairs, mode, more)
+    if more:
+        raise ValueError(f"unsupported keyword arguments for mode 'constant': {set(more)}")
+    if not isinstance(constant_values, Tensor) and np.ndim(constant_values):
+        return _between_constants(value, pairs, np.asarray(constant_values))
+    fill: Any = constant_values
     if is_number(fill):
         stored = wrapped_number if isinstance(fill, int) else stored_number
         fill = full((), stored(fill, value.kind), value.kind)
     fill = lift(fill)
     shape = tuple(a + n + b for a, n, b in zip(low, value.shape, high, strict=True))
     return value.trace.emit("pad", [value, fill], [(value.kind, shape)], (), low=low, high=high)[0]
+
+
+def _between_constants(value: Tensor, pairs: Any, constants: Any) -> Tensor:
+    """Pad axis by axis with a constant of its own at either end."""
+    each = np.broadcast_to(constants, (value.ndim, 2)).tolist()
+    for axis, (widths, fills) in enumerate(zip(pairs.tolist(), each, strict=True)):
+        for end in (0, 1):
+            width = [(0, 0)] * value.ndim
+            width[axis] = (0, widths[1]) if end else (widths[0], 0)
+            value = pad(value, width, constant_values=fills[end])
+    return value
 
 
 @public()

@@ -1,39 +1,28 @@
 """Fill the tables behind the operators and methods of traced values, and of names.
 
-A module with functions that are `public` is listed here.
+A module with functions that are `public` is listed here, or in `late`.
 """
 
 from stepwell.frontend import (
     assignment,
-    choosing,
     creation,
-    einstein,
     elementwise,
-    histograms,
     indexing,
-    inserting,
     joining,
     known,
     limits,
     linear_algebra,
     manipulation,
-    matrices,
     methods,
-    nan_functions,
-    order_statistics,
     reducing,
     reduction,
-    sets,
-    signals,
     sorting,
-    statistics,
     table,
     ufuncs,
 )
 from stepwell.frontend.tensor import Tensor
 
-assert methods and limits and choosing and einstein and histograms and inserting and matrices
-assert nan_functions and order_statistics and reducing and sets and signals and statistics
+assert methods and limits and reducing
 
 for _module in (
     *(creation, elementwise, joining, linear_algebra, manipulation, reduction, sorting),
@@ -55,4 +44,4 @@ Tensor.operators.update(
     rounded=ufuncs.rounded,
     take=indexing.take,
 )
-Tensor.methods.update(table.METHODS)
+Tensor.operators["method"] = table.method_named

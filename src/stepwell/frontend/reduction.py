@@ -27,7 +27,8 @@ def along(axis: Any, rank: int) -> tuple[int, ...]:
     return tuple(sorted(axes))
 
 
-def _reduce(op: str, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+def folded(op: str, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    """Return what a reduction of `nd` gives along ``axis``."""
     axes = along(axis, x.ndim)
     shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
     result = x
@@ -49,12 +50,12 @@ def _summed(x: Tensor, dtype: Any) -> Tensor:
 
 def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum along ``axis``; integers are summed as 64-bit integers."""
-    return fresh(_reduce("reduce_sum", _summed(lift(a), dtype), axis, keepdims))
+    return fresh(folded("reduce_sum", _summed(lift(a), dtype), axis, keepdims))
 
 
 def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product along ``axis``; integers are multiplied as 64-bit integers."""
-    return fresh(_reduce("reduce_prod", _summed(lift(a), dtype), axis, keepdims))
+    return fresh(folded("reduce_prod", _summed(lift(a), dtype), axis, keepdims))
 
 
 def max(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -78,17 +79,17 @@ def _extreme(op: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
         raise ValueError("an empty axis has no largest or smallest element")
     if value.kind is BOOL:
         op = {"reduce_max": "reduce_or", "reduce_min": "reduce_and"}[op]
-    return fresh(_reduce(op, value, axis, keepdims))
+    return fresh(folded(op, value, axis, keepdims))
 
 
 def all(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return whether all elements along ``axis`` are true."""
-    return fresh(_reduce("reduce_and", e.truth(a), axis, keepdims))
+    return fresh(folded("reduce_and", e.truth(a), axis, keepdims))
 
 
 def any(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return whether some element along ``axis`` is true."""
-    return fresh(_reduce("reduce_or", e.truth(a), axis, keepdims))
+    return fresh(folded("reduce_or", e.truth(a), axis, keepdims))
 
 
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
@@ -105,7 +106,7 @@ def _floating(x: Any, dtype: Any = None) -> Tensor:
 
 def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the mean along ``axis``; integers are taken as float64."""
-    return fresh(_reduce("mean", _floating(a, dtype), axis, keepdims))
+    return fresh(folded("mean", _floating(a, dtype), axis, keepdims))
 
 
 def _arg(op: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
@@ -221,22 +222,39 @@ def _running(op: str, x: Any, axis: int | None) -> Tensor:
 @public()
 def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return ``log(sum(exp(x)))`` along ``axis`` without overflow."""
-    return _reduce("logsumexp", _floating(x), axis, keepdims)
+    return folded("logsumexp", _floating(x), axis, keepdims)
 
 
 @public()
-def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Return the differences of neighbours along ``axis``, taken ``n`` times; each is one fewer."""
     value = lift(a)
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
     if not value.ndim:
         raise ValueError("diff requires input that is at least one dimensional")
-    head = (slice(None),) * check_axis(axis, value.ndim)
+    at = check_axis(axis, value.ndim)
+    if not n:
+        return fresh(value)
+    value = _with_ends(value, at, prepend, append)
+    head = (slice(None),) * at
     for _ in range(n):
         minus = e.not_equal if value.kind is BOOL else e.subtract
         value = minus(value[(*head, slice(1, None))], value[(*head, slice(None, -1))])
     return fresh(value)
+
+
+def _with_ends(value: Tensor, axis: int, first: Any, last: Any) -> Tensor:
+    """Return ``value`` between what stands before it and after it, where that is given."""
+    parts: list[Any] = [value]
+    for given, place in ((first, 0), (last, len(parts))):
+        if given is not None:
+            end = Tensor.operators["asarray"](given)
+            if not end.ndim:
+                sizes = (1 if a == axis else n for a, n in enumerate(value.shape))
+                end = Tensor.operators["broadcast_to"](end, tuple(sizes))
+            parts.insert(0 if place == 0 else len(parts), end)
+    return Tensor.operators["concat"](parts, axis=axis) if len(parts) > 1 else value
 
 
 def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:

@@ -117,6 +117,7 @@ def _before(x: Tensor, y: Tensor) -> Tensor:
     return e.logical_or(less, e.logical_and(e.isnan(y), number))
 
 
+@public()
 def top_k(operand: Any, k: int) -> tuple[Tensor, Tensor]:
     """Return the ``k`` greatest elements along the last axis, falling, and their places as int32.
 

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
+from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
@@ -149,6 +150,25 @@ def _check_default(name: str, key: str, value: Any, theirs: inspect.Signature) -
     raise TraceError(f"numpy.{name}: '{key}' is not known to Stepwell")
 
 
+def complete() -> None:
+    """Enter the functions of the modules that most programs do not need, and are imported late."""
+    import_module("stepwell.frontend.late")
+
+
+def has_ufunc(name: str) -> bool:
+    """Whether the ufunc of this name is here."""
+    if name not in UFUNCS:
+        complete()
+    return name in UFUNCS
+
+
+def method_named(name: str) -> Callable[..., Any] | None:
+    """Return the method of arrays of this name, if there is one."""
+    if name not in METHODS and hasattr(np.ndarray, name):
+        complete()
+    return METHODS.get(name)
+
+
 def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """Return what NumPy's ``function`` gives where one of its arguments is a traced value."""
     name = getattr(function, "__name__", "a function")
@@ -156,6 +176,8 @@ def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any
         return by_numpy(function, args, keywords)
     except NotKnown:
         pass
+    if name not in FUNCTIONS:
+        complete()
     if name not in FUNCTIONS or function is not getattr(np, name, None):
         raise TraceError(refusal(_called(function, name)))
     return call_named(name, args, keywords)
@@ -182,6 +204,7 @@ def stored(value: Any, out: Any) -> Any:
 
 def nearest(name: str) -> str:
     """Return the name nearest to NumPy's ``name`` that is here, or nothing."""
+    complete()
     near = get_close_matches(name, [*UFUNCS, *FUNCTIONS], 1, 0.7)
     return near[0] if near else ""
 

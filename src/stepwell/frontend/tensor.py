@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from types import MethodType
 from typing import Any, ClassVar, NamedTuple, NoReturn
 from weakref import ReferenceType, ref
@@ -16,6 +17,7 @@ from stepwell.frontend.errors import TraceError
 
 _HOW = {
     "bool": "use stepwell.lax.cond, or stepwell.numpy.where to choose element by element",
+    "memory": "return it from the function: results are NumPy arrays, which have it",
     "number": "keep it traced, or pass the value in static_argnames",
 }
 
@@ -98,8 +100,6 @@ class Tensor:
 
     operators: ClassVar[dict[str, Callable[..., Any]]] = {}
     """The functions behind the operators and methods, filled by `frontend.operators`."""
-    methods: ClassVar[dict[str, Callable[..., Any]]] = {}
-    """The methods that arrays have."""
 
     def __init__(
         self, trace: Any, name: str, kind: DType, shape: Shape, scope: int, made: str
@@ -252,7 +252,7 @@ class Tensor:
     def __getattr__(self, name: str) -> Any:
         if (known := self.operators["known"](self, name)) is not None:
             return known
-        if (function := self.methods.get(name)) is not None:
+        if (function := self.operators["method"](name)) is not None:
             return MethodType(function, self)
         raise AttributeError(f"a traced value has no attribute '{name}'")
 
@@ -392,6 +392,28 @@ class Tensor:
             )
         why = "NumPy was called on a traced value, which has no numbers yet"
         raise TraceError(f"{why}: {self!r}; use numpy.copy for a copy, numpy.stack to join values")
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """Return `stepwell.numpy`, as the array API standard asks."""
+        return import_module("stepwell.frontend.array_api").namespace(api_version)
+
+    @property
+    def device(self) -> str:
+        """Where arrays lie."""
+        return "cpu"
+
+    def to_device(self, device: str, /, *, stream: None = None) -> Tensor:
+        """Return it: there is one device."""
+        if device != "cpu" or stream is not None:
+            raise ValueError(f"Unsupported device: {device!r}; arrays lie on 'cpu'")
+        return self
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return where arrays lie, as DLPack counts devices."""
+        return 1, 0
+
+    def __dlpack__(self, **_: Any) -> NoReturn:
+        self._refuse("memory", "a traced value has no memory yet that could be handed on")
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Let NumPy's functions mean ours."""

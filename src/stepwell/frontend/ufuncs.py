@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ import numpy as np
 from stepwell.core.dtypes import DType
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import linear_algebra as linear
-from stepwell.frontend import manipulation as m
 from stepwell.frontend import reduction as r
 from stepwell.frontend.checks import check
 from stepwell.frontend.errors import TraceError
@@ -33,10 +33,8 @@ from stepwell.frontend.promotion import (
     kind_of,
     lift,
     ours,
-    wrapped_number,
 )
-from stepwell.frontend.subscripts import subscript
-from stepwell.frontend.table import UFUNCS, call_named, refusal, stored
+from stepwell.frontend.table import UFUNCS, call_named, has_ufunc, refusal, stored
 from stepwell.frontend.tensor import Tensor
 
 
@@ -59,7 +57,7 @@ def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
 
 def _computed(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
     name = function.__name__
-    if name not in UFUNCS:
+    if not has_ufunc(name):
         raise TraceError(refusal(name))
     inputs = tuple(np.asarray(v) if isinstance(v, list | tuple) else v for v in inputs)
     compute = UFUNCS[name]
@@ -246,89 +244,56 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
 UFUNCS.update(_BY_NAME)
 
 
+_IGNORED = {"casting", "order", "subok", "signature", "sig", "extobj"}
+
+
 def call_ufunc(function: Any, method: str, inputs: tuple[Any, ...], keywords: Any) -> Any:
     """Return what a call of a ufunc, or of one of its methods, gives."""
-    name = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
-    keywords = dict(keywords)
+    if not has_ufunc(function.__name__):
+        raise TraceError(refusal(function.__name__))
     if method in ("outer", "reduce", "accumulate", "reduceat"):
         try:
-            return by_numpy(getattr(function, method), inputs, keywords)
+            return by_numpy(getattr(function, method), inputs, dict(keywords))
         except NotKnown:
             pass
-    out = keywords.pop("out", None)
-    if keywords.get("where", True) is True:
-        keywords.pop("where", None)
+    given = {k: v for k, v in keywords.items() if k not in _IGNORED}
     if method == "__call__":
-        dtype = keywords.pop("dtype", None)
-        _no_more(name, keywords)
-        return stored(ufunc(function, *inputs, dtype=dtype), out)
-    if method == "outer" and len(inputs) == 2:
-        _no_more(name, keywords)
-        a, b = (lift(np.asarray(v) if isinstance(v, list | tuple) else v) for v in inputs)
-        return stored(ufunc(function, m.reshape(a, (*a.shape, *(1,) * b.ndim)), b), out)
-    if method in ("reduce", "accumulate") and (of := _RUNNING[method].get(function.__name__)):
-        return stored(of(*inputs, **{"axis": 0} | keywords), out)
-    if method == "at" and (write := _AT.get(function.__name__)) and len(inputs) == 3:
-        _no_more(name, keywords)
-        _change_at(function, write, *inputs)
-        return None
-    raise TraceError(refusal(name))
+        return _called(function, inputs, **given)
+    methods = import_module("stepwell.frontend.ufunc_methods")
+    return methods.call_method(function, method, inputs, given)
 
 
-def _change_at(function: Any, write: str, x: Any, index: Any, value: Any) -> None:
-    """Change ``x`` in place, in the dtype that the ufunc computes in; NumPy converts back."""
-    if not isinstance(x, Tensor):
+def _called(
+    function: Any,
+    inputs: tuple[Any, ...],
+    out: Any = None,
+    where: Any = True,
+    dtype: Any = None,
+    **more: Any,
+) -> Any:
+    no_more(function.__name__, more)
+    positional = inputs[function.nin :]
+    out = positional if positional else out
+    found = ufunc(function, *inputs[: function.nin], dtype=dtype)
+    if function.nout > 1:
+        if out is None:
+            return found
+        if where is not True:
+            raise TraceError(f"numpy.{function.__name__}: where= is not known to Stepwell")
+        return tuple(stored(f, o) for f, o in zip(found, out, strict=True))
+    target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if where is True:
+        return stored(found, target)
+    if not isinstance(target, Tensor):
         raise TraceError(
-            f"numpy.{function.__name__}.at changes an array that is not part of the trace; "
-            "pass it as an argument, or make it in the function"
+            f"numpy.{function.__name__}: where= without out= leaves elements that nobody wrote; "
+            "give out=, or choose with numpy.where"
         )
-    subscript(x, index)  # which checks it
-    given = function.resolve_dtypes((kind_of(x), kind_of(value), None))
-    kind = ours(given[0])
-    if not np.can_cast(given[2], x.dtype, "same_kind"):
-        raise TraceError(
-            f"numpy.{function.__name__}.at computes in {given[2]} here and converts back to "
-            f"{x.dtype} at each step, which is not known to Stepwell; convert one with astype"
-        )
-    if is_number(value):
-        wrapped = wrapped_number(value, kind)
-        if wrapped != value and write in ("max", "min"):
-            raise TraceError(f"{value} does not fit into {x.dtype}; convert the array first")
-        value = full((), wrapped, kind)
-    changes = converted(value, ours(given[1]))
-    if function is np.subtract:
-        changes = e.negative(changes)
-    x.write(cast(getattr(cast(x, kind).at[index], write)(changes), x.kind))
+    mask = lift(where)
+    return stored(e.where(mask, cast(found, target.kind), target), target)
 
 
-_AT = {
-    "add": "add",
-    "subtract": "add",
-    "multiply": "multiply",
-    "maximum": "max",
-    "minimum": "min",
-}
-
-
-def _no_more(name: str, keywords: Any) -> None:
+def no_more(name: str, keywords: Any) -> None:
+    """Refuse arguments that are left over."""
     if left := sorted(k for k, v in keywords.items() if v is not None):
         raise TraceError(f"numpy.{name}: {left[0]}= is not known to Stepwell")
-
-
-_RUNNING: dict[str, dict[str, Callable[..., Any]]] = {
-    "reduce": {
-        "add": r.sum,
-        "multiply": r.prod,
-        "maximum": r.max,
-        "minimum": r.min,
-        "logical_and": r.all,
-        "logical_or": r.any,
-    },
-    "accumulate": {
-        "add": r.cumulative_sum,
-        "multiply": r.cumulative_prod,
-        "maximum": r.cumulative_max,
-        "minimum": r.cumulative_min,
-    },
-}
-"""What methods of ufuncs are called here; those that NumPy computes in another dtype are not."""

@@ -1,0 +1,162 @@
+"""Ufuncs that are made of others, or of the bits of floats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.dtypes import DType
+from stepwell.frontend import elementwise as e
+from stepwell.frontend import reduction as r
+from stepwell.frontend.lax import while_loop
+from stepwell.frontend.linear_algebra import matmul
+from stepwell.frontend.promotion import as_dtype, cast, full, together
+from stepwell.frontend.table import UFUNCS
+from stepwell.frontend.tensor import Tensor
+
+_BITS = {8: as_dtype("i64"), 4: as_dtype("i32"), 2: as_dtype("i16")}
+_MANTISSA = {"f64": 52, "f32": 23, "f16": 10}
+_BIAS = {"f64": 1023, "f32": 127, "f16": 15}
+
+
+def _bits(x: Tensor) -> Tensor:
+    return e.bitcast(x, _BITS[x.kind.bytes])
+
+
+def _number(value: int, like: Tensor) -> Tensor:
+    return full((), value, like.kind)
+
+
+def signbit(x: Tensor) -> Tensor:
+    """Return whether the sign of a float is negative, of zeros and NaN too."""
+    if x.kind.name == "bf16":
+        x = cast(x, as_dtype("f32"))
+    return e.less(_bits(x), 0)
+
+
+def nextafter(x1: Tensor, x2: Tensor) -> Tensor:
+    """Return the float after ``x1`` on the way to ``x2``."""
+    x, y = together(x1, x2)
+    bits = _bits(x)
+    away = e.equal(e.less(x, y), e.greater(x, 0))
+    stepped = e.add(bits, e.where(away, _number(1, bits), _number(-1, bits)))
+    least = e.where(signbit(y), _number(-(1 << (8 * x.kind.bytes - 1)), bits), _number(0, bits))
+    stepped = e.where(e.equal(x, 0), e.add(least, 1), stepped)
+    found = e.bitcast(stepped, x.kind)
+    found = e.where(e.equal(x, y), y, found)
+    return e.where(e.logical_or(e.isnan(x), e.isnan(y)), e.add(x, y), found)
+
+
+def spacing(x: Tensor) -> Tensor:
+    """Return the distance to the next float away from zero, with the sign of ``x``."""
+    far = full(x.shape, np.inf, x.kind)
+    size = e.abs(x)
+    found = e.subtract(nextafter(size, far), size)
+    found = e.where(e.isfinite(x), found, full((), np.nan, x.kind))
+    return e.where(signbit(x), e.negative(found), found)
+
+
+def logaddexp2(x1: Tensor, x2: Tensor) -> Tensor:
+    """Return ``log2(2**x1 + 2**x2)`` without overflow."""
+    a, b = together(x1, x2)
+    top = e.maximum(a, b)
+    far = e.negative(e.abs(e.subtract(a, b)))
+    sum = e.multiply(e.log1p(e.exp2(far)), _float(1 / np.log(2), a.kind))
+    return e.where(e.isfinite(top), e.add(top, sum), top)
+
+
+def _float(value: float, kind: DType) -> Tensor:
+    return full((), float(value), kind)
+
+
+def heaviside(x1: Tensor, x2: Tensor) -> Tensor:
+    """Return 0 where ``x1`` is negative, 1 where positive, ``x2`` where 0."""
+    x, y = together(x1, x2)
+    step = e.where(e.greater(x, 0), _float(1, x.kind), _float(0, x.kind))
+    return e.where(e.isnan(x), x, e.where(e.equal(x, 0), y, step))
+
+
+def gcd(x1: Tensor, x2: Tensor) -> Tensor:
+    """Return the greatest common divisor, by Euclid's algorithm for all elements at once."""
+    x, y = (e.abs(v) for v in together(x1, x2))
+
+    def going(pair: Any) -> Any:
+        return r.any(e.not_equal(pair[1], 0))
+
+    def step(pair: Any) -> Any:
+        a, b = pair
+        over = e.equal(b, 0)
+        rest = e.remainder(a, e.where(over, _number(1, b), b))
+        return e.where(over, a, b), e.where(over, b, rest)
+
+    return while_loop(going, step, (x, y))[0]
+
+
+def lcm(x1: Tensor, x2: Tensor) -> Tensor:
+    """Return the least common multiple, 0 where one is 0."""
+    x, y = together(x1, x2)
+    divisor = gcd(x, y)
+    none = e.equal(divisor, 0)
+    divisor = e.where(none, _number(1, divisor), divisor)
+    return e.abs(e.multiply(e.floor_divide(e.abs(x), divisor), e.abs(y)))
+
+
+def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return a mantissa in 0.5 .. 1 and the exponent of 2 that it is multiplied with."""
+    mantissa, bias = _MANTISSA[x.kind.name], _BIAS[x.kind.name]
+    tiny = e.less(e.abs(x), _float(2.0 ** (1 - bias), x.kind))
+    lifted = e.where(tiny, e.multiply(x, _float(2.0**mantissa, x.kind)), x)
+    bits = _bits(lifted)
+    mask = (1 << (8 * x.kind.bytes - 1 - mantissa)) - 1
+    raised = e.bitwise_and(e.bitwise_right_shift(bits, mantissa), _number(mask, bits))
+    same = e.logical_or(e.equal(x, 0), e.logical_not(e.isfinite(x)))
+    kept = e.bitwise_and(bits, _number(~(mask << mantissa), bits))
+    halves = e.bitwise_or(kept, _number((bias - 1) << mantissa, bits))
+    exponent = e.subtract(cast(raised, as_dtype("i32")), bias - 1)
+    exponent = e.subtract(exponent, e.where(tiny, mantissa, 0))
+    found = e.where(same, x, e.bitcast(halves, x.kind))
+    return found, cast(e.where(same, 0, exponent), as_dtype("i32"))
+
+
+def ldexp(x1: Tensor, x2: Tensor) -> Tensor:
+    """Return ``x1 * 2**x2``, in three steps so that no power of 2 overflows."""
+    kind = x1.kind
+    bias, mantissa = _BIAS[kind.name], _MANTISSA[kind.name]
+    most = 3 * (bias - 1)
+    shape = np.broadcast_shapes(x1.shape, x2.shape)
+    power = e.clip(cast(x2, as_dtype("i64")), -most, most)
+    found = e.add(x1, full(shape, -0.0, kind))
+    for parts in (3, 2, 1):
+        part = e.clip(e.where(e.less(power, 0), -1, 1), -1, 1)
+        size = e.floor_divide(e.add(e.abs(power), parts - 1), parts)
+        step = e.multiply(part, size)
+        raised = e.bitwise_left_shift(e.add(step, bias), mantissa)
+        bits = cast(raised, _BITS[kind.bytes])
+        found = e.multiply(found, e.bitcast(bits, kind))
+        power = e.subtract(power, step)
+    return found
+
+
+def modf(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the fraction and the whole part, both with the sign of ``x``."""
+    whole = e.trunc(x)
+    rest = e.where(e.isinf(x), _float(0, x.kind), e.subtract(x, whole))
+    return e.copysign(rest, x), whole
+
+
+def matvec(x1: Tensor, x2: Tensor) -> Tensor:
+    """Return products of matrices with vectors."""
+    return matmul(x1, x2[..., None])[..., 0]
+
+
+def vecmat(x1: Tensor, x2: Tensor) -> Tensor:
+    """Return products of vectors with matrices."""
+    return matmul(x1[..., None, :], x2)[..., 0, :]
+
+
+for _function in (
+    *(signbit, nextafter, spacing, logaddexp2, heaviside, gcd, lcm, frexp, ldexp, modf),
+    *(matvec, vecmat),
+):
+    UFUNCS[_function.__name__] = _function
