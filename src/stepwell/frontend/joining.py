@@ -193,7 +193,13 @@ def _times(repeats: Any, size: int, axis: int) -> np.ndarray[Any, Any]:
 
 @public()
 def pad(
-    array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0, **more: Any
+    array: Any,
+    pad_width: Any,
+    mode: str = "constant",
+    constant_values: Any = 0,
+    stat_length: Any = None,
+    end_values: Any = None,
+    reflect_type: Any = None,
 ) -> Tensor:
     """Return ``array`` with a constant around it, or what ``mode`` says.
 
@@ -207,6 +213,8 @@ def pad(
     low, high = (tuple(int(n) for n in pairs[:, i]) for i in (0, 1))
     if min((*low, *high), default=0) < 0:
         raise ValueError("pad_width cannot be negative; slice instead")
+    given = {"stat_length": stat_length, "end_values": end_values, "reflect_type": reflect_type}
+    more = {key: value for key, value in given.items() if value is not None}
     if mode != "constant":
         return import_module("stepwell.frontend.padding").padded(value, pairs, mode, more)
     if more:

@@ -11,7 +11,7 @@ from stepwell.frontend import elementwise as e
 from stepwell.frontend import reducing as red
 from stepwell.frontend.histograms import counted, edges_of
 from stepwell.frontend.joining import vstack
-from stepwell.frontend.manipulation import ravel, reshape
+from stepwell.frontend.manipulation import expand_dims, ravel, reshape
 from stepwell.frontend.operands import array, floating, linspace, ufunc, unified
 from stepwell.frontend.promotion import BOOL, FLOAT, as_dtype, cast, fresh, full
 from stepwell.frontend.sorting import searchsorted
@@ -131,12 +131,13 @@ def geomspace(
     both = e.logical_and(e.less(first, 0), e.less(last, 0))
     sign = cast(e.where(both, -1.0, 1.0), first.kind)
     low, high = (ufunc(np.log10, sign * v) for v in (first, last))
-    found = sign * logspace(low, high, num, endpoint, 10.0, None, axis)
+    found = logspace(low, high, num, endpoint, 10.0, None, axis)
+    at = axis % found.ndim
+    first, last, sign = (expand_dims(v, at) for v in (first, last, sign))
+    found = sign * found
     if num:
-        rank = found.ndim
-        at = axis % rank
-        places = reshape(array(np.arange(num)), (*(1,) * at, num, *(1,) * (rank - at - 1)))
-        first, last = (reshape(v, (*v.shape[:at], 1, *v.shape[at:])) for v in (first, last))
+        sizes = (*(1,) * at, num, *(1,) * (found.ndim - at - 1))
+        places = reshape(array(np.arange(num)), sizes)
         found = e.where(e.equal(places, 0), first, found)
         if endpoint and num > 1:
             found = e.where(e.equal(places, num - 1), last, found)

@@ -78,7 +78,7 @@ def _statistic(
         if size < 1:
             raise ValueError("stat_length of 0 yields no value for padding")
         edge = _STATISTICS[mode](value[(*head, where)], axis, keepdims=True)
-        if mode in ("mean", "median") and value.kind.kind != "float":
+        if mode in ("mean", "median") and value.kind.kind in ("signed", "unsigned"):
             edge = ufunc(np.rint, edge)
         found.append(broadcast_to(cast(edge, value.kind), _with(value.shape, axis, k)))
     return found[0], found[1]
@@ -95,6 +95,6 @@ def _ramp(value: Tensor, axis: int, k: int, end: Any, last: bool) -> Tensor:
         cast(lift(steps), wide.kind), (*(1,) * axis, k, *(1,) * (value.ndim - axis - 1))
     )
     found = e.add(e.multiply(share, e.divide(e.subtract(wide, end), float(k or 1))), end)
-    if edge.kind.kind != "float":
+    if edge.kind.kind in ("signed", "unsigned"):
         found = e.floor(found)
     return cast(found, as_dtype(value.kind))
