@@ -12,7 +12,7 @@ from stepwell.frontend import reducing as red
 from stepwell.frontend.histograms import counted, edges_of
 from stepwell.frontend.joining import vstack
 from stepwell.frontend.manipulation import expand_dims, ravel, reshape
-from stepwell.frontend.operands import array, floating, linspace, ufunc, unified
+from stepwell.frontend.operands import array, linspace, ufunc, unified
 from stepwell.frontend.promotion import BOOL, FLOAT, as_dtype, cast, fresh, full
 from stepwell.frontend.sorting import searchsorted
 from stepwell.frontend.table import public
@@ -65,8 +65,7 @@ def real_if_close(a: Any, tol: Any = 100) -> Tensor:
 @public()
 def angle(z: Any, deg: bool = False) -> Tensor:
     """`numpy.angle`: 0, or pi where negative."""
-    value = floating(z)
-    found = ufunc(np.arctan2, full((), 0.0, value.kind), value)
+    found = ufunc(np.arctan2, 0, array(z))
     return found * (180 / math.pi) if deg else found
 
 
@@ -127,7 +126,7 @@ def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Tensor:
     """`numpy.geomspace` of two numbers of one sign each; where one is 0 it is NaN."""
-    first, last = (floating(v) for v in unified(array(start), array(stop)))
+    first, last = (cast(array(v), FLOAT) for v in (start, stop))
     both = e.logical_and(e.less(first, 0), e.less(last, 0))
     sign = cast(e.where(both, -1.0, 1.0), first.kind)
     low, high = (ufunc(np.log10, sign * v) for v in (first, last))
