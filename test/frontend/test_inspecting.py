@@ -60,7 +60,7 @@ def test_it_prints_all_of_that(explained: tuple[Explanation, Any]) -> None:
         "compiled for",
         "  kind = 'sum', static",
         "assigns to",
-        "guards: traced again when these change",
+        "guarded, traced again when these change",
         "traced 2 times",
         "1 nd.while",
         "copies between kernels: ",

@@ -77,13 +77,13 @@ class Explanation:
             ("compiled for", self.arguments),
             ("assigns to", self.assigned),
             ("arrays from outside, passed along", self.captured),
-            ("guards: traced again when these change", self.guards),
+            ("guarded, traced again when these change", self.guards),
             (f"traced {self.traces} times" if self.traces > 1 else "traced once", self.reasons),
             (f"graph: {graph}", ()),
             (f"kernels: {len(self.kernels)}", tuple(map(_about, self.kernels))),
             (f"copies between kernels: {len(self.copies)}", tuple(map(_about, self.copies))),
         ):
-            if lines or ":" in title or title.startswith("traced"):
+            if lines or title.startswith(("traced", "graph", "kernels", "copies")):
                 text.append(title)
                 text += [f"  {line}" for line in lines[:SHOWN]]
                 text += [f"  and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
