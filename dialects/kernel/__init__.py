@@ -3,6 +3,7 @@
 from xdsl.ir import Dialect
 
 from stepwell.dialects.kernel import interpretation
+from stepwell.dialects.kernel.callback import CallbackOp
 from stepwell.dialects.kernel.check import CheckOp
 from stepwell.dialects.kernel.concurrent import ConcurrentOp
 from stepwell.dialects.kernel.dots import Dot4Op
@@ -13,12 +14,13 @@ from stepwell.dialects.kernel.schedule import LoopsAttr
 
 KERNEL = Dialect(
     "kernel",
-    [FuncOp, LaunchOp, ConcurrentOp, ReturnOp, PrefetchOp, LookupOp, Dot4Op, CheckOp],
+    [FuncOp, LaunchOp, ConcurrentOp, ReturnOp, PrefetchOp, LookupOp, Dot4Op, CheckOp, CallbackOp],
     [LoopsAttr],
 )
 
 __all__ = [
     "KERNEL",
+    "CallbackOp",
     "CheckOp",
     "ConcurrentOp",
     "Dot4Op",

@@ -9,6 +9,7 @@ from stepwell.core.rules import RuleTable
 from stepwell.dialects.nd import (
     arithmetic,
     bitwise,
+    callback,
     calls,
     checking,
     compare,
@@ -50,6 +51,7 @@ OPS: tuple[type[Operation], ...] = (
     *sorting.OPS,
     *contraction.OPS,
     *control.OPS,
+    *callback.OPS,
     *calls.OPS,
     *checking.OPS,
     *composite.OPS,
@@ -57,7 +59,7 @@ OPS: tuple[type[Operation], ...] = (
     *pooling.OPS,
 )
 _SIMPLE = (creation, arithmetic, transcendental, bitwise, compare, convert, shape)
-_OTHERS = (indexing, reduction, sorting, contraction, control, calls, checking)
+_OTHERS = (indexing, reduction, sorting, contraction, control, callback, calls, checking)
 NOT_YET: tuple[tuple[RuleTable[Any], tuple[ModuleType, ...]], ...] = (
     (gradient, (*_SIMPLE, *_OTHERS)),
     (batching, (*_SIMPLE, *_OTHERS, sizes)),

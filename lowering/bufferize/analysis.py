@@ -197,10 +197,11 @@ class Analysis:
         self._tie("update", op, op.dest, op.result)
         self._written(op.result, op)
 
-    def made(self, op: tensor.FromElementsOp | tensor.SplatOp) -> None:
-        """A tensor made of scalars."""
-        self.places.new(op.result)
-        self._written(op.result, op)
+    def made(self, op: tensor.FromElementsOp | tensor.SplatOp | kernel.CallbackOp) -> None:
+        """A tensor made of scalars, or by a function of the host."""
+        for result in op.results:
+            self.places.new(result)
+            self._written(result, op)
 
     def branch(self, op: scf.IfOp) -> None:
         """A branch: what either side yields goes on as the result."""
@@ -455,6 +456,7 @@ _VISIT: dict[type[Operation], Callable[[Analysis, Any], None]] = {
     tensor.InsertOp: Analysis.insert,
     tensor.FromElementsOp: Analysis.made,
     tensor.SplatOp: Analysis.made,
+    kernel.CallbackOp: Analysis.made,
     scf.IfOp: Analysis.branch,
     scf.ForOp: Analysis.for_loop,
     scf.WhileOp: Analysis.while_loop,

@@ -204,6 +204,12 @@ def _from_elements(writer: HostWriter, op: tensor.FromElementsOp | tensor.SplatO
         writer.put(memref.StoreOp.get(writer.values[element], into, at))
 
 
+def _callback(writer: HostWriter, op: kernel.CallbackOp) -> None:
+    """Give the function buffers, as they lie."""
+    inputs = [writer.place(v) for v in op.inputs]
+    writer.put(kernel.CallbackOp(op.function.data, inputs, [writer.place(r) for r in op.results]))
+
+
 def _return(writer: HostWriter, op: func.ReturnOp) -> None:
     """Copy what is not in its output yet, and return nothing."""
     rows = list(zip(op.operands, writer.analysis.returned, strict=True))
@@ -243,5 +249,6 @@ _RULES: Mapping[type[Operation], Rule] = {
     tensor.FromElementsOp: _from_elements,
     tensor.SplatOp: _from_elements,
     arith.ConstantOp: _constant,
+    kernel.CallbackOp: _callback,
     func.ReturnOp: _return,
 }

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     BFloat16Type,
     DenseArrayBase,
+    MemRefType,
     ModuleOp,
     StringAttr,
     TensorType,
@@ -72,6 +73,8 @@ class _Host(Interpreter):
             digest.update(repr([int(v) for v in operands]).encode())
             self._read(op, digest.digest())
             return ()
+        if isinstance(op, kernel.CallbackOp):
+            return self._called(op, operands)
         found = super().evaluate(op, operands)
         if isinstance(op, tensor.EmptyOp):
             return (np.full_like(found[0], self.garbage),)
@@ -103,6 +106,25 @@ class _Host(Interpreter):
         for scratch in operands[inputs + results :]:
             scratch[...] = 1
         return ()
+
+    def _called(self, op: kernel.CallbackOp, operands: Sequence[Value]) -> tuple[Value, ...]:
+        """Give numbers drawn from what a function of the host is given."""
+        digest = blake2b(op.function.data.encode(), digest_size=16)
+        for value, v in zip(operands, op.inputs, strict=False):
+            digest.update(_bits(value, v.type).tobytes())
+        self._read(op, digest.digest())
+        seed = int.from_bytes(digest.digest(), "little")
+        types = [v.type for v in (*op.outputs, *op.results_)]
+        made = [
+            _drawn(seed + k, t.get_shape(), t, self.likely)
+            for k, t in enumerate(types)
+            if isinstance(t, TensorType | MemRefType)
+        ]
+        for out, bits in zip(operands[len(op.inputs) :], made, strict=False):
+            out[...] = bits.view(out.dtype).reshape(out.shape)
+        if op.outputs:
+            return ()
+        return tuple(_as_tensor(x, t) for x, t in zip(made, types, strict=True))
 
     def _read(self, op: Operation, digest: bytes) -> None:
         """Note what an op is given; fail where it was given nothing like it on tensors."""

@@ -5,12 +5,22 @@ where that is the target, as OpenCL C and a host schedule; `emit` is the table o
 third parties add theirs.
 """
 
-from stepwell.lowering.emit import arith, conditions, dots, functions, math, memref, scf, vector
+from stepwell.lowering.emit import (
+    arith,
+    callbacks,
+    conditions,
+    dots,
+    functions,
+    math,
+    memref,
+    scf,
+    vector,
+)
 from stepwell.lowering.emit.c import CText, emit_c
 from stepwell.lowering.emit.parts import PartedProgram
 from stepwell.lowering.emit.writer import Writer, emit
 
-RULES = (arith, conditions, dots, functions, math, memref, scf, vector)
+RULES = (arith, callbacks, conditions, dots, functions, math, memref, scf, vector)
 """The files whose rules fill the table."""
 
 __all__ = [

@@ -129,6 +129,14 @@ def noted_text(found: Sequence[Entry], unit: Unit) -> str:
             f": sw_guards[sw_noted.number - {FIRST}];",
             "}",
         ]
+        if "sw_host" in unit.spelling.prelude.functions:
+            rows += [
+                "",
+                f"void {entry.signature.symbol}_host(int32_t (*host)("
+                "const char *, void *const *, const int64_t *)) {",
+                "  sw_host = host;",
+                "}",
+            ]
     return "\n".join(rows)
 
 

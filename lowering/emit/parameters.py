@@ -147,6 +147,8 @@ def written(region: Region, writes_of: Callable[[Operation, str], Iterable[bool]
             for operand, writes in zip(op.operands, writes_of(op, callee), strict=True):
                 if writes and isinstance(operand.type, MemRefType):
                     found.add(root(operand))
+        elif isinstance(op, kernel.CallbackOp):
+            found.update(map(root, op.outputs))
         elif kind not in _VIEWS and kind not in _READS and not only_has_effect(op, _READ):
             found.update(root(v) for v in op.operands if isinstance(v.type, MemRefType))
     return found

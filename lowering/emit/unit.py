@@ -90,7 +90,7 @@ class Unit:
     def __post_init__(self) -> None:
         if GUARDED in self.module.attributes:
             self.guards = self.faults = Guards()
-        elif any(isinstance(op, kernel.CheckOp) for op in self.module.walk()):
+        elif any(isinstance(op, kernel.CheckOp | kernel.CallbackOp) for op in self.module.walk()):
             self.faults = Guards()
         for op in self.module.ops:
             if isinstance(op, func.FuncOp | kernel.FuncOp | memref.GlobalOp):

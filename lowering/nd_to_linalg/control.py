@@ -10,6 +10,7 @@ from xdsl.ir import Block, Region, SSAValue
 
 from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects import kernel
+from stepwell.dialects.nd.callback import CallbackOp
 from stepwell.dialects.nd.calls import CallOp
 from stepwell.dialects.nd.checking import CheckOp
 from stepwell.dialects.nd.control import IfOp, ScanOp, WhileOp
@@ -139,3 +140,9 @@ def _check(lowering: Lowering, op: CheckOp, operands: Operands) -> Operands:
     words = [w.data for w in op.words]
     lowering.insert(kernel.CheckOp(holds, numbers, op.kind.data, words))
     return ()
+
+
+@lower(CallbackOp)
+def _callback(lowering: Lowering, op: CallbackOp, operands: Operands) -> Operands:
+    types = [signless(t) for t in op.result_types]
+    return lowering.insert(kernel.CallbackOp(op.function.data, operands, (), types)).results

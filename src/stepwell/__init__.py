@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from stepwell.compiled import Compiled, compile, load
     from stepwell.core.diagnostics import CompileError
     from stepwell.frontend import debug, lax, nn, random
+    from stepwell.frontend.callbacks import callback
     from stepwell.frontend.disabling import disable_jit
     from stepwell.frontend.errors import TraceError
     from stepwell.frontend.foreign import Dialect, op
@@ -24,6 +25,7 @@ _PUBLIC = {
     "Dialect": "stepwell.frontend.foreign",
     "Graph": "stepwell.frontend.graphs",
     "TraceError": "stepwell.frontend.errors",
+    "callback": "stepwell.frontend.callbacks",
     "compile": "stepwell.compiled",
     "disable_jit": "stepwell.frontend.disabling",
     "freeze": "stepwell.frontend.freezing",
@@ -48,6 +50,7 @@ __all__ = [
     "Dialect",
     "Graph",
     "TraceError",
+    "callback",
     "compile",
     "debug",
     "disable_jit",

@@ -26,7 +26,7 @@ def first_stage(module: ModuleOp) -> int:
     """
     found: dict[str, Operation] = {}
     for op in module.walk():
-        if op.name == ANYWHERE:
+        if op.name in ANYWHERE and not any(isinstance(v.type, MemRefType) for v in op.operands):
             continue
         if not is_foreign(op) or has_tensors(op):  # a package's scalars may be on any floor
             found.setdefault(op.name.partition(".")[0], op)

@@ -21,8 +21,8 @@ from stepwell.pipeline import STAGES, Stage
 Introduced: TypeAlias = dict[type[Operation], str]
 """Which pass of another package made the first op of a class."""
 
-ANYWHERE = "kernel.check"
-"""An op of every floor below nd."""
+ANYWHERE = frozenset({"kernel.check", "kernel.callback"})
+"""Ops of every floor below nd."""
 _STRUCTURED = (GenericOp, FillOp, YieldOp, IndexOp)
 """What of linalg the kernels are made from."""
 
@@ -79,7 +79,7 @@ def check_left(stage: Stage, pass_: str, module: ModuleOp, introduced: Introduce
 
 def _may_stay(op: Operation, stage: Stage) -> bool:
     dialect = op.name.partition(".")[0]
-    if op.name == ANYWHERE:
+    if op.name in ANYWHERE:
         return True
     if dialect == "linalg" and stage.name != "structured":
         return isinstance(op, _STRUCTURED)

@@ -34,6 +34,7 @@ def test_sizes_known_only_at_run_time_have_rules() -> None:
         "nd.yield",
         "nd.condition",
         "nd.check",
+        "nd.callback",
     }
 
 

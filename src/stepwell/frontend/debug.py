@@ -6,6 +6,8 @@ happens when the program runs, in order, as often as the run comes there.
 
 from __future__ import annotations
 
+import builtins
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,62 @@ import numpy as np
 from stepwell.core.shapes import show
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
+from stepwell.frontend.callbacks import emit_callback
 from stepwell.frontend.checks import check
 from stepwell.frontend.flow import is_data
 from stepwell.frontend.promotion import fresh, lift
-from stepwell.frontend.pytree import flatten
+from stepwell.frontend.pytree import Tree, flatten, unflatten
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace
+
+__all__ = ["check_finite", "print"]
+
+
+def print(fmt: str, /, *args: Any, **kwargs: Any) -> None:
+    """Print ``fmt.format(*args, **kwargs)`` when the program runs: in order, each time in loops.
+
+    fmt : a text with replacement fields, as `str.format` takes it
+    args, kwargs : arrays, numbers, and whatever else is known while tracing
+
+    >>> import numpy as np, stepwell as sw
+    >>> @sw.jit
+    ... def total(x):
+    ...     s = 0.0
+    ...     for k in range(len(x)):
+    ...         s += x[k]
+    ...         sw.debug.print("{}: {:.1f}", k, s)
+    ...     return s
+    >>> _ = total(np.array([0.5, 2.0]))
+    0: 0.5
+    1: 2.5
+    """
+    leaves, tree = flatten((args, kwargs))
+    arrays = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    known = tuple(None if isinstance(leaf, Tensor) else (leaf,) for leaf in leaves)
+    shown = _Shown(fmt, tree, known, repr(known))
+    if active_trace() is None:
+        shown()
+    else:
+        emit_callback(shown, arrays, (), f"print {fmt}")
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """Prints a text with arrays in it; one is as good as another that prints the same."""
+
+    format: str
+    tree: Tree
+    known: tuple[tuple[Any] | None, ...] = field(compare=False)
+    """What is printed: None for an array of the run, else what it is, alone in a tuple."""
+    spelled: str = ""
+    """The same, to be compared."""
+
+    def __call__(self, *arrays: Any) -> tuple[()]:
+        rest = iter(arrays)
+        values = [next(rest)[()] if each is None else each[0] for each in self.known]
+        given, named = unflatten(self.tree, values)
+        builtins.print(self.format.format(*given, **named), flush=True)
+        return ()
 
 
 def check_finite(x: Any, /) -> Any:

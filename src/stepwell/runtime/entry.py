@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from stepwell.core.checks import check_all
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.guards import FIRST
+from stepwell.core.host_functions import raised
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Signature, Tensor, numpy_name, spell
 from stepwell.runtime.extension import Callee
@@ -113,6 +114,8 @@ class Entry:
 
     def failed(self, code: int) -> NoReturn:
         """Raise what an error number of the program means."""
+        if (error := raised()) is not None:
+            raise error
         if 0 <= code - FIRST < len(self.signature.guards):
             values = self.noted() if self.noted is not None else ()
             raise self.signature.guards[code - FIRST].fault(values)

@@ -33,6 +33,7 @@ from stepwell.runtime.cache import CONSTANTS
 from stepwell.runtime.entry import Array, Entry, numpy_dtype, spell_array
 from stepwell.runtime.extension import Callee, Dispatcher, load_extension
 from stepwell.runtime.fallback import CtypesProgram, PythonDispatcher
+from stepwell.runtime.host_calls import set_host
 from stepwell.runtime.sums import digest_of
 
 LOG = logging.getLogger("stepwell")
@@ -225,6 +226,8 @@ def _load_library(path: Path, entry: Entry, constants: Sequence[Array]) -> Calle
             raise _broken(path.parent, f"its library has no function {function}")
     if signature.guards:
         entry.noted = _noted(getattr(library, f"{name}_fault"))
+        if _address(library, f"{name}_host"):
+            set_host(library, f"{name}_host")
     extension = load_extension()
     if extension is None:
         entry.callee = CtypesProgram(library, entry, constants)
