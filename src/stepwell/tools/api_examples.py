@@ -218,7 +218,9 @@ _SPECIAL = {
     "arccosh": "arccosh(1 + x)",
     "divmod": "divmod(i, j)",
     "matmul": "matmul(m, j)",
+    "matvec": "matvec(m, j)",
     "vecdot": "vecdot(m, j)",
+    "vecmat": "vecmat(j, m.T)",
     "gcd": "gcd(i, j)",
     "lcm": "lcm(i, j)",
 }
@@ -233,15 +235,18 @@ def example(name: str) -> str:
     if name in _BY_NAME:
         return _BY_NAME[name]
     function = getattr(snp, name)
-    if not isinstance(function, Ufunc):
+    if not isinstance(function, Ufunc) or function.signature:
         return ""
-    kinds = {types[0] for types in function.types}
-    operands = "b" if name.startswith("logical") else "x" if "d" in kinds else "i"
-    if function.nin == 2:
-        operands += {"b": ", ~b", "x": ", y", "i": ", j"}[operands]
-    return f"{name}({operands})"
+    wanted = "?" if name.startswith("logical") else "d"
+    types = [t for t in function.types if t[0] == wanted] or [
+        t for t in function.types if t[0] == "l"
+    ]
+    taken = types[0][: function.nin] if types else "d" * function.nin
+    operands = [_OPERANDS.get(kind, "ij")[k % 2] for k, kind in enumerate(taken)]
+    return f"{name}({', '.join(operands)})"
 
 
+_OPERANDS = {"d": "xy", "?": "bb", "l": "ij", "i": "ij", "q": "ij"}
 _BY_NAME = {line.partition("(")[0]: line for line in EXAMPLES.strip().splitlines()} | _SPECIAL
 
 
