@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -138,13 +138,16 @@ class Compiled:
         """Whether it is a library of machine code; then a dispatcher calls it without Python."""
         return self._program.target.native
 
-    def update(self, *arguments: Any) -> tuple[Any, ...]:
+    def update(self, *arguments: Any, donated: Collection[tuple[int, int]] = ()) -> tuple[Any, ...]:
         """Call with one array for each argument and change those that results replace.
 
         Returns all results, which for these are the very arrays given. Where such an array is
         contiguous, aligned and apart from all others, the program works in it.
+
+        donated : pairs of a result and an argument that is left as it is where the program cannot
+            work in it; the result is a new array then
         """
-        return self._program.updating.update(arguments)
+        return self._program.updating.update(arguments, donated)
 
     @property
     def program(self) -> Any:

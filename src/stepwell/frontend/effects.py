@@ -9,14 +9,17 @@ other overlap is refused.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from stepwell.frontend.pytree import Branch, Tree
 from stepwell.frontend.tensor import Tensor
+
+LOG = logging.getLogger("stepwell")
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class Effects:
     written: tuple[int, ...] = ()
     places: tuple[int, ...] = ()
     """For each value that the function returns, which result of the program it is."""
+    donated: tuple[tuple[int, int], ...] = ()
+    """Results of the program that may take the memory of a donated argument, and that."""
 
     def __bool__(self) -> bool:
         return bool(self.written)
@@ -55,6 +60,36 @@ def effects_of(
         for v in returned
     )
     return Effects(tuple(names), tuple(written), places), plain + [inputs[i] for i in written]
+
+
+def donations(
+    effects: Effects, inputs: Sequence[Tensor], results: Sequence[Tensor], given: Sequence[int]
+) -> Effects:
+    """Return the effects of a function to which arguments are donated besides.
+
+    Each of them goes to the first result of its dtype and shape that no other has.
+
+    given : the numbers of these arguments
+    """
+    left = list(range(len(results) - len(effects.written)))
+    pairs: list[tuple[int, int]] = []
+    for i in given:
+        if i in effects.written:
+            continue
+        like = (
+            k
+            for k in left
+            if (results[k].kind, results[k].shape) == (inputs[i].kind, inputs[i].shape)
+        )
+        if (found := next(like, None)) is None:
+            LOG.warning(
+                "the donated argument '%s' is used by no result: none has its dtype and shape",
+                effects.names[i],
+            )
+        else:
+            left.remove(found)
+            pairs.append((found, i))
+    return replace(effects, donated=tuple(pairs))
 
 
 def aliases(effects: Effects, leaves: Sequence[Any]) -> tuple[int, ...]:

@@ -59,6 +59,7 @@ class Function:
         "__wrapped__",
         "_checks",
         "_dispatcher",
+        "_donated",
         "_learnt",
         "_lock",
         "_options",
@@ -92,6 +93,7 @@ class Function:
         if unknown := sorted(self._static - set(names)):
             raise ValueError(f"the function has no argument {', '.join(unknown)}")
         self._options = dict(options)
+        self._donated = self._names_of(names, self._options)
         self._checks: dict[str, Any] = {"check_bounds": self._options.pop("check_bounds", True)}
         if self._options.pop("check_finite", False):
             self._checks["watch"] = import_module("stepwell.frontend.debug").watch_finite
@@ -104,6 +106,17 @@ class Function:
         self._lock = threading.RLock()
         self._dispatcher: Dispatcher | None = None
         serve(self, self._first)
+
+    def _names_of(self, names: Sequence[str], options: dict[str, Any]) -> frozenset[str]:
+        """Take the arguments that are donated out of the options."""
+        told, numbers = options.pop("donate_argnames", ()), options.pop("donate_argnums", ())
+        found = {told} if isinstance(told, str) else set(told)
+        found |= {names[i] for i in ((numbers,) if isinstance(numbers, int) else numbers)}
+        if unknown := sorted(found - set(names)):
+            raise ValueError(f"the function has no argument {', '.join(unknown)} to donate")
+        if both := sorted(found & self._static):
+            raise ValueError(f"{', '.join(both)}: a static argument is no data to donate")
+        return frozenset(found)
 
     @property
     def __name__(self) -> str:
@@ -229,9 +242,12 @@ class Function:
                 variant, arrays = self._variants.get((call.key, same), call, traced(same[:count]))
                 effects = variant.effects
                 given, leaves[count:] = [*call.leaves, *arrays], arrays
-            results = list(variant.program.update(*given))
+            results = list(variant.program.update(*given, donated=effects.donated))
             results[len(results) - len(effects.written) :] = [leaves[i] for i in effects.written]
             return unflatten(variant.tree, [results[k] for k in effects.places])
+        if effects.donated and out is None:
+            results = variant.program.update(*given, donated=effects.donated)
+            return unflatten(variant.tree, results)
         result = variant.program(*given) if out is None else variant.program(*given, out=out)
         return unflatten(variant.tree, result if isinstance(result, tuple) else (result,))
 
@@ -321,6 +337,7 @@ class Function:
             trail,
             same,
             checks=self._checks,
+            donated=self._donated,
         )
 
 
@@ -377,6 +394,10 @@ def jit(
         read takes the element at that end of the axis and a write is left out
     check_finite : with True the program raises FloatingPointError at the first line that gives a
         NaN or an infinity, as `sw.debug.check_finite` does
+    donate_argnames, donate_argnums : arguments whose arrays results may take over, each the first
+        result of its dtype and shape: such a result is the very array passed, which is changed, as
+        if the function had assigned to it. What is read-only, not contiguous or passed twice is
+        left as it is, and the result is a new array
     max_traces : how often it may be traced, 64 times if not told; one time more is a `TraceError`
     options : as in `sw.compile` (``target="opencl"``), for `trace(...).compile()` too
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -16,7 +16,7 @@ from stepwell.core.escape import literal
 from stepwell.frontend import flowing
 from stepwell.frontend.calls import Call
 from stepwell.frontend.captures import Array, Captures, Outside
-from stepwell.frontend.effects import Effects, effects_of
+from stepwell.frontend.effects import Effects, donations, effects_of
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import fresh, lift
 from stepwell.frontend.pytree import Tree, flatten, paths, unflatten
@@ -129,12 +129,14 @@ def trace(
     trail: Trail | None = None,
     same: tuple[int, ...] = (),
     checks: Mapping[str, Any] = MappingProxyType({}),
+    donated: Collection[str] = (),
 ) -> Traced:
     """Trace a function.
 
     known : tells which arrays from outside are known by their content; without it all are
         constants, as they are now
     same : for each argument the first that is the same array
+    donated : arguments whose memory results may take
     """
     name = name_of(function)
     code = getattr(inspect.unwrap(function), "__code__", None)
@@ -166,10 +168,13 @@ def trace(
         head += [before for _, before in outside.inputs]
         effects, results = effects_of([*names, *outside.names], inputs, returned, results)
         results = [written.solid(value) for value in results]
+        leaves = [n for n, tree in call.trees for _ in paths(tree, n)]
+        given = [i for i, n in enumerate(leaves) if n in donated] if not same else []
+        effects = donations(effects, inputs, results, given)
     called = dict(zip(effects.places, result_names(function, tree), strict=False))
     names = [called.get(k, "") for k in range(len(results))] if called else []
     first = len(results) - len(effects.written)
-    into = dict(enumerate(effects.written, first)) if effects else {}
+    into = dict([*enumerate(effects.written, first), *effects.donated])
     entry = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_")
     entry = entry if entry and not entry[0].isdigit() else f"function{entry}"
     text = function_text(entry, head, results, written.lines, function, names, into)

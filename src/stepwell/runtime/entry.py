@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -85,11 +85,15 @@ class Entry:
             target[...] = result
         return out
 
-    def update(self, args: Sequence[Any]) -> tuple[Array, ...]:
+    def update(
+        self, args: Sequence[Any], donated: Collection[tuple[int, int]] = ()
+    ) -> tuple[Array, ...]:
         """Call so that arguments which results replace are changed; return all results.
 
         Such an argument is worked on in its own memory where it lies as programs want it and
         nothing else does there, and is copied before and after the run elsewhere.
+
+        donated : pairs of a result and an argument that is not copied back
         """
         assert self.callee is not None
         arrays = [
@@ -100,14 +104,16 @@ class Entry:
         outs: list[Any] = [None] * len(self.signature.results)
         for result, number in self.signature.into if self.in_place else ():
             others = (a for n, a in enumerate(arrays) if n != number)
-            if not any(np.may_share_memory(arrays[number], other) for other in others):
+            if arrays[number].flags.writeable and not any(
+                np.may_share_memory(arrays[number], other) for other in others
+            ):
                 outs[result] = arrays[number]
         found = self.callee.invoke(
             tuple(arrays), tuple(outs) if any(out is not None for out in outs) else None
         )
         results = list(found) if isinstance(found, tuple) else [found]
         for result, number in self.signature.into:
-            if results[result] is not args[number]:
+            if (result, number) not in donated and results[result] is not args[number]:
                 np.copyto(args[number], results[result])
                 results[result] = args[number]
         return tuple(results)
