@@ -43,7 +43,7 @@ def einsum(
         raise ValueError(f"{len(names)} subscripts for {len(values)} operands")
     wide = _broadcast_letters(names, values, subscripts)
     if not arrow:
-        every = inputs.replace("...", "")
+        every = inputs.replace("...", "").replace(",", "")
         output = "..." * ("..." in inputs)
         output += "".join(sorted(c for c in set(every) if every.count(c) == 1))
     names = [_named(n, v, wide) for n, v in zip(names, values, strict=True)]

@@ -26,7 +26,9 @@ _PLAIN = (
     *("tril_indices", "triu_indices", "diag_indices", "mask_indices", "ndindex"),
     *("hamming", "hanning", "blackman", "bartlett", "kaiser", "from_dlpack", "min_scalar_type"),
     *("True_", "False_", "common_type", "exceptions", "fromfunction", "ufunc"),
+    *("set_printoptions", "get_printoptions", "printoptions", "seterr", "geterr", "typename"),
 )
+"""Names that are NumPy's own in a trace too: no traced value is among their arguments."""
 
 
 def _scalar_types() -> list[str]:

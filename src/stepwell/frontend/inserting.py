@@ -9,10 +9,11 @@ import numpy as np
 
 from stepwell.frontend import joining as j
 from stepwell.frontend import manipulation as m
+from stepwell.frontend.creation import asarray
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.indexing import take
 from stepwell.frontend.operands import array, concatenate, known, split
-from stepwell.frontend.promotion import cast, fresh, full
+from stepwell.frontend.promotion import fresh, full
 from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
@@ -147,7 +148,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
         if not -size <= place <= size:
             raise IndexError(f"index {place} is out of bounds for axis {at} with size {size}")
     places = np.where(places < 0, places + size, places)
-    new = cast(array(values), value.kind)
+    new = asarray(values, value.kind)
     count = len(places)
     if single:  # one place: all that is given goes there
         new = m.reshape(new, (*(1,) * max(value.ndim - new.ndim, 0), *new.shape))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 import numpy as np
 
 from stepwell.frontend.table import nearest
@@ -14,9 +16,44 @@ _LATER = {
 }
 
 _COMPLEX = {
-    *("angle", "imag", "iscomplex", "iscomplexobj", "real_if_close", "csingle", "cdouble"),
-    *("clongdouble", "complex64", "complex128", "complex256", "complexfloating"),
+    *("complex64", "complex128", "complex256", "complexfloating", "csingle", "cdouble"),
+    *("clongdouble", "sort_complex"),
 }
+
+
+_MEMORY = "an array has no memory while it is traced"
+_ATTRIBUTES = {
+    "base": _MEMORY,
+    "byteswap": _MEMORY,
+    "ctypes": _MEMORY,
+    "data": _MEMORY,
+    "device": "arrays of a trace are on no device yet",
+    "dump": "return the array, and write what the caller gets",
+    "dumps": "return the array, and write what the caller gets",
+    "flags": _MEMORY,
+    "flat": "use x.ravel(), or x.reshape(-1)[...] = value",
+    "getfield": _MEMORY,
+    "imag": _LATER["complex"],
+    "resize": "an array keeps its shape; use numpy.resize(x, shape)",
+    "setfield": _MEMORY,
+    "setflags": _MEMORY,
+    "strides": _MEMORY,
+    "to_device": "arrays of a trace are on no device yet",
+    "tobytes": "return the array, and write what the caller gets",
+    "tofile": "return the array, and write what the caller gets",
+}
+
+
+def attribute_refused(name: str) -> str:
+    """Return why arrays of a trace lack what NumPy's have, and what to write.
+
+    >>> attribute_refused("flat")
+    '; use x.ravel(), or x.reshape(-1)[...] = value'
+    """
+    if name in _ATTRIBUTES:
+        return f"; {_ATTRIBUTES[name]}"
+    near = get_close_matches(name, [n for n in dir(np.ndarray) if n not in _ATTRIBUTES], 1, 0.75)
+    return f"; the nearest is '{near[0]}'" if near and not name.startswith("_") else ""
 
 
 def refused(name: str) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reducing as red
 from stepwell.frontend import reduction as r
-from stepwell.frontend.operands import array, cumprod, cumsum, stored
+from stepwell.frontend.checks import check
+from stepwell.frontend.operands import array, cumprod, cumsum, dtype_of, stored
 from stepwell.frontend.promotion import broadcast, full
 from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
@@ -21,6 +22,14 @@ def numbers(value: Tensor, where: Any) -> Any:
         return where
     mask = e.logical_not(e.isnan(value))
     return mask if where is True else e.logical_and(mask, broadcast(array(where), value.shape))
+
+
+def _inexact(a: Any, dtype: Any) -> Tensor:
+    """Return a value, and refuse to find the mean of floats in integers, as NumPy does."""
+    value = array(a)
+    if value.kind.kind == "float" and dtype is not None and dtype_of(dtype).kind != "float":
+        raise TypeError("If a is inexact, then dtype must be inexact")
+    return value
 
 
 def replaced(value: Tensor, instead: float) -> Tensor:
@@ -89,7 +98,11 @@ nanmin = _extreme("nanmin", red.min, math.inf)
 
 def _argument(name: str, of: Callable[..., Tensor], instead: float) -> Callable[..., Tensor]:
     def function(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
-        return stored(of(replaced(array(a), instead), axis, keepdims=keepdims), out)
+        value = array(a)
+        if value.kind.kind == "float" and value.size:
+            some = red.any(e.logical_not(e.isnan(value)), axis)
+            check(red.all(some), "ValueError", ("All-NaN slice encountered",))
+        return stored(of(replaced(value, instead), axis, keepdims=keepdims), out)
 
     return _named(function, name)
 
@@ -109,7 +122,7 @@ def nanmean(
     where: Any = True,
 ) -> Tensor:
     """`numpy.nanmean`."""
-    value = array(a)
+    value = _inexact(a, dtype)
     return red.mean(value, axis, dtype, out, keepdims, where=numbers(value, where))
 
 
@@ -127,7 +140,7 @@ def nanvar(
     correction: Any = None,
 ) -> Tensor:
     """`numpy.nanvar`: NaN where no more than ``ddof`` numbers are left."""
-    value = array(a)
+    value = _inexact(a, dtype)
     mask = numbers(value, where)
     given = {"mean": mean, "correction": correction}
     found = red.var(value, axis, dtype, None, ddof, keepdims, where=mask, **given)
@@ -148,7 +161,7 @@ def nanstd(
     correction: Any = None,
 ) -> Tensor:
     """`numpy.nanstd`: NaN where no more than ``ddof`` numbers are left."""
-    value = array(a)
+    value = _inexact(a, dtype)
     mask = numbers(value, where)
     given = {"mean": mean, "correction": correction}
     found = red.std(value, axis, dtype, None, ddof, keepdims, where=mask, **given)

@@ -14,6 +14,7 @@ from stepwell.frontend import (
     linear_algebra,
     manipulation,
     methods,
+    naming,
     reducing,
     reduction,
     sorting,
@@ -33,6 +34,7 @@ for _module in (
 
 Tensor.operators.update(
     at=indexing.at,
+    attribute_refused=naming.attribute_refused,
     call_function=table.call_function,
     call_ufunc=ufuncs.call_ufunc,
     getitem=assignment.getitem,

@@ -25,6 +25,7 @@ from stepwell.frontend.promotion import (
     full,
     is_number,
     lift,
+    wrapped_number,
 )
 from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
@@ -59,8 +60,10 @@ def _begun(function: Any, value: Tensor, initial: Any) -> Tensor:
     """Return ``value`` with what the reduction begins with."""
     if initial is None:
         return value
-    start = initial if is_number(initial) else array(initial)
-    return cast(ufunc(function, value, start), value.kind)
+    start = array(initial) if not is_number(initial) else None
+    if start is None:
+        start = full((), wrapped_number(initial, value.kind), value.kind)
+    return ufunc(function, value, cast(start, value.kind))
 
 
 @public(method=True)

@@ -188,6 +188,8 @@ def cumulative_sum(
 ) -> Tensor:
     """Return the sums of the elements up to each place along ``axis``."""
     value = _summed(lift(x), dtype)
+    if value.kind is BOOL:
+        return _running("cumulative_max", value, axis, include_initial, 0)
     return _cumulative("cumulative_sum", value, axis, include_initial, 0)
 
 
@@ -196,27 +198,35 @@ def cumulative_prod(
 ) -> Tensor:
     """Return the products of the elements up to each place along ``axis``."""
     value = _summed(lift(x), dtype)
+    if value.kind is BOOL:
+        return _running("cumulative_min", value, axis, include_initial, 1)
     return _cumulative("cumulative_prod", value, axis, include_initial, 1)
 
 
 @public()
 def cumulative_max(x: Any, *, axis: int | None = None) -> Tensor:
     """Return the largest of the elements up to each place along ``axis``."""
-    return _running("cumulative_max", x, axis)
+    return _of_arrays("cumulative_max", x, axis)
 
 
 @public()
 def cumulative_min(x: Any, *, axis: int | None = None) -> Tensor:
     """Return the smallest of the elements up to each place along ``axis``."""
-    return _running("cumulative_min", x, axis)
+    return _of_arrays("cumulative_min", x, axis)
 
 
-def _running(op: str, x: Any, axis: int | None) -> Tensor:
+def _of_arrays(op: str, x: Any, axis: int | None) -> Tensor:
     value = lift(x)
     if not value.ndim:
         raise TypeError("cannot accumulate on a scalar")
+    return _running(op, value, axis)
+
+
+def _running(
+    op: str, value: Tensor, axis: int | None, initial: bool = False, start: int = 0
+) -> Tensor:
     numbers = cast(value, as_dtype("i8")) if value.kind is BOOL else value
-    return cast(_cumulative(op, numbers, axis, False, 0), value.kind)
+    return cast(_cumulative(op, numbers, axis, initial, start), value.kind)
 
 
 @public()

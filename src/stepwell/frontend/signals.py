@@ -290,6 +290,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     """`numpy.ediff1d`."""
     value = m.ravel(array(ary))
+    if value.kind.kind == "bool":
+        raise TypeError("numpy.ediff1d is not defined for bool: booleans have no difference")
     parts = [diff(value) if value.size else value]
     if to_begin is not None:
         parts.insert(0, _end(to_begin, value, "to_begin"))

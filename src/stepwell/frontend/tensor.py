@@ -32,6 +32,13 @@ def _binary(ufunc: Any, reflected: bool = False) -> Callable[[Any, Any], Any]:
     return operator
 
 
+def _power(self: Tensor, other: Any) -> Any:
+    """Return ``self ** other``; the square of booleans is one of bytes, as in NumPy."""
+    if self.kind.kind == "bool" and self.shape and isinstance(other, int) and other == 2:
+        return Tensor.operators["ufunc"](np.square, self)
+    return _binary(np.power)(self, other)
+
+
 def _unary(ufunc: Any) -> Callable[[Any], Any]:
     return lambda self: Tensor.operators["ufunc"](ufunc, self)
 
@@ -254,7 +261,8 @@ class Tensor:
             return known
         if (function := self.operators["method"](name)) is not None:
             return MethodType(function, self)
-        raise AttributeError(f"a traced value has no attribute '{name}'")
+        why = self.operators["attribute_refused"](name)
+        raise AttributeError(f"a traced value has no attribute '{name}'{why}")
 
     def __repr__(self) -> str:
         shape = ", ".join(map(str, self.shape))
@@ -294,7 +302,7 @@ class Tensor:
     __rfloordiv__ = _binary(np.floor_divide, reflected=True)
     __mod__ = _binary(np.remainder)
     __rmod__ = _binary(np.remainder, reflected=True)
-    __pow__ = _binary(np.power)
+    __pow__ = _power
     __rpow__ = _binary(np.power, reflected=True)
     __matmul__ = _binary(np.matmul)
     __rmatmul__ = _binary(np.matmul, reflected=True)

@@ -222,7 +222,7 @@ def _leaves_range(call: Call, want: Any) -> bool:
     """Whether floats become integers that cannot hold them, which NumPy leaves to the machine."""
     if np.asarray(want).dtype.kind not in "iu":
         return False
-    if call.name in ("reciprocal", "mean", ".mean"):
+    if call.name in ("reciprocal", "mean", ".mean", "round", ".round", "around"):
         return True
     return any(a.dtype.kind == "f" and not _fits(a) for a in call.arrays.values()) or any(
         word in call.text for word in ("inf", "nan", "1e30", "-1.5", "-3.0")

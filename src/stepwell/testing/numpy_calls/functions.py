@@ -89,7 +89,7 @@ UNDRAWN = {
 
 def function(g: Draw) -> Call:
     """Return a call of a function of the table."""
-    return call_of(g, g.pick(names()))
+    return call_of(g, g.name(names()))
 
 
 def call_of(g: Draw, name: str, method: bool = False) -> Call:
@@ -111,7 +111,7 @@ def call_of(g: Draw, name: str, method: bool = False) -> Call:
 def method(g: Draw) -> Call:
     """Return a call of a method."""
     drawn = [n for n in METHODS if n in names() and n not in _IN_PLACE]
-    return call_of(g, g.pick(sorted(drawn)), method=True)
+    return call_of(g, g.name(drawn), method=True)
 
 
 _IN_PLACE = {"partition", "sort", "put"}
@@ -275,7 +275,7 @@ def _split(g: Draw) -> str:
 def _padded(g: Draw) -> str:
     a = g.array(g.shape(1, 3))
     width = g.pick(("1", "0", "(1, 2)", str([(0, 1)] * g.of(a).ndim)))
-    return f"{a}, {width}" + g.keywords(constant_values=g.scalar)
+    return f"{a}, {width}" + g.keywords(constant_values=lambda: g.pick(("0", "1", "-1", "2.5")))
 
 
 def _clipped(g: Draw) -> str:

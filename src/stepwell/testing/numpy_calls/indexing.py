@@ -90,7 +90,7 @@ def write(g: Draw) -> Call:
     except (IndexError, ValueError):
         pass
     value = g.operand(shape)
-    how = g.pick(("=", "=", "=", "+=", "*=", "-="))
+    how = g.pick(("=", "=", "=", "+=", "*=", "-=")) if shape else "="
     lines = [f"y = {a}.copy()"]
     if g.chance(0.3) and "a1[" not in at:
         lines += ["v = y[...]", f"v[{at}] {how} {value}"]

@@ -51,7 +51,7 @@ def _rounding(own: str) -> str:
 
 def ufunc(g: Draw) -> Call:
     """Return a call of a ufunc."""
-    name = g.pick(names())
+    name = g.name(names())
     theirs = getattr(np, name)
     own = theirs.__name__
     if own in ("matmul", "vecdot", "matvec", "vecmat"):

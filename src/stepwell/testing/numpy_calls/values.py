@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeVar
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,11 @@ class Draw:
     def pick(self, items: Sequence[T]) -> T:
         """Return one of ``items``."""
         return self.random.choice(items)
+
+    def name(self, names: Sequence[str]) -> str:
+        """Return one of ``names``; one more among them changes only the calls that draw it."""
+        number = self.random.random()
+        return max(names, key=lambda name: crc32(f"{number} {name}".encode()))
 
     def chance(self, p: float) -> bool:
         """Return true with probability ``p``."""
