@@ -146,6 +146,16 @@ def _gridded(g: Draw) -> str:
     return g.array((g.pick((2, 3, 5)), *(() if g.chance(0.5) else (3,))))
 
 
+def _growing(g: Draw) -> str:
+    ends = ("1", "10.0", "0.5", "1000")
+    return f"{g.pick(ends)}, {g.pick(ends)}" + g.keywords(num=lambda: g.pick(("1", "5", "8")))
+
+
+def _binned_pairs(g: Draw) -> str:
+    g.tame = True
+    return f"{g.array((5,), 'float64')}, {g.array((5,), 'float64')}, 3"
+
+
 def _averaged(g: Draw) -> str:
     a = g.array(tuple(max(n, 1) for n in g.shape(1, 2)))
     weights = g.array(g.of(a).shape, "float64")
@@ -216,8 +226,10 @@ FURTHER: dict[str, Callable[[Draw], str]] = {
     "diag_indices_from": _square,
     "digitize": _digitized,
     "dsplit": _cut(3),
+    "geomspace": _growing,
     "gradient": _gridded,
     "histogram": _binned,
+    "histogram2d": _binned_pairs,
     "histogram_bin_edges": _binned,
     "hsplit": _cut(2),
     "insert": _inserted,
