@@ -1,4 +1,4 @@
-// RUN: %stepwell-opt %s --check -p 'nd-to-linalg,canonicalize,cse,fuse-elementwise,scalar-loops' | filecheck %s
+// RUN: %stepwell-opt %s --check -p 'decompose,nd-to-linalg,canonicalize,cse,fuse-elementwise,scalar-loops' | filecheck %s
 // RUN: %stepwell-opt %s --check -p 'through(loops)' -t c | filecheck %s --check-prefix C
 
 // A loop that counts: no clamp and no comparison is left of what the counter is known to be.
@@ -31,4 +31,60 @@ func.func @sums(%x: tensor<9xf64>, %y0: tensor<9xf64>) -> (tensor<f64>, tensor<9
     nd.yield %next, %sum, %b : tensor<i64>, tensor<f64>, tensor<9xf64>
   }
   func.return %total, %y : tensor<f64>, tensor<9xf64>
+}
+
+// Both sides of a branch write one element: it is written after the branch. What is read of the element before is the number that was written.
+// CHECK-LABEL: func.func @running
+// CHECK:         scf.for %i = {{.*}} iter_args(%a = {{.*}}, {{.*}}) -> (tensor<9xi32>, i32) {
+// CHECK:             [[V:%[a-z0-9_]+]] = scf.if {{.*}} -> (i32) {
+// CHECK:             tensor.insert [[V]] into %a[%i]
+// CHECK-NEXT:        scf.yield {{.*}}, [[V]] : tensor<9xi32>, i32
+// The remainder by a power of two lies in its range: it needs no clamp.
+// CHECK-LABEL: func.func @counted
+// CHECK:         arith.andi
+// CHECK-NOT:     arith.minsi
+// CHECK:         tensor.insert
+func.func @running(%x: tensor<9xi32>, %y0: tensor<9xi32>) -> tensor<9xi32> {
+  %first = nd.full 1 : tensor<i64>
+  %n, %y = nd.while (%i0 = %first, %a0 = %y0) : tensor<i64>, tensor<9xi32> {
+    %last = nd.full 9 : tensor<i64>
+    %go = nd.lt %i0, %last : tensor<i64> -> tensor<i1>
+    nd.condition %go
+  } do (%i, %a) {
+    %one = nd.full 1 : tensor<i64>
+    %k = nd.sub %i, %one : tensor<i64>
+    %before = nd.gather %a, indices(%k) {axes = [0]} : (tensor<9xi32>, tensor<i64>) -> tensor<i32>
+    %v = nd.gather %x, indices(%i) {axes = [0]} : (tensor<9xi32>, tensor<i64>) -> tensor<i32>
+    %less = nd.lt %v, %before : tensor<i32> -> tensor<i1>
+    %b = nd.if %less -> tensor<9xi32> {
+      %sum = nd.add %before, %v : tensor<i32>
+      %c = nd.scatter %a, %sum, indices(%i) {axes = [0]} : (tensor<9xi32>, tensor<i32>, tensor<i64>) -> tensor<9xi32>
+      nd.yield %c : tensor<9xi32>
+    } else {
+      %c = nd.scatter %a, %v, indices(%i) {axes = [0]} : (tensor<9xi32>, tensor<i32>, tensor<i64>) -> tensor<9xi32>
+      nd.yield %c : tensor<9xi32>
+    }
+    %next = nd.add %i, %one : tensor<i64>
+    nd.yield %next, %b : tensor<i64>, tensor<9xi32>
+  }
+  func.return %y : tensor<9xi32>
+}
+func.func @counted(%x: tensor<99xi64>, %y0: tensor<16xi64>) -> tensor<16xi64> {
+  %first = nd.full 0 : tensor<i64>
+  %n, %y = nd.while (%i0 = %first, %a0 = %y0) : tensor<i64>, tensor<16xi64> {
+    %last = nd.full 99 : tensor<i64>
+    %go = nd.lt %i0, %last : tensor<i64> -> tensor<i1>
+    nd.condition %go
+  } do (%i, %a) {
+    %one = nd.full 1 : tensor<i64>
+    %size = nd.full 16 : tensor<i64>
+    %v = nd.gather %x, indices(%i) {axes = [0]} : (tensor<99xi64>, tensor<i64>) -> tensor<i64>
+    %k = nd.mod %v, %size : tensor<i64>
+    %old = nd.gather %a, indices(%k) {axes = [0]} : (tensor<16xi64>, tensor<i64>) -> tensor<i64>
+    %new = nd.add %old, %one : tensor<i64>
+    %b = nd.scatter %a, %new, indices(%k) {axes = [0]} : (tensor<16xi64>, tensor<i64>, tensor<i64>) -> tensor<16xi64>
+    %next = nd.add %i, %one : tensor<i64>
+    nd.yield %next, %b : tensor<i64>, tensor<16xi64>
+  }
+  func.return %y : tensor<16xi64>
 }

@@ -33,6 +33,8 @@ class Bounds:
 
     def __init__(self) -> None:
         self._known: dict[SSAValue, Range] = {}
+        self._most: dict[SSAValue, tuple[tuple[SSAValue, int], ...]] = {}
+        """Of a number, others that it is no greater than, with what is to be added to them."""
 
     def of(self, value: SSAValue) -> Range | None:
         """Return where ``value`` lies; None where it is no integer."""
@@ -56,6 +58,48 @@ class Bounds:
         if (found := self._ruled(op)) is not None:
             self.note(op.results[0], found)
 
+    def order(self, x: SSAValue, y: SSAValue, least: int = 0) -> None:
+        """Know that ``x + least <= y``."""
+        (x, a), (y, b) = self.sum_of(x), self.sum_of(y)
+        if not isinstance(x.owner, arith.ConstantOp) and not isinstance(y.owner, arith.ConstantOp):
+            self._most[x] = (*self._most.get(x, ()), (y, b - a - least))
+
+    def is_ordered(self, x: SSAValue, y: SSAValue, least: int = 0) -> bool:
+        """Whether ``x + least <= y`` is known."""
+        (x, a), (y, b) = self.sum_of(x), self.sum_of(y)
+        if x is y:
+            return a + least <= b
+        return any(other is y and a + least + by <= b for other, by in self._most.get(x, ()))
+
+    def sum_of(self, value: SSAValue) -> tuple[SSAValue, int]:
+        """Return ``value`` as another and a constant that is added to it, nothing wrapping."""
+        total = 0
+        while True:
+            match value.owner:
+                case arith.IndexCastOp(input=inner) if self._holds(value, inner):
+                    value = inner
+                case arith.AddiOp(lhs=x, rhs=y) if self._is_exact(value) and (
+                    (by := number_of(y)) is not None or (by := number_of(x)) is not None
+                ):
+                    value, total = (x if number_of(y) is not None else y), total + by
+                case arith.SubiOp(lhs=x, rhs=y) if (
+                    self._is_exact(value) and (by := number_of(y)) is not None
+                ):
+                    value, total = x, total - by
+                case _:
+                    return value, total
+
+    def _holds(self, value: SSAValue, inner: SSAValue) -> bool:
+        """Whether a cast gives the number that it is given."""
+        held, range = of_type(value.type), self.of(inner)
+        return held is not None and range is not None and _is_in(range, held)
+
+    def _is_exact(self, value: SSAValue) -> bool:
+        """Whether a sum or difference does not wrap around."""
+        assert isinstance(value.owner, Operation)
+        found, held = self._ruled(value.owner), of_type(value.type)
+        return found is not None and held is not None and _is_in(found, held)
+
     def computed(self, op: Operation) -> int | None:
         """Return the number that ``op`` gives, where only one can be."""
         found, held = self._ruled(op), of_type(op.results[0].type)
@@ -65,23 +109,38 @@ class Bounds:
 
     def _ruled(self, op: Operation) -> Range | None:
         rule, each = _RULES.get(type(op)), [self.of(v) for v in op.operands]
-        return None if rule is None or None in each else rule(op, each)
+        found = None if rule is None or None in each else rule(op, each)
+        if found is not None and isinstance(op, arith.SubiOp) and found[0] < 0:
+            low = 1 if self.is_ordered(op.rhs, op.lhs, 1) else 0
+            if low or self.is_ordered(op.rhs, op.lhs):
+                return low, found[1]
+        return found
 
     def decided(self, op: arith.CmpiOp) -> bool | None:
         """Return how a comparison comes out, if it always comes out like that."""
         left, right = self.of(op.lhs), self.of(op.rhs)
         if left is None or right is None or op.lhs.type == i1:
             return None
-        return _compare(op.predicate.value.data, left, right)
+        number = op.predicate.value.data
+        found = _compare(number, left, right)
+        if found is not None or number not in (_SLT, _SLE, _SGT, _SGE, _ULT):
+            return found
+        x, y = (op.rhs, op.lhs) if number in (_SGT, _SGE) else (op.lhs, op.rhs)
+        if number == _ULT and (left[0] < 0 or right[0] < 0):
+            return None
+        less = int(number in (_SLT, _SGT, _ULT))
+        if self.is_ordered(x, y, less):
+            return True
+        return False if self.is_ordered(y, x, 1 - less) else None
 
     @contextmanager
     def inside(self) -> Generator[None]:
         """Forget in the end what was found out about values from around a block."""
-        before = dict(self._known)
+        before = dict(self._known), dict(self._most)
         try:
             yield
         finally:
-            self._known = before
+            self._known, self._most = before
 
     @contextmanager
     def where(self, condition: SSAValue, holds: bool) -> Generator[None]:
@@ -113,6 +172,7 @@ class Bounds:
             less = int(predicate == _SLT)
             self._narrow(x, (a[0], min(a[1], b[1] - less)))
             self._narrow(y, (max(b[0], a[0] + less), b[1]))
+            self.order(x, y, less)
         elif predicate == _EQ:
             both = max(a[0], b[0]), min(a[1], b[1])
             self._narrow(x, both)
@@ -127,6 +187,10 @@ class Bounds:
 
 _EQ, _NE, _SLT, _SLE, _SGT, _SGE, _ULT, _ULE, _UGT, _UGE = range(10)
 _CONTRARY = (_NE, _EQ, _SGE, _SGT, _SLE, _SLT, _UGE, _UGT, _ULE, _ULT)
+
+
+def _is_in(range: Range, held: Range) -> bool:
+    return held[0] <= range[0] and range[1] <= held[1]
 
 
 def _compare(predicate: int, left: Range, right: Range) -> bool | None:
@@ -195,6 +259,11 @@ def _quotient(op: Any, each: Sequence[Range]) -> Range | None:
     return (a // d, b // c) if a >= 0 and c >= 1 else None
 
 
+def _shifted(op: Any, each: Sequence[Range]) -> Range | None:
+    (a, b), (c, d) = each
+    return (a >> c, b >> c) if c == d and 0 <= c < 64 else None
+
+
 def _mask(op: Any, each: Sequence[Range]) -> Range | None:
     highs = [high for low, high in each if low >= 0]
     return (0, min(highs)) if highs else None
@@ -254,6 +323,7 @@ _RULES: Mapping[type[Operation], Rule] = {
     arith.DivUIOp: _if_natural(_quotient),
     arith.FloorDivSIOp: _quotient,
     arith.AndIOp: _mask,
+    arith.ShRSIOp: _shifted,
     arith.SelectOp: _choice,
     arith.IndexCastOp: _same,
     arith.ExtSIOp: _wider,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import scf
+from xdsl.dialects import scf, tensor
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from stepwell.transforms.scalar_loops.code import refuse, truth
@@ -24,14 +25,20 @@ def branch(t: Translation, op: scf.IfOp) -> None:
         return
     sides = _sides(t, op, condition)
     given: dict[Pair, SSAValue] = {}
-    kept = list(dict.fromkeys(pair for pair in sides.pairs if pair[0] is not pair[1]))
+    changed = list(dict.fromkeys(pair for pair in sides.pairs if pair[0] is not pair[1]))
+    stores = {pair: store for pair in changed if (store := _one_store(sides, pair)) is not None}
+    kept = [stores[pair].numbers if pair in stores else pair for pair in changed]
+    for pair in stores:
+        _take_out(pair)
     for block, side in zip(sides.blocks, (0, 1), strict=True):
         with t.code.inside(block):
             t.code.put(scf.YieldOp(*(pair[side] for pair in kept)))
     types = [pair[0].type for pair in kept]
     new = scf.IfOp(condition, types, Region(sides.blocks[0]), Region(sides.blocks[1]))
-    t.code.put(new, [op.output[sides.pairs.index(pair)].name_hint for pair in kept])
-    given.update(zip(kept, new.output, strict=True))
+    t.code.put(new, [op.output[sides.pairs.index(pair)].name_hint for pair in changed])
+    given.update(zip(changed, new.output, strict=True))
+    for pair, store in stores.items():
+        given[pair] = t.code.put(tensor.InsertOp(given[pair], store.into, store.at)).results[0]
     for pair, made in given.items():
         if is_number(made):
             _note_either(t, made, pair)
@@ -46,6 +53,35 @@ def branch(t: Translation, op: scf.IfOp) -> None:
 
 
 Pair = tuple[SSAValue, SSAValue]
+
+
+@dataclass(frozen=True)
+class _Store:
+    """Both sides of a branch end with writing the same element: it is written after the branch."""
+
+    into: SSAValue
+    at: Sequence[SSAValue]
+    numbers: Pair
+
+
+def _one_store(sides: _Sides, pair: Pair) -> _Store | None:
+    first, second = (v.owner for v in pair)
+    if not isinstance(first, tensor.InsertOp) or not isinstance(second, tensor.InsertOp):
+        return None
+    here = [first.parent, second.parent] == sides.blocks
+    unread = all(v.first_use is None for v in pair)
+    same = first.dest is second.dest and list(first.indices) == list(second.indices)
+    if not here or not unread or not same:
+        return None
+    return _Store(first.dest, list(first.indices), (first.scalar, second.scalar))
+
+
+def _take_out(pair: Pair) -> None:
+    for value in pair:
+        store = value.owner
+        assert isinstance(store, Operation)
+        store.detach()
+        store.drop_all_references()
 
 
 @dataclass

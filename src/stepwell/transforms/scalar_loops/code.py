@@ -27,7 +27,7 @@ from xdsl.ir.affine import (
 )
 
 from stepwell.dialects.types import UNKNOWN
-from stepwell.transforms.scalar_loops.bounds import Bounds, number_of
+from stepwell.transforms.scalar_loops.bounds import Bounds, number_of, of_type
 
 
 class Refused(Exception):
@@ -81,6 +81,8 @@ class Code:
         self.arrays, self.bounds = Arrays(), Bounds()
         self.source: Operation | None = None
         """The op of the graph that is being written."""
+        self._written: dict[object, SSAValue] = {}
+        """Numbers that are there already, by how they are computed."""
         self._constants: dict[tuple[Attribute, float], SSAValue] = {}
         self._put: list[Operation] = []
 
@@ -99,10 +101,10 @@ class Code:
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:
         """Write into ``block``."""
-        outer, self.block = self.block, block
+        outer, self.block, written = self.block, block, dict(self._written)
         with self.bounds.inside():
             yield
-        self.block = outer
+        self.block, self._written = outer, written
 
     def put(self, op: Operation, hints: Iterable[str | None] = ()) -> Operation:
         """Write ``op``, naming its results."""
@@ -116,12 +118,14 @@ class Code:
 
     def number(self, op: Operation, hint: str | None = None) -> SSAValue:
         """Write an op that computes a number, unless what it gives is known without it."""
-        found = self._known(op)
+        key = (type(op), tuple(op.operands), op.results[0].type, tuple(op.properties.items()))
+        found = self._known(op) or self._written.get(key)
         if found is not None:
             op.drop_all_references()
             return found
         self.put(op, [hint])
         self.bounds.follow(op)
+        self._written[key] = op.results[0]
         return op.results[0]
 
     def constant(self, attribute: IntegerAttr | FloatAttr) -> SSAValue:  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]
@@ -183,14 +187,66 @@ class Code:
                 return self.constant(IntegerAttr(int(decided), 1))
             case arith.SelectOp() if (holds := truth(op.cond)) is not None:
                 return op.lhs if holds else op.rhs
+            case arith.SelectOp() if (kind := _chosen(op)) is not None:
+                return self.number(kind(op.lhs, op.rhs))
             case arith.MaxSIOp() | arith.MinSIOp():
                 return self._extreme(op)
             case arith.AndIOp() | arith.OrIOp() if op.result.type == i1:
                 return _joined(op)
+            case _:
+                return self._arithmetic(op)
+
+    def _arithmetic(self, op: Operation) -> SSAValue | None:
+        """Return what integer arithmetic gives where it is there, or is had more cheaply."""
+        match op:
+            case arith.IndexCastOp(input=inner) if self._casts_back(op):
+                return inner.owner.operands[0] if isinstance(inner.owner, Operation) else None
+            case arith.FloorDivSIOp():
+                return self._quotient(op)
+            case arith.SubiOp() if (left := self._remainder(op)) is not None:
+                return left
             case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.IndexCastOp():
                 return self._computed(op)
             case _:
                 return None
+
+    def _casts_back(self, op: arith.IndexCastOp) -> bool:
+        """Whether a number is cast to what it was cast from, and came through whole."""
+        first = op.input.owner
+        if not isinstance(first, arith.IndexCastOp) or first.input.type != op.result.type:
+            return False
+        held, range = of_type(op.input.type), self.bounds.of(first.input)
+        return bool(held and range and held[0] <= range[0] and range[1] <= held[1])
+
+    def _quotient(self, op: arith.FloorDivSIOp) -> SSAValue | None:
+        """Return a quotient, rounded down, by what is cheaper than that."""
+        x, by = self.bounds.of(op.lhs), number_of(op.rhs)
+        if by is None or by < 1 or x is None:
+            return None
+        if by & (by - 1) == 0:
+            assert isinstance(op.rhs.type, IntegerType | IndexType)
+            shift = self.constant(IntegerAttr(by.bit_length() - 1, op.rhs.type))
+            return self.number(arith.ShRSIOp(op.lhs, shift))
+        return self.number(arith.DivSIOp(op.lhs, op.rhs)) if x[0] >= 0 else None
+
+    def _remainder(self, op: arith.SubiOp) -> SSAValue | None:
+        """Return what is left of a number by a power of two: ``x - (x >> k) * 2**k``."""
+        match op.rhs.owner:
+            case arith.MuliOp(lhs=quotient, rhs=by):
+                pass
+            case _:
+                return None
+        match quotient.owner:
+            case arith.ShRSIOp(lhs=x, rhs=shift) if x is op.lhs:
+                pass
+            case _:
+                return None
+        size, bits = number_of(by), number_of(shift)
+        if size is None or bits is None or size != 1 << bits:
+            return None
+        assert isinstance(by.type, IntegerType | IndexType)
+        mask = self.constant(IntegerAttr(size - 1, by.type))
+        return self.number(arith.AndIOp(op.lhs, mask))
 
     def _computed(self, op: Operation) -> SSAValue | None:
         """Return the result of integer arithmetic that can only be one number."""
@@ -203,6 +259,10 @@ class Code:
     def _extreme(self, op: arith.MaxSIOp | arith.MinSIOp) -> SSAValue | None:
         a, b = self.bounds.of(op.lhs), self.bounds.of(op.rhs)
         assert a is not None and b is not None
+        if self.bounds.is_ordered(op.rhs, op.lhs):
+            a, b = (1, 1), (0, 0)
+        elif self.bounds.is_ordered(op.lhs, op.rhs):
+            a, b = (0, 0), (1, 1)
         if a[0] >= b[1]:
             return op.lhs if isinstance(op, arith.MaxSIOp) else op.rhs
         if b[0] >= a[1]:
@@ -216,6 +276,17 @@ _DIVISIONS = {
     AffineBinaryOpKind.Mod: arith.RemUIOp,
 }
 """Divisions of indices, of which none is negative."""
+
+
+def _chosen(op: arith.SelectOp) -> type[arith.MinSIOp | arith.MaxSIOp] | None:
+    """Return whether an integer is the smaller or the greater of the two that are compared."""
+    test = op.cond.owner
+    if not isinstance(test, arith.CmpiOp) or op.result.type == i1:
+        return None
+    less, sides = test.predicate.value.data, (test.lhs, test.rhs)
+    if less not in (2, 3, 4, 5) or {*sides} != {op.lhs, op.rhs}:
+        return None
+    return arith.MinSIOp if (less in (2, 3)) == (sides[0] is op.lhs) else arith.MaxSIOp
 
 
 def truth(value: SSAValue) -> bool | None:

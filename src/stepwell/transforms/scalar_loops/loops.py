@@ -20,6 +20,7 @@ from stepwell.transforms.scalar_loops.flow import (
     is_within,
     origin,
 )
+from stepwell.transforms.scalar_loops.reuse import find_kept, hand_on
 from stepwell.transforms.scalar_loops.translate import ELEMENTS, Rule, Translation
 from stepwell.transforms.structured import yielded
 
@@ -85,10 +86,16 @@ def for_loop(t: Translation, op: scf.ForOp, inits: Sequence[SSAValue]) -> list[S
     newest = dict(code.arrays.newest)
     _enter(t, block, [body.args[k + 1] for k in carried], [inits[k] for k in carried])
     with code.inside(block):
+        if step[0] >= 1:
+            code.bounds.order(block.args[0], bounds[1], 1)
+            code.bounds.order(bounds[0], block.args[0])
         _end(t, op, block, t.block(body), carried, newest)
-    new = scf.ForOp(bounds[0], bounds[1], bounds[2], [inits[k] for k in carried], Region(block))
+        read_again = find_kept(code, block) if step == (1, 1) else []
+    starts = [inits[k] for k in carried]
+    starts += hand_on(code, block, read_again, starts, (bounds[0], bounds[1]))
+    new = scf.ForOp(bounds[0], bounds[1], bounds[2], starts, Region(block))
     code.put(new, [op.results[k].name_hint for k in carried])
-    made = dict(zip(carried, new.results, strict=True))
+    made = dict(zip(carried, new.results, strict=False))
     results = [made.get(k, inits[k]) for k in range(len(inits))]
     _leave(t, op, results, inits)
     return results
@@ -194,14 +201,14 @@ def _counted(
     t: Translation,
     op: scf.WhileOp,
     inits: Sequence[SSAValue],
-    kept: set[int],
+    same: set[int],
     counter: Counter,
     limits: tuple[SSAValue, int],
 ) -> list[SSAValue]:
     """Write a loop that counts as scf.for, its counter being what that counts."""
     code, after = t.code, op.after_region.block
     low, high, span = _range(code, inits[counter.slot], limits, counter.step > 0)
-    carried = [k for k in range(len(inits)) if k not in kept and k != counter.slot]
+    carried = [k for k in range(len(inits)) if k not in same and k != counter.slot]
     _check_inits(t, op, [inits[k] for k in carried])
     block = Block(arg_types=[INDEX])
     newest = dict(code.arrays.newest)
@@ -215,9 +222,12 @@ def _counted(
     with code.inside(block):
         _count(t, block.args[0], inits[counter.slot].type, (low, high), counter, after)
         _end(t, op, block, t.block(after), carried, newest)
-    new = scf.ForOp(bounds[0], bounds[1], bounds[2], [inits[k] for k in carried], Region(block))
+        kept = find_kept(code, block) if counter.step == 1 else []
+    starts = [inits[k] for k in carried]
+    starts += hand_on(code, block, kept, starts, (low, high))
+    new = scf.ForOp(bounds[0], bounds[1], bounds[2], starts, Region(block))
     code.put(new, [op.results[k].name_hint for k in carried])
-    made = dict(zip(carried, new.results, strict=True))
+    made = dict(zip(carried, new.results, strict=False))
     results = [made.get(k, inits[k]) for k in range(len(inits))]
     if op.results[counter.slot].first_use is not None:
         up = counter.step > 0
@@ -268,11 +278,15 @@ def _count(
     if counter.step > 0:
         range, at = (first[0], max(last[1] - 1, first[0])), index
         code.bounds.note(index, range)
+        code.bounds.order(index, high, 1)
+        code.bounds.order(low, index)
     else:
         range = min(last[0] + 1, first[1]), first[1]
         way = arith.MuliOp(index, code.index(-counter.step))
         at = code.number(arith.SubiOp(low, code.number(way)))
         code.bounds.note(at, range)
+        code.bounds.order(at, low)
+        code.bounds.order(high, at, 1)
     index.name_hint = counted.name_hint
     number = code.number(arith.IndexCastOp(at, type), counted.name_hint)
     code.bounds.note(number, range)
