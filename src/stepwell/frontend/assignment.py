@@ -21,12 +21,15 @@ from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.masked import Masked, masked, widened
 from stepwell.frontend.promotion import BOOL, broadcast, cast, full, is_number, lift
 from stepwell.frontend.subscripts import subscript
-from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tensor import Tensor, has_traced_bounds
+from stepwell.frontend.windows import windowed
 
 
 def getitem(x: Any, index: Any, /) -> Any:
     """Return ``x[index]``: a view where NumPy gives one."""
     value = lift(x)
+    if has_traced_bounds(index):
+        return windowed(value, index)
     if (mask := _mask(index)) is not None:
         _check_mask(value, mask)
         return masked(value, mask)
@@ -85,6 +88,9 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         raise TypeError(
             f"{x!r} is a number, which cannot be assigned to; use an array of shape (1,)"
         )
+    if has_traced_bounds(index):
+        windowed(x, index)[...] = value
+        return
     if (mask := _mask(index)) is not None:
         _set_masked(x, mask, value)
         return

@@ -48,6 +48,7 @@ from stepwell.frontend.rewriting import is_rewritten, rewritten
 from stepwell.frontend.table import FUNCTIONS, call_function
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace, users_frame
+from stepwell.frontend.windows import Window
 
 __all__ = [
     "Undefined",
@@ -201,7 +202,7 @@ def _takes_lists(function: Any) -> bool:
     return name in FUNCTIONS and name not in ("stack", "concatenate", "vstack", "hstack", "dstack")
 
 
-_TRACED = Tensor | Range | Items
+_TRACED = Tensor | Range | Items | Window
 
 
 def _spelling(function: Any, args: tuple[Any, ...]) -> None:
@@ -253,7 +254,7 @@ def _is_pure(function: Any) -> bool:
     owner = getattr(function, "__self__", None)
     if isinstance(function, partial):
         return False
-    if isinstance(owner, Tensor):
+    if isinstance(owner, Tensor | Window):
         return True
     return isinstance(owner, np.ndarray) and function.__name__ not in _CHANGING
 

@@ -18,6 +18,8 @@ from stepwell.frontend.growing import Grown, allowed, extend, slots_of, write
 from stepwell.frontend.promotion import lift
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Region, Trace, active_trace, current_trace
+from stepwell.frontend.ufuncs import weakened
+from stepwell.frontend.windows import Window
 
 
 class Range:
@@ -176,6 +178,12 @@ def for_(
     if isinstance(items, Range):
         _counted(items, _itself, statement)
         return
+    if isinstance(items, Window):
+        bounds = items.bounds[0]
+        if bounds is not None:
+            inside = Range(weakened(lift(bounds.low)), weakened(lift(bounds.high)))
+            _counted(inside, lambda k: items.values[k], statement)
+            return
     found = items_of(items)
     if found is None or active_trace() is None or _is_short(found, statement):
         for item in items:

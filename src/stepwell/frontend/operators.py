@@ -41,6 +41,7 @@ Tensor.operators.update(
     setitem=assignment.setitem,
     ufunc=ufuncs.ufunc,
     write=assignment.write,
+    write_whole=assignment.write_whole,
     known=known.known_method,
     content=known.content_of,
     rounded=ufuncs.rounded,

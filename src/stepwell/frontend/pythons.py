@@ -15,6 +15,7 @@ from stepwell.frontend.loops import Items, Range, items_of
 from stepwell.frontend.promotion import as_dtype, cast, full, is_number, lift
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.ufuncs import weakened
+from stepwell.frontend.windows import Window
 
 
 def _extreme(of: Callable[[Any, Any], Tensor]) -> Callable[..., Any]:
@@ -122,6 +123,10 @@ def _reversed(values: Any) -> Any:
     return Items(len(found), lambda k: found.get(len(found) - 1 - k))
 
 
+def _length(values: Any) -> Any:
+    return values.shape[0] if isinstance(values, Window) else len(values)
+
+
 def _enumerate(values: Any, start: Any = 0) -> Any:
     found = items_of(values)
     if found is None:
@@ -147,6 +152,7 @@ PYTHONS: dict[Any, Callable[..., Any]] = {
     builtins.bool: _number("i1"),
     builtins.float: _number("f64"),
     builtins.int: _number("i64"),
+    builtins.len: _length,
     builtins.max: _extreme(operator.gt),
     builtins.min: _extreme(operator.lt),
     builtins.range: _range,

@@ -52,6 +52,8 @@ class Ranges:
     """By name, as the op that made the value tells."""
     facts: dict[str, tuple[str, tuple[Value, ...]]] = field(default_factory=dict[str, Any])
     """Of booleans: the comparison or the logical op that they are."""
+    offsets: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    """By name, of which other value a number is so much more."""
     narrowed: list[dict[str, Range]] = field(default_factory=lambda: [{}])
     """What else is known in each region that is being written, innermost last."""
 
@@ -64,6 +66,24 @@ class Ranges:
             if (found := known.get(name)) is not None:
                 return found
         return self.made.get(name) or limits(value.kind)
+
+    def offset(self, value: Tensor | Value) -> tuple[str, int]:
+        """Return of which value ``value`` is how much more; of none, "", where it is known."""
+        found = self.of(value)
+        if found is not None and found[0] == found[1]:
+            return "", found[0]
+        return self.offsets.get(value.name, (value.name, 0))
+
+    def _note_offset(self, op: str, result: Tensor, operands: Sequence[Tensor]) -> None:
+        if op == "cast" and is_integer(operands[0].kind):
+            self.offsets[result.name] = self.offset(operands[0])
+        if op not in ("add", "sub"):
+            return
+        a, b = self.offset(operands[0]), self.offset(operands[1])
+        if not b[0]:
+            self.offsets[result.name] = a[0], a[1] + (b[1] if op == "add" else -b[1])
+        elif not a[0] and op == "add":
+            self.offsets[result.name] = b[0], b[1] + a[1]
 
     def tell(self, value: Tensor | Value, low: int | None = None, high: int | None = None) -> None:
         """Note what is known of ``value`` from here on to the end of the region."""
@@ -141,7 +161,11 @@ class Ranges:
             if op in _FACTS:
                 self.facts[result.name] = op, tuple(Value(v.name, v.kind) for v in operands)
             return
-        if (rule := _RULES.get(op)) is None or not is_integer(result.kind):
+        if not is_integer(result.kind):
+            return
+        if not result.shape:
+            self._note_offset(op, result, operands)
+        if (rule := _RULES.get(op)) is None:
             return
         if op == "select":
             given = [None, self._where(operands[0], True, operands[1])]

@@ -25,7 +25,7 @@ from stepwell.frontend.captures import (
     Captures,
     looked_up,
 )
-from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tensor import Tensor, has_traced_bounds
 from stepwell.frontend.tracing import active_trace, place_of, users_frame
 
 LOG = logging.getLogger("stepwell")
@@ -123,7 +123,7 @@ class Outer:
 def is_traced_index(index: Any) -> bool:
     """Whether only the run knows where an index is."""
     parts: tuple[Any, ...] = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(part, Tensor) for part in parts)
+    return any(isinstance(part, Tensor) for part in parts) or has_traced_bounds(index)
 
 
 def _plain_item(of: Any, index: Any, captures: Captures | None) -> Any:

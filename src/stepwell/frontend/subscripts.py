@@ -180,8 +180,9 @@ def _read(part: Any) -> Any:
         return _checked(part) if known is None else known
     if isinstance(part, int | np.integer) and not isinstance(part, bool):
         return part
-    if any(isinstance(i, Tensor) for i in part) if isinstance(part, list | tuple) else False:
-        raise TraceError("a list of traced values is no index; join them with stepwell.numpy.stack")
+    if isinstance(part, list | tuple) and any(isinstance(i, Tensor) for i in part):
+        joined = Tensor.operators["stack"](list(part))
+        return _checked(joined)
     array = np.asarray(part)
     if array.size == 0 and not hasattr(part, "dtype"):
         array = array.astype(np.int64)  # an empty list

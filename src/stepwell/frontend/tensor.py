@@ -79,6 +79,17 @@ class State(NamedTuple):
     seen: int
 
 
+def has_traced_bounds(index: Any) -> bool:
+    """Whether a slice in an index has bounds that only the run knows."""
+    parts: tuple[Any, ...] = index if type(index) is tuple else (index,)
+    return any(
+        isinstance(bound, Tensor)
+        for part in parts
+        if isinstance(part, slice)
+        for bound in (part.start, part.stop, part.step)
+    )
+
+
 class Tensor:
     """What stands for an array while a function is traced.
 
@@ -429,7 +440,7 @@ class Tensor:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Let NumPy's ufuncs mean ours, operators of arrays with traced values too."""
-        if any(hasattr(value, "mask") for value in inputs):
+        if any(hasattr(value, "mask") or hasattr(type(value), "filled") for value in inputs):
             return NotImplemented  # x[mask] knows how
         return self.operators["call_ufunc"](ufunc, method, inputs, kwargs)
 

@@ -1,0 +1,515 @@
+"""``x[:i]``, ``x[i:j]`` and ``x[i:i+3]`` where only the run knows the bounds.
+
+Where the size is known, it is a view, as any slice. Else it is a `Window`: it can be computed with
+element by element, reduced, multiplied with others of the same bounds, and assigned to. All
+elements of the array are computed, and those within the bounds count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from stepwell.frontend import elementwise as e
+from stepwell.frontend.checks import check
+from stepwell.frontend.creation import iota
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.manipulation import expand_dims
+from stepwell.frontend.promotion import INTEGER, cast, fresh, full, lift
+from stepwell.frontend.table import call_named
+from stepwell.frontend.tensor import Tensor, has_traced_bounds
+from stepwell.frontend.ufuncs import ufunc, weakened
+
+ADVICE = (
+    "how many elements a slice with traced bounds has is not known while tracing: compute with it, "
+    "sum it, assign it, or choose with numpy.where(numpy.arange(n) < i, x, 0)"
+)
+
+
+class Place(NamedTuple):
+    """A number that is known, or known to be so much more than another value of the trace."""
+
+    root: str
+    offset: int
+
+
+class Bounds(NamedTuple):
+    """Where along an axis a window begins and ends."""
+
+    low: Any
+    high: Any
+    first: Place
+    last: Place
+    extent: Any
+    """What it has in common with all that are as long."""
+
+    @property
+    def key(self) -> tuple[Place, Place]:
+        """What two windows of the same bounds have in common."""
+        return self.first, self.last
+
+
+def _place(bound: Any, default: int) -> Place:
+    if bound is None:
+        return Place("", default)
+    if not isinstance(bound, Tensor):
+        return Place("", int(bound) if int(bound) >= 0 else max(int(bound) + default, 0))
+    root, offset = bound.trace.ranges.offset(bound)
+    known = bound.trace.ranges.of(bound)
+    counted = known is not None and known[0] < 0  # from the end, perhaps
+    return Place(f"{root} of {default}" if counted else root, offset)
+
+
+def _bounds(part: slice, size: int) -> Bounds:
+    """Return the bounds of a slice, counted from the front and within the axis."""
+
+    def inside(bound: Any, default: int) -> Any:
+        if bound is None:
+            return default
+        if not isinstance(bound, Tensor):
+            return range(size)[slice(bound, None)].start
+        value = cast(bound, INTEGER)
+        found = value.trace.ranges.of(value)
+        if found is None or found[0] < 0:
+            value = e.where(e.less(value, 0), e.add(value, size), value)
+        value = e.minimum(value, size) if found is None or found[1] > size else value
+        return e.maximum(value, 0) if found is None or found[0] < 0 else value
+
+    low = inside(part.start, 0)
+    high = inside(part.stop, size)
+    first = _place(part.start, 0 if part.start is None else size)
+    return _bounded(low, high, first, _place(part.stop, size))
+
+
+def _bounded(low: Any, high: Any, first: Place, last: Place) -> Bounds:
+    if first.root == last.root:
+        return Bounds(low, high, first, last, last.offset - first.offset)
+    return Bounds(low, high, first, last, (first.root, last.root, last.offset - first.offset))
+
+
+def _flipped(bounds: Bounds | None, size: int) -> Bounds | None:
+    """Return the bounds of what is flipped."""
+    if bounds is None:
+        return None
+    first = Place(f"{size} - {bounds.last.root}", -bounds.last.offset)
+    last = Place(f"{size} - {bounds.first.root}", -bounds.first.offset)
+    low, high = e.subtract(size, lift(bounds.high)), e.subtract(size, lift(bounds.low))
+    return Bounds(low, high, first, last, bounds.extent)
+
+
+def _integer(bound: Any) -> None:
+    if isinstance(bound, Tensor) and (bound.shape or bound.kind.kind not in ("signed", "unsigned")):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
+
+
+def windowed(x: Tensor, index: Any) -> Any:
+    """Return ``x[index]``, of which some slice has traced bounds."""
+    parts = _spread(x, index if type(index) is tuple else (index,))
+    rest = tuple(slice(None) if has_traced_bounds(p) else p for p in parts)
+    found = x if all(p == slice(None) for p in rest) else x[rest]
+    bounds: list[Bounds | None] = []
+    for part, size in zip(parts, x.shape, strict=True):
+        if not isinstance(part, slice):
+            continue
+        if not has_traced_bounds(part):
+            bounds.append(None)
+            continue
+        for bound in (part.start, part.stop):
+            _integer(bound)
+        if part.step not in (None, 1):
+            raise TraceError("a slice with traced bounds goes forward by one; index it with a step")
+        at = len(bounds)
+        count = _count(part, size)
+        if count is None:
+            bounds.append(_bounds(part, size))
+        else:
+            found = _block(found, at, part.start, count)
+            bounds.append(None)
+    return Window(found, bounds) if any(bounds) else found
+
+
+def _spread(x: Tensor, parts: tuple[Any, ...]) -> list[Any]:
+    """Return what an index has for each axis."""
+    for part in parts:
+        number = isinstance(part, int | np.integer) and not isinstance(part, bool)
+        scalar = isinstance(part, Tensor) and not part.shape and part.kind.kind != "bool"
+        if not (number or scalar or part is Ellipsis or isinstance(part, slice)):
+            raise TraceError("a slice with traced bounds stands beside integers and slices alone")
+    if Ellipsis in [p for p in parts if not isinstance(p, Tensor)]:
+        at = next(k for k, p in enumerate(parts) if p is Ellipsis)
+    else:
+        at, parts = len(parts), (*parts, Ellipsis)
+    left = x.ndim - len(parts) + 1
+    if left < 0:
+        raise IndexError(
+            f"too many indices for array: array is {x.ndim}-dimensional, "
+            f"but {len(parts) - 1} were indexed"
+        )
+    return [*parts[:at], *(slice(None),) * left, *parts[at + 1 :]]
+
+
+def _count(part: slice, size: int) -> int | None:
+    """Return how many elements a slice has, where that is known though its bounds are not."""
+    if not isinstance(part.start, Tensor) or not isinstance(part.stop, Tensor):
+        return None
+    first, offset = part.start.trace.ranges.offset(part.start)
+    last, end = part.stop.trace.ranges.offset(part.stop)
+    return end - offset if first == last and 0 < end - offset <= size else None
+
+
+def _block(x: Tensor, axis: int, start: Tensor, count: int) -> Tensor:
+    """Return ``count`` elements of ``x`` from ``start`` on, along ``axis``: a view."""
+    size = x.shape[axis]
+    start = fresh(start)
+    known = start.trace.ranges.of(start)
+    if known is None or known[0] < 0 or known[1] > size - count:
+        fits = e.logical_and(e.greater_equal(start, 0), e.less_equal(start, size - count))
+        words = (f"a slice of {count} elements at ", f" does not lie within an axis of {size}")
+        check(fits, "IndexError", words, [start])
+    shape = tuple(count if a == axis else n for a, n in enumerate(x.shape))
+    axes = tuple(range(x.ndim))
+
+    def starts() -> list[Tensor]:
+        return [cast(start, INTEGER) if a == axis else full((), 0, INTEGER) for a in axes]
+
+    def read(base: Tensor) -> Tensor:
+        types = [(base.kind, shape)]
+        given = [base, *starts()]
+        return base.trace.emit("dynamic_slice", given, types, (), axes=axes, sizes=shape)[0]
+
+    def write(base: Tensor, part: Tensor) -> None:
+        given = [base, part, *starts()]
+        types = [(base.kind, base.shape)]
+        changed = base.trace.emit("dynamic_update_slice", given, types, (), axes=axes)[0]
+        Tensor.operators["write_whole"](base, changed)
+
+    return read(x).part_of(x, read, write)
+
+
+class Window(np.lib.mixins.NDArrayOperatorsMixin):
+    """The elements of ``values`` within bounds along some axes."""
+
+    def __init__(self, values: Tensor, bounds: Sequence[Bounds | None]) -> None:
+        self.values, self.bounds = values, tuple(bounds)
+
+    @property
+    def mask(self) -> Tensor:
+        """Which elements lie within the bounds."""
+        found: Tensor | None = None
+        self.values.refresh()
+        for axis, bounds in enumerate(self.bounds):
+            if bounds is None:
+                continue
+            at = iota(self.values.shape, axis, INTEGER)
+            tests = [e.less(at, bounds.high)]
+            if isinstance(bounds.low, Tensor) or bounds.low > 0:
+                tests.append(e.greater_equal(at, bounds.low))
+            for test in tests:
+                found = test if found is None else e.logical_and(found, test)
+        assert found is not None
+        return found
+
+    def filled(self, number: Any) -> Tensor:
+        """Return the whole array, with ``number`` in all other places."""
+        return e.where(self.mask, self.values, np.asarray(number, self.values.dtype))
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self.values.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.values.ndim
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes, some of them traced."""
+        sizes = zip(self.bounds, self.values.shape, strict=True)
+        return tuple(n if b is None else length(b) for b, n in sizes)
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def T(self) -> Window:
+        """The window with its axes in reverse order."""
+        return Window(self.values.T, self.bounds[::-1])
+
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """Compute with all elements."""
+        out = keywords.pop("out", None)
+        if method == "outer" and not keywords and out is None:
+            return _outer(function, *inputs)
+        if method != "__call__" or keywords:
+            self._refuse()
+        if function is np.matmul:
+            found = product(*inputs)
+        else:
+            given, bounds = _together(inputs)
+            found = Window(ufunc(function, *given), bounds)
+        if out is None:
+            return found
+        out[0][...] = found
+        return out[0]
+
+    def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
+        """Reduce."""
+        name = getattr(function, "__name__", "")
+        if name in ("dot", "outer") and len(args) == 2 and not keywords:
+            return product(*args) if name == "dot" else _outer(np.multiply, *args)
+        method = getattr(type(self), _NAMES.get(name, name), None)
+        if method is None or name.startswith("_") or not isinstance(args[0], Window):
+            self._refuse()
+        return method(*args, **keywords)
+
+    def _reduced(self, name: str, number: Any, axis: Any) -> Any:
+        given = self.filled(number)
+        found = call_named(name, (given,), {"axis": axis})
+        return self._left(found, axis)
+
+    def _left(self, found: Tensor, axis: Any) -> Any:
+        """Return what was reduced along ``axis``, within the bounds of the axes that are left."""
+        axes = self._axes(axis)
+        left = [b for a, b in enumerate(self.bounds) if a not in axes]
+        return Window(found, left) if any(left) else found
+
+    def _axes(self, axis: Any) -> tuple[int, ...]:
+        if axis is None:
+            return tuple(range(self.ndim))
+        return tuple(a % self.ndim for a in (axis if isinstance(axis, tuple) else (axis,)))
+
+    def _check_some(self, name: str) -> None:
+        for bounds in filter(None, self.bounds):
+            some = e.less(bounds.low, bounds.high)
+            check(lift(some), "ValueError", [f"{name} of a slice without elements"])
+
+    def sum(self, axis: Any = None) -> Any:
+        """Return the sum of the elements."""
+        return self._reduced("sum", 0, axis)
+
+    def prod(self, axis: Any = None) -> Any:
+        """Return the product of the elements."""
+        return self._reduced("prod", 1, axis)
+
+    def any(self, axis: Any = None) -> Any:
+        """Return whether some element is true."""
+        return self._reduced("any", 0, axis)
+
+    def all(self, axis: Any = None) -> Any:
+        """Return whether all elements are true."""
+        return self._reduced("all", 1, axis)
+
+    def mean(self, axis: Any = None) -> Any:
+        """Return the mean of the elements."""
+        axes = self._axes(axis)
+        count = math.prod(self.shape[a] for a in axes)
+        total = self._reduced("sum", 0, axis)
+        return total / cast(count, lift(1.0).kind) if isinstance(count, Tensor) else total / count
+
+    def min(self, axis: Any = None) -> Any:
+        """Return the least element."""
+        self._check_some("the minimum")
+        return self._reduced("min", _limit(self.dtype, True), axis)
+
+    def max(self, axis: Any = None) -> Any:
+        """Return the largest element."""
+        self._check_some("the maximum")
+        return self._reduced("max", _limit(self.dtype, False), axis)
+
+    def argmin(self) -> Any:
+        """Return where the least element is."""
+        return self._argument("argmin", True)
+
+    def argmax(self) -> Any:
+        """Return where the largest element is."""
+        return self._argument("argmax", False)
+
+    def _argument(self, name: str, least: bool) -> Any:
+        (bounds,) = self.bounds if len(self.bounds) == 1 else (None,)
+        if bounds is None:
+            self._refuse()
+        self._check_some(name)
+        at = call_named(name, (self.filled(_limit(self.dtype, least)),), {})
+        return e.subtract(e.maximum(at, bounds.low), bounds.low)
+
+    def cumsum(self) -> Window:
+        """Return the sums of the first elements."""
+        if len(self.bounds) != 1:
+            self._refuse()
+        return Window(call_named("cumsum", (self.filled(0),), {}), self.bounds)
+
+    def copy(self) -> Window:
+        """Return a copy."""
+        return Window(fresh(self.values), self.bounds)
+
+    def astype(self, dtype: Any) -> Window:
+        """Return the elements in another dtype."""
+        return Window(self.values.astype(dtype), self.bounds)
+
+    def dot(self, other: Any) -> Any:
+        """Return the product with another."""
+        return product(self, other)
+
+    def fill(self, value: Any) -> None:
+        """Write a number to every element."""
+        self[...] = value
+
+    def __len__(self) -> int:
+        self._refuse()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if index is not Ellipsis and not (isinstance(index, slice) and index == slice(None)):
+            self._refuse()
+        (_, given), bounds = _together((self, value))
+        if [b and b.key for b in bounds] != [b and b.key for b in self.bounds]:
+            self._refuse()
+        kept = cast(lift(given, self.values.kind), self.values.kind)
+        Tensor.operators["write_whole"](self.values, e.where(self.mask, kept, self.values))
+
+    def __getitem__(self, index: Any) -> Any:
+        bounds = self.bounds[0]
+        if isinstance(index, slice) and index == slice(None, None, -1):
+            flipped = _flipped(bounds, self.values.shape[0])
+            return Window(self.values[::-1], [flipped, *self.bounds[1:]])
+        if index is Ellipsis or (isinstance(index, slice) and index == slice(None)):
+            return self
+        if not isinstance(index, int) or bounds is None or self.ndim != 1:
+            self._refuse()
+        count = length(bounds)
+        least = index + 1 if index >= 0 else -index
+        check(lift(least <= count), "IndexError", [f"index {index} is out of bounds"])
+        return self.values[bounds.low + index if index >= 0 else bounds.high + index]
+
+    def __iter__(self) -> NoReturn:
+        self._refuse()
+
+    def __bool__(self) -> bool:
+        self._refuse()
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        self._refuse()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise TraceError(ADVICE)
+
+
+_NAMES = {"amin": "min", "amax": "max"}
+
+
+def length(bounds: Bounds) -> Any:
+    """Return how many elements lie within bounds."""
+    count = e.maximum(e.subtract(lift(bounds.high), lift(bounds.low)), 0)
+    return weakened(count)
+
+
+def _limit(dtype: Any, most: bool) -> Any:
+    if dtype.kind == "f":
+        return np.inf if most else -np.inf
+    if dtype.kind == "b":
+        return most
+    return np.iinfo(dtype).max if most else np.iinfo(dtype).min
+
+
+def _together(inputs: Sequence[Any]) -> tuple[list[Any], list[Bounds | None]]:
+    """Return operands whose elements within the bounds lie in the same places, and the bounds."""
+    rank = max(map(_rank, inputs))
+    bounds: list[Bounds | None] = [None] * rank
+    for value in inputs:
+        if isinstance(value, Window):
+            for axis, each in enumerate(value.bounds, rank - value.ndim):
+                bounds[axis] = bounds[axis] or each
+    given = [_fitted(v, bounds) for v in inputs]
+    for axis, each in enumerate(bounds):
+        if each is not None:
+            given = _cropped(given, axis - rank, each)
+    return given, bounds
+
+
+def _cropped(given: list[Any], axis: int, bounds: Bounds) -> list[Any]:
+    """Return operands of one size along ``axis``, counted from the last; bounds lie within it."""
+    own = [v.shape[axis] if _rank(v) >= -axis else 1 for v in given]
+    sizes = {n for n in own if n != 1}
+    if len(sizes) < 2:
+        return given
+    least = min(sizes)
+    check(lift(e.less_equal(bounds.high, least)), "ValueError", ["operands of different sizes"])
+    index = (..., slice(least), *(slice(None),) * (-axis - 1))
+    return [v[index] if n > least else v for v, n in zip(given, own, strict=True)]
+
+
+def _fitted(value: Any, bounds: Sequence[Bounds | None]) -> Any:
+    if not _rank(value):
+        return value
+    own = _bounds_of(value)
+    found = value.values if isinstance(value, Window) else value
+    for axis, each in enumerate(own):
+        wanted = bounds[len(bounds) - len(own) + axis]
+        if wanted is None or (each is None and found.shape[axis] == 1):
+            continue
+        if each is None:
+            raise TraceError(f"an array meets a slice of another size; {ADVICE}")
+        found = _moved(found, axis, each, wanted)
+    return found
+
+
+def _moved(x: Tensor, axis: int, given: Bounds, wanted: Bounds) -> Tensor:
+    """Return ``x``, its elements within ``given`` in the places of those within ``wanted``."""
+    if given.key == wanted.key:
+        return x
+    if given.extent != wanted.extent:
+        raise TraceError(f"two slices with traced bounds are not known to be of one size; {ADVICE}")
+    if given.first.root == wanted.first.root:
+        by = wanted.first.offset - given.first.offset
+        return call_named("roll", (x, by), {"axis": axis})
+    size = x.shape[axis]
+    apart = e.subtract(lift(wanted.low), lift(given.low))
+    places = e.remainder(e.subtract(iota((size,), 0, INTEGER), apart), size)
+    return call_named("take", (x, places), {"axis": axis})
+
+
+def product(a: Any, b: Any) -> Any:
+    """Return ``a @ b`` of windows or arrays with one or two axes each."""
+    if max(_rank(a), _rank(b)) > 2 or min(_rank(a), _rank(b)) < 1:
+        raise TraceError(f"@ of slices with traced bounds takes vectors and matrices; {ADVICE}")
+    own, other = _bounds_of(a), _bounds_of(b)
+    shared = own[-1] or other[0]
+    one = a.filled(0) if isinstance(a, Window) else a
+    two = b.filled(0) if isinstance(b, Window) else b
+    if shared is not None:
+        if own[-1] is None or other[0] is None:
+            raise TraceError(f"an array meets a slice of another size; {ADVICE}")
+        two = _moved(two, 0, other[0], own[-1])
+        one, two = _cropped([one, two.T], -1, own[-1])
+        two = two.T
+    found = ufunc(np.matmul, one, two)
+    left = [*own[:-1], *other[1:]]
+    return Window(found, left) if any(left) else found
+
+
+def _rank(value: Any) -> int:
+    return value.ndim if isinstance(value, Tensor | Window) else np.ndim(value)
+
+
+def _bounds_of(value: Any) -> tuple[Bounds | None, ...]:
+    return value.bounds if isinstance(value, Window) else (None,) * _rank(value)
+
+
+def _outer(function: Any, a: Any, b: Any) -> Any:
+    one = a.values if isinstance(a, Window) else a
+    two = b.values if isinstance(b, Window) else b
+    if _rank(a) != 1 or _rank(b) != 1:
+        raise TraceError(f"the outer product takes two vectors; {ADVICE}")
+    found = ufunc(function, expand_dims(lift(one), 1), expand_dims(lift(two), 0))
+    return Window(found, [*_bounds_of(a), *_bounds_of(b)])
