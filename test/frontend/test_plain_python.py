@@ -356,13 +356,6 @@ def listed(x: Any) -> Any:
     return [k for k in range(x[0, 0].astype(int))]
 
 
-def out_of_range(x: Any) -> Any:
-    s = 0.0
-    for i in range(20):
-        s += x[i, 0]
-    return s
-
-
 @pytest.mark.parametrize(
     "function, error, line, message",
     [
@@ -376,7 +369,6 @@ def out_of_range(x: Any) -> Any:
         (grows, sw.TraceError, 2, r"'y' is f64\[4\] before a loop and f64\[8\] after an iteration"),
         (bound_and_written, sw.TraceError, 2, "'y' is bound to another array in a loop"),
         (listed, sw.TraceError, 1, "how often this goes round is not known"),
-        (out_of_range, IndexError, 3, "out of bounds for axis 0 with size 3"),
     ],
 )
 def test_what_is_refused_says_so_at_its_line(

@@ -265,8 +265,8 @@ class Trace:
 
     def mark(self) -> Any:
         """Return what `back` takes to go back to here."""
-        kept = self._weights, self._constants, self._solid, self.ranges.narrowed[-1]
-        return len(self.lines), dict(self.resources), *map(dict, kept)
+        tables = dict(self.resources), dict(self._weights), dict(self._constants)
+        return len(self.lines), *tables, dict(self._solid), dict(self.ranges.narrowed[-1])
 
     def back(self, mark: Any) -> None:
         """Forget what was written since ``mark``."""

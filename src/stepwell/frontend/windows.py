@@ -8,7 +8,7 @@ elements of the array are computed, and those within the bounds count.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -387,7 +387,7 @@ class Window(np.lib.mixins.NDArrayOperatorsMixin):
         check(lift(least <= count), "IndexError", [f"index {index} is out of bounds"])
         return self.values[bounds.low + index if index >= 0 else bounds.high + index]
 
-    def __iter__(self) -> NoReturn:
+    def __iter__(self) -> Iterator[Any]:
         self._refuse()
 
     def __bool__(self) -> bool:

@@ -1,0 +1,171 @@
+"""Slices whose bounds only the run knows."""
+
+from typing import Any
+
+import numpy as np
+
+from capture.cases import M, W, captured, refused
+
+
+@captured((M + 3 * np.eye(10),), (M.T + 4 * np.eye(10),), rtol=1e-9)
+def lu_by_blocks(m: Any) -> Any:
+    a = m.copy()
+    n = len(a)
+    for k in range(n - 1):
+        a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+    return a
+
+
+@captured((M,), (M * 2,), rtol=1e-9)
+def cholesky_by_rows(m: Any) -> Any:
+    a = m @ m.T + np.eye(10)
+    L = np.zeros((10, 10))
+    for i in range(10):
+        for j in range(i):
+            L[i, j] = (a[i, j] - L[i, :j] @ L[j, :j]) / L[j, j]
+        L[i, i] = np.sqrt(a[i, i] - np.sum(L[i, :i] ** 2))
+    return L
+
+
+@captured((M + np.eye(10),), (M.T + np.eye(10),), rtol=1e-8)
+def gram_schmidt(m: Any) -> Any:
+    q = m.copy()
+    for j in range(10):
+        for k in range(j):
+            q[:, j] -= (q[:, k] @ q[:, j]) * q[:, k]
+        q[:, j] /= np.sqrt(q[:, j] @ q[:, j])
+    return q
+
+
+@captured((M + np.eye(10),), (M.T + np.eye(10),), rtol=1e-8)
+def gram_schmidt_by_blocks(m: Any) -> Any:
+    q = m.copy()
+    for j in range(10):
+        v = q[:, j] - q[:, :j] @ (q[:, :j].T @ q[:, j])
+        q[:, j] = v / np.sqrt(v @ v)
+    return q
+
+
+@captured((W, 2, 7), (W, 1, 12))
+def reductions(w: Any, i: Any, j: Any) -> Any:
+    return (
+        w[i:j].max(),
+        w[i:j].min(),
+        w[i:j].mean(),
+        np.argmax(w[i:j]),
+        np.sum(w[i:j] ** 2),
+        len(w[i:j]),
+        w[i:j][0],
+        w[i:j][-1],
+        np.any(w[:i] > 3),
+        np.prod(w[i:]),
+        w[-j:].sum(),
+        w[:-i].sum(),
+    )
+
+
+@captured((W, 5), (W, 3))
+def shifted(w: Any, i: Any) -> Any:
+    return np.sum(w[:i] * w[1 : i + 1]), w[i - 2 : i + 1], np.dot(w[1:i], w[: i - 1])
+
+
+@captured((W, 5), (W, 12))
+def a_loop_over_a_slice(w: Any, i: Any) -> Any:
+    s = 0.0
+    for v in w[:i]:
+        s += v * v
+    w[2:i] = 7.0
+    t = w[i:]
+    t *= 2
+    w[:i] += w[:i]
+    return s
+
+
+@captured((W, W[:5].copy()), (-W, W[5:10].copy()))
+def convolution(w: Any, k: Any) -> Any:
+    out = np.zeros(8)
+    for i in range(8):
+        out[i] = w[i : i + 5] @ k
+    return out
+
+
+@captured((W,), (W * 2,))
+def moving_mean(w: Any) -> Any:
+    out = np.zeros(12)
+    for i in range(12):
+        lo = max(0, i - 2)
+        hi = min(12, i + 3)
+        out[i] = w[lo:hi].mean()
+    return out
+
+
+@captured((W,), (W * 2,))
+def selection_sort(w: Any) -> Any:
+    for i in range(len(w)):
+        k = i + np.argmin(w[i:])
+        w[i], w[k] = w[k], w[i]
+
+
+@captured((W / 20,), (W / 30,), rtol=1e-9)
+def levinson_durbin(r: Any) -> Any:
+    n = len(r)
+    y = np.empty(n)
+    alpha = -r[0]
+    beta = 1.0
+    y[0] = -r[0]
+    for k in range(1, n):
+        beta *= 1 - alpha * alpha
+        alpha = -(r[k] + np.dot(r[:k][::-1], y[:k])) / beta
+        y[:k] += alpha * y[:k][::-1]
+        y[k] = alpha
+    return y
+
+
+@captured((M, 3, 4), (M, 9, 9))
+def two_axes(m: Any, i: Any, j: Any) -> Any:
+    return (
+        m[:i, :j].sum(),
+        m[:i, :j].sum(axis=0).max(),
+        m[i:, j].max(),
+        m[2, :i] @ m[:i, 3],
+        (m[:i, :j] @ m[:j, :i]).sum(),
+    )
+
+
+@captured((W, 4), (W, 9))
+def slices_in_branches(w: Any, i: Any) -> Any:
+    if w[:i].sum() > 5:
+        w[i:] *= 2
+        s = w[:i].max()
+    else:
+        w[:i] = w[:i] * 0.5
+        s = w[i:].min()
+    return s
+
+
+@captured((W,), (W[::-1].copy(),))
+def insertion_by_slices(w: Any) -> Any:
+    for i in range(1, len(w)):
+        x = w[i]
+        k = np.sum(w[:i] < x)
+        w[k + 1 : i + 1] = w[k:i]
+        w[k] = x
+
+
+@captured((W, 5), (W, 12))
+def suffix_maxima(w: Any, n: Any) -> Any:
+    out = np.zeros(12)
+    for i in range(n):
+        out[i] = w[i:].max() - w[: i + 1].min()
+    return out
+
+
+@refused("how many elements a slice with traced bounds has is not known while tracing", (W, 3))
+def returned_slice(w: Any, i: Any) -> Any:
+    return w[:i]
+
+
+@refused("how many elements a slice with traced bounds has is not known while tracing", (W, 3))
+def sorted_slice(w: Any, i: Any) -> Any:
+    return np.sort(w[:i])[0]
