@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from stepwell.frontend import elementwise as e
+from stepwell.frontend.bounds import Bounds, bounds_of, flipped, length
 from stepwell.frontend.checks import check
 from stepwell.frontend.creation import iota
 from stepwell.frontend.errors import TraceError
@@ -21,83 +22,12 @@ from stepwell.frontend.manipulation import expand_dims
 from stepwell.frontend.promotion import INTEGER, cast, fresh, full, lift
 from stepwell.frontend.table import call_named
 from stepwell.frontend.tensor import Tensor, has_traced_bounds
-from stepwell.frontend.ufuncs import ufunc, weakened
+from stepwell.frontend.ufuncs import ufunc
 
 ADVICE = (
     "how many elements a slice with traced bounds has is not known while tracing: compute with it, "
     "sum it, assign it, or choose with numpy.where(numpy.arange(n) < i, x, 0)"
 )
-
-
-class Place(NamedTuple):
-    """A number that is known, or known to be so much more than another value of the trace."""
-
-    root: str
-    offset: int
-
-
-class Bounds(NamedTuple):
-    """Where along an axis a window begins and ends."""
-
-    low: Any
-    high: Any
-    first: Place
-    last: Place
-    extent: Any
-    """What it has in common with all that are as long."""
-
-    @property
-    def key(self) -> tuple[Place, Place]:
-        """What two windows of the same bounds have in common."""
-        return self.first, self.last
-
-
-def _place(bound: Any, default: int) -> Place:
-    if bound is None:
-        return Place("", default)
-    if not isinstance(bound, Tensor):
-        return Place("", int(bound) if int(bound) >= 0 else max(int(bound) + default, 0))
-    root, offset = bound.trace.ranges.offset(bound)
-    known = bound.trace.ranges.of(bound)
-    counted = known is not None and known[0] < 0  # from the end, perhaps
-    return Place(f"{root} of {default}" if counted else root, offset)
-
-
-def _bounds(part: slice, size: int) -> Bounds:
-    """Return the bounds of a slice, counted from the front and within the axis."""
-
-    def inside(bound: Any, default: int) -> Any:
-        if bound is None:
-            return default
-        if not isinstance(bound, Tensor):
-            return range(size)[slice(bound, None)].start
-        value = cast(bound, INTEGER)
-        found = value.trace.ranges.of(value)
-        if found is None or found[0] < 0:
-            value = e.where(e.less(value, 0), e.add(value, size), value)
-        value = e.minimum(value, size) if found is None or found[1] > size else value
-        return e.maximum(value, 0) if found is None or found[0] < 0 else value
-
-    low = inside(part.start, 0)
-    high = inside(part.stop, size)
-    first = _place(part.start, 0 if part.start is None else size)
-    return _bounded(low, high, first, _place(part.stop, size))
-
-
-def _bounded(low: Any, high: Any, first: Place, last: Place) -> Bounds:
-    if first.root == last.root:
-        return Bounds(low, high, first, last, last.offset - first.offset)
-    return Bounds(low, high, first, last, (first.root, last.root, last.offset - first.offset))
-
-
-def _flipped(bounds: Bounds | None, size: int) -> Bounds | None:
-    """Return the bounds of what is flipped."""
-    if bounds is None:
-        return None
-    first = Place(f"{size} - {bounds.last.root}", -bounds.last.offset)
-    last = Place(f"{size} - {bounds.first.root}", -bounds.first.offset)
-    low, high = e.subtract(size, lift(bounds.high)), e.subtract(size, lift(bounds.low))
-    return Bounds(low, high, first, last, bounds.extent)
 
 
 def _integer(bound: Any) -> None:
@@ -124,7 +54,7 @@ def windowed(x: Tensor, index: Any) -> Any:
         at = len(bounds)
         count = _count(part, size)
         if count is None:
-            bounds.append(_bounds(part, size))
+            bounds.append(bounds_of(part, size))
         else:
             found = _block(found, at, part.start, count)
             bounds.append(None)
@@ -376,8 +306,8 @@ class Window(np.lib.mixins.NDArrayOperatorsMixin):
     def __getitem__(self, index: Any) -> Any:
         bounds = self.bounds[0]
         if isinstance(index, slice) and index == slice(None, None, -1):
-            flipped = _flipped(bounds, self.values.shape[0])
-            return Window(self.values[::-1], [flipped, *self.bounds[1:]])
+            first = flipped(bounds, self.values.shape[0])
+            return Window(self.values[::-1], [first, *self.bounds[1:]])
         if index is Ellipsis or (isinstance(index, slice) and index == slice(None)):
             return self
         if not isinstance(index, int) or bounds is None or self.ndim != 1:
@@ -406,12 +336,6 @@ class Window(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 _NAMES = {"amin": "min", "amax": "max"}
-
-
-def length(bounds: Bounds) -> Any:
-    """Return how many elements lie within bounds."""
-    count = e.maximum(e.subtract(lift(bounds.high), lift(bounds.low)), 0)
-    return weakened(count)
 
 
 def _limit(dtype: Any, most: bool) -> Any:

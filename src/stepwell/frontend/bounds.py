@@ -1,0 +1,87 @@
+"""Where slices whose bounds only the run knows begin and end, and which are as long as others."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from stepwell.frontend import elementwise as e
+from stepwell.frontend.promotion import INTEGER, cast, lift
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.ufuncs import weakened
+
+
+class Place(NamedTuple):
+    """A number that is known, or known to be so much more than another value of the trace."""
+
+    root: str
+    offset: int
+
+
+class Bounds(NamedTuple):
+    """Where along an axis a window begins and ends."""
+
+    low: Any
+    high: Any
+    first: Place
+    last: Place
+    extent: Any
+    """What it has in common with all that are as long."""
+
+    @property
+    def key(self) -> tuple[Place, Place]:
+        """What two windows of the same bounds have in common."""
+        return self.first, self.last
+
+
+def _place(bound: Any, default: int) -> Place:
+    if bound is None:
+        return Place("", default)
+    if not isinstance(bound, Tensor):
+        return Place("", int(bound) if int(bound) >= 0 else max(int(bound) + default, 0))
+    root, offset = bound.trace.ranges.offset(bound)
+    known = bound.trace.ranges.of(bound)
+    counted = known is not None and known[0] < 0  # from the end, perhaps
+    return Place(f"{root} of {default}" if counted else root, offset)
+
+
+def bounds_of(part: slice, size: int) -> Bounds:
+    """Return the bounds of a slice, counted from the front and within the axis."""
+
+    def inside(bound: Any, default: int) -> Any:
+        if bound is None:
+            return default
+        if not isinstance(bound, Tensor):
+            return range(size)[slice(bound, None)].start
+        value = cast(bound, INTEGER)
+        found = value.trace.ranges.of(value)
+        if found is None or found[0] < 0:
+            value = e.where(e.less(value, 0), e.add(value, size), value)
+        value = e.minimum(value, size) if found is None or found[1] > size else value
+        return e.maximum(value, 0) if found is None or found[0] < 0 else value
+
+    low = inside(part.start, 0)
+    high = inside(part.stop, size)
+    first = _place(part.start, 0 if part.start is None else size)
+    return _bounded(low, high, first, _place(part.stop, size))
+
+
+def _bounded(low: Any, high: Any, first: Place, last: Place) -> Bounds:
+    if first.root == last.root:
+        return Bounds(low, high, first, last, last.offset - first.offset)
+    return Bounds(low, high, first, last, (first.root, last.root, last.offset - first.offset))
+
+
+def flipped(bounds: Bounds | None, size: int) -> Bounds | None:
+    """Return the bounds of what is flipped."""
+    if bounds is None:
+        return None
+    first = Place(f"{size} - {bounds.last.root}", -bounds.last.offset)
+    last = Place(f"{size} - {bounds.first.root}", -bounds.first.offset)
+    low, high = e.subtract(size, lift(bounds.high)), e.subtract(size, lift(bounds.low))
+    return Bounds(low, high, first, last, bounds.extent)
+
+
+def length(bounds: Bounds) -> Any:
+    """Return how many elements lie within bounds."""
+    count = e.maximum(e.subtract(lift(bounds.high), lift(bounds.low)), 0)
+    return weakened(count)
