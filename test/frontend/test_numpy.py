@@ -361,7 +361,6 @@ def test_only_what_is_meant_for_users_is_listed() -> None:
         (np.isnat, "numpy.isnat of a traced value is not known"),
         (lambda x: np.add(x, x, where=x > 0), "numpy.add: where= without out= leaves elements"),
         (lambda x: np.add(x, x, out=np.zeros((3, 4))), "out= is an array that is not part"),
-        (lambda x: np.asarray(x), "use numpy.copy for a copy"),
     ],
 )
 def test_what_to_write_for_numpys(function: Any, message: str) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reducing as red
 from stepwell.frontend.histograms import counted, edges_of
-from stepwell.frontend.joining import vstack
 from stepwell.frontend.manipulation import expand_dims, ravel, reshape
 from stepwell.frontend.operands import array, linspace, ufunc, unified
 from stepwell.frontend.promotion import BOOL, FLOAT, as_dtype, cast, fresh, full
@@ -98,12 +97,6 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     except ValueError:
         return False
     return red.all(ufunc(np.equal, x, y))
-
-
-@public()
-def row_stack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
-    """`numpy.vstack`, by the name it had."""
-    return vstack(tup, dtype=dtype, casting=casting)
 
 
 @public()

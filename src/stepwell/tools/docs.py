@@ -11,6 +11,7 @@ from xdsl.irdl import IRDLOperation
 
 from stepwell.dialects.upstream.changes import CHANGES
 from stepwell.registry import OURS, Registry, registry
+from stepwell.tools import names
 from stepwell.tools.catalogue import (
     READINGS,
     constraints,
@@ -34,6 +35,7 @@ def pages() -> dict[str, str]:
     for name, ops in ours.items():
         made[f"ops/{name}.md"] = _family(name, ops)
     made["ops/README.md"] = _index(ours)
+    made["names.md"] = MADE + names.page()
     made["upstream.md"] = _changes()
     made |= {name: MADE + text for name, text in reference().items()}
     return made
