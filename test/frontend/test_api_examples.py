@@ -16,7 +16,6 @@ FUNCTIONS = [n for n in snp.__all__ if n not in NAMES and callable(getattr(snp, 
 WITHOUT = {
     *("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"),  # they give nothing
     *("unique_all", "unique_counts", "unique_inverse", "unique_values"),  # their sizes vary
-    "row_stack",  # NumPy warns of it
 }
 SHAPES = {"empty", "empty_like"}
 """Of these only the shape and dtype are said."""
