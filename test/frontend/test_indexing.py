@@ -457,3 +457,40 @@ def test_twenty_thousand() -> None:
 def test_two_thousand_compiled() -> None:
     for batch in batches(2_000, 400_000, 25):
         check(batch, compiled)
+
+
+@pytest.mark.parametrize("i", [0, -1, -3, -4, 3, 99])
+def test_at_has_the_modes_of_jax(i: int) -> None:
+    x = np.arange(6.0).reshape(3, 2)
+
+    def f(x: Any, i: Any) -> Any:
+        return (
+            x.at[i].set(9.0),
+            x.at[i].set(9.0, mode="clip"),
+            x.at[i, 0].add(1.0, mode="drop"),
+            x.at[i].get(mode="clip"),
+            x.at[i].get(mode="fill"),
+            x.at[i, 1].get(mode="fill", fill_value=-1.0),
+            x.at[i].apply(lambda v: v * 10),
+            snp.astype(x, "int8").at[i].get(mode="fill"),
+            snp.astype(x, "uint8").at[i].get(mode="fill"),
+        )
+
+    inside = -3 <= i < 3
+    near = min(max(i + 3 if i < 0 else i, 0), 2)
+    kept = x.copy()
+    clipped, added, applied = x.copy(), x.copy(), x.copy()
+    clipped[near] = 9
+    if inside:
+        kept[i], applied[i] = 9, x[i] * 10
+        added[i, 0] += 1
+    want = (
+        *(kept, clipped, added, x[near], x[i] if inside else np.full(2, np.nan)),
+        *(x[i, 1] if inside else -1.0, applied),
+        x[i] if inside else np.full(2, -128),
+        x[i] if inside else np.full(2, 255),
+    )
+    for g, w in zip(sw.jit(f)(x, i), want, strict=True):
+        np.testing.assert_array_equal(g, w)
+    with pytest.raises(ValueError, match="mode must be 'drop', 'fill', 'clip'"):
+        sw.jit(lambda x: x.at[0].set(1, mode="wrap")).trace(x)

@@ -170,10 +170,10 @@ def _even_place(value: Tensor, edges: Tensor, n: int, first: Tensor, last: Tenso
     quotient = e.where(inside, quotient, full((), 0, quotient.kind))
     place = cast(quotient, INTEGER)
     place = ufunc(np.minimum, place, n - 1)
-    below = e.less(number, take(edges, place))
+    below = e.less(number, take(edges, place, mode="clip"))
     place = e.where(below, place - 1, place)
     above = e.logical_and(
-        e.greater_equal(number, take(edges, place + 1)), e.not_equal(place, n - 1)
+        e.greater_equal(number, take(edges, place + 1, mode="clip")), e.not_equal(place, n - 1)
     )
     place = e.where(above, place + 1, place)
     return e.where(inside, place, -1)

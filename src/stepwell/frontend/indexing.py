@@ -152,10 +152,15 @@ def _nonempty(index: Tensor, size: int, axis: int) -> Tensor:
 @public()
 def take_along_axis(arr: Any, indices: Any, axis: int = -1) -> Tensor:
     """Return ``arr[..., indices[..., k, ...], ...]`` along ``axis``; all other axes agree."""
+    return taken_along(arr, indices, axis, checked=True)
+
+
+def taken_along(arr: Any, indices: Any, axis: int = -1, checked: bool = False) -> Tensor:
+    """Do `take_along_axis`, whose indices are known to be in range unless they are checked."""
     value = lift(arr)
     at = check_axis(axis, value.ndim)
     size = value.shape[at]
-    index = _nonempty(as_index(indices, size, at), size, at)
+    index = _nonempty(as_index(indices, size, at, checked), size, at)
     if index.ndim != value.ndim:
         raise ShapeError(f"indices need {value.ndim} axes, got {index.ndim}")
     sizes = zip(index.shape, value.shape, strict=True)
@@ -229,41 +234,74 @@ class _At:
 class _Place:
     """``x.at[index]``: returns copies of ``x`` that are changed there.
 
-    What is written to an index out of range, of which only the run knows, is left out.
+    What is written to an index out of range, of which only the run knows, is left out: ``mode``
+    'drop' and 'fill', and what is meant where none is given. With 'clip' it goes to the element at
+    that end of the axis. With 'promise_in_bounds' there is none.
     """
 
     x: Tensor
     index: Any
 
-    def set(self, value: Any) -> Tensor:
-        """Return ``x`` with ``value`` there; of duplicate indices the last one counts."""
-        return self._scatter("scatter", value)
+    def set(self, values: Any, *, mode: str | None = None) -> Tensor:
+        """Return ``x`` with ``values`` there; of duplicate indices the last one counts."""
+        return self._scatter("scatter", values, mode)
 
-    def add(self, value: Any) -> Tensor:
-        """Return ``x`` with ``value`` added there, once for each duplicate."""
-        return self._scatter("scatter_add", value)
+    def add(self, values: Any, *, mode: str | None = None) -> Tensor:
+        """Return ``x`` with ``values`` added there, once for each duplicate."""
+        return self._scatter("scatter_add", values, mode)
 
-    def multiply(self, value: Any) -> Tensor:
-        """Return ``x`` multiplied by ``value`` there."""
-        return self._scatter("scatter_mul", value)
+    def multiply(self, values: Any, *, mode: str | None = None) -> Tensor:
+        """Return ``x`` multiplied by ``values`` there."""
+        return self._scatter("scatter_mul", values, mode)
 
-    def min(self, value: Any) -> Tensor:
-        """Return ``x`` with what is smaller, it or ``value``, there."""
-        return self._scatter("scatter_min", value)
+    def min(self, values: Any, *, mode: str | None = None) -> Tensor:
+        """Return ``x`` with what is smaller, it or ``values``, there."""
+        return self._scatter("scatter_min", values, mode)
 
-    def max(self, value: Any) -> Tensor:
-        """Return ``x`` with what is larger, it or ``value``, there."""
-        return self._scatter("scatter_max", value)
+    def max(self, values: Any, *, mode: str | None = None) -> Tensor:
+        """Return ``x`` with what is larger, it or ``values``, there."""
+        return self._scatter("scatter_max", values, mode)
 
-    def get(self) -> Tensor:
-        """Return ``x[index]``."""
-        return read_at(self.x, subscript(self.x, self.index, checked=False))
+    def apply(self, function: Callable[[Tensor], Any], *, mode: str | None = None) -> Tensor:
+        """Return ``x`` with ``function`` of what is there in its place, once for duplicates."""
+        return self._scatter("scatter", function(self.get()), mode)
 
-    def _scatter(self, op: str, value: Any) -> Tensor:
-        if self.x.kind is BOOL and op != "scatter":
-            return self._of_booleans(op, value)
-        updates = cast(lift(value, self.x.kind), self.x.kind)
+    def get(self, *, mode: str | None = None, fill_value: Any = None) -> Tensor:
+        """Return ``x[index]``.
+
+        mode : what is given for an index out of range: the element at that end of the axis, or
+            with 'fill' ``fill_value``: NaN, the least integer, the largest unsigned one, or True
+        """
+        place = self._subscript(mode)
+        found = read_at(self.x, place)
+        if mode != "fill":
+            return found
+        kind = self.x.kind
+        if fill_value is None:
+            least = kind.kind == "signed" and np.iinfo(kind.numpy).min
+            most = kind.kind == "unsigned" and np.iinfo(kind.numpy).max
+            other = True if kind is BOOL else math.nan
+            fill_value = int(least or most) if least or most else other
+        inside = e.greater_equal(_places(place), 0)
+        return e.where(inside, found, full(found.shape, fill_value, kind))
+
+    def _subscript(self, mode: str | None) -> Subscript:
+        if mode not in (None, "drop", "fill", "clip", "promise_in_bounds"):
+            raise ValueError(
+                f"mode must be 'drop', 'fill', 'clip' or 'promise_in_bounds', got {mode!r}"
+            )
         place = subscript(self.x, self.index, checked=False)
+        if mode == "clip":
+            for axis in place.fancy:
+                if isinstance(part := place.parts[axis], Tensor):
+                    place.parts[axis] = e.clip(part, 0, max(place.shape[axis] - 1, 0))
+        return place
+
+    def _scatter(self, op: str, value: Any, mode: str | None = None) -> Tensor:
+        if self.x.kind is BOOL and op != "scatter":
+            return self._of_booleans(op, value, mode)
+        updates = cast(lift(value, self.x.kind), self.x.kind)
+        place = self._subscript(mode)
         if place.shape != self.x.shape or not is_written_as_block(place):
             return _scatter_numbered(self.x, place, updates, op)
         updates = broadcast_to(updates, shape_at(place))
@@ -271,12 +309,12 @@ class _Place:
             updates = _COMBINE[op](read_at(self.x, place), updates)
         return scatter_at(self.x, place, updates)
 
-    def _of_booleans(self, op: str, value: Any) -> Tensor:
+    def _of_booleans(self, op: str, value: Any, mode: str | None) -> Tensor:
         """Change booleans: their sum is whether one is true, their product whether all are."""
         said = {"scatter_add": "scatter_max", "scatter_mul": "scatter_min"}.get(op, op)
         byte = as_dtype("i8")
         inner = _Place(cast(self.x, byte), self.index)
-        return cast(inner._scatter(said, cast(lift(value, BOOL), BOOL)), BOOL)
+        return cast(inner._scatter(said, cast(lift(value, BOOL), BOOL), mode), BOOL)
 
 
 _COMBINE: Mapping[str, Callable[[Any, Any], Tensor]] = {

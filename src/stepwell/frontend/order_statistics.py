@@ -9,7 +9,7 @@ import numpy as np
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
-from stepwell.frontend.indexing import take_along_axis
+from stepwell.frontend.indexing import taken_along
 from stepwell.frontend.manipulation import broadcast_to, expand_dims, reshape
 from stepwell.frontend.operands import WIDE, array, in_one_row, stored, ufunc, with_kept
 from stepwell.frontend.promotion import INTEGER, cast, full, is_number
@@ -75,7 +75,7 @@ def nanmedian(
     count = _counts(row)
     low = e.clip(e.floor_divide(e.subtract(count, 1), 2), 0, None)
     high = e.clip(e.floor_divide(count, 2), 0, row.shape[-1] - 1)
-    found = _middle(take_along_axis(row, low), take_along_axis(row, high))[..., 0]
+    found = _middle(taken_along(row, low), taken_along(row, high))[..., 0]
     return stored(with_kept(found, shape, axis, keepdims), out)
 
 
@@ -138,12 +138,12 @@ def _quantile(
     low_end = e.less(place, 0)
     place = ufunc(np.minimum, ufunc(np.maximum, place, 0.0), last_place)
     before = e.floor(place)
-    low = take_along_axis(rows, cast(before, INTEGER))
+    low = taken_along(rows, cast(before, INTEGER))
     if method in ("lower", "higher", "nearest", "inverted_cdf", "closest_observation"):
         found = low
     else:
         after = ufunc(np.minimum, e.where(low_end, place, before + 1), last_place)
-        high = take_along_axis(rows, cast(after, INTEGER))
+        high = taken_along(rows, cast(after, INTEGER))
         found = _between_two(low, high, _share(place, before, method))
     found = found[..., 0]
     if not skip and value.kind.kind == "float":

@@ -198,7 +198,7 @@ def unique(
     values, places = _kept(groups.row, groups.first, n, fill_value)
     found: list[Tensor] = [values]
     if return_index:
-        found.append(take(groups.order, e.clip(places, 0, None)) if groups.row.size else places)
+        found.append(take(groups.order, places, mode="clip") if groups.row.size else places)
     if return_inverse:
         found.append(_inverse(groups, array(ar).shape))
     if return_counts:

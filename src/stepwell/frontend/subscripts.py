@@ -242,13 +242,13 @@ def from_front(index: Tensor, size: int, axis: int | None = None) -> Tensor:
     return found
 
 
-def as_index(indices: Any, size: int, axis: int) -> Tensor:
+def as_index(indices: Any, size: int, axis: int, checked: bool = True) -> Tensor:
     """Return what a function takes as indices of an axis, counted from the front."""
     part = _read(indices)
     if part is None or part is Ellipsis or isinstance(part, slice):
         raise IndexError(f"an index must be an integer, got {part}")
     if isinstance(part, Tensor):
-        return from_front(part, size, axis if size else None)
+        return from_front(part, size, axis if size and checked else None)
     if isinstance(part, np.ndarray) and part.dtype == bool:
         raise IndexError("an index must be an integer, got booleans; use x[mask]")
     return lift(_in_range(np.asarray(part), axis, size))

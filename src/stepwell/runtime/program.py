@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -33,7 +34,6 @@ from stepwell.runtime.cache import CONSTANTS
 from stepwell.runtime.entry import Array, Entry, numpy_dtype, spell_array
 from stepwell.runtime.extension import Callee, Dispatcher, load_extension
 from stepwell.runtime.fallback import CtypesProgram, PythonDispatcher
-from stepwell.runtime.host_calls import set_host
 from stepwell.runtime.sums import digest_of
 
 LOG = logging.getLogger("stepwell")
@@ -227,7 +227,7 @@ def _load_library(path: Path, entry: Entry, constants: Sequence[Array]) -> Calle
     if signature.guards:
         entry.noted = _noted(getattr(library, f"{name}_fault"))
         if _address(library, f"{name}_host"):
-            set_host(library, f"{name}_host")
+            import_module("stepwell.runtime.host_calls").set_host(library, f"{name}_host")
     extension = load_extension()
     if extension is None:
         entry.callee = CtypesProgram(library, entry, constants)
