@@ -244,3 +244,25 @@ def test_rows_that_are_taken_count_not_the_table() -> None:
     for function, i in ((rows, np.arange(4)), (window, np.array(3))):
         found = sw.jit(function).trace(table, i).compile().profile(table, i, repeat=2)
         assert max(k.kernel.bytes or 0 for k in found.kernels) <= 8 * (4 + 4 * 64 + 4 * 64)
+
+
+def test_small_copies_are_counted_not_timed() -> None:
+    def columns(x: Any, y: Any) -> None:
+        for k in range(20):
+            y[:, k] = x[k, ::3]
+
+    x, y = np.ones((20, 30)), np.zeros((10, 20))
+    source = """
+/* function f, from a.py:1 */
+static void f(void) {
+  __builtin_memcpy(a, b, 8);  // a.py:2
+  __builtin_memcpy(a, b, 4096);  // a.py:3
+  __builtin_memmove(a, b, n * 8);  // a.py:4
+}
+"""
+    text, copies = profiling.instrumented(source, ())
+    assert [c.name for c in copies] == ["copy of 8 bytes", "copy of 4,096 bytes", "copy"]
+    assert [c.bytes for c in copies] == [16, 8192, None]
+    assert text.count("sw_count(0)") == text.count("sw_note(1, ") == text.count("sw_note(2, ") == 1
+    found = sw.jit(columns).profile(x, y, repeat=2)
+    assert str(found) and not y.any()

@@ -10,7 +10,7 @@ import ctypes
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -32,6 +32,10 @@ from stepwell.runtime.toolchain import Compiler, ToolchainError, find_compiler
 RECORDER = Path(__file__).with_name("recorder.c")
 KEPT = 1 << 16
 """Launches of a call that recorder.c has room for."""
+TINY = 512
+"""Bytes of a copy that takes no longer than a look at the clock: it is counted, not timed."""
+COUNTED = 1 << 12
+"""Copies that recorder.c counts apart."""
 LAUNCH = np.dtype([(name, np.int64) for name in ("begin", "end", "kernel", "thread")])
 ENOUGH = 1.0
 """Seconds of calls after which the medians are good enough."""
@@ -98,6 +102,8 @@ class Profile:
     """Of one call, the median one: begin and end in nanoseconds, kernel or copy, thread."""
     copies: tuple[KernelTime, ...] = ()
     """What the program copies between its kernels, from one place of memory to another."""
+    places: tuple[Kernel, ...] = ()
+    """All copies that the program has."""
     inside: float = 0.0
     """Seconds from the first launch or copy of a call to the end of the last."""
 
@@ -126,10 +132,10 @@ class Profile:
         call = {"name": f"{self.signature}", "ph": "X", "pid": 0, "tid": 0, "ts": 0.0}
         events: list[dict[str, Any]] = [{**call, "dur": self.seconds * 1e6}]
         names = [kernel.name for kernel in self.signature.kernels]
-        by_number = {names.index(k.kernel.name): k for k in self.kernels}
-        by_number |= {len(names) + k: each for k, each in enumerate(self.copies)}
+        by_number = {names.index(k.kernel.name): k.kernel for k in self.kernels}
+        by_number |= dict(enumerate(self.places, len(names)))
         for begin, end, number, thread in self.launches.tolist():
-            kernel = by_number[number].kernel
+            kernel = by_number[number]
             about = {"from": spans(kernel.lines), "flops": kernel.flops, "bytes": kernel.bytes}
             place = {"pid": 0, "tid": threads[thread], "ts": (begin - self.begin) / 1e3}
             duration = (end - begin) / 1e3
@@ -180,7 +186,8 @@ def profile(
         limits,
         middle.begin,
         middle.launches,
-        tuple(_times(copies, runs, limits)),
+        (*_times(copies, runs, limits), *_counted(timed.copies, middle.tiny)),
+        timed.copies,
         median(run.inside for run in runs) / 1e9,
     )
 
@@ -192,6 +199,8 @@ class _Run:
     begin: int
     end: int
     launches: NDArray[Any]
+    tiny: NDArray[Any]
+    """How often each copy ran that is only counted."""
 
     @property
     def inside(self) -> int:
@@ -222,15 +231,19 @@ class _Timed:
         record: Any = (ctypes.c_char * size).in_dll(library, "stepwell_launches")
         self.count: NDArray[Any] = np.frombuffer(record, np.int64, 1)
         self.launches: NDArray[Any] = np.frombuffer(record, LAUNCH, KEPT, 8)
+        counts: Any = (ctypes.c_int64 * COUNTED).in_dll(library, "stepwell_counts")
+        self.counts: NDArray[Any] = np.frombuffer(counts, np.int64)
         self.library = library
 
     def run(self, arguments: Sequence[Any]) -> _Run:
         """Call once."""
         ctypes.memset(self.count.ctypes.data, 0, 8)
+        ctypes.memset(self.counts.ctypes.data, 0, 8 * COUNTED)
         begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         self.call(*arguments)
         end = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        return _Run(begin, end, self.launches[: min(int(self.count[0]), KEPT)].copy())
+        launches = self.launches[: min(int(self.count[0]), KEPT)].copy()
+        return _Run(begin, end, launches, self.counts[: len(self.copies)].copy())
 
 
 def instrumented(source: str, kernels: Sequence[Kernel]) -> tuple[str, tuple[Kernel, ...]]:
@@ -278,6 +291,8 @@ def _copies_timed(host: str, first: int) -> tuple[str, tuple[Kernel, ...]]:
         line = found["line"] if re.fullmatch(r".+:\d+", found["line"]) else ""
         copy = Kernel(name, (line,) if line else (), None, None if known is None else 2 * known)
         number = first + copies.setdefault(copy, len(copies))
+        if known is not None and known < TINY:
+            return f"{{ sw_count({number - first}); {found['copy']} }}  // {found['line']}"
         begin = "{ const int64_t sw_begin = sw_stamp();"
         return f"{begin} {found['copy']} sw_note({number}, sw_begin); }}  // {found['line']}"
 
@@ -294,7 +309,10 @@ def _compiler() -> Compiler:
         raise CompileError(replace(said, message=f"{why}: {said.message}")) from None
 
 
-RECORDER_OF_NOTHING = "struct { long long count; char launches[1 << 21]; } stepwell_launches;\n"
+RECORDER_OF_NOTHING = (
+    "struct { long long count; char launches[1 << 21]; } stepwell_launches;\n"
+    "long long stepwell_counts[1 << 12];\n"
+)
 
 
 def _seconds(call: Any, arguments: Sequence[Any]) -> float:
@@ -314,6 +332,13 @@ def _times(kernels: Mapping[int, Kernel], runs: Sequence[_Run], limits: Limits) 
     return found
 
 
+def _counted(copies: Sequence[Kernel], counts: NDArray[Any]) -> Iterator[KernelTime]:
+    """Yield the copies that were counted; their time is part of what is between launches."""
+    for copy, calls in zip(copies, counts.tolist(), strict=True):
+        if calls:
+            yield KernelTime(copy, calls, 0.0, None)
+
+
 def _least(kernel: Kernel, calls: int, limits: Limits) -> float | None:
     if kernel.flops is None or kernel.bytes is None:
         return None
@@ -327,7 +352,7 @@ def table(profile: Profile) -> str:
     rows.append(_rest("outside of kernels", profile.outside, profile))
     rows += [_row(each, profile, f"  {each.kernel.name}") for each in profile.copies]
     if profile.inside:
-        rows.append(_rest("  between them: checks, branches", profile.between, profile))
+        rows.append(_rest("  between them: small copies, checks", profile.between, profile))
         rows.append(_rest("  the call: arguments, results", profile.call, profile))
     widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
     lines = [
@@ -353,8 +378,8 @@ def _row(each: KernelTime, profile: Profile, name: str) -> tuple[str, ...]:
     return (
         name,
         str(each.calls),
-        spell_seconds(each.seconds),
-        f"{each.seconds / profile.seconds:.0%}",
+        spell_seconds(each.seconds) if each.seconds else "",
+        f"{each.seconds / profile.seconds:.0%}" if each.seconds else "",
         _number(each.flops, ".1f"),
         _number(each.bytes, ".1f"),
         _number(each.of_limit, ".2f"),

@@ -19,3 +19,8 @@ static void sw_note(int64_t kernel, int64_t begin) {
   const int64_t end = sw_stamp(), k = __atomic_fetch_add(&stepwell_launches.count, 1, __ATOMIC_RELAXED);
   if (k < 1 << 16) stepwell_launches.launches[k] = (struct sw_launch){begin, end, kernel, (int64_t)&here};
 }
+
+int64_t stepwell_counts[1 << 12];
+__attribute__((unused)) static void sw_count(int64_t copy) {
+  if (copy < 1 << 12) __atomic_fetch_add(&stepwell_counts[copy], 1, __ATOMIC_RELAXED);
+}
