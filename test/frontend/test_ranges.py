@@ -227,3 +227,43 @@ def test_messages_with_numbers() -> None:
     with pytest.raises(AssertionError, match=r"^5 is not less than -2$"):
         sw.jit(f)(5, -2)
     assert sw.jit(f)(1, 2) == 1
+
+
+def known_in_a_branch(x: Any, n: Any) -> Any:
+    y = 0.0
+    if n > 3:
+        y = x[17]
+    return y
+
+
+def known_in_a_loop(x: Any, n: Any) -> Any:
+    s = 0.0
+    for _ in range(n):
+        s += x[12]
+    return s
+
+
+def known_arrays(x: Any, n: Any) -> Any:
+    y = x.copy()
+    if n > 0:
+        y[[1, 19]] = 2
+    return y
+
+
+def too_far(x: Any, n: Any) -> Any:
+    s = x[0] * n
+    for i in range(20):
+        s += x[i]
+    return s
+
+
+@pytest.mark.parametrize("function", [known_in_a_branch, known_in_a_loop, known_arrays, too_far])
+def test_indices_that_are_known_raise_where_the_run_comes_there(function: Any) -> None:
+    compiled = sw.jit(function)
+    for n in (0, 5):
+        wanted, found = outcome(function, X, n), outcome(compiled, X, n)
+        assert found[0] == wanted[0]
+        if wanted[0]:
+            assert found[1:] == wanted[1:]
+        else:
+            np.testing.assert_array_equal(found[1], wanted[1])

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from stepwell.core.shapes import Shape, show
 from stepwell.frontend import elementwise as e
-from stepwell.frontend.checks import check_index, out_of_bounds
+from stepwell.frontend.checks import check, check_index, out_of_bounds
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, broadcast, cast, lift
+from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, broadcast, cast, full, lift
 from stepwell.frontend.tensor import Tensor
 
 Known: TypeAlias = "NDArray[Any]"
@@ -57,6 +57,8 @@ class _Reader:
     shape: list[int]
     checked: bool = True
     """Whether indices that only the run knows are checked."""
+    in_region: bool = False
+    """Whether only the run knows whether it comes here."""
     parts: list[Any] = field(default_factory=list[Any])
     items: list[Any] = field(default_factory=list[Any])
     """What a layout has, and axes of ints and arrays, which are to be told apart yet."""
@@ -72,9 +74,8 @@ class _Reader:
     def advanced(self, part: Any) -> None:
         """Take an int or an array, for the next axis."""
         axis = len(self.parts)
-        size = self.shape[axis]
         if isinstance(part, int | np.integer):
-            part = int(_in_range(np.asarray(int(part), np.int64), axis, size))
+            part = int(self._in_range(np.asarray(int(part), np.int64), axis))
         self.items.append((axis,))
         self.parts.append(part)
 
@@ -107,11 +108,25 @@ class _Reader:
             self.parts[a] = self._usable(a, empty)
         return Subscript(self.parts, layout, tuple(self.shape))
 
+    def _in_range(self, index: Known, axis: int) -> Known:
+        """Return indices that are known, counted from the front.
+
+        Where only the run knows whether it comes here, it raises what is wrong with them.
+        """
+        size = self.shape[axis]
+        try:
+            return _in_range(index, axis, size)
+        except IndexError as error:
+            if not self.in_region or not size:
+                raise
+            check(full((), False, BOOL), "IndexError", [str(error)])
+        return np.zeros(index.shape, np.int64)
+
     def _usable(self, axis: int, empty: bool) -> Any:
         """Return an array of the index, checked; where no element is meant it is what it likes."""
         index, size = self.parts[axis], self.shape[axis]
         if isinstance(index, np.ndarray):
-            return np.zeros(index.shape, np.int64) if empty else _in_range(index, axis, size)
+            return np.zeros(index.shape, np.int64) if empty else self._in_range(index, axis)
         if size == 0 and (not empty or index.ndim == 0):
             raise IndexError(f"axis {axis} has size 0: there is nothing to read or write")
         return from_front(index, size, axis if self.checked and not empty else None)
@@ -138,7 +153,7 @@ def subscript(x: Tensor, index: Any, checked: bool = True) -> Subscript:
     given = sum(map(_axes_of, parts))
     if given > x.ndim:
         raise IndexError(f"{given} indices for {x.ndim} axes")
-    reader = _Reader(list(x.shape), checked)
+    reader = _Reader(list(x.shape), checked, checked and len(x.trace.scopes) > 1)
     for part in parts if ellipses else (*parts, Ellipsis):
         if part is Ellipsis:
             for _ in range(x.ndim - given):
