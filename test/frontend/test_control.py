@@ -1,5 +1,6 @@
 """sw.lax and sw.nn, traced and run by the reference interpreter, against plain Python."""
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -200,3 +201,62 @@ def test_an_array_of_another_dtype_is_no_carry() -> None:
 
     with pytest.raises(TypeError, match=r"value 0 was i64\[\], now f64\[\]"):
         interpreted(f, np.int64(1))
+
+
+def test_lax_has_jaxs_signatures() -> None:
+    names = {
+        "cond": ["pred", "true_fun", "false_fun", "operands", "operand"],
+        "switch": ["index", "branches", "operands"],
+        "while_loop": ["cond_fun", "body_fun", "init_val"],
+        "fori_loop": ["lower", "upper", "body_fun", "init_val", "unroll"],
+        "scan": ["f", "init", "xs", "length", "reverse", "unroll"],
+        "map": ["f", "xs", "batch_size"],
+        "associative_scan": ["fn", "elems", "reverse", "axis"],
+    }
+    for name, wanted in names.items():
+        assert list(inspect.signature(getattr(sw.lax, name)).parameters) == wanted
+
+
+def test_switch_takes_the_nearest_branch() -> None:
+    of = sw.jit(lambda i, x: sw.lax.switch(i, [lambda a: a, lambda a: a * 2, lambda a: -a], x))
+    for index, factor in ((-5, 1), (0, 1), (1, 2), (2, -1), (9, -1)):
+        np.testing.assert_array_equal(of(index, X), X * factor)
+    with pytest.raises(TypeError, match="the index of switch is an integer without axes"):
+        sw.jit(lambda x: sw.lax.switch(x, [lambda: 1])).trace(X)
+
+
+def test_map_and_scans_that_are_unrolled() -> None:
+    def sums(x: Any) -> Any:
+        plain = sw.lax.scan(lambda c, r: (c + r.sum(), c), 0.0, x, reverse=True)
+        whole = sw.lax.scan(lambda c, r: (c + r.sum(), c), 0.0, x, reverse=True, unroll=True)
+        return plain, whole, sw.lax.map(lambda r: {"s": r.sum()}, x)
+
+    (total, ys), whole, rows = sw.jit(sums)(X)
+    assert total.dtype == X.dtype == rows["s"].dtype  # a number takes the dtype that it meets
+    np.testing.assert_allclose(rows["s"], X.sum(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(total, X.sum(), rtol=1e-6)
+    np.testing.assert_allclose(whole[0], total, rtol=1e-6)
+    np.testing.assert_allclose(whole[1], ys, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
+def test_associative_scan(size: int) -> None:
+    v = np.arange(1.0, size + 1)
+
+    def scans(x: Any) -> Any:
+        forth = sw.lax.associative_scan(np.multiply, x)
+        return forth, sw.lax.associative_scan(lambda a, b: a + b, x, reverse=True)
+
+    forth, back = sw.jit(scans)(v)
+    np.testing.assert_array_equal(forth, np.cumprod(v))
+    np.testing.assert_array_equal(back, np.cumsum(v[::-1])[::-1])
+
+
+def test_the_control_flow_of_functions_given_to_lax() -> None:
+    def body(carry: Any) -> Any:
+        x, k = carry
+        x = x - 1 if x > 3 else x + 2
+        return x, k + 1
+
+    value, count = sw.jit(lambda x: sw.lax.while_loop(lambda c: c[1] < 5, body, (x, 0)))(0.0)
+    assert (value, count) == (4.0, 5)

@@ -158,7 +158,7 @@ def _callbacks(function: Any, args: Iterable[Any]) -> tuple[Any, ...]:
     if captures is None:
         return tuple(args)
     takes = function in (map, filter, reduce) or (
-        getattr(function, "__module__", None) == "stepwell.frontend.lax"
+        getattr(function, "__module__", None) == "stepwell.frontend.lax_control"
     )
     found: list[Any] = []
     for value in args:
@@ -375,3 +375,6 @@ def raising(make: Callable[[], Any] | None = None) -> None:
     if make is None:
         raise TraceError("what was caught is raised in a branch that only the run decides")
     raise_in_branch(make)
+
+
+Tensor.operators["call"] = call

@@ -1,0 +1,434 @@
+"""Control flow by functions, with the names, signatures and meaning of JAX's. For ``sw.lax``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.shapes import ShapeError, show
+from stepwell.frontend import elementwise as e
+from stepwell.frontend.elementwise import check_axis
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.promotion import BOOL, INTEGER, cast, is_number, lift
+from stepwell.frontend.pytree import Tree, flatten, unflatten
+from stepwell.frontend.table import call_named
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import Verbatim, current_trace
+from stepwell.frontend.ufuncs import weakened
+
+
+def _call(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function of the user's, whose control flow is traced."""
+    return Tensor.operators["call"](function, *args)
+
+
+def _lifted(tree: Any) -> tuple[list[Tensor], Tree]:
+    leaves, structure = flatten(tree)
+    return [lift(leaf) for leaf in leaves], structure
+
+
+def _carried(tree: Any) -> tuple[list[Tensor], Tree]:
+    """Return what a loop begins with; Python numbers are weak, and take the dtype they meet."""
+    leaves, structure = flatten(tree)
+    return [weakened(lift(v)) if is_number(v) else lift(v) for v in leaves], structure
+
+
+def _arguments(values: Sequence[Tensor], stem: str) -> list[Tensor]:
+    trace = current_trace()
+    found = [trace.argument(stem, v.kind, v.shape) for v in values]
+    for given, value in zip(found, values, strict=True):
+        given.weak = value.weak
+    return found
+
+
+def _end(op: str, values: Sequence[Tensor]) -> None:
+    current_trace().emit(op, values, ())
+
+
+def _returned(
+    value: Any, tree: Tree, wanted: Sequence[Tensor], what: str, must: str = "keep its"
+) -> list[Tensor]:
+    """Return the leaves of ``value``, which must have the structure and types of ``wanted``.
+
+    what, must : as in 'the body of a loop must keep its type'
+    A Python number takes the dtype that is wanted; every other value must have it.
+    """
+    leaves, structure = flatten(value)
+    if structure != tree:
+        raise TypeError(f"{what} must {must} structure")
+    got = [_as(leaf, w) for leaf, w in zip(leaves, wanted, strict=True)]
+    for at, (g, w) in enumerate(zip(got, wanted, strict=True)):
+        if (g.kind, g.shape) != (w.kind, w.shape):
+            raise TypeError(
+                f"{what} must {must} type: value {at} was {w.kind.name}[{show(w.shape)}], "
+                f"now {g.kind.name}[{show(g.shape)}]"
+            )
+    return got
+
+
+def _as(leaf: Any, wanted: Tensor) -> Tensor:
+    found = lift(leaf, wanted.kind)
+    number = found.weak and found.kind.kind in ("bool", "signed")
+    return cast(found, wanted.kind) if number or (found.weak and wanted.weak) else found
+
+
+def _settled(init: list[Tensor], tree: Tree, trial: Callable[[list[Tensor]], Any]) -> list[Tensor]:
+    """Return ``init`` with weak numbers in the dtypes that they have after an iteration.
+
+    trial : traces an iteration, which is thrown away, and returns what it gives
+    """
+    trace = current_trace()
+    for _ in init:
+        if not any(v.weak for v in init):
+            break
+        mark = trace.mark()
+        with trace.block(()):
+            leaves, structure = flatten(trial(init))
+        trace.back(mark)
+        if structure != tree:
+            break
+        found = [
+            cast(v, g.kind)
+            if v.weak and isinstance(g, Tensor) and not g.weak and g.shape == v.shape
+            else v
+            for v, g in zip(init, leaves, strict=True)
+        ]
+        pairs = zip(init, found, strict=True)
+        same = all(a is b or (a.kind is b.kind and not a.weak) for a, b in pairs)
+        init = [lift(f) if f is not v else v for f, v in zip(found, init, strict=True)]
+        if same:
+            break
+    return init
+
+
+def _check_functions(what: str, *functions: Any) -> None:
+    for function in functions:
+        if not callable(function):
+            raise TypeError(f"{what} are functions, got {function!r}; pass lambda: ...")
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = ...,
+) -> Any:
+    """Return ``true_fun(*operands)`` where ``pred`` is true, else ``false_fun(*operands)``.
+
+    pred : a value without axes. Only the chosen function runs. Both must return values of the
+    same structure, dtypes and shapes. They may use values from outside.
+    operand : one operand, by name
+    """
+    _check_functions("the branches of cond", true_fun, false_fun)
+    if operand is not ...:
+        if operands:
+            raise TypeError("cond takes operands by position, or one as operand=, not both")
+        operands = (operand,)
+    if isinstance(pred, bool | np.bool_):
+        return _call(true_fun if pred else false_fun, *operands)
+    chosen = lift(pred)
+    if chosen.shape:
+        raise TypeError(f"a condition has no axes, got [{show(chosen.shape)}]; use where")
+    chosen = chosen if chosen.kind is BOOL else e.not_equal(chosen, 0)
+    trace = current_trace()
+    with trace.block(()) as then:
+        values, tree = _lifted(_call(true_fun, *operands))
+        _end("yield", values)
+    with trace.block(()) as otherwise:
+        other = _call(false_fun, *operands)
+        _end("yield", _returned(other, tree, values, "both branches of cond", "have one"))
+    types = [(v.kind, v.shape) for v in values]
+    return unflatten(tree, trace.emit("if", [chosen], types, [*then, *otherwise]))
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """Return ``branches[index](*operands)``; an index out of range takes the nearest branch.
+
+    index : an integer without axes. Only the chosen function runs. All must return values of the
+    same structure, dtypes and shapes.
+    """
+    branches = tuple(branches)
+    _check_functions("the branches of switch", *branches)
+    if not branches:
+        raise ValueError("switch needs at least one branch")
+    last = len(branches) - 1
+    if is_number(index) or isinstance(index, np.integer):
+        if isinstance(index, bool | float):
+            raise TypeError(f"the index of switch is an integer, got {index!r}")
+        return _call(branches[min(max(int(index), 0), last)], *operands)
+    at = lift(index)
+    if at.shape or at.kind.kind not in ("signed", "unsigned"):
+        raise TypeError(f"the index of switch is an integer without axes, got {at!r}")
+
+    def chosen(first: int) -> Any:
+        if first == last:
+            return _call(branches[last], *operands)
+        here = e.less_equal(at, first)
+        return cond(here, lambda: _call(branches[first], *operands), lambda: chosen(first + 1))
+
+    return chosen(0)
+
+
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+) -> Any:
+    """Repeat ``val = body_fun(val)`` as long as ``cond_fun(val)``; return the last ``val``.
+
+    val : any structure of values; the body must keep its structure, dtypes and shapes. A Python
+        number to begin with takes the dtype that it has after an iteration
+    """
+    _check_functions("the condition and the body of a loop", cond_fun, body_fun)
+    init, tree = _carried(init_val)
+    init = _settled(init, tree, lambda given: _call(body_fun, unflatten(tree, given)))
+    trace = current_trace()
+    seen = _arguments(init, "state")
+    with trace.block(seen) as test:
+        go_on = lift(_call(cond_fun, unflatten(tree, seen)))
+        if go_on.shape or go_on.kind is not BOOL:
+            raise TypeError(f"the condition of a loop is one boolean, got {go_on!r}")
+        _end("condition", [go_on])
+    seen = _arguments(init, "state")
+    with trace.block(seen) as body:
+        result = _call(body_fun, unflatten(tree, seen))
+        _end("yield", _returned(result, tree, init, "the body of a loop"))
+    types = [(v.kind, v.shape) for v in init]
+    return unflatten(tree, trace.emit("while", init, types, [*test, *body]))
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Any:
+    """Repeat ``val = body_fun(i, val)`` for i from ``lower`` below ``upper``; return the last.
+
+    lower, upper : plain or traced integers. The body must keep structure, dtypes and shapes.
+    unroll : True, or as many as there are, lets all iterations stand one after another in the
+        program, where the bounds are plain; less makes no difference
+    """
+    _check_functions("the body of a loop", body_fun)
+    init, tree = _carried(init_val)
+    start = weakened(cast(lift(lower), INTEGER))
+    init = _settled(init, tree, lambda given: _call(body_fun, start, unflatten(tree, given)))
+    init_val = unflatten(tree, init)
+
+    def body(i: Any, val: Any) -> Any:
+        result = _call(body_fun, weakened(i), val)
+        return unflatten(tree, _returned(result, tree, init, "the body of a loop"))
+
+    if is_number(lower) and is_number(upper):
+        length = max(int(upper) - int(lower), 0)
+
+        def step(carry: Any, _: Any) -> Any:
+            i, val = carry
+            return (e.add(i, 1), body(i, val)), None
+
+        first = lift(int(lower))
+        return scan(step, (first, init_val), None, length=length, unroll=unroll or 1)[0][1]
+    if unroll not in (None, 1, False):
+        raise ValueError("unroll= needs bounds that are plain integers")
+    last = cast(lift(upper), INTEGER)
+    return while_loop(
+        lambda carry: e.less(carry[0], last),
+        lambda carry: (e.add(carry[0], 1), body(*carry)),
+        (cast(lift(lower), INTEGER), init_val),
+    )[1]
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Any, Any]:
+    """Run ``carry, y = f(carry, x)`` over the slices of ``xs`` along axis 0.
+
+    init : any structure of values; ``f`` must keep its structure, dtypes and shapes. A Python
+        number takes the dtype that it has after an iteration
+    xs : any structure of values of one size along axis 0, or None with ``length``
+    reverse : from the last slice to the first; ys lie as xs do
+    unroll : True, or as many as there are, lets all iterations stand one after another in the
+        program; less makes no difference
+    returns : the last carry, and the ys stacked along axis 0
+    """
+    _check_functions("what is given to scan", f)
+    carried, tree = _carried(init)
+    slices, xs_tree = _lifted(xs)
+    count = _length(slices, length)
+    many = _unrolled(unroll, count)
+
+    def first(given: list[Tensor]) -> Any:
+        parts = [v[0] for v in slices] if count else [v.sum(axis=0) for v in slices]
+        result: Any = _call(f, unflatten(tree, given), unflatten(xs_tree, parts))
+        return _pair(result)[0]
+
+    carried = _settled(carried, tree, first)
+    if many >= count and count and many > 1:
+        return _repeated(f, unflatten(tree, carried), slices, xs_tree, count, reverse)
+    trace = current_trace()
+    seen = _arguments(carried, "carry")
+    parts = [trace.argument("x", v.kind, v.shape[1:]) for v in slices]
+    with trace.block([*seen, *parts]) as body:
+        result = _pair(_call(f, unflatten(tree, seen), unflatten(xs_tree, parts)))
+        after = _returned(result[0], tree, carried, "the carry of a scan")
+        ys, ys_tree = _lifted(result[1])
+        _end("yield", [*after, *ys])
+    types = [(v.kind, v.shape) for v in carried]
+    types += [(y.kind, (count, *y.shape)) for y in ys]
+    segments = Verbatim(f"array<i32: {len(carried)}, {len(slices)}, 0, 0>")
+    results = trace.emit(
+        "scan",
+        [*carried, *slices],
+        types,
+        body,
+        length=None if slices else count,
+        reverse=bool(reverse),
+        operandSegmentSizes=segments,
+    )
+    n = len(carried)
+    return unflatten(tree, results[:n]), unflatten(ys_tree, results[n:])
+
+
+def _pair(result: Any) -> tuple[Any, Any]:
+    if not isinstance(result, tuple) or len(result) != 2:  # pyright: ignore
+        raise TypeError("the function given to scan must return (carry, y)")
+    return result  # pyright: ignore
+
+
+def _unrolled(unroll: Any, count: int) -> int:
+    if isinstance(unroll, bool):
+        return count if unroll else 1
+    if not isinstance(unroll, int) or unroll < 1:
+        raise ValueError(f"unroll= is a positive integer, or True, got {unroll!r}")
+    return unroll
+
+
+def _repeated(
+    f: Callable[[Any, Any], Any],
+    carry: Any,
+    slices: Sequence[Tensor],
+    xs_tree: Tree,
+    count: int,
+    reverse: bool,
+) -> tuple[Any, Any]:
+    """Do a scan one iteration after another."""
+    ys: list[Any] = []
+    wanted, tree = flatten(carry)
+    for k in reversed(range(count)) if reverse else range(count):
+        carry, y = _pair(_call(f, carry, unflatten(xs_tree, [v[k] for v in slices])))
+        carry = unflatten(tree, _returned(carry, tree, wanted, "the carry of a scan"))
+        ys.append(y)
+    ys = ys[::-1] if reverse else ys
+    rows = [flatten(y)[0] for y in ys]
+    stacked = [
+        call_named("stack", ([lift(v) for v in row],), {}) for row in zip(*rows, strict=True)
+    ]
+    return carry, unflatten(flatten(ys[0])[1], stacked)
+
+
+def _length(xs: Sequence[Tensor], length: int | None) -> int:
+    sizes = {x.shape[0] if x.shape else None for x in xs}
+    if length is not None:
+        if isinstance(length, Tensor):
+            raise TraceError("the length of a scan must be known while tracing; use while_loop")
+        sizes.add(int(length))
+    if None in sizes:
+        raise ShapeError("xs of a scan must have axes, got a value without")
+    if len(sizes) > 1:
+        listed = " and ".join(str(n) for n in dict.fromkeys([*(x.shape[0] for x in xs), *sizes]))
+        raise ShapeError(f"xs of a scan must have one size along axis 0, got {listed}")
+    if not sizes:
+        raise ValueError("a scan needs xs or a length")
+    (count,) = sizes
+    assert count is not None
+    return count
+
+
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """Return ``f(x)`` for each slice of ``xs`` along axis 0, stacked along axis 0.
+
+    batch_size : makes no difference here: the program does with slices what it likes
+    """
+    if batch_size is not None and batch_size < 1:
+        raise ValueError(f"batch_size= is a positive integer, got {batch_size!r}")
+    return scan(lambda _, x: (None, _call(f, x)), None, xs)[1]
+
+
+def associative_scan(
+    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
+) -> Any:
+    """Return the running results of ``fn``, which is associative: e0, fn(e0, e1), ...
+
+    fn : combines two structures like ``elems``, of any size along ``axis``, element by element
+    elems : any structure of values of one size along ``axis``
+    reverse : from the last to the first
+    """
+    _check_functions("what is given to associative_scan", fn)
+    values, tree = _lifted(elems)
+    if not values:
+        raise ValueError("associative_scan needs elements")
+    at = check_axis(axis, values[0].ndim)
+    if len(sizes := {v.shape[at] for v in values}) > 1:
+        listed = " and ".join(str(n) for n in sorted(sizes))
+        raise ShapeError(f"elements of associative_scan must have one size, got {listed}")
+    if reverse:
+        values = [_cut(v, at, slice(None, None, -1)) for v in values]
+
+    def combined(a: list[Tensor], b: list[Tensor]) -> list[Tensor]:
+        found = _call(fn, unflatten(tree, a), unflatten(tree, b))
+        return _lifted(found)[0]
+
+    found = _running(values, at, combined)
+    if reverse:
+        found = [_cut(v, at, slice(None, None, -1)) for v in found]
+    return unflatten(tree, found)
+
+
+def _cut(x: Tensor, axis: int, part: slice) -> Tensor:
+    return x[(slice(None),) * axis + (part,)]
+
+
+def _running(
+    values: list[Tensor],
+    axis: int,
+    combined: Callable[[list[Tensor], list[Tensor]], list[Tensor]],
+) -> list[Tensor]:
+    """Return the running results: those of pairs, and between them one more element each."""
+    size = values[0].shape[axis]
+    if size < 2:
+        return values
+
+    def every(given: list[Tensor], *part: int | None) -> list[Tensor]:
+        return [_cut(v, axis, slice(*part)) for v in given]
+
+    odd = _running(
+        combined(every(values, 0, size - 1, 2), every(values, 1, None, 2)), axis, combined
+    )
+    begin = every(odd, 0, (size - 1) // 2)
+    rest = combined(begin, every(values, 2, None, 2)) if size > 2 else every(values, 0, 0)
+    even = [
+        call_named("concatenate", ((first, more),), {"axis": axis})
+        for first, more in zip(every(values, 0, 1), rest, strict=True)
+    ]
+    return [_woven(a, b, axis, size) for a, b in zip(even, odd, strict=True)]
+
+
+def _woven(even: Tensor, odd: Tensor, axis: int, size: int) -> Tensor:
+    """Return the elements of both by turns."""
+    count = odd.shape[axis]
+    pairs = call_named("stack", ((_cut(even, axis, slice(count)), odd),), {"axis": axis + 1})
+    shape = (*even.shape[:axis], 2 * count, *even.shape[axis + 1 :])
+    found = call_named("reshape", (pairs, shape), {})
+    if size == 2 * count:
+        return found
+    return call_named(
+        "concatenate", ((found, _cut(even, axis, slice(count, None))),), {"axis": axis}
+    )
