@@ -20,8 +20,8 @@ def test_random_calls(seed: int) -> None:
 
 
 def test_every_name_is_drawn() -> None:
-    callables = {n for n in snp.__all__ if callable(getattr(snp, n))}
+    callables = {n for n in snp.__all__ if callable(getattr(snp, n)) and hasattr(np, n)}
     types = {n for n in callables if isinstance(getattr(snp, n), type)}
     drawn = {*functions.names(), *ufuncs.names(), *functions.UNDRAWN, *UNKNOWN_SIZES}
     plain = {n for n in callables if getattr(snp, n) is getattr(np, n, None)}
-    assert not callables - types - drawn - plain
+    assert sorted(callables - types - drawn - plain) == []

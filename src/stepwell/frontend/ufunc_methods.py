@@ -206,6 +206,8 @@ _AT = {"add": "add", "subtract": "add", "multiply": "multiply", "maximum": "max"
 def _changes_at_once(function: Any, write: str, x: Tensor, index: Any, value: Any) -> bool:
     """Change ``x`` by one op where the ufunc computes in its dtype; return whether it does."""
     subscript(x, index)  # which checks it
+    if not x.size:
+        return True
     given = function.resolve_dtypes((kind_of(x), kind_of(value), None))
     kind = ours(given[0])
     if kind is not x.kind and not (write == "add" and kind.kind == x.kind.kind != "float"):
