@@ -59,7 +59,7 @@ ONE_KERNEL: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "log softmax": (lambda x: sw.nn.log_softmax(x, axis=-1), (X,)),
     "layer norm": (lambda x, g, b: sw.nn.layer_norm(x, g, b), (X, B, B)),
     "bias and activation": (lambda x, w, b: sw.nn.relu(x @ w + b), (X, W, B)),
-    "bias and gelu": (lambda x, w, b: sw.nn.gelu(x @ w + b), (X, W, B)),
+    "bias and gelu": (lambda x, w, b: sw.nn.gelu(x @ w + b, False), (X, W, B)),
     "convolution, bias, activation": (
         lambda x, w, b: sw.nn.relu(sw.nn.conv(x, w) + snp.reshape(b, (-1, 1, 1))),
         (array(1, 3, 9, 9), array(4, 3, 3, 3), array(4)),
@@ -107,7 +107,7 @@ def block(x: Any, w: Any, v: Any, b: Any) -> Any:
     q, k, u = x @ w, x @ w + b, x @ v
     a = sw.nn.softmax(q @ snp.permute_dims(k, (1, 0)), axis=-1) @ u
     x = sw.nn.layer_norm(x + a @ w, b, b)
-    return sw.nn.layer_norm(x + sw.nn.gelu(x @ v + b) @ w, b, b)
+    return sw.nn.layer_norm(x + sw.nn.gelu(x @ v + b, False) @ w, b, b)
 
 
 def deep(count: int, layer: Callable[..., Any]) -> Callable[..., Any]:

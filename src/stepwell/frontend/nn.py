@@ -15,87 +15,43 @@ from stepwell.core.shapes import Shape
 from stepwell.core.shapes import composite as pooling
 from stepwell.core.shapes import contraction as shapes
 from stepwell.frontend import elementwise as e
-from stepwell.frontend.creation import iota
+from stepwell.frontend.activations import (
+    celu,
+    elu,
+    floats,
+    gelu,
+    glu,
+    hard_sigmoid,
+    hard_silu,
+    hard_swish,
+    hard_tanh,
+    identity,
+    leaky_relu,
+    log_sigmoid,
+    log_softmax,
+    logsumexp,
+    mish,
+    one_hot,
+    relu,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    soft_sign,
+    softmax,
+    softplus,
+    sparse_plus,
+    sparse_sigmoid,
+    squareplus,
+    standardize,
+    swish,
+    tanh,
+)
 from stepwell.frontend.elementwise import check_axis
-from stepwell.frontend.manipulation import expand_dims, permute_dims, reshape
-from stepwell.frontend.promotion import INTEGER, SINGLE, as_dtype, cast, lift, same_narrow
-from stepwell.frontend.reduction import logsumexp, mean
+from stepwell.frontend.manipulation import permute_dims, reshape
+from stepwell.frontend.promotion import SINGLE, cast, lift, same_narrow
+from stepwell.frontend.reduction import mean
 from stepwell.frontend.tensor import Tensor
-
-
-def _floats(*values: Any) -> list[Tensor]:
-    """Return values as floats of one dtype; integers become float32."""
-    found = same_narrow(*values)
-    return found if found[0].kind.kind == "float" else [cast(v, SINGLE) for v in found]
-
-
-def _activation(op: str, x: Any, **properties: Any) -> Tensor:
-    (value,) = _floats(x)
-    return value.trace.emit(op, [value], [(value.kind, value.shape)], (), **properties)[0]
-
-
-def relu(x: Any) -> Tensor:
-    """Return ``max(x, 0)``; NaN stays NaN."""
-    value = lift(x)
-    return value.trace.emit("relu", [value], [(value.kind, value.shape)])[0]
-
-
-def relu6(x: Any) -> Tensor:
-    """Return ``min(max(x, 0), 6)``."""
-    return _activation("relu6", x)
-
-
-def sigmoid(x: Any) -> Tensor:
-    """Return ``1 / (1 + exp(-x))``."""
-    return _activation("sigmoid", x)
-
-
-def silu(x: Any) -> Tensor:
-    """Return ``x * sigmoid(x)``."""
-    return _activation("silu", x)
-
-
-def softplus(x: Any) -> Tensor:
-    """Return ``log(1 + exp(x))`` without overflow."""
-    return _activation("softplus", x)
-
-
-def gelu(x: Any, approximate: bool = False) -> Tensor:
-    """Return ``x * P(X <= x)`` for a standard normal X; ``approximate`` uses the tanh formula."""
-    return _activation("gelu", x, approximate="tanh" if approximate else "none")
-
-
-def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
-    """Return ``x`` where it is positive, else ``negative_slope * x``."""
-    (value,) = _floats(x)
-    return e.where(e.greater_equal(value, 0), value, e.multiply(value, negative_slope))
-
-
-def elu(x: Any, alpha: float = 1.0) -> Tensor:
-    """Return ``x`` where it is positive, else ``alpha * (exp(x) - 1)``."""
-    (value,) = _floats(x)
-    negative = e.multiply(alpha, e.expm1(e.minimum(value, 0)))
-    return e.where(e.greater(value, 0), value, negative)
-
-
-def softmax(x: Any, axis: int = -1) -> Tensor:
-    """Return ``exp(x) / sum(exp(x))`` along ``axis``, without overflow."""
-    (value,) = _floats(x)
-    return _activation("softmax", value, axis=check_axis(axis, value.ndim))
-
-
-def log_softmax(x: Any, axis: int = -1) -> Tensor:
-    """Return ``log(softmax(x))`` along ``axis``."""
-    (value,) = _floats(x)
-    return _activation("log_softmax", value, axis=check_axis(axis, value.ndim))
-
-
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None) -> Tensor:
-    """Return 1 at index ``x`` of a new last axis of ``num_classes``, else 0."""
-    index = lift(x)
-    classes = iota((*index.shape, num_classes), index.ndim, INTEGER)
-    same = e.equal(expand_dims(cast(index, INTEGER), axis=-1), classes)
-    return cast(same, SINGLE if dtype is None else as_dtype(dtype))
 
 
 def layer_norm(x: Any, scale: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
@@ -104,7 +60,7 @@ def layer_norm(x: Any, scale: Any = None, bias: Any = None, eps: float = 1e-5) -
     x : (..., n) float        scale, bias : (n,) or None
     """
     given = [v for v in (scale, bias) if v is not None]
-    values = _floats(x, *given)
+    values = floats(x, *given)
     value = values[0]
     normalize = value.trace.emit
     kind = (value.kind, value.shape)
@@ -116,7 +72,7 @@ def layer_norm(x: Any, scale: Any = None, bias: Any = None, eps: float = 1e-5) -
 
 def rms_norm(x: Any, scale: Any, eps: float = 1e-5) -> Tensor:
     """Normalize each row of the last axis: ``x / sqrt(mean(x*x) + eps) * scale``."""
-    values = _floats(x, scale)
+    values = floats(x, scale)
     value = values[0]
     kind = (value.kind, value.shape)
     return value.trace.emit("rms_norm", values, [kind], (), axis=value.ndim - 1, eps=float(eps))[0]
@@ -129,7 +85,7 @@ def batch_norm(
 
     ``(x - mean) / sqrt(var + eps) * scale + bias``, all four of the size of ``axis``.
     """
-    values = _floats(x, scale, bias, mean, var)
+    values = floats(x, scale, bias, mean, var)
     value = values[0]
     at = check_axis(axis, value.ndim)
     kind = (value.kind, value.shape)
@@ -138,7 +94,7 @@ def batch_norm(
 
 def group_norm(x: Any, groups: int, scale: Any, bias: Any, eps: float = 1e-5) -> Tensor:
     """Normalize each of ``groups`` groups of channels of an image (N, C, ...)."""
-    value, factor, offset = _floats(x, scale, bias)
+    value, factor, offset = floats(x, scale, bias)
     n, c, *places = value.shape
     if c % groups:
         raise ValueError(f"{groups} groups do not divide {c} channels")
@@ -285,7 +241,7 @@ def avg_pool(
 
     count_include_pad : divide by the window's size also where it reaches into the padding
     """
-    (value,) = _floats(x)
+    (value,) = floats(x)
     return _pool(
         "avg_pool", value, window, stride, padding, count_include_pad=bool(count_include_pad)
     )
@@ -293,32 +249,49 @@ def avg_pool(
 
 def global_avg_pool(x: Any) -> Tensor:
     """Return the mean over the spatial axes of an image (N, C, ...), as (N, C)."""
-    (value,) = _floats(x)
+    (value,) = floats(x)
     return mean(value, axis=tuple(range(2, value.ndim)))
 
 
 __all__ = [
     "avg_pool",
     "batch_norm",
+    "celu",
     "conv",
     "conv_transpose",
     "elu",
     "gelu",
     "global_avg_pool",
+    "glu",
     "group_norm",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
+    "identity",
     "layer_norm",
     "leaky_relu",
+    "log_sigmoid",
     "log_softmax",
     "logsumexp",
     "max_pool",
+    "mish",
     "one_hot",
     "relu",
     "relu6",
     "rms_norm",
+    "selu",
     "sigmoid",
     "silu",
+    "soft_sign",
     "softmax",
     "softplus",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "squareplus",
+    "standardize",
+    "swish",
+    "tanh",
 ]
 
 
