@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from stepwell.frontend.callbacks import callback
     from stepwell.frontend.disabling import disable_jit
     from stepwell.frontend.errors import TraceError
+    from stepwell.frontend.evaluating import eval_shape
     from stepwell.frontend.foreign import Dialect, op
     from stepwell.frontend.freezing import freeze
     from stepwell.frontend.graphs import Graph
     from stepwell.frontend.jit import jit
+    from stepwell.frontend.specs import Dim, ShapeDtypeStruct
 
 __version__ = VERSION
 
@@ -24,8 +26,11 @@ _PUBLIC = {
     "Compiled": "stepwell.compiled",
     "Dialect": "stepwell.frontend.foreign",
     "Graph": "stepwell.frontend.graphs",
+    "Dim": "stepwell.frontend.specs",
+    "ShapeDtypeStruct": "stepwell.frontend.specs",
     "TraceError": "stepwell.frontend.errors",
     "callback": "stepwell.frontend.callbacks",
+    "eval_shape": "stepwell.frontend.evaluating",
     "compile": "stepwell.compiled",
     "disable_jit": "stepwell.frontend.disabling",
     "freeze": "stepwell.frontend.freezing",
@@ -48,12 +53,15 @@ __all__ = [
     "CompileError",
     "Compiled",
     "Dialect",
+    "Dim",
     "Graph",
+    "ShapeDtypeStruct",
     "TraceError",
     "callback",
     "compile",
     "debug",
     "disable_jit",
+    "eval_shape",
     "freeze",
     "jit",
     "lax",

@@ -18,7 +18,7 @@ def ones(n: int, kind: str = "float32") -> Any:
 
 
 def test_each_signature_is_traced_once() -> None:
-    f: Any = sw.jit(lambda x: x + 1)
+    f: Any = sw.jit(lambda x: x + 1, dynamic="never")
     traces: list[int] = []
     for x in (ones(4), ones(4), ones(5), ones(4, "int32")):
         f(x)
@@ -28,7 +28,7 @@ def test_each_signature_is_traced_once() -> None:
 
 
 def reasons_of(function: Any, *calls: Any, **options: Any) -> tuple[str, ...]:
-    f: Any = sw.jit(function, **options)
+    f: Any = sw.jit(function, dynamic="never", **options)
     for call in calls:
         f(*call)
     return f.cache_info().reasons
@@ -64,7 +64,7 @@ def test_what_is_read_outside_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_lines_from_the_second_and_a_limit(caplog: pytest.LogCaptureFixture) -> None:
-    f: Any = sw.jit(lambda x: x + 1, max_traces=4)
+    f: Any = sw.jit(lambda x: x + 1, max_traces=4, dynamic="never")
     with caplog.at_level(logging.INFO, "stepwell"):
         for n in range(4):
             f(ones(n + 2))

@@ -16,6 +16,7 @@ from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import as_dtype, is_number, number_dtype
 from stepwell.frontend.pytree import Branch, Tree, count, flatten, paths
+from stepwell.frontend.specs import ShapeDtypeStruct
 from stepwell.frontend.statics import guard_of, is_final, key_of, typed
 from stepwell.frontend.tensor import Tensor
 
@@ -109,6 +110,11 @@ def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:
     if is_number(leaf):
         kind = as_dtype("f64") if isinstance(leaf, float) else number_dtype(leaf)
         return np.asarray(leaf, kind.numpy), Argument(path, kind, (), weak=True)
+    if isinstance(leaf, ShapeDtypeStruct):
+        kind = dtype_of(leaf.dtype)
+        if kind is None:
+            raise TypeError(f"argument '{path}': arrays of dtype {leaf.dtype} are not supported")
+        return leaf, Argument(path, kind, leaf.shape)
     if not isinstance(leaf, np.ndarray | np.generic) and not hasattr(leaf, "__array__"):
         raise TypeError(
             f"argument '{path}': expected an array or a number, got {type(leaf).__name__}; "

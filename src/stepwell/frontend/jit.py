@@ -31,7 +31,7 @@ from stepwell.frontend.retraces import MAX_TRACES, CacheInfo
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.traced import Known, Traced, name_of, result_of, trace
 from stepwell.frontend.tracing import active_trace
-from stepwell.frontend.variants import Variant, Variants
+from stepwell.frontend.variants import Tracer, Variant, Variants
 from stepwell.runtime.extension import Dispatcher, prepare
 from stepwell.runtime.program import make_dispatcher
 from stepwell.runtime.weights import Trail
@@ -60,6 +60,7 @@ class Function:
         "_checks",
         "_dispatcher",
         "_donated",
+        "_inputs",
         "_learnt",
         "_lock",
         "_options",
@@ -100,7 +101,10 @@ class Function:
         most = int(self._options.pop("max_traces", MAX_TRACES))
         if most < 1:
             raise ValueError(f"max_traces is how often it may be traced, got {most}")
-        self._variants = Variants(name_of(function), most)
+        dynamic = self._options.pop("dynamic", "auto")
+        self._variants = Variants(name_of(function), most, dynamic)
+        told = self._options.pop("input_signature", None)
+        self._inputs = None if told is None else _input_signature(told)
         self._learnt: set[Any] = set()
         self._spellings: dict[Any, Spelling] = {}
         self._lock = threading.RLock()
@@ -222,10 +226,13 @@ class Function:
         out = kwargs.pop("out", None) if self.takes_out else None
         call = self._take_apart(args, kwargs)
 
-        def traced(same: tuple[int, ...] = ()) -> Callable[[Known], Traced]:
-            return lambda known: self._traced(call, known, self._trail(call), same)
+        def traced(same: tuple[int, ...] = ()) -> Tracer:
+            return lambda call, known, general: self._traced(
+                call, known, None if general else self._trail(call), same, general
+            )
 
-        variant, arrays = self._variants.get(call.key, call, traced())
+        sizes = None if self._inputs is None else self._inputs.check(call)
+        variant, arrays = self._variants.get(call.key, call, traced(), sizes)
         if variant.program.native:
             with self._lock:
                 self._learn(variant, call, args, kwargs)
@@ -283,7 +290,7 @@ class Function:
         self, variant: Variant, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         """Let the dispatcher serve calls spelled like this one from now on."""
-        how = len(args), tuple(kwargs), id(variant.program)
+        how = len(args), tuple(kwargs), id(variant.outside)
         if (call.key, how) in self._learnt:
             return
         self._learnt.add((call.key, how))
@@ -297,7 +304,7 @@ class Function:
         tree, outside, effects = variant.tree, variant.outside, variant.effects
         how_built = placed(tree, effects.places) if effects else tree
         watch, taken = outside.watch(), len(outside.types)
-        dispatcher.add(variant.program.program, spelled, how_built, watch, taken)
+        dispatcher.add(variant.program.program, spelled, how_built, watch, taken, variant.sizes)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
         """Return the arguments by name; what is to be known while tracing must be known."""
@@ -327,6 +334,7 @@ class Function:
         known: Known | None = None,
         trail: Trail | None = None,
         same: tuple[int, ...] = (),
+        general: bool = False,
     ) -> Traced:
         return trace(
             self.__wrapped__,
@@ -336,9 +344,14 @@ class Function:
             known,
             trail,
             same,
+            general,
             checks=self._checks,
             donated=self._donated,
         )
+
+
+def _input_signature(told: Any) -> Any:
+    return import_module("stepwell.frontend.signatures").InputSignature(told)
 
 
 def _twice(effects: Effects, same: Sequence[int], count: int) -> str:
@@ -398,6 +411,10 @@ def jit(
         result of its dtype and shape: such a result is the very array passed, which is changed, as
         if the function had assigned to it. What is read-only, not contiguous or passed twice is
         left as it is, and the result is a new array
+    dynamic : "auto" makes one program for any size when a second size is seen, "always" at the
+        first call, for all axes, "never" none
+    input_signature : `sw.ShapeDtypeStruct` of each array, in order; their `sw.Dim` have any size
+        from the first call on, and other arrays are a `TypeError`
     max_traces : how often it may be traced, 64 times if not told; one time more is a `TraceError`
     options : as in `sw.compile` (``target="opencl"``), for `trace(...).compile()` too
 

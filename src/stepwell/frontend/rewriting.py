@@ -66,8 +66,7 @@ def _code_of(function: FunctionType) -> CodeType | None:
     arguments = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
     factory = ast.FunctionDef("factory", arguments, [body], [])
     module = ast.Module([ast.copy_location(factory, body)], [])
-    compiled = compile(ast.fix_missing_locations(module), function.__code__.co_filename, "exec")
-    (outer,) = _codes(compiled)
+    (outer,) = _codes(compiled(module, function.__code__.co_filename))
     (made,) = [c for c in _codes(outer) if c.co_name == function.__code__.co_name]
     made = _called(made, made.co_qualname, function.__code__.co_qualname)
     _mark(made)

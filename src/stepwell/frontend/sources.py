@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import threading
 from collections.abc import Iterable, Sequence
-from types import FunctionType
+from contextlib import suppress
+from types import CodeType, FunctionType
 from typing import Any
 
 _YIELDS = (ast.Yield, ast.YieldFrom)
@@ -13,12 +15,23 @@ _OTHER = (*_YIELDS, ast.Await, ast.AsyncFor, ast.AsyncWith)
 """Statements of functions that are traced as they are."""
 
 
+_PARSING = threading.Lock()
+"""Python 3.11 counts the depth of trees in one place for all threads."""
+
+
+def _parsed(text: str) -> ast.Module:
+    for _ in range(3):
+        with suppress(SystemError), _PARSING:  # somebody else was parsing, too
+            return ast.parse(text)
+    return ast.parse(text)
+
+
 def lambda_of(function: FunctionType) -> ast.Lambda | None:
     """Return the source of a lambda, at its own lines and columns; None where it is not found."""
     code = function.__code__
     try:
         lines, _ = inspect.findsource(code)
-        module = ast.parse("".join(lines))
+        module = _parsed("".join(lines))
     except (OSError, TypeError, SyntaxError, ValueError, IndexError):
         return None
     inside = [
@@ -48,6 +61,12 @@ def _extent(node: ast.expr) -> tuple[int, int]:
     return lines, node.end_col_offset - (0 if lines else node.col_offset)
 
 
+def compiled(module: ast.Module, file: str) -> CodeType:
+    """Return the code of a tree."""
+    with _PARSING:
+        return compile(ast.fix_missing_locations(module), file, "exec")
+
+
 def definition(function: FunctionType) -> ast.FunctionDef | None:
     """Return the source of a function, at its own lines and columns; None where it is no use."""
     code = function.__code__
@@ -59,7 +78,7 @@ def definition(function: FunctionType) -> ast.FunctionDef | None:
         return None
     indented = lines[0][:1] in " \t"
     try:
-        module = ast.parse(("if 1:\n" if indented else "") + "".join(lines))
+        module = _parsed(("if 1:\n" if indented else "") + "".join(lines))
     except (SyntaxError, ValueError):
         return None
     body = module.body[0].body if indented else module.body  # pyright: ignore

@@ -11,19 +11,24 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from stepwell.compiled import Compiled, compile
+from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.escape import literal
+from stepwell.core.shapes import Shape
 from stepwell.frontend import flowing
 from stepwell.frontend.calls import Call
 from stepwell.frontend.captures import Array, Captures, Outside
 from stepwell.frontend.effects import Effects, donations, effects_of
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.promotion import fresh, lift
+from stepwell.frontend.promotion import fresh, full, lift
 from stepwell.frontend.pytree import Tree, flatten, paths, unflatten
 from stepwell.frontend.result_names import result_names
 from stepwell.frontend.spelling import type_text
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Trace, current_trace, tracing
+from stepwell.frontend.weights import is_frozen
 from stepwell.modules import ModuleText
 from stepwell.runtime.weights import Trail
 
@@ -42,6 +47,8 @@ class Traced:
     """What `jit` was told of how to compile."""
     effects: Effects = field(default_factory=Effects)
     """The arguments that it assigns to: their new contents are further results."""
+    results: tuple[tuple[DType, Shape], ...] = ()
+    """The types of the program's results."""
     outside: Outside = field(default_factory=Outside)
     """What it reads outside of itself; the arrays of that are its last arguments."""
 
@@ -128,6 +135,7 @@ def trace(
     known: Known | None = None,
     trail: Trail | None = None,
     same: tuple[int, ...] = (),
+    general: bool = False,
     checks: Mapping[str, Any] = MappingProxyType({}),
     donated: Collection[str] = (),
 ) -> Traced:
@@ -137,11 +145,13 @@ def trace(
         constants, as they are now
     same : for each argument the first that is the same array
     donated : arguments whose memory results may take
+    general : whether the text is for any size: arrays that NumPy makes of a size are computed
     """
     name = name_of(function)
     code = getattr(inspect.unwrap(function), "__code__", None)
     where = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
     written = Trace(name, trail=trail or Trail(), **checks)
+    written.computed = _computed if general else None
     captures = written.captures = Captures(written, known) if known else None
     inputs = [written.argument(a.path, a.kind, a.shape, where) for a in call.arguments]
     head = [fresh(value) for value in inputs]
@@ -182,7 +192,29 @@ def trace(
     module = ModuleText(
         text, file or "<python>", written.resources, hashed=True, trail=written.trail
     )
-    return Traced(module, entry, tree, options, effects, outside)
+    types = tuple((value.kind, value.shape) for value in results)
+    return Traced(module, entry, tree, options, effects, types, outside)
+
+
+def _computed(array: Any) -> Tensor | None:
+    """Return an array as what an op makes of its size, where one does."""
+    kind = dtype_of(array.dtype.newbyteorder("="))
+    if kind is None or array.size < 2 or is_frozen(array):
+        return None
+    ends = array.flat[0].tobytes(), array.flat[-1].tobytes()
+    if ends[0] == ends[1]:
+        uniform = array.tobytes() == ends[0] * array.size
+        return full(array.shape, array.flat[0].item(), kind) if uniform else None
+    if array.ndim != 1 or kind.kind not in ("signed", "float") or kind.bytes < 4:
+        return None
+    first, step = array[0].item(), array[1].item() - array[0].item()
+    numbers = np.arange(len(array), dtype=array.dtype)
+    if not np.array_equal(array, numbers * step + first):
+        return None
+    if kind.kind == "float" and (first, step) != (0, 1):
+        return None  # rounded in another order
+    found = current_trace().emit("iota", (), [(kind, array.shape)], (), axis=0)[0]
+    return found if (first, step) == (0, 1) else found * step + first
 
 
 def name_of(function: Callable[..., Any]) -> str:

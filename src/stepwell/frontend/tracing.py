@@ -85,6 +85,8 @@ class Trace:
     ended: bool = False
     captures: Any = None
     """What is read outside of the function (`frontend.captures`); None where nothing is noted."""
+    computed: Any = None
+    """Makes ops of arrays that the user's Python made of sizes, in text for any size."""
     subscripting: int = 0
     """Whether an item is being taken for the user's source."""
     scopes: list[int] = field(default_factory=lambda: [0])
@@ -152,6 +154,8 @@ class Trace:
             operand.trace.check(operand)
             operand.refresh()
         spelled = [self.text_of(t) if type(t.name) is Known else t.name for t in operands]
+        if self.computed is not None and op == "slice":
+            properties["limits"] = whole_limits(operands[0].shape, **properties)
         frame = users_frame()
         names = [self.name(op.rpartition(".")[2]) for _ in results]
         inputs = ", ".join(type_text(t.kind, t.shape) for t in operands)
@@ -202,8 +206,7 @@ class Trace:
 
     def constant(self, array: NDArray[Any]) -> Tensor:
         """Return an array of the user's as a value: spelled out, as a weight, or an argument."""
-        if self.captures is not None and (found := self.captures.of(array)) is not None:
-            found.refresh()
+        if (found := self._made_of(array)) is not None:
             return found
         kind = dtype_of(array.dtype.newbyteorder("="))
         if kind is None:
@@ -233,6 +236,13 @@ class Trace:
         if not self._inside:
             self._constants[key] = result
         return Tensor(self, result.name, kind, shape, result.scope, result.made)
+
+    def _made_of(self, array: NDArray[Any]) -> Tensor | None:
+        """Return what an array is in the trace but a constant: an argument, or what ops make."""
+        if self.captures is not None and (found := self.captures.of(array)) is not None:
+            found.refresh()
+            return found
+        return None if self.computed is None else self.computed(array)
 
     def _weight(self, key: tuple[str, str], array: NDArray[Any], shape: Shape) -> str:
         """Return the name of an array, kept so that nobody can change it unless it is known."""
@@ -348,6 +358,17 @@ class Trace:
             self.ranges.narrowed.pop()
             self.scopes.pop()
             self.lines = self.outer.pop()
+
+
+def whole_limits(
+    shape: Shape, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
+) -> tuple[int, ...]:
+    """Return the limits of a slice, with those that go as far as the axis does said by its size."""
+    parts = zip(shape, starts, limits, strides, strict=True)
+    return tuple(
+        n if len(range(first, n, step)) == len(range(first, end, step)) else end
+        for n, first, end, step in parts
+    )
 
 
 class Region:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from stepwell.compiled import Compiled
+from stepwell.core.diagnostics import CompileError
 from stepwell.core.once import Once
 from stepwell.frontend.calls import Call
 from stepwell.frontend.captures import SMALL, TABLES, Array, Change, Outside
 from stepwell.frontend.effects import Effects
+from stepwell.frontend.general import NotGeneralError, Sizes, Template
+from stepwell.frontend.general_programs import GeneralPrograms
 from stepwell.frontend.pytree import Tree
 from stepwell.frontend.retraces import MAX_TRACES, CacheInfo, Retraces
 from stepwell.frontend.traced import Known, Traced
+
+Tracer: TypeAlias = Callable[[Call, Known, bool], Traced]
+"""Traces the function for a call; the last says whether for any size (`frontend.general`)."""
 
 LOG = logging.getLogger("stepwell")
 
@@ -32,6 +38,8 @@ class Variant(NamedTuple):
     """The arrays from outside as it was traced, for the call that it was traced for."""
     seconds: tuple[float, float] = (0.0, 0.0)
     """That it took to trace, and to compile or load."""
+    sizes: bytes | None = None
+    """The sizes that each `?` of the program's arguments has in the call."""
 
 
 class Variants:
@@ -39,7 +47,8 @@ class Variants:
     the function changes.
     """
 
-    def __init__(self, name: str, most: int = MAX_TRACES) -> None:
+    def __init__(self, name: str, most: int = MAX_TRACES, dynamic: str = "auto") -> None:
+        self.general = GeneralPrograms(name, dynamic)
         self.retraces = Retraces(name, most)
         self._made: Once[Any, Variant] = Once()
         self._known: dict[Any, list[Variant]] = {}
@@ -48,10 +57,12 @@ class Variants:
         """Small arrays whose content has changed: they are arguments from then on."""
 
     def get(
-        self, key: Any, call: Call, trace: Callable[[Known], Traced]
+        self, key: Any, call: Call, trace: Tracer, sizes: Sizes | None = None
     ) -> tuple[Variant, list[Any]]:
         """Return the program that serves a call, made first where there is none, and its arrays
         from outside.
+
+        sizes : which axes the user says have any size
         """
         while True:
             with self._lock:
@@ -60,7 +71,7 @@ class Variants:
                 if (arrays := variant.outside.collect()) is not None:
                     return variant, arrays
             made: list[Variant] = []
-            make = partial(self._make, call, trace, known, made)
+            make = partial(self._make, key, call, trace, known, made, sizes)
             variant = self._made.get((key, len(known)), make)
             with self._lock:
                 if len(self._known[key]) == len(known):
@@ -71,7 +82,7 @@ class Variants:
     def info(self) -> CacheInfo:
         """Return how often the function was traced, and why."""
         with self._lock:
-            programs = sum(map(len, self._known.values()))
+            programs = len({id(v.program) for each in self._known.values() for v in each})
             told = self.retraces
             return CacheInfo(len(told.calls), programs, told.most, tuple(told.reasons))
 
@@ -80,19 +91,59 @@ class Variants:
         with self._lock:
             self._known.clear()
             self.retraces.clear()
+            self.general.clear()
             self._made = Once()
 
     def _make(
         self,
+        key: Any,
         call: Call,
-        trace: Callable[[Known], Traced],
+        trace: Tracer,
         known: list[Variant],
         made: list[Variant],
+        sizes: Sizes | None,
     ) -> Variant:
-        with self._lock:
-            self.retraces.note(call, self._changed(known))
-        made.append(self._compiled(trace))
+        general = key is call.key and (sizes is not None or self.general.mode != "never")
+        variant = self._served(call, trace) if general else None
+        if variant is None:
+            with self._lock:
+                earlier = [] if known else list(self.retraces.calls)
+                self.retraces.note(call, self._changed(known))
+            if general:
+                variant = self._made_general(call, trace, earlier, sizes)
+        made.append(variant or self._compiled(call, trace))
         return made[0]._replace(arrays=())
+
+    def _served(self, call: Call, trace: Tracer) -> Variant | None:
+        """Return the program for any size that serves a call, if there is one."""
+        for template, program in self.general.of(call):
+            if (values := template.serves(call)) is not None:
+                traced = self._traced(call, trace, general=True)
+                try:
+                    template.check(traced, values)
+                except NotGeneralError as error:
+                    self.general.log(error)
+                    continue
+                return _variant(program, traced, template.told(call))
+        return None
+
+    def _made_general(
+        self, call: Call, trace: Tracer, earlier: Sequence[Call], told: Sizes | None
+    ) -> Variant | None:
+        """Return a program for any size, where one is wanted and can be."""
+        if (sizes := self.general.wanted(call, earlier, told)) is None:
+            return None
+        try:
+            template = Template.of(partial(self._traced, trace=trace, general=True), call, sizes)
+            traced = self._traced(call, trace, general=True)
+            values = template.serves(call)
+            assert values is not None
+            template.check(traced, values)
+            program = self.general.compiled(template, call, traced)
+        except (NotGeneralError, CompileError) as error:
+            self.general.refused(call, error)
+            return None
+        return _variant(program, traced, template.told(call))
 
     def _changed(self, known: list[Variant]) -> Change | None:
         """Return what is other outside than for the last program."""
@@ -103,24 +154,20 @@ class Variants:
                 self._varying.add(change.path)
         return change
 
-    def _compiled(self, trace: Callable[[Known], Traced]) -> Variant:
+    def _compiled(self, call: Call, trace: Tracer) -> Variant:
         start = time.perf_counter()
-        traced = self._traced(trace)
-        outside, middle = traced.outside, time.perf_counter()
+        traced = self._traced(call, trace)
+        middle = time.perf_counter()
         program = traced.compile()
-        seconds = middle - start, time.perf_counter() - middle
-        return Variant(
-            *(program, traced.out_tree, traced.effects),
-            *(outside.settled(), outside.arrays, seconds),
-        )
+        return _variant(program, traced, None, (middle - start, time.perf_counter() - middle))
 
-    def _traced(self, trace: Callable[[Known], Traced]) -> Traced:
+    def _traced(self, call: Call, trace: Tracer, general: bool = False) -> Traced:
         """Trace with arrays from outside as arguments; where it needs their numbers, with these."""
         first: Exception | None = None
         for known in (self._small, self._tables, _all):
             taken: list[str] = []
             try:
-                return trace(_noting(known, taken))
+                return trace(call, _noting(known, taken), general)
             except Exception as error:
                 first = first or error
                 LOG.debug("arrays from outside are known by their content, as: %s", error)
@@ -134,6 +181,17 @@ class Variants:
 
     def _tables(self, path: str, array: Array) -> bool:
         return array.nbytes <= SMALL or (array.dtype.kind in "biu" and array.nbytes <= TABLES)
+
+
+def _variant(
+    program: Compiled,
+    traced: Traced,
+    sizes: bytes | None,
+    seconds: tuple[float, float] = (0.0, 0.0),
+) -> Variant:
+    outside = traced.outside
+    tree, effects = traced.out_tree, traced.effects
+    return Variant(program, tree, effects, outside.settled(), outside.arrays, seconds, sizes)
 
 
 def _noting(known: Known, taken: list[str]) -> Known:

@@ -7,6 +7,7 @@
      fixed   (place, array) for arrays the call leaves to their defaults
    and with the tree (trees.h) of what the function returns; and with what it reads outside of its
    function (watch.h), and how many arrays it takes from there, which are its last.
+   A program with `?` may serve some sizes alone, which are told too.
    Calls that are built alike are one object, so that of many programs with
    the same arguments each costs no more than its guards. */
 #ifndef STEPWELL_DISPATCH_H
@@ -17,7 +18,7 @@
 typedef struct {
   PyObject_HEAD
   vectorcallfunc vectorcall;
-  PyObject *entries, *miss; /* entries: a list of (program, call, tree, watch, outside) */
+  PyObject *entries, *miss; /* entries: a list of (program, call, tree, watch, outside, sizes) */
   int most, takes_out;      /* arrays that one program takes; whether `out=` is no argument */
 } Dispatcher;
 
@@ -106,6 +107,26 @@ static int alike(const Program *p, PyObject *const *leaves) {
   return 1;
 }
 
+/* Whether the `?` of the first `n` arrays are `sizes`, numbers of 64 bits in a row; None for any. */
+static int are_sizes(const Program *p, PyObject *const *leaves, int n, PyObject *sizes) {
+  if (sizes == Py_None) return 1;
+  const char *next = PyBytes_AS_STRING(sizes), *end = next + PyBytes_GET_SIZE(sizes);
+  for (int i = 0; i < n; i++) {
+    const Guard *guard = &p->guards[i];
+    PyArrayObject *a = (PyArrayObject *)leaves[i];
+    if (PyArray_NDIM(a) != guard->rank) return 0;
+    for (int k = 0; k < guard->rank; k++) {
+      if (guard->sizes[k] >= 0) continue;
+      int64_t size;
+      if (next == end) return 0;
+      memcpy(&size, next, sizeof size);
+      if (PyArray_DIM(a, k) != size) return 0;
+      next += sizeof size;
+    }
+  }
+  return next == end;
+}
+
 /* Whether the first `n` arrays may be the program's, by dtype and sizes. */
 static int may_fit(const Program *p, PyObject *const *leaves, int n) {
   for (int i = 0; i < n; i++) {
@@ -149,6 +170,7 @@ static PyObject *try_entry(PyObject *entry, PyObject *const *args, Py_ssize_t n,
     Py_INCREF(l->call = call);
   }
   if (out != Py_None && !outs_of(p, out, &outs, &single)) return NULL;
+  if (!are_sizes(p, l->leaves, given, PyTuple_GET_ITEM(entry, 5))) return NULL;
   int found = collect_outside(PyTuple_GET_ITEM(entry, 3), p, l, given);
   if (found != 1) return *missed = found == 0, NULL;
   PyObject *results[p->outputs + 1];
@@ -200,11 +222,13 @@ static int is_array(PyObject *o) { return PyArray_CheckExact(o); }
 
 static PyObject *dispatcher_add(PyObject *self, PyObject *args) {
   Dispatcher *d = (Dispatcher *)self;
-  PyObject *program, *tree, *names, *slots, *fixed, *watch = Py_None, *entry;
+  PyObject *program, *tree, *names, *slots, *fixed, *watch = Py_None, *sizes = Py_None, *entry;
   int outside = 0;
-  if (!PyArg_ParseTuple(args, "O!(O!O!O!)O|Oi", &ProgramType, &program, &PyTuple_Type, &names, &PyTuple_Type,
-                        &slots, &PyTuple_Type, &fixed, &tree, &watch, &outside))
+  if (!PyArg_ParseTuple(args, "O!(O!O!O!)O|OiO", &ProgramType, &program, &PyTuple_Type, &names, &PyTuple_Type,
+                        &slots, &PyTuple_Type, &fixed, &tree, &watch, &outside, &sizes))
     return NULL;
+  if (sizes != Py_None && (!PyBytes_CheckExact(sizes) || PyBytes_GET_SIZE(sizes) % (Py_ssize_t)sizeof(int64_t)))
+    return PyErr_Format(PyExc_TypeError, "no sizes: %R", sizes);
   int inputs = ((Program *)program)->inputs - outside;
   if (outside < 0 || inputs < 0 || (watch == Py_None ? outside : !Py_IS_TYPE(watch, &WatchType)))
     return PyErr_Format(PyExc_TypeError, "no arrays from outside of the function: %R", args);
@@ -212,7 +236,7 @@ static PyObject *dispatcher_add(PyObject *self, PyObject *args) {
     return PyErr_Format(PyExc_TypeError, "the program takes no such arrays: %R", args);
   if (!is_tree_of(tree, ((Program *)program)->outputs) || !are_placed(slots, inputs, is_tree) || !are_placed(fixed, inputs - 1, is_array))
     return PyErr_Format(PyExc_TypeError, "no call of this program: %R", args);
-  if ((entry = Py_BuildValue("OOOOi", program, PyTuple_GET_ITEM(args, 1), tree, watch, outside)) == NULL) return NULL;
+  if ((entry = Py_BuildValue("OOOOiO", program, PyTuple_GET_ITEM(args, 1), tree, watch, outside, sizes)) == NULL) return NULL;
   int failed = PyList_Append(d->entries, entry);
   Py_DECREF(entry);
   if (failed < 0) return NULL;
@@ -260,7 +284,7 @@ static void dispatcher_dealloc(PyObject *self) {
 }
 
 static PyMethodDef dispatcher_methods[] = {
-    {"add", dispatcher_add, METH_VARARGS, "add(program, call, tree, watch=None, outside=0): try it after those added before."},
+    {"add", dispatcher_add, METH_VARARGS, "add(program, call, tree, watch=None, outside=0, sizes=None): try it after those added before."},
     {"clear", dispatcher_forget, METH_NOARGS, "clear(): forget every program that was added."},
     {NULL, NULL, 0, NULL}};
 

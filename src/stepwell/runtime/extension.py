@@ -55,6 +55,7 @@ class Dispatcher(Protocol):
         tree: Any,
         watch: Any = None,
         outside: int = 0,
+        sizes: bytes | None = None,
         /,
     ) -> None:
         """Try ``program`` after those added before, for calls like ``call``.
@@ -64,6 +65,7 @@ class Dispatcher(Protocol):
         tree : what the call returns
         watch : what the program reads outside of its function (watch.h)
         outside : how many arrays it takes from there; they are its last
+        sizes : the only sizes that each `?` of the others may have, as numbers of 64 bits
         """
         ...
 

@@ -116,6 +116,7 @@ class PythonDispatcher:
         tree: Any,
         watch: Any = None,
         outside: int = 0,
+        sizes: bytes | None = None,
         /,
     ) -> None:
         """Do nothing: taking a call apart in Python is what `miss` does."""

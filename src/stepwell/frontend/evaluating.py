@@ -1,0 +1,29 @@
+"""`eval_shape`: what a function would return, without a run or a compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stepwell.frontend.jit import Function, jit
+from stepwell.frontend.pytree import unflatten
+from stepwell.frontend.specs import ShapeDtypeStruct
+
+
+def eval_shape(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Return the shapes and dtypes of what ``function`` returns: traced, not compiled or run.
+
+    args, kwargs : arrays, or `ShapeDtypeStruct` in their place
+    source : the name is JAX's
+
+    >>> import stepwell as sw
+    >>> x = sw.ShapeDtypeStruct((3, 4), "float32")
+    >>> sw.eval_shape(lambda x: {"y": x @ x.T}, x)
+    {'y': ShapeDtypeStruct(shape=(3, 3), dtype=float32)}
+    """
+    traced = (function if isinstance(function, Function) else jit(function)).trace(*args, **kwargs)
+    leaves = [
+        ShapeDtypeStruct(traced.results[k][1], traced.results[k][0].numpy)
+        for k in traced.effects.places
+    ]
+    return unflatten(traced.out_tree, leaves)

@@ -1,0 +1,426 @@
+"""One program for any size: the text of a function, made of its traces at a few sizes (note 046).
+
+Python decides by sizes as it likes, so nothing but a trace says what a function does at a size. A
+template is made of traces that differ in one size each: what differs between their texts must be
+numbers that grow evenly with the sizes. They become `?`, and arithmetic with sizes where an op
+wants to be told. A call with new sizes is traced, in a millisecond: where the text is the
+template's, its program serves the call.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from stepwell.frontend.calls import Call
+from stepwell.frontend.traced import Traced
+
+STEPS = (1, 3)
+"""By how much one size is larger in traces that show what it does."""
+
+_NUMBER = re.compile(r"(\d+)")
+_TYPE = re.compile(r"tensor<([^<>]*)>")
+_MARK = re.compile(r"@(\d+)@")
+_OP = re.compile(
+    r"^(?P<head> *(?P<result>%\w+) = \"nd\.(?P<op>\w+)\"\()(?P<operands>[^()]*)\)"
+    r"(?: <\{(?P<properties>.*?)\}>)? : \((?P<inputs>[^()]*)\) -> (?P<type>tensor<[^<>]*>)"
+    r"(?P<place> loc\(.*\))?$"
+)
+WHOLE = (1 << 63) - 1
+"""A limit beyond any size: to the end of an axis."""
+
+
+class NotGeneralError(Exception):
+    """The function does something at some size that it does not at others."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A number that is ``constant`` plus ``by`` times each size; None where it grows otherwise."""
+
+    by: tuple[int, ...] | None
+    constant: int = 0
+
+    def at(self, sizes: Sequence[int]) -> int | None:
+        """Return the number where the sizes are these; None where that is not known."""
+        if self.by is None:
+            return None
+        return self.constant + sum(k * n for k, n in zip(self.by, sizes, strict=True))
+
+    def __sub__(self, other: Growth) -> int | None:
+        """Return the difference, where it is a constant."""
+        if self.by is None or self.by != other.by:
+            return None
+        return self.constant - other.constant
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of an argument whose size is ``constant`` plus ``by`` times a symbol."""
+
+    argument: int
+    axis: int
+    symbol: int
+    by: int = 1
+    constant: int = 0
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Which axes of a call's arguments have any size."""
+
+    axes: tuple[Axis, ...]
+    count: int
+
+    def of(self, call: Call) -> tuple[int, ...] | None:
+        """Return the symbols' values in a call; None where its sizes do not agree with them."""
+        found: dict[int, int] = {}
+        for axis in self.axes:
+            size = call.arguments[axis.argument].shape[axis.axis] - axis.constant
+            value, rest = divmod(size, axis.by)
+            if rest or value < 0 or found.setdefault(axis.symbol, value) != value:
+                return None
+        return tuple(found[k] for k in range(self.count))
+
+    def call(self, call: Call, values: Sequence[int]) -> Call:
+        """Return a call like ``call`` in which the symbols have these values."""
+        shapes = [list(a.shape) for a in call.arguments]
+        for axis in self.axes:
+            shapes[axis.argument][axis.axis] = axis.constant + axis.by * values[axis.symbol]
+        arguments = tuple(
+            replace(a, shape=tuple(s)) for a, s in zip(call.arguments, shapes, strict=True)
+        )
+        return replace(call, arguments=arguments)
+
+    def rest(self, call: Call) -> tuple[Any, ...]:
+        """Return what of a call's shapes is not any size."""
+        return tuple(a.shape for a in self.call(call, [2] * self.count).arguments)
+
+
+def differing(call: Call, other: Call) -> Sizes | None:
+    """Return the axes whose sizes differ between two calls; those that are equal in both are one.
+
+    None where none do, or where a size is 0 or 1, which other rules hold for.
+    """
+    return _grouped(
+        (number, axis, (n, m))
+        for number, (a, b) in enumerate(zip(call.arguments, other.arguments, strict=True))
+        for axis, (n, m) in enumerate(zip(a.shape, b.shape, strict=True))
+        if n != m
+    )
+
+
+def every(call: Call) -> Sizes | None:
+    """Return all axes of a call, but those of size 0 or 1; equal ones are one size."""
+    return _grouped(
+        (number, axis, (n, n))
+        for number, a in enumerate(call.arguments)
+        for axis, n in enumerate(a.shape)
+        if n > 1
+    )
+
+
+def _grouped(found: Any) -> Sizes | None:
+    symbols: dict[tuple[int, int], int] = {}
+    axes: list[Axis] = []
+    for number, axis, sizes in found:
+        if min(sizes) < 2:
+            return None
+        axes.append(Axis(number, axis, symbols.setdefault(sizes, len(symbols))))
+    return Sizes(tuple(axes), len(symbols)) if axes else None
+
+
+@dataclass(frozen=True)
+class Template:
+    """The text of a function for any sizes: ``@3@`` stands for the third of its numbers."""
+
+    sizes: Sizes
+    rest: tuple[Any, ...]
+    text: str
+    numbers: tuple[Growth, ...]
+    like: Traced
+    """The trace that it was made of."""
+
+    @classmethod
+    def of(cls, trace: Callable[[Call], Traced], call: Call, sizes: Sizes) -> Template:
+        """Make the template of a function.
+
+        raises NotGeneralError : it does something else at other sizes
+        """
+        values = sizes.of(call)
+        assert values is not None
+        first = trace(sizes.call(call, values))
+        traces: list[list[Traced]] = []
+        for k in range(sizes.count):
+            steps = [[n + s * (i == k) for i, n in enumerate(values)] for s in STEPS]
+            traces.append([trace(sizes.call(call, step)) for step in steps])
+        texts = [_NUMBER.split(t.module.text) for t in (first, *(t for ts in traces for t in ts))]
+        if any(len(t) != len(texts[0]) or t[::2] != texts[0][::2] for t in texts):
+            raise NotGeneralError("its text at another size " + _first_difference(texts))
+        for other in (t for ts in traces for t in ts):
+            check_alike(first, other)
+        numbers: list[Growth] = []
+        out = list(texts[0])
+        for place in range(1, len(out), 2):
+            told = [int(t[place]) for t in texts]
+            if any(n != told[0] for n in told):
+                out[place] = f"@{len(numbers)}@"
+                numbers.append(_growth(told, values))
+        return cls(sizes, sizes.rest(call), "".join(out), tuple(numbers), first)
+
+    def serves(self, call: Call) -> tuple[int, ...] | None:
+        """Return the sizes of a call, where it is one of those that the template is for."""
+        return self.sizes.of(call) if self.sizes.rest(call) == self.rest else None
+
+    def told(self, call: Call) -> bytes:
+        """Return the sizes of a call that are `?` in the program, for the dispatcher."""
+        axes = {(a.argument, a.axis) for a in self.sizes.axes}
+        found = [call.arguments[n].shape[a] for n, a in sorted(axes)]
+        return struct.pack(f"{len(found)}q", *found)
+
+    def check(self, traced: Traced, sizes: Sequence[int]) -> None:
+        """Raise `NotGeneralError` where a trace at some sizes is not what the template says."""
+        mine, others = _MARK.split(self.text), traced.module.text
+        at = 0
+        for k, part in enumerate(mine):
+            if k % 2 == 0:
+                if not others.startswith(part, at):
+                    raise NotGeneralError(f"it does something else where sizes are {list(sizes)}")
+                at += len(part)
+                continue
+            digits = re.compile(r"\d+").match(others, at)
+            want = self.numbers[int(part)].at(sizes)
+            if digits is None or (want is not None and int(digits[0]) != want):
+                raise NotGeneralError(f"it computes other sizes where sizes are {list(sizes)}")
+            at = digits.end()
+        if at != len(others):
+            raise NotGeneralError(f"it does more where sizes are {list(sizes)}")
+        check_alike(self.like, traced)
+
+    def module(self) -> str:
+        """Return the text of the program for any size.
+
+        raises NotGeneralError : there is no such text
+        """
+        return _Writer(self).text()
+
+
+def check_alike(one: Traced, other: Traced) -> None:
+    """Raise `NotGeneralError` where two traces differ in what is not text."""
+    if one.out_tree != other.out_tree or one.effects != other.effects:
+        raise NotGeneralError("it returns something else at another size")
+    if one.outside.types != other.outside.types:
+        raise NotGeneralError("it reads other arrays at another size")
+    mine, others = one.module.resources, other.module.resources
+    if mine.keys() != others.keys() or any(not _is_same(mine[k], others[k]) for k in mine):
+        raise NotGeneralError("its constants are others at another size")
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return a.__array_interface__["data"] == b.__array_interface__["data"] or (
+        a.tobytes() == b.tobytes()
+    )
+
+
+def _first_difference(texts: Sequence[Sequence[str]]) -> str:
+    lines = ["".join(t).splitlines() for t in texts]
+    plain = [[_NUMBER.sub("0", line) for line in each] for each in lines]
+    for k, line in enumerate(plain[0]):
+        for other, said in zip(plain[1:], lines[1:], strict=True):
+            if k >= len(other) or other[k] != line:
+                found = re.search(r'loc\("(.*?)":(\d+)', said[k] if k < len(said) else lines[0][k])
+                return f"differs from {found[1]}:{found[2]} on" if found else "differs"
+    return "is longer"
+
+
+def _growth(told: Sequence[int], values: Sequence[int]) -> Growth:
+    by: list[int] = []
+    for k in range(len(values)):
+        one, other = told[1 + 2 * k] - told[0], told[2 + 2 * k] - told[0]
+        if one * STEPS[1] != other * STEPS[0] or one % STEPS[0]:
+            return Growth(None)
+        by.append(one // STEPS[0])
+    return Growth(tuple(by), told[0] - sum(b * n for b, n in zip(by, values, strict=True)))
+
+
+class _Writer:
+    """Writes the text of a template: `?` for sizes, and operands for those that ops are told."""
+
+    def __init__(self, template: Template) -> None:
+        self.template = template
+        self.numbers = template.numbers
+        self.head: list[str] = []
+        self.made: dict[Any, str] = {}
+
+    def text(self) -> str:
+        """Return all of it."""
+        first, *lines = self.template.text.split("\n")
+        body = [self.line(line) for line in lines]
+        found = re.findall(r"(%\w+): (tensor<[^<>]*>)", first)
+        self.names = [name for name, _ in found]
+        return "\n".join([self.dynamic(first), *self.sizes(first), *body])
+
+    def dynamic(self, line: str) -> str:
+        """Return a line with `?` in its types, in which there is no other number that grows."""
+        found = _TYPE.sub(lambda m: f"tensor<{_MARK.sub('?', m[1])}>", line)
+        if _MARK.search(found):
+            op = re.search(r'"([\w.]+)"\(', line)
+            raise NotGeneralError(f"{op[1] if op else 'an op'} takes a size as a number")
+        return found
+
+    def line(self, line: str) -> str:
+        """Return a line of the program."""
+        if "@" not in line or not _MARK.search(line):
+            return line
+        match = _OP.match(line)
+        if match is None:
+            return self.dynamic(line)
+        write = getattr(self, f"_{match['op']}", None)
+        return self.dynamic(line) if write is None else write(match)
+
+    def number(self, text: str) -> Growth:
+        """Return a number or a mark."""
+        if mark := _MARK.fullmatch(text):
+            return self.numbers[int(mark[1])]
+        return Growth((0,) * self.template.sizes.count, int(text))
+
+    def shape(self, type: str) -> list[Growth]:
+        """Return the sizes of a type."""
+        return [self.number(part) for part in type[len("tensor<") : -1].split("x")[:-1]]
+
+    def value(self, growth: Growth) -> str:
+        """Return the name of a number as an index."""
+        if growth.by is None:
+            raise NotGeneralError("a size does not grow evenly")
+        total = ""
+        for symbol, by in enumerate(growth.by):
+            if by:
+                part = self.symbol(symbol)
+                part = part if by == 1 else self.make("muli", part, self.constant(by))
+                total = part if not total else self.make("addi", total, part)
+        if growth.constant:
+            total = self.make("addi", total, self.constant(growth.constant))
+        return total
+
+    def symbol(self, number: int) -> str:
+        """Return the name of a symbol's value."""
+        return self.made.setdefault(("symbol", number), f"%size__{number}")
+
+    def constant(self, value: int) -> str:
+        """Return the name of a number."""
+        key = "constant", value
+        if key not in self.made:
+            self.made[key] = f"%size__c{len(self.made)}"
+            said = f'"arith.constant"() <{{value = {value} : index}}> : () -> index'
+            self.head.append(f"  {self.made[key]} = {said}")
+        return self.made[key]
+
+    def make(self, op: str, a: str, b: str) -> str:
+        """Return the name of the result of arithmetic."""
+        key = op, a, b
+        if key not in self.made:
+            self.made[key] = f"%size__v{len(self.made)}"
+            said = f'"arith.{op}"({a}, {b}) : (index, index) -> index'
+            self.head.append(f"  {self.made[key]} = {said}")
+        return self.made[key]
+
+    def sizes(self, first: str) -> list[str]:
+        """Return the lines that ask for the symbols, and compute with them."""
+        types = re.findall(r"%\w+: (tensor<[^<>]*>)", first)
+        lines: list[str] = []
+        for key, name in list(self.made.items()):
+            if key[0] != "symbol":
+                continue
+            axis = next(a for a in self.template.sizes.axes if a.symbol == key[1])
+            if (axis.by, axis.constant) != (1, 0):
+                raise NotGeneralError("no axis has the size of a symbol itself")
+            type = self.dynamic(types[axis.argument])
+            argument = self.names[axis.argument]
+            said = f'"nd.dim"({argument}) <{{axis = {axis.axis} : i64}}> : ({type}) -> index'
+            lines.append(f"  {name} = {said}")
+        return lines + self.head
+
+    def told(self, match: re.Match[str], sizes: Sequence[Growth], properties: str = "") -> str:
+        """Return an op with operands for sizes."""
+        names = [self.value(n) for n in sizes]
+        operands = ", ".join(filter(None, [match["operands"], *names]))
+        types = ", ".join(filter(None, [match["inputs"], *("index" for _ in names)]))
+        said = properties or match["properties"] or ""
+        said = f" <{{{said}}}>" if said else ""
+        return self.dynamic(
+            f"{match['head']}{operands}){said} : ({types}) -> {match['type']}{match['place'] or ''}"
+        )
+
+    def growing(self, type: str) -> list[Growth]:
+        """Return the sizes of a type that grow."""
+        count = self.template.sizes.count
+        return [n for n in self.shape(type) if n.by != (0,) * count]
+
+    def _iota(self, match: re.Match[str]) -> str:
+        return self.told(match, self.growing(match["type"]))
+
+    _random_bits = _iota
+
+    def _reshape(self, match: re.Match[str]) -> str:
+        x, y = self.shape(match["inputs"]), self.shape(match["type"])
+        zero = (0,) * self.template.sizes.count
+        grow = [[n for n in each if n.by != zero] for each in (x, y)]
+        known = [prod(n.constant for n in each if n.by == zero) for each in (x, y)]
+        if len(grow[0]) == len(grow[1]) == 1 and known[0] == known[1]:
+            return self.dynamic(match[0])
+        return self.told(match, grow[1])
+
+    def _broadcast(self, match: re.Match[str]) -> str:
+        dims = [int(n) for n in re.findall(r"\d+", match["properties"].partition(":")[2])]
+        zero = (0,) * self.template.sizes.count
+        x, y = self.shape(match["inputs"]), self.shape(match["type"])
+        told = {a for n, a in zip(x, dims, strict=True) if n.by != zero}
+        return self.told(match, [n for a, n in enumerate(y) if n.by != zero and a not in told])
+
+    def _full(self, match: re.Match[str]) -> str:
+        if not _MARK.search(match["properties"]):
+            return self.told(match, self.growing(match["type"]))
+        value = re.fullmatch(r"value = (@\d+@)(?:\.0)? : (\w+)", match["properties"])
+        if value is None or value[2] == "i1":
+            raise NotGeneralError("a number is computed of a size")
+        result, place = match["result"], match["place"] or ""
+        index, kind = self.value(self.number(value[1])), f"tensor<{value[2]}>"
+        steps = [f'  {result}__i = "nd.from_index"({index}) : (index) -> tensor<i64>{place}']
+        last = f"{result}__i", "tensor<i64>"
+        if value[2] != "i64":
+            steps.append(f'  {result}__n = "nd.cast"({last[0]}) : (tensor<i64>) -> {kind}{place}')
+            last = f"{result}__n", kind
+        sizes = ", ".join([last[0], *(self.value(n) for n in self.growing(match["type"]))])
+        types = ", ".join([last[1], *("index" for _ in self.growing(match["type"]))])
+        said = f'"nd.broadcast"({sizes}) <{{dims = array<i64>}}> : ({types}) -> {match["type"]}'
+        return "\n".join([*steps, self.dynamic(f"  {result} = {said}{place}")])
+
+    def _slice(self, match: re.Match[str]) -> str:
+        parts: Mapping[str, list[str]] = {
+            name: numbers.split(", ")
+            for name, numbers in re.findall(r"(\w+) = array<i64: ([^<>]*)>", match["properties"])
+        }
+        shape = self.shape(match["inputs"])
+        for name in ("starts", "limits"):
+            for axis, text in enumerate(parts[name]):
+                parts[name][axis] = self._bound(text, shape[axis], name == "limits")
+        said = ", ".join(f"{name} = array<i64: {', '.join(ns)}>" for name, ns in parts.items())
+        return self.told(match, [], said)
+
+    def _bound(self, text: str, size: Growth, is_limit: bool) -> str:
+        """Return a bound of a slice, counted from the end where it moves with that."""
+        number = self.number(text)
+        if not any(number.by or (1,)):
+            return text
+        beyond = number - size
+        if beyond is None or beyond > 0 or (beyond == 0 and not is_limit):
+            raise NotGeneralError("a slice has a bound that does not move with the end of its axis")
+        return str(beyond) if beyond else str(WHOLE)

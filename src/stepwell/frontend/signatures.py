@@ -1,0 +1,65 @@
+"""What arguments a function takes, told beforehand: `sw.jit(input_signature=...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stepwell.frontend.calls import Argument, Call
+from stepwell.frontend.general import Axis, Sizes
+from stepwell.frontend.promotion import as_dtype
+from stepwell.frontend.pytree import flatten
+from stepwell.frontend.specs import Dim, ShapeDtypeStruct
+
+
+class InputSignature:
+    """Types of the arrays that a function takes, in order; sizes may be `Dim`."""
+
+    def __init__(self, told: Sequence[Any]) -> None:
+        self.specs: list[ShapeDtypeStruct] = flatten(tuple(told))[0]
+        for spec in self.specs:
+            if not isinstance(spec, ShapeDtypeStruct):
+                raise TypeError(
+                    f"input_signature is of sw.ShapeDtypeStruct(shape, dtype), got {spec!r}"
+                )
+
+    def check(self, call: Call) -> Sizes | None:
+        """Return which axes have any size; None for none.
+
+        raises TypeError : the call's arguments are others
+        """
+        if len(call.arguments) != len(self.specs):
+            raise TypeError(
+                f"the input_signature is of {len(self.specs)} arrays, got {len(call.arguments)}"
+            )
+        names: dict[str, int] = {}
+        values: dict[str, int] = {}
+        axes: list[Axis] = []
+        for number, (argument, spec) in enumerate(zip(call.arguments, self.specs, strict=True)):
+            _check_type(argument, spec)
+            for axis, (size, told) in enumerate(zip(argument.shape, spec.shape, strict=True)):
+                if not isinstance(told, Dim):
+                    if size != told:
+                        raise TypeError(_wrong(argument, spec, f"axis {axis} has size {size}"))
+                    continue
+                try:
+                    value = told.of(size)
+                except ValueError as error:
+                    raise TypeError(_wrong(argument, spec, str(error))) from None
+                if values.setdefault(told.name, value) != value:
+                    what = f"{told.name} is {values[told.name]} already, and {value} by axis {axis}"
+                    raise TypeError(_wrong(argument, spec, what))
+                symbol = names.setdefault(told.name, len(names))
+                axes.append(Axis(number, axis, symbol, told.by, told.constant))
+        return Sizes(tuple(axes), len(names)) if axes else None
+
+
+def _check_type(argument: Argument, spec: ShapeDtypeStruct) -> None:
+    if argument.kind is not as_dtype(spec.dtype):
+        raise TypeError(_wrong(argument, spec, f"it is of {argument.kind.name}"))
+    if len(argument.shape) != len(spec.shape):
+        raise TypeError(_wrong(argument, spec, f"it has {len(argument.shape)} axes"))
+
+
+def _wrong(argument: Argument, spec: ShapeDtypeStruct, what: str) -> str:
+    return f"argument '{argument.path}' is to be {spec!r} by the input_signature: {what}"
