@@ -14,7 +14,7 @@ from typing import Any
 from stepwell.frontend.expressions import RUNTIME, Expressions, place
 from stepwell.frontend.read_source import OUTER, Reads
 from stepwell.frontend.reads import Outer
-from stepwell.frontend.sources import definition, lambda_of
+from stepwell.frontend.sources import compiled, definition, lambda_of
 from stepwell.frontend.statements import Function
 
 _DONE: set[CodeType] = set()
