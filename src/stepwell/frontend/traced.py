@@ -172,11 +172,12 @@ def trace(
         results = [result_of(value, f"'{name}' at {where}") for value in returned]
         for argument, given in call.trees:
             _check_unchanged(argument, values[argument], given, handed[argument], name)
-        names = [*(a.path for a in call.arguments)]
         outside = _outside(written, results)
         inputs += [after for after, _ in outside.inputs]
         head += [before for _, before in outside.inputs]
-        effects, results = effects_of([*names, *outside.names], inputs, returned, results)
+        effects, results = effects_of(
+            [*(a.path for a in call.arguments), *outside.names], inputs, returned, results
+        )
         results = [written.solid(value) for value in results]
         leaves = [n for n, tree in call.trees for _ in paths(tree, n)]
         given = [i for i, n in enumerate(leaves) if n in donated] if not same else []
@@ -185,8 +186,7 @@ def trace(
     names = [called.get(k, "") for k in range(len(results))] if called else []
     first = len(results) - len(effects.written)
     into = dict([*enumerate(effects.written, first), *effects.donated])
-    entry = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_")
-    entry = entry if entry and not entry[0].isdigit() else f"function{entry}"
+    entry = _entry(name)
     text = function_text(entry, head, results, written.lines, function, names, into)
     file = inspect.getsourcefile(code) if code is not None else None
     module = ModuleText(
@@ -194,6 +194,12 @@ def trace(
     )
     types = tuple((value.kind, value.shape) for value in results)
     return Traced(module, entry, tree, options, effects, types, outside)
+
+
+def _entry(name: str) -> str:
+    """Return what the function is called in the text."""
+    entry = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_")
+    return entry if entry and not entry[0].isdigit() else f"function{entry}"
 
 
 def _computed(array: Any) -> Tensor | None:
