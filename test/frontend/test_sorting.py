@@ -125,3 +125,11 @@ def test_top_k(k: int) -> None:
 def test_what_is_refused(function: Any, message: str) -> None:
     with pytest.raises((ValueError, IndexError), match=message):
         sw.jit(function).trace(np.zeros((3, 4), np.float32))
+
+
+@pytest.mark.parametrize("n", range(2, 9))
+def test_exchanges_sort_all_rows_of_zeros_and_ones(n: int) -> None:
+    """A network of exchanges that sorts these sorts everything (the 0-1 principle)."""
+    x = (np.arange(1 << n)[:, None] >> np.arange(n) & 1).astype(np.int32)
+    both = sw.jit(lambda x: (snp.sort(x), snp.sort(x.T, axis=0, descending=True)))(x)
+    assert (both[0] == np.sort(x)).all() and (both[1] == np.sort(x)[:, ::-1].T).all()
