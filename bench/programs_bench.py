@@ -33,7 +33,8 @@ from programs import NAMES, program
 
 from stepwell.runtime.toolchain import find_compiler
 
-PAGE = Path(__file__).parent.parent / "docs" / "programs.md"
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "programs.md"
 OURS = "stepwell"
 OTHERS = ("numba", "jax", "numpy")
 GOALS = {"numba": 0.5, "jax": 0.3, "numpy": 0.12}
@@ -142,9 +143,10 @@ class Bench:
 
 
 def _outcome(process: Process, said: Mapping[str, Any], batches: Sequence[Batch]) -> Outcome:
-    problem = said.get("failed", "")
+    problem = said.get("failed", "").partition(", see ")[0]
     if not problem and "compile" not in said:
         problem = "; ".join(f"{k}: {v}" if k else v for k, v in said["problems"].items())
+    problem = problem.replace(f"{HERE}{os.sep}", "")
     return Outcome(
         process.peer,
         tuple(batches),
