@@ -12,6 +12,7 @@ from stepwell.frontend import reduction as r
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import and_, is_data, joined, or_, spec_of, truth
 from stepwell.frontend.loops import Items, Range, items_of
+from stepwell.frontend.maths import MATHS
 from stepwell.frontend.promotion import as_dtype, cast, full, is_number, lift
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.ufuncs import weakened
@@ -158,5 +159,6 @@ PYTHONS: dict[Any, Callable[..., Any]] = {
     builtins.range: _range,
     builtins.reversed: _reversed,
     builtins.sum: _sum,
+    **MATHS,
 }
 """What Python's own functions are for traced values."""
