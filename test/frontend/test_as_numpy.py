@@ -126,6 +126,18 @@ def test_numbers_are_f64_and_take_the_dtype_of_arrays() -> None:
     assert sw.jit(lambda x: x + 1e300)(np.array([1], np.float32))[0] == np.inf, "as in NumPy"
 
 
+def test_an_array_is_filled_with_what_only_the_run_knows() -> None:
+    def f(a: Any) -> Any:
+        return (
+            np.full(3, a[1]),
+            np.full((2, 2), fill_value=a[0], dtype=np.float32),
+            np.array([a[0], 7]),
+        )
+
+    for got, want in zip(sw.jit(f)(N), f(N), strict=True):
+        np.testing.assert_array_equal(got, want, strict=True)
+
+
 def test_limits_of_bfloat16() -> None:
     about = snp.finfo(snp.bfloat16)
     assert about.max == 3.3895313892515355e38 == -about.min

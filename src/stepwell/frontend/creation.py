@@ -281,8 +281,9 @@ def array(object: Any, dtype: Any = None, copy: bool | None = True, ndmin: int =
 def _arrayed(a: Any) -> Tensor:
     """Return a nested list of traced values and others as one value."""
     if not isinstance(a, list | tuple) or not any(map(has_traced, a)):
-        return lift(a)
-    return stack([_arrayed(v) if isinstance(v, list | tuple) else v for v in a])
+        value = lift(a)
+        return fresh(value) if value.weak else value  # in an array a number has its own dtype
+    return stack([_arrayed(v) for v in a])
 
 
 def has_traced(value: Any) -> bool:

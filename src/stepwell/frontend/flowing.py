@@ -94,6 +94,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call ``function``: its source is rewritten too, and Python's own know traced values."""
     if isinstance(function, FunctionType):
         if _is_library(function.__module__):
+            if function is np.full and any(map(has_traced, (*args, *kwargs.values()))):
+                return call_function(function, args, kwargs)  # NumPy does not ask arrays for it
             return function(*_callbacks(function, args), **kwargs)
         return _traceable(function)(*args, **kwargs)
     if isinstance(function, MethodType) and isinstance(function.__func__, FunctionType):

@@ -153,7 +153,7 @@ def expand_dims(a: Any, axis: Any) -> Tensor:
     rank = value.ndim + len(axes)
     places = {check_axis(k, rank) for k in axes}
     if len(places) < len(axes):
-        raise ValueError(f"expand_dims names an axis twice: {axes}")
+        raise ValueError(f"repeated axis in {axes}")
     sizes = iter(value.shape)
     return reshape(value, tuple(1 if k in places else next(sizes) for k in range(rank)))
 

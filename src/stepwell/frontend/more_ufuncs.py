@@ -79,7 +79,7 @@ def heaviside(x1: Tensor, x2: Tensor) -> Tensor:
 
 def gcd(x1: Tensor, x2: Tensor) -> Tensor:
     """Return the greatest common divisor, by Euclid's algorithm for all elements at once."""
-    x, y = (e.abs(v) for v in together(x1, x2))
+    kind, (x, y) = _sizes(x1, x2)
 
     def going(pair: Any) -> Any:
         return r.any(e.not_equal(pair[1], 0))
@@ -90,16 +90,25 @@ def gcd(x1: Tensor, x2: Tensor) -> Tensor:
         rest = e.remainder(a, e.where(over, _number(1, b), b))
         return e.where(over, a, b), e.where(over, b, rest)
 
-    return while_loop(going, step, (x, y))[0]
+    return e.bitcast(while_loop(going, step, (x, y))[0], kind)
+
+
+def _sizes(x1: Tensor, x2: Tensor) -> tuple[DType, list[Tensor]]:
+    """Return the dtype of two integers together, and their sizes, without a sign."""
+    values = together(x1, x2)
+    kind = values[0].kind
+    if kind.kind == "signed":
+        values = [e.bitcast(e.abs(v), as_dtype(f"u{kind.name}")) for v in values]
+    return kind, values
 
 
 def lcm(x1: Tensor, x2: Tensor) -> Tensor:
     """Return the least common multiple, 0 where one is 0."""
-    x, y = together(x1, x2)
+    kind, (x, y) = _sizes(x1, x2)
     divisor = gcd(x, y)
     none = e.equal(divisor, 0)
     divisor = e.where(none, _number(1, divisor), divisor)
-    return e.abs(e.multiply(e.floor_divide(e.abs(x), divisor), e.abs(y)))
+    return e.bitcast(e.multiply(e.floor_divide(x, divisor), y), kind)
 
 
 def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -147,12 +156,23 @@ def modf(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def matvec(x1: Tensor, x2: Tensor) -> Tensor:
     """Return products of matrices with vectors."""
+    _check_axes("matvec", (x1, 2), (x2, 1))
     return matmul(x1, x2[..., None])[..., 0]
 
 
 def vecmat(x1: Tensor, x2: Tensor) -> Tensor:
     """Return products of vectors with matrices."""
+    _check_axes("vecmat", (x1, 1), (x2, 2))
     return matmul(x1[..., None, :], x2)[..., 0, :]
+
+
+def _check_axes(name: str, *wanted: tuple[Tensor, int]) -> None:
+    for at, (value, least) in enumerate(wanted):
+        if value.ndim < least:
+            raise ValueError(
+                f"{name}: Input operand {at} does not have enough dimensions "
+                f"(has {value.ndim}, requires {least})"
+            )
 
 
 for _function in (

@@ -239,6 +239,8 @@ def _at(function: Any, a: Any, indices: Any, b: Any = None) -> None:
         return
     flat = reshape(a, (a.size,))
     places = element_numbers(a, indices)
+    if not places.size:
+        return
     numbers = reshape(places, (places.size,))
     values = None
     if b is not None:
