@@ -167,7 +167,25 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     numbers[stay] = np.arange(size)
     if not value.ndim:
         return new
-    return _picked(j.concat([value, new], axis=at), numbers, at)
+    return _from_two(value, new, numbers, at)
+
+
+def _from_two(value: Tensor, new: Tensor, numbers: np.ndarray[Any, Any], axis: int) -> Tensor:
+    """Return the parts that ``numbers`` name of two arrays, counted on in the second."""
+    size = value.shape[axis]
+    ends = (np.diff(numbers) != 1) | (numbers[1:] == size)
+    runs = np.split(numbers, np.flatnonzero(ends) + 1)
+    if len(runs) > 8:
+        return take(j.concat([value, new], axis=axis), numbers, axis=axis)
+    head = (slice(None),) * axis
+    parts: list[Tensor] = []
+    for run in runs:
+        source, first = (value, 0) if run.size and run[0] < size else (new, size)
+        if run.size:
+            parts.append(source[(*head, slice(int(run[0]) - first, int(run[-1]) + 1 - first))])
+    if not parts:
+        return fresh(value)
+    return fresh(parts[0]) if len(parts) == 1 else j.concat(parts, axis=axis)
 
 
 @public()

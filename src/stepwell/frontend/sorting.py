@@ -10,13 +10,15 @@ from stepwell.frontend.creation import zeros
 from stepwell.frontend.indexing import take, take_along_axis
 from stepwell.frontend.joining import stack, unstack
 from stepwell.frontend.manipulation import check_axis, reshape
-from stepwell.frontend.promotion import INTEGER, as_dtype, fresh, lift
+from stepwell.frontend.promotion import INTEGER, as_dtype, cast, fresh, lift
 from stepwell.frontend.table import method, public
 from stepwell.frontend.tensor import Tensor
 
 EXCHANGED = 8
 """Integers along an axis that are sorted by exchanges at most: 19 minima and maxima for 8 of them,
 which take half as long as counting; 16 take 63, and seconds to compile."""
+COMPARED = 128
+"""Elements of a row that are all compared by `searchsorted`, in vectors, instead of halving."""
 _KINDS = (None, "quicksort", "heapsort", "mergesort", "stable")
 
 
@@ -125,6 +127,8 @@ def searchsorted(
     if sorter is not None:
         row = take(row, sorter)
     (n,) = row.shape
+    if 0 < n <= COMPARED:
+        return _counted(row, value, side)
     place = zeros(value.shape, dtype=INTEGER.numpy)
     for step in (1 << k for k in reversed(range(n.bit_length()))):
         behind = e.add(place, step)
@@ -134,6 +138,17 @@ def searchsorted(
         goes = _before(last, value) if side == "left" else e.logical_not(_before(value, last))
         place = e.where(e.logical_and(e.less_equal(behind, n), goes), behind, place)
     return place
+
+
+def _counted(row: Tensor, value: Tensor, side: str) -> Tensor:
+    """Return how many elements of a short row stand before each value: all are compared."""
+    wide = reshape(value, (*value.shape, 1))
+    behind = _before(row, wide) if side == "left" else e.logical_not(_before(wide, row))
+    kind = as_dtype("i32")
+    found = value.trace.emit(
+        "reduce_sum", [cast(behind, kind)], [(kind, value.shape)], (), axes=(value.ndim,)
+    )[0]
+    return cast(found, INTEGER)
 
 
 def _before(x: Tensor, y: Tensor) -> Tensor:
