@@ -8,7 +8,7 @@ from stepwell.core.version import VERSION
 if TYPE_CHECKING:
     from stepwell.compiled import Compiled, compile, load
     from stepwell.core.diagnostics import CompileError
-    from stepwell.frontend import debug, lax, nn, random
+    from stepwell.frontend import debug, lax, nn, random, tree
     from stepwell.frontend.callbacks import callback
     from stepwell.frontend.disabling import disable_jit
     from stepwell.frontend.errors import TraceError
@@ -41,6 +41,7 @@ _PUBLIC = {
 """Public names and where they are defined; each is imported when it is first asked for."""
 
 _MODULES = {
+    "tree": "stepwell.frontend.tree",
     "debug": "stepwell.frontend.debug",
     "lax": "stepwell.frontend.lax",
     "nn": "stepwell.frontend.nn",
@@ -68,6 +69,7 @@ __all__ = [
     "load",
     "nn",
     "op",
+    "tree",
     "random",
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeAlias
 
@@ -15,7 +15,7 @@ from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import as_dtype, is_number, number_dtype
-from stepwell.frontend.pytree import Branch, Tree, count, flatten, paths
+from stepwell.frontend.pytree import Branch, Tree, count, flatten, is_plain, paths
 from stepwell.frontend.specs import ShapeDtypeStruct
 from stepwell.frontend.statics import guard_of, is_final, key_of, typed
 from stepwell.frontend.tensor import Tensor
@@ -98,7 +98,10 @@ def _instead(value: Any) -> str:
 
 def has_traced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     """Whether any of the arguments is a value of a trace."""
-    leaves, _ = flatten((*args, *kwargs.values()))
+    try:
+        leaves, _ = flatten((*args, *kwargs.values()))
+    except RecursionError:  # an object that holds itself, as static arguments may
+        return False
     return any(isinstance(leaf, Tensor) for leaf in leaves)
 
 
@@ -131,8 +134,6 @@ def _advice(path: str, leaf: Any) -> str:
     """Return what to pass instead of ``leaf``, which is no array."""
     if isinstance(leaf, Mapping):
         return "pass a plain dict of it: dict(...)"
-    if is_dataclass(leaf):
-        return "pass its fields in a dict, a tuple or a NamedTuple"
     if path.isidentifier():
         return f"if it is no data, jit with static_argnames=('{path}',)"
     return "if it is no data, pass it in an argument of its own, named in static_argnames"
@@ -147,6 +148,8 @@ def spelling(
     """Return how ``call`` was spelled; None where what it holds was or may be exchanged."""
     if any(key_of(call.static[name]) != key for name, key in call.key[0]):
         return None  # tracing changed it
+    if not all(is_plain(tree) for _, tree in call.trees):
+        return None
     weak = iter([a.weak for a in call.arguments])
     trees = {name: _with_numbers(tree, weak) for name, tree in call.trees}
     first = dict(zip(trees, accumulate(map(count, trees.values()), initial=0), strict=False))

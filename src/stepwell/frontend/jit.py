@@ -6,6 +6,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
+from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
 from stepwell.frontend import flowing, operators
@@ -26,7 +27,7 @@ from stepwell.frontend.effects import (
 )
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import is_number, lift
-from stepwell.frontend.pytree import flatten, paths, unflatten
+from stepwell.frontend.pytree import flatten, is_plain, paths, unflatten
 from stepwell.frontend.retraces import MAX_TRACES, CacheInfo
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.traced import Known, Traced, name_of, result_of, trace
@@ -67,6 +68,7 @@ class Function:
         "_signature",
         "_spellings",
         "_static",
+        "_told",
         "_variants",
         "served",
     )
@@ -93,6 +95,7 @@ class Function:
         self._static = {*static_argnames, *(names[i] for i in static_argnums)}
         if unknown := sorted(self._static - set(names)):
             raise ValueError(f"the function has no argument {', '.join(unknown)}")
+        self._told = dict(options)
         self._options = dict(options)
         self._donated = self._names_of(names, self._options)
         self._checks: dict[str, Any] = {"check_bounds": self._options.pop("check_bounds", True)}
@@ -129,7 +132,16 @@ class Function:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        return lambda *args, **kwargs: self(instance, *args, **kwargs)
+        first = next(iter(self._signature.parameters), "")
+        own = getattr(instance, "__dict__", None)
+        if own is None or first in self._static or flatten(instance)[1] is not ...:
+            return MethodType(self, instance)
+        key = f"__jit_{id(self)}__"
+        bound = own.get(key)
+        if bound is None or bound.__wrapped__.__self__ is not instance:  # a copy's
+            method = MethodType(self.__wrapped__, instance)
+            bound = own[key] = _Method(method, self._static, (), self._told)
+        return bound
 
     def __repr__(self) -> str:
         return f"<stepwell.jit {self.__name__}{self._signature}>"
@@ -297,7 +309,7 @@ class Function:
         # one object for calls that are built alike: the dispatcher takes them apart once for it
         alike = (*call.key[:2], how[:2], tuple(a.weak for a in call.arguments))
         spelled = self._spellings.get(alike) or spelling(self._signature, call, args, kwargs)
-        if spelled is None:
+        if spelled is None or not is_plain(variant.tree):
             return
         self._spellings[alike] = spelled
         dispatcher = self._dispatch()
@@ -348,6 +360,22 @@ class Function:
             checks=self._checks,
             donated=self._donated,
         )
+
+
+class _Method(Function):
+    """A method of one object, which keeps it; copies of the object make their own."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> Any:
+        return _nothing, ()
+
+    def __deepcopy__(self, memory: Any) -> None:
+        return None
+
+
+def _nothing() -> None:
+    return None
 
 
 def _input_signature(told: Any) -> Any:

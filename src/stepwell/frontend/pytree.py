@@ -6,15 +6,29 @@ A tree is made of what the C extension reads too, which matches calls and builds
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from types import EllipsisType
 from typing import Any, NamedTuple, TypeAlias
+
+
+class Node(NamedTuple):
+    """A class of containers that the C extension does not know, and what else there is to one."""
+
+    kind: type[Any]
+    more: Any = None
+
+
+REGISTERED: dict[type[Any], tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
+"""How objects of users' classes are taken apart, and put together again."""
 
 
 class Branch(NamedTuple):
     """A container: its class, its keys (None for sequences) and what is in it."""
 
-    kind: type[Any]
+    kind: Any
+    """Its class; a `Node` where that is none of the plain ones."""
     keys: tuple[Any, ...] | None
     children: tuple[Tree, ...]
 
@@ -48,8 +62,49 @@ def _flatten(value: Any, leaves: list[Any]) -> Tree:
         return Branch(kind, keys, tuple(_flatten(value[k], leaves) for k in keys))
     if kind in (tuple, list) or (isinstance(value, tuple) and hasattr(kind, "_fields")):
         return Branch(kind, None, tuple(_flatten(v, leaves) for v in value))
+    if (found := _node(value, kind)) is not None:
+        node, names, children = found
+        return Branch(node, names, tuple(_flatten(v, leaves) for v in children))
     leaves.append(value)
     return ...
+
+
+def _node(value: Any, kind: type[Any]) -> tuple[Node, tuple[Any, ...] | None, Sequence[Any]] | None:
+    """Take apart a container that is no plain one; None for what is a leaf."""
+    if kind in REGISTERED:
+        children, more = REGISTERED[kind][0](value)
+        return Node(kind, more), None, tuple(children)
+    if kind is OrderedDict:
+        return Node(kind), tuple(value), tuple(value.values())
+    if kind is defaultdict:
+        keys = tuple(sorted(value))
+        return Node(kind, value.default_factory), keys, tuple(value[k] for k in keys)
+    if is_dataclass(value) and not isinstance(value, type):
+        names = tuple(field.name for field in fields(value))
+        return Node(kind), names, tuple(getattr(value, name) for name in names)
+    return None
+
+
+def _made(node: Node, keys: tuple[Any, ...] | None, values: list[Any]) -> Any:
+    """Put together what `_node` took apart."""
+    if node.kind in REGISTERED:
+        return REGISTERED[node.kind][1](node.more, tuple(values))
+    named = dict(zip(keys or (), values, strict=True))
+    if node.kind is OrderedDict:
+        return OrderedDict(named)
+    if node.kind is defaultdict:
+        return defaultdict(node.more, named)
+    found = object.__new__(node.kind)  # as it was: no default, no __post_init__
+    for name, value in named.items():
+        object.__setattr__(found, name, value)
+    return found
+
+
+def is_plain(tree: Tree) -> bool:
+    """Whether all its containers are those that the C extension knows."""
+    if not isinstance(tree, Branch):
+        return True
+    return not isinstance(tree.kind, Node) and all(map(is_plain, tree.children))
 
 
 def unflatten(tree: Tree, leaves: Sequence[Any]) -> Any:
@@ -61,6 +116,8 @@ def _unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
     if not isinstance(tree, Branch):
         return None if tree is None else next(leaves)
     values = [_unflatten(child, leaves) for child in tree.children]
+    if isinstance(tree.kind, Node):
+        return _made(tree.kind, tree.keys, values)
     if tree.keys is not None:
         return dict(zip(tree.keys, values, strict=True))
     return tree.kind(*values) if hasattr(tree.kind, "_fields") else tree.kind(values)
@@ -81,5 +138,12 @@ def paths(tree: Tree, name: str) -> list[str]:
     return [
         path
         for step, child in zip(steps, tree.children, strict=True)
-        for path in paths(child, f"{name}[{step!r}]")
+        for path in paths(child, _step(tree, name, step))
     ]
+
+
+def _step(tree: Branch, name: str, step: Any) -> str:
+    attribute = isinstance(tree.kind, Node) and tree.keys is not None
+    if attribute and tree.kind.kind not in (OrderedDict, defaultdict):
+        return f"{name}.{step}"
+    return f"{name}[{step!r}]"
