@@ -85,7 +85,7 @@ def trace(
 @public()
 def kron(a: Any, b: Any) -> Tensor:
     """`numpy.kron`."""
-    x, y = array(a), array(b)
+    x, y = fresh(array(a)), fresh(array(b))  # numbers have their own dtype here
     rank = max(x.ndim, y.ndim)
     x, y = (m.reshape(v, (*(1,) * (rank - v.ndim), *v.shape)) for v in (x, y))
     left = m.reshape(x, tuple(n for size in x.shape for n in (size, 1)))
