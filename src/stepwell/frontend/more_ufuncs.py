@@ -49,12 +49,16 @@ def nextafter(x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def spacing(x: Tensor) -> Tensor:
-    """Return the distance to the next float away from zero, with the sign of ``x``."""
+    """Return the distance to the next float away from zero, with the sign of ``x``.
+
+    NumPy's of f16 is the distance to the next greater one.
+    """
     far = full(x.shape, np.inf, x.kind)
-    size = e.abs(x)
+    half = x.kind.name == "f16"
+    size = x if half else e.abs(x)
     found = e.subtract(nextafter(size, far), size)
     found = e.where(e.isfinite(x), found, full((), np.nan, x.kind))
-    return e.where(signbit(x), e.negative(found), found)
+    return found if half else e.where(signbit(x), e.negative(found), found)
 
 
 def logaddexp2(x1: Tensor, x2: Tensor) -> Tensor:
