@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -220,17 +219,16 @@ def _offset(place: Subscript, strides: list[int]) -> int:
     return offset
 
 
-@dataclass
 class _At:
     """``x.at``, waiting for its index."""
 
-    x: Tensor
+    def __init__(self, x: Tensor) -> None:
+        self.x = x
 
     def __getitem__(self, index: Any) -> _Place:
         return _Place(self.x, index)
 
 
-@dataclass
 class _Place:
     """``x.at[index]``: returns copies of ``x`` that are changed there.
 
@@ -239,8 +237,12 @@ class _Place:
     that end of the axis. With 'promise_in_bounds' there is none.
     """
 
-    x: Tensor
-    index: Any
+    def __init__(self, x: Tensor, index: Any) -> None:
+        self.x = x
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"{self.x!r}.at[{self.index!r}]"
 
     def set(self, values: Any, *, mode: str | None = None) -> Tensor:
         """Return ``x`` with ``values`` there; of duplicate indices the last one counts."""
