@@ -24,14 +24,8 @@ CAPTURED = 0.9
 """Of all programs, how many are to be captured at least."""
 
 
-LATER = {"zero_dimensional_in_place"}
-"""Programs that are not captured yet."""
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.function.__name__)
 def test_programs(case: Case) -> None:
-    if case.function.__name__ in LATER:
-        pytest.xfail("not captured yet")
     compiled = sw.jit(case.function)
     with np.errstate(all="ignore"):
         for arguments in case.arguments:

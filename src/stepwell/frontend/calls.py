@@ -30,6 +30,8 @@ class Argument:
     shape: Shape
     weak: bool = False
     """Whether it is a Python number, which takes the dtype of arrays it meets."""
+    cell: bool = False
+    """Whether it is an array without axes, and no number."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,8 @@ def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:
     kind = dtype_of(array.dtype.newbyteorder("="))
     if kind is None:
         raise TypeError(f"argument '{path}': arrays of dtype {array.dtype} are not supported")
-    return array, Argument(path, kind, array.shape)
+    cell = isinstance(leaf, np.ndarray) and not leaf.shape
+    return array, Argument(path, kind, array.shape, cell=cell)
 
 
 def _advice(path: str, leaf: Any) -> str:

@@ -34,6 +34,10 @@ class Effects:
     donated: tuple[tuple[int, int], ...] = ()
     """Results of the program that may take the memory of a donated argument, and that."""
 
+    apart: bool = False
+    """Whether it does ``x += 1`` to an argument without axes, which is something else for a number
+    than for an array: so the dispatcher, to which both are one, does not serve the program."""
+
     def __bool__(self) -> bool:
         return bool(self.written)
 

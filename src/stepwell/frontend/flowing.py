@@ -119,11 +119,7 @@ def _call_partial(function: partial[Any], args: tuple[Any, ...], kwargs: dict[st
 
 def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call what has no source; Python's own functions have a meaning of ours."""
-    try:
-        ours = PYTHONS.get(function)
-    except TypeError:
-        ours = None
-    if ours is not None and (function in GOING or any(isinstance(a, _TRACED) for a in args)):
+    if (ours := _meaning(function, args)) is not None:
         for value in args:
             if isinstance(value, Tensor):
                 value.trace.check(value)
@@ -142,6 +138,17 @@ def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return _attribute_of(*args)
     _look(function)
     return function(*_callbacks(function, args), **kwargs)
+
+
+def _meaning(function: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """Return what a function of Python's own is for these arguments, where it is another."""
+    try:
+        ours = PYTHONS.get(function)
+    except TypeError:
+        return None
+    if ours is not None and (function in GOING or any(isinstance(a, _TRACED) for a in args)):
+        return ours
+    return None
 
 
 def _traceable(function: FunctionType) -> FunctionType:

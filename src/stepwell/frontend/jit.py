@@ -302,6 +302,8 @@ class Function:
         self, variant: Variant, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         """Let the dispatcher serve calls spelled like this one from now on."""
+        if variant.effects.apart:
+            return
         how = len(args), tuple(kwargs), id(variant.outside)
         if (call.key, how) in self._learnt:
             return

@@ -51,6 +51,7 @@ def _in_place(ufunc: Any) -> Callable[[Any, Any], Any]:
             return NotImplemented
         value = Tensor.operators["ufunc"](ufunc, self, other)
         if not self.shape:
+            self.changes_as_number()
             return value
         self.write(value, f"numpy.{ufunc.__name__}")
         return self
@@ -102,6 +103,7 @@ class Tensor:
 
     __slots__ = (
         "__weakref__",
+        "cell",
         "kind",
         "made",
         "name",
@@ -132,6 +134,8 @@ class Tensor:
         """The user's line that made it."""
         self.weak = False
         """Whether it stands for a Python number, which takes the dtype of arrays it meets."""
+        self.cell: bool | None = None
+        """For an argument without axes, whether it is an array, and no number."""
         self.part: View | None = None
         self.stamp = 0
         """Grows with each write to it."""
@@ -197,6 +201,15 @@ class Tensor:
         self.trace.changes(self, written=True)
         self.name, self.scope, self.made = value.name, value.scope, value.made
         self.stamp = self.trace.tick()
+
+    def changes_as_number(self) -> None:
+        """Refuse ``x += 1`` for an argument that is an array without axes; others are numbers."""
+        if self.cell:
+            raise TraceError(
+                f"{self!r} is an array without axes, which is a number here: x += 1 would not "
+                "reach the caller's array; write x = x + 1, or pass an array of shape (1,)"
+            )
+        self.trace.apart |= self.cell is not None and not self.weak
 
     def write(self, value: Any, what: str = "") -> None:
         """Write ``value`` to all of it, and to what it is a part of."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from types import MappingProxyType
@@ -156,7 +156,7 @@ def trace(
     inputs = [written.argument(a.path, a.kind, a.shape, where) for a in call.arguments]
     head = [fresh(value) for value in inputs]
     for value, told in zip(inputs, call.arguments, strict=True):
-        value.weak = told.weak
+        value.weak, value.cell = told.weak, told.cell
     with tracing(written):
         if captures is not None:
             _root(captures, function, call)
@@ -193,7 +193,9 @@ def trace(
         text, file or "<python>", written.resources, hashed=True, trail=written.trail
     )
     types = tuple((value.kind, value.shape) for value in results)
-    return Traced(module, entry, tree, options, effects, types, outside)
+    return Traced(
+        module, entry, tree, options, replace(effects, apart=written.apart), types, outside
+    )
 
 
 def _entry(name: str) -> str:

@@ -101,6 +101,8 @@ class Trace:
     """The branches and loops of the user's Python that are being traced, one in another."""
     trials: int = 0
     """How many iterations are being traced to be thrown away, one in another."""
+    apart: bool = False
+    """Whether it makes a difference that an argument without axes is a number or an array."""
     trying: list[Callable[[], Any]] = field(default_factory=list[Callable[[], Any]])
     """They give what the ``try`` statements around here catch."""
     ranges: Ranges = field(default_factory=Ranges)

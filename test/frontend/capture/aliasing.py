@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from capture.cases import I, M, V, W, X, captured
+from capture.cases import I, M, V, W, X, captured, refused
 
 
 @captured((X,), (X * 2,))
@@ -230,8 +230,15 @@ def ping_pong(w: Any) -> Any:
     return u
 
 
-@captured((np.array(2.0), V), (np.array(5.0), V))
+@refused("is an array without axes, which is a number here", (np.array(2.0), V))
 def zero_dimensional_in_place(s: Any, v: Any) -> Any:
+    s += 1
+    v *= s
+    return s
+
+
+@captured((np.float64(2.0), V), (np.float64(5.0), V))
+def numbers_in_place(s: Any, v: Any) -> Any:
     s += 1
     v *= s
     return s

@@ -76,6 +76,11 @@ def globals_and_math(v: Any) -> Any:
     return v * SCALE * math.pi + math.sqrt(2)
 
 
+@captured((4.0,), (-1.0,))
+def math_domain(x: Any) -> Any:
+    return math.sqrt(x), math.log10(x * x), math.ceil(x / 3)
+
+
 @captured((0.5,), (2.0,))
 def math_of_traced(x: Any) -> Any:
     return math.sin(x), math.exp(-x), math.sqrt(x), math.floor(x), math.atan2(x, 2)
