@@ -104,6 +104,29 @@ def test_closures(rewritten: bool) -> None:
     counted.check(X, traces=5)
 
 
+def test_what_is_computed_without_source_is_seen() -> None:
+    table, box = np.ones(300), SimpleNamespace(w=np.ones(300))
+
+    def inner() -> Any:
+        try:
+            return np.sqrt(table) + 1
+        finally:
+            pass
+
+    def f(x: Any) -> Any:
+        try:
+            return x + np.sqrt(box.w)[:4] + np.sqrt(table)[:4] + inner()[:4]
+        finally:
+            pass
+
+    counted = Counted(f)
+    counted.check(X)
+    table[:] = 4
+    counted.check(X)
+    box.w[:] = 9
+    counted.check(X)
+
+
 def test_arrays_of_a_module_are_read_at_each_call() -> None:
     before = TABLE.copy()
     f = Counted(lambda x: x + TABLE[:4] * TABLE.sum())

@@ -79,6 +79,8 @@ class Captures:
         self.places: dict[int, Capture] = {}
         """Where objects were found first."""
         self.alive: list[Any] = []
+        self.by_content = False
+        """Whether arrays are read where no handle takes their place."""
         self.tensors: dict[int, Leaf] = {}
         """The leaves of hidden arguments."""
 
@@ -220,7 +222,8 @@ class Captures:
         if is_frozen(array) or array.dtype.hasobject:
             return (object, array), True
         content = None
-        if dtype_of(array.dtype.newbyteorder("=")) is None or self.known(path, array):
+        unknown = dtype_of(array.dtype.newbyteorder("=")) is None
+        if unknown or self.by_content or self.known(path, array):
             content = array.copy(order="C")
             content.flags.writeable = False
         leaf = self.leaves[id(array)] = Leaf(path, array, content)

@@ -235,7 +235,10 @@ def traced_as_is(function: FunctionType) -> FunctionType:
     captures = current_captures()
     if captures is None:
         return function
-    found = _search(captures, function, set())
+    try:
+        found = _search(captures, function, set())
+    finally:
+        captures.by_content = False
     if not found:
         return function
     variables = {**function.__globals__, **found}
@@ -264,6 +267,7 @@ def _search(captures: Captures, function: FunctionType, seen: set[Any]) -> dict[
             place = IN_CELL, cells[name], None
         if (value := looked_up(*place)) is NOTHING:
             continue
+        captures.by_content = len(seen) > 1 or type(value) is not np.ndarray
         given = captures.read(*place, name, value, bool(steps))
         if given is not value:
             arrays[name] = given
