@@ -456,6 +456,40 @@ def test_programs_of_what_was_let_go_of_are_let_go() -> None:
     assert [r() for r in refs] == [None, None]
 
 
+def test_calls_stay_in_c() -> None:
+    box: dict[str, Any] = {"w": np.ones(60), "n": 2.0, "l": [np.ones(70), np.ones(80)]}
+    model = Model()
+
+    def f(x: Any, y: Any) -> Any:
+        for w in box["l"]:
+            y = y + w[:4]
+        return x * box["w"][:4] * box["n"] + model.w[0] + y
+
+    def g(x: Any) -> None:
+        model.w[:4] += x
+
+    jitted: Any = sw.jit(f)
+    writing: Any = sw.jit(g)
+    dynamic: Any = sw.jit(lambda x: x + box["n"])
+    jitted(X, X)
+    writing(X)
+    for n in (4, 5, 6):
+        dynamic(np.ones(n))
+    for function in (jitted, writing, dynamic):
+        function._take_apart = None  # a call that leaves C fails
+    box["w"] = np.ones(60) * 3
+    box["l"][1] = np.ones(80) * 5
+    before = model.w.copy()
+    writing(X)
+    np.testing.assert_array_equal(model.w[:4], before[:4] + X)
+    np.testing.assert_allclose(jitted(X, X), f(X, X))
+    for n in (4, 5, 6):
+        np.testing.assert_array_equal(dynamic(np.ones(n)), np.ones(n) + 2)
+    box["n"] = 3.0
+    with pytest.raises(TypeError):
+        jitted(X, X)
+
+
 def test_nothing_outside_costs_nothing() -> None:
     assert Outside().collect() == []
     assert Outside().watch() is None

@@ -143,7 +143,7 @@ static int may_fit(const Program *p, PyObject *const *leaves, int n) {
 static int collect_outside(PyObject *watch, const Program *p, Leaves *l, int given) {
   if (watch == Py_None) return 1;
   if (!may_fit(p, l->leaves, given)) return 0;
-  l->count = p->inputs;
+  l->count = p->inputs, l->outside = given;
   int found = watch_collect((Watch *)watch, l);
   for (int i = given; found == 1 && i < l->count; i++) found = l->leaves[i] != NULL;
   if (found == 1) return 1;
@@ -193,7 +193,7 @@ static PyObject *dispatcher_vectorcall(PyObject *self, PyObject *const *args, si
   int most = d->most; /* a program added while this call runs may take more: it is not tried */
   PyObject *room[most + 1], *result = NULL;
   memset(room, 0, sizeof room);
-  Leaves leaves = {NULL, room, 0};
+  Leaves leaves = {NULL, room, 0, 0};
   int missed = 1;
   for (Py_ssize_t i = 0; missed && i < PyList_GET_SIZE(d->entries); i++) {
     PyObject *entry = PyList_GET_ITEM(d->entries, i);
@@ -232,7 +232,7 @@ static PyObject *dispatcher_add(PyObject *self, PyObject *args) {
   int inputs = ((Program *)program)->inputs - outside;
   if (outside < 0 || inputs < 0 || (watch == Py_None ? outside : !Py_IS_TYPE(watch, &WatchType)))
     return PyErr_Format(PyExc_TypeError, "no arrays from outside of the function: %R", args);
-  if (watch != Py_None && !are_looks_within((Watch *)watch, ((Program *)program)->inputs))
+  if (watch != Py_None && !are_looks_within((Watch *)watch, outside))
     return PyErr_Format(PyExc_TypeError, "the program takes no such arrays: %R", args);
   if (!is_tree_of(tree, ((Program *)program)->outputs) || !are_placed(slots, inputs, is_tree) || !are_placed(fixed, inputs - 1, is_array))
     return PyErr_Format(PyExc_TypeError, "no call of this program: %R", args);

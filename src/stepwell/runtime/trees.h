@@ -24,6 +24,7 @@ typedef struct {
   PyObject *call;    /* what the leaves were collected for, a reference of ours; NULL for nothing */
   PyObject **leaves; /* references of ours */
   int count;
+  int outside; /* the first of those that are read outside of the function */
 } Leaves;
 
 static void forget(Leaves *l) {

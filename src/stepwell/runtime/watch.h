@@ -5,7 +5,7 @@
              IN_LIST (an item by number), ATTRIBUTE (as `getattr` finds it), ITSELF (the holder)
      tree    what must be there, as in trees.h; also False for nothing, True for anything,
              (object, value) for this very object, (ndarray, copy) for an array of this content
-     first   where its first array stands among those that the program takes
+     first   where its first array stands among those that the program takes from outside
      final   whether what is there cannot change as long as it is the same object
    Looks into one dictionary stand together, final ones first: as long as the dictionary's version
    is the one of the last time, they are not looked at again, and the others are where they were. */
@@ -69,7 +69,7 @@ static int fits_look(Look *look, PyObject *value, Leaves *l) {
   if (value == NULL) return PyErr_Occurred() ? -1 : look->tree == Py_False;
   if (look->final && value == look->last) return 1;
   PyObject **after;
-  int found = collect(look->tree, value, l->leaves + look->first, l->leaves + l->count, &after);
+  int found = collect(look->tree, value, l->leaves + l->outside + look->first, l->leaves + l->count, &after);
   if (found == 1 && look->final) {
     Py_INCREF(value);
     Py_XSETREF(look->last, value);
