@@ -14,7 +14,7 @@ import stepwell as sw
 RANDOM = np.random.default_rng(42)
 
 
-def longest(a, b):
+def longest(a: Any, b: Any) -> Any:
     """Two nested loops with branches, every cell read from those before."""
     t = np.zeros((len(a) + 1, len(b) + 1), dtype=np.int64)
     for i in range(1, len(a) + 1):
@@ -26,7 +26,7 @@ def longest(a, b):
     return t
 
 
-def backwards(w, v):
+def backwards(w: Any, v: Any) -> Any:
     """A loop that counts down, and indices that are computed."""
     best = np.zeros(50, dtype=np.int64)
     for i in range(len(w)):
@@ -36,7 +36,7 @@ def backwards(w, v):
     return best
 
 
-def steps(x):
+def steps(x: Any) -> Any:
     """Steps of two and three, up and down; what a counter is after its loop."""
     y = np.zeros_like(x)
     last = -1
@@ -49,7 +49,7 @@ def steps(x):
     return y, last
 
 
-def swapped(x):
+def swapped(x: Any) -> Any:
     """Elements that change places: each is read before the other is written."""
     x = x.copy()
     for i in range(len(x)):
@@ -61,7 +61,7 @@ def swapped(x):
     return x
 
 
-def inserted(x):
+def inserted(x: Any) -> Any:
     """A loop that is left for two reasons."""
     x = x.copy()
     for i in range(1, len(x)):
@@ -74,7 +74,7 @@ def inserted(x):
     return x
 
 
-def two_arrays(x, n):
+def two_arrays(x: Any, n: Any) -> Any:
     """Bounds that only the run knows: arguments, and what a loop around counts."""
     low = np.full(len(x), 7.0)
     high = np.zeros(len(x))
@@ -87,7 +87,7 @@ def two_arrays(x, n):
     return low, high
 
 
-def exchanged(x):
+def exchanged(x: Any) -> Any:
     """Arrays that change places are no scalar code."""
     a = x.copy()
     b = np.zeros_like(x)
@@ -98,7 +98,7 @@ def exchanged(x):
     return a
 
 
-def wrapped(seed):
+def wrapped(seed: Any) -> Any:
     """Integers wrap around."""
     s = seed
     for _i in range(100):
@@ -106,7 +106,7 @@ def wrapped(seed):
     return s
 
 
-def small_counter(n):
+def small_counter(n: Any) -> Any:
     """A counter of eight bits."""
     i = n
     k = 0
@@ -116,7 +116,7 @@ def small_counter(n):
     return i, k
 
 
-def until(x, limit):
+def until(x: Any, limit: Any) -> Any:
     """A condition on floats: a NaN ends it."""
     n = 0
     while x < limit:
@@ -125,7 +125,7 @@ def until(x, limit):
     return x, n
 
 
-def left_early(x):
+def left_early(x: Any) -> Any:
     """A loop that is broken off, in one that goes on."""
     found = np.full(len(x), -1)
     for i in range(len(x)):
@@ -136,7 +136,7 @@ def left_early(x):
     return found
 
 
-def rows(x, k):
+def rows(x: Any, k: Any) -> Any:
     """Rows and columns of which single elements are used."""
     s = 0.0
     for i in range(len(x)):
@@ -146,7 +146,7 @@ def rows(x, k):
     return s
 
 
-def masked(x):
+def masked(x: Any) -> Any:
     """Booleans in an array, and a step that is a number."""
     p = np.ones(len(x), dtype=np.bool_)
     i = 2
@@ -160,7 +160,7 @@ def masked(x):
     return p
 
 
-def curves(x):
+def curves(x: Any) -> Any:
     """Functions of single numbers, one waiting for the other."""
     y = np.zeros(len(x))
     s = 0.5
@@ -240,7 +240,7 @@ def test_scalar_code_calls_nothing(
 def test_a_check_leaves_the_loops() -> None:
     """An index that is out of range in some iteration raises, with what NumPy says."""
 
-    def walk(nexts, n):
+    def walk(nexts: Any, n: Any) -> Any:
         at = 0
         for _ in range(n):
             at = nexts[at]
