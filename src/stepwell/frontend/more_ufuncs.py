@@ -58,7 +58,7 @@ def spacing(x: Tensor) -> Tensor:
     size = x if half else e.abs(x)
     found = e.subtract(nextafter(size, far), size)
     found = e.where(e.isfinite(x), found, full((), np.nan, x.kind))
-    return found if half else e.where(signbit(x), e.negative(found), found)
+    return found if half else e.where(e.less(x, 0), e.negative(found), found)
 
 
 def logaddexp2(x1: Tensor, x2: Tensor) -> Tensor:
