@@ -13,6 +13,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -25,11 +26,18 @@ STEPS = (1, 3)
 _NUMBER = re.compile(r"(\d+)")
 _TYPE = re.compile(r"tensor<([^<>]*)>")
 _MARK = re.compile(r"@(\d+)@")
-_OP = re.compile(
-    r"^(?P<head> *(?P<result>%\w+) = \"nd\.(?P<op>\w+)\"\()(?P<operands>[^()]*)\)"
-    r"(?: <\{(?P<properties>.*?)\}>)? : \((?P<inputs>[^()]*)\) -> (?P<type>tensor<[^<>]*>)"
-    r"(?P<place> loc\(.*\))?$"
-)
+
+
+@cache
+def _op() -> re.Pattern[str]:
+    """Return the form of an op on one line; it is compiled when there is a text for any size."""
+    return re.compile(
+        r"^(?P<head> *(?P<result>%\w+) = \"nd\.(?P<op>\w+)\"\()(?P<operands>[^()]*)\)"
+        r"(?: <\{(?P<properties>.*?)\}>)? : \((?P<inputs>[^()]*)\) -> (?P<type>tensor<[^<>]*>)"
+        r"(?P<place> loc\(.*\))?$"
+    )
+
+
 WHOLE = (1 << 63) - 1
 """A limit beyond any size: to the end of an axis."""
 
@@ -280,7 +288,7 @@ class _Writer:
         """Return a line of the program."""
         if "@" not in line or not _MARK.search(line):
             return line
-        match = _OP.match(line)
+        match = _op().match(line)
         if match is None:
             return self.dynamic(line)
         write = getattr(self, f"_{match['op']}", None)

@@ -132,15 +132,15 @@ class Function:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        first = next(iter(self._signature.parameters), "")
         own = getattr(instance, "__dict__", None)
+        bound = None if own is None else own.get(f"__jit_{id(self)}__")
+        if bound is not None and bound.__wrapped__.__self__ is instance:
+            return bound
+        first = next(iter(self._signature.parameters), "")
         if own is None or first in self._static or flatten(instance)[1] is not ...:
             return MethodType(self, instance)
-        key = f"__jit_{id(self)}__"
-        bound = own.get(key)
-        if bound is None or bound.__wrapped__.__self__ is not instance:  # a copy's
-            method = MethodType(self.__wrapped__, instance)
-            bound = own[key] = _Method(method, self._static, (), self._told)
+        method = MethodType(self.__wrapped__, instance)
+        bound = own[f"__jit_{id(self)}__"] = _Method(method, self._static, (), self._told)
         return bound
 
     def __repr__(self) -> str:
