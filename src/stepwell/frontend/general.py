@@ -142,6 +142,15 @@ def _grouped(found: Any) -> Sizes | None:
     return Sizes(tuple(axes), len(symbols)) if axes else None
 
 
+def _at_another_size(trace: Callable[[Call], Traced], call: Call) -> Traced:
+    """Return the trace of a call that nobody made; what it raises is nobody's fault."""
+    try:
+        return trace(call)
+    except Exception as error:
+        name = type(error).__name__
+        raise NotGeneralError(f"at another size it raises {name}: {error}") from error
+
+
 @dataclass(frozen=True)
 class Template:
     """The text of a function for any sizes: ``@3@`` stands for the third of its numbers."""
@@ -165,7 +174,7 @@ class Template:
         traces: list[list[Traced]] = []
         for k in range(sizes.count):
             steps = [[n + s * (i == k) for i, n in enumerate(values)] for s in STEPS]
-            traces.append([trace(sizes.call(call, step)) for step in steps])
+            traces.append([_at_another_size(trace, sizes.call(call, step)) for step in steps])
         texts = [_NUMBER.split(t.module.text) for t in (first, *(t for ts in traces for t in ts))]
         if any(len(t) != len(texts[0]) or t[::2] != texts[0][::2] for t in texts):
             raise NotGeneralError("its text at another size " + _first_difference(texts))
