@@ -13,6 +13,10 @@ from types import EllipsisType
 from typing import Any, NamedTuple, TypeAlias
 
 
+SPECS = "stepwell.frontend.specs"
+"""The module of what stands for arrays, which are leaves."""
+
+
 class Node(NamedTuple):
     """A class of containers that the C extension does not know, and what else there is to one."""
 
@@ -79,7 +83,7 @@ def _node(value: Any, kind: type[Any]) -> tuple[Node, tuple[Any, ...] | None, Se
     if kind is defaultdict:
         keys = tuple(sorted(value))
         return Node(kind, value.default_factory), keys, tuple(value[k] for k in keys)
-    if is_dataclass(value) and not isinstance(value, type):
+    if is_dataclass(value) and not isinstance(value, type) and kind.__module__ != SPECS:
         names = tuple(field.name for field in fields(value))
         return Node(kind), names, tuple(getattr(value, name) for name in names)
     return None
