@@ -12,7 +12,6 @@ from dataclasses import fields, is_dataclass
 from types import EllipsisType
 from typing import Any, NamedTuple, TypeAlias
 
-
 SPECS = "stepwell.frontend.specs"
 """The module of what stands for arrays, which are leaves."""
 
