@@ -203,9 +203,15 @@ def _dynamic_slice(op: DynamicSliceOp, s: Sizing) -> Sequence[Shape]:
 @extents(DynamicUpdateSliceOp)
 def _dynamic_update_slice(op: DynamicUpdateSliceOp, s: Sizing) -> Sequence[Shape]:
     x, update = s.shape(op.x), s.shape(op.update)
+    steps = dict(zip(axes(op.axes), op.steps, strict=True))
     for axis, (n, m) in enumerate(zip(x, update, strict=True)):
         if axis not in axes(op.axes):
             s.same_size(n, m, op.x, axis, op.update, axis)
+            continue
+        if (step := steps[axis]) != 1:
+            last = (m - Formula.of(1)) * Formula.of(step) + Formula.of(1)
+            what = f"{named(op.update)} reaches over ", last, f" elements along axis {axis} of "
+            s.at_least(n, last, (*what, f"{named(op.x)}, which has ", n))
             continue
         what = f"{named(op.update)} has size ", m, f" along axis {axis}, more than {named(op.x)}: "
         s.at_least(n, m, (*what, n))

@@ -9,7 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
@@ -380,6 +387,8 @@ class DynamicUpdateSliceOp(GroupedOp):
     * (C1) axes are axes of x, rising, with one start for each.
     * (C2) update has the rank and elements of x, and fits into it; off axes it is as long.
     * (C3) starts are 0-d integer tensors or index values.
+    * (C4) strides, where there are any, are 1 or more, one for each of axes: elements of the update
+      lie so far apart.
     """
 
     name = "nd.dynamic_update_slice"
@@ -389,16 +398,28 @@ class DynamicUpdateSliceOp(GroupedOp):
     starts = var_operand_def()
     y = result_def(TensorType)
     axes = prop_def(AXES)
+    strides = opt_prop_def(AXES)
 
     def __init__(
-        self, x: SSAValue, update: SSAValue, starts: Sequence[SSAValue], axes: Sequence[int]
+        self,
+        x: SSAValue,
+        update: SSAValue,
+        starts: Sequence[SSAValue],
+        axes: Sequence[int],
+        strides: Sequence[int] = (),
     ) -> None:
-        rules.dynamic_update_slice(shape_of(x), shape_of(update), axes, len(starts))
+        rules.dynamic_update_slice(shape_of(x), shape_of(update), axes, len(starts), strides)
+        told = {"strides": axes_attr(strides)} if strides else {}
         super().__init__(
             operands=[x, update, list(starts)],
             result_types=[x.type],
-            properties={"axes": axes_attr(axes)},
+            properties={"axes": axes_attr(axes), **told},
         )
+
+    @property
+    def steps(self) -> Shape:
+        """How far apart elements of the update lie, along each of ``axes``."""
+        return axes(self.strides) if self.strides is not None else (1,) * len(axes(self.axes))
 
     def verify_(self) -> None:
         """Check C1 to C3."""
@@ -409,7 +430,7 @@ class DynamicUpdateSliceOp(GroupedOp):
 @shape(DynamicUpdateSliceOp)
 def _dynamic_update_slice_shape(op: DynamicUpdateSliceOp) -> Sequence[Attribute]:
     x, update = shape_of(op.x), shape_of(op.update)
-    rules.dynamic_update_slice(x, update, axes(op.axes), len(op.starts))
+    rules.dynamic_update_slice(x, update, axes(op.axes), len(op.starts), op.steps)
     if element(op.x) != element(op.update):  # dynamic_update_slice_c2
         raise ShapeError(f"update must have elements {element(op.x)}, got {element(op.update)}")
     return (op.x.type,)
@@ -418,9 +439,13 @@ def _dynamic_update_slice_shape(op: DynamicUpdateSliceOp) -> Sequence[Attribute]
 @reference(DynamicUpdateSliceOp)
 def _dynamic_update_slice_reference(op: DynamicUpdateSliceOp, operands: Sequence[Array]) -> Array:
     x, update, *starts = operands
-    along = axes(op.axes)
+    along, steps = axes(op.axes), op.steps
     y = np.array(x)
-    y[_window(x, starts, along, tuple(update.shape[a] for a in along))] = update
+    spans = tuple((update.shape[a] - 1) * s + 1 for a, s in zip(along, steps, strict=True))
+    place = list(_window(x, starts, along, spans))
+    for a, s in zip(along, steps, strict=True):
+        place[a] = slice(place[a].start, place[a].stop, s) if update.shape[a] else slice(0, 0)
+    y[tuple(place)] = update
     return y
 
 

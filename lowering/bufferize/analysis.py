@@ -281,7 +281,7 @@ class Analysis:
             return
         tie = next(t for t in self.ties if t.at is found[0] and t.what == "update")
         boxes = [slice_of(self.sizes, op) for op in found]
-        tie.edges = Edges(loop, slot, value, boxes)
+        tie.edges = Edges(loop, slot, value, boxes, [op.result for op in found])
         self.places.writes[tie.into].remove(tie.write)
 
     # -- which ties can be kept
@@ -340,9 +340,10 @@ class Analysis:
     def _taken_over(self, tie: Tie) -> tuple[Loop, SSAValue] | None:
         """Return the loop and slot whose buffer another slot takes over, with what is made in it.
 
-        That is so where the loop exchanges its buffers in the end, as `_close` checks.
+        That is so where the loop exchanges its buffers in the end, as `_close` checks. What reads the
+        slot itself is better written into another buffer.
         """
-        if tie.what != "update" or tie.at in self.refused:
+        if tie.what != "update" or tie.at in self.refused or not tie.value.has_one_use():
             return None
         storage, _ = self.places.of(tie.value)
         for loop in self.loops.values():

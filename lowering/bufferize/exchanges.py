@@ -87,6 +87,8 @@ class Exchanges:
         """Whether what lies around new parts is in place: there is one buffer, or two alike."""
         loop = edges.loop
         slot, value = self.places.of(edges.slot), self.places.of(edges.value)
+        if any(self.places.of(each) != value for each in edges.between):
+            return False
         if slot == value:
             return True
         number = loop.number.get(edges.slot)

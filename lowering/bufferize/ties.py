@@ -23,6 +23,8 @@ class Edges:
     slot: BlockArgument
     value: SSAValue
     boxes: list[Slice]
+    between: list[SSAValue]
+    """What is there after each of these insertions."""
 
 
 @dataclass(eq=False)

@@ -41,6 +41,11 @@ class Slice:
     strides: Shape
     kept: tuple[int, ...]
 
+    @property
+    def places(self) -> tuple[Shape, Shape, Shape]:
+        """Which elements they are, whatever axes remain."""
+        return self.offsets, self.sizes, self.strides
+
     @cached_property
     def reach(self) -> Shape:
         """For each axis a bound behind the last element."""
@@ -197,6 +202,8 @@ class Part:
 
     box: Slice | None
     exact: bool
+    all_steps: bool = False
+    """Whether every element that the steps of the box meet belongs to the view."""
 
 
 def part(steps: Steps) -> Part:
@@ -207,7 +214,7 @@ def part(steps: Steps) -> Part:
     if not isinstance(inner[0], Slice):
         return Part(None, False)
     rest = all(not isinstance(s, Slice) for s in inner[1:])
-    return Part(inner[0], rest and all(n.number == 1 for n in inner[0].strides))
+    return Part(inner[0], rest and all(n.number == 1 for n in inner[0].strides), rest)
 
 
 def disjoint(sizes: Sizes, a: Part, b: Part) -> bool:
@@ -236,6 +243,8 @@ def _interleaved(a: Slice, b: Slice) -> bool:
 
 def covers(sizes: Sizes, a: Part, b: Part) -> bool:
     """Whether part ``a`` certainly has every element of part ``b``."""
+    if a.all_steps and a.box is not None and b.box is not None and a.box.places == b.box.places:
+        return True
     if not a.exact:
         return False
     if a.box is None or a == b:

@@ -189,8 +189,11 @@ def _dynamic_update_slice(
 ) -> Operands:
     x, update, *starts = operands
     sizes = Sizes(lowering)
-    lengths = [sizes.of(update, axis) for axis in axes(op.axes)]
-    return (inserted(lowering, update, x, _offsets(lowering, op, x, starts, lengths)),)
+    strides, spans = [1] * tensor_type(x).get_num_dims(), list[Size]()
+    for axis, step in zip(axes(op.axes), op.steps, strict=True):
+        strides[axis], size = step, sizes.of(update, axis)
+        spans.append(size if step == 1 else sizes.add(sizes.mul(sizes.sub(size, 1), step), 1))
+    return (inserted(lowering, update, x, _offsets(lowering, op, x, starts, spans), strides),)
 
 
 def _offsets(

@@ -26,7 +26,7 @@ from stepwell.dialects.types import array, dtype, tensor_type
 from stepwell.lowering.nd_to_linalg.body import Body
 from stepwell.lowering.nd_to_linalg.generic import Iterator, constant, filled, generic
 from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes, shape_of_sizes
-from stepwell.lowering.nd_to_linalg.starts import is_written_again
+from stepwell.lowering.nd_to_linalg.starts import is_best_a_view
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower, signless
 
 Operands = Sequence[SSAValue]
@@ -103,7 +103,7 @@ def _slice(lowering: Lowering, op: SliceOp, operands: Operands) -> Operands:
         whole[axis] or (isinstance(begin, int) and (begin, stride) != (0, 1))
         for axis, (begin, _, stride) in enumerate(places)
     )
-    if not readable or is_written_again(op, begins):
+    if not readable or is_best_a_view(op, begins):
         part = tensor.ExtractSliceOp(
             x, begins, counts, [s for s in strides if isinstance(s, int)], type
         )

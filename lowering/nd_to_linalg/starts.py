@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
@@ -37,28 +38,46 @@ def known_start(start: SSAValue) -> int | None:
     return min(found, (1 << 63) - 1)
 
 
-def is_written_again(op: SliceOp, begins: Sequence[Size]) -> bool:
-    """Whether the very block that a slice takes is replaced later, as ``x[1:] += v`` does.
+def is_best_a_view(op: SliceOp, begins: Sequence[Size]) -> bool:
+    """Whether the very block that a slice takes, or one apart from it, is written later.
 
-    Then it is best a view: what is computed of it can be written where it lies.
+    So it is in ``x[1:] += v`` and ``x[0] = x[1]``: what is computed of a view can be written where
+    it is wanted at once.
     """
-    if {stride for _, _, stride in op.ranges} - {1} or DYNAMIC in shape_of(op.x):
+    firsts = [n for n in begins if isinstance(n, int)]
+    if DYNAMIC in shape_of(op.x) or len(firsts) < len(begins):
         return False
-    return any(
-        isinstance(use.operation, DynamicUpdateSliceOp)
-        and use.index == 0
-        and shape_of(use.operation.update) == shape_of(op.y)
-        and _begins(use.operation) == list(begins)
-        for use in op.x.uses
-    )
+    strides = [stride for _, _, stride in op.ranges]
+    taken = [
+        range(b, b + n * s, s) for b, n, s in zip(firsts, shape_of(op.y), strides, strict=True)
+    ]
+    for use in op.x.uses:
+        if isinstance(use.operation, DynamicUpdateSliceOp) and use.index == 0:
+            written = _written(use.operation)
+            if written == taken or _apart(taken, written):
+                return True
+    return False
 
 
-def _begins(op: DynamicUpdateSliceOp) -> list[int | None]:
-    """Return where an update begins along each axis, None where only the run knows."""
-    found: list[int | None] = [0] * len(shape_of(op.x))
-    for axis, start in zip(axes(op.axes), op.starts, strict=True):
-        known, room = known_start(start), shape_of(op.x)[axis] - shape_of(op.update)[axis]
-        found[axis] = None if known is None else max(min(known, room), 0)
+def _apart(a: Sequence[range], b: Sequence[range | None]) -> bool:
+    """Whether two blocks have no element in common."""
+    return any(y is not None and _never_meet(x, y) for x, y in zip(a, b, strict=True))
+
+
+def _never_meet(a: range, b: range) -> bool:
+    if not a or not b or a[-1] < b[0] or b[-1] < a[0]:
+        return True
+    return (a.start - b.start) % gcd(a.step, b.step) != 0
+
+
+def _written(op: DynamicUpdateSliceOp) -> list[range | None]:
+    """Return what an update writes along each axis, None where only the run knows."""
+    found: list[range | None] = [range(n) for n in shape_of(op.x)]
+    for axis, start, step in zip(axes(op.axes), op.starts, op.steps, strict=True):
+        n, m = shape_of(op.x)[axis], shape_of(op.update)[axis]
+        room, known = n - ((m - 1) * step + 1), known_start(start)
         if room == 0:
-            found[axis] = 0
+            known = 0
+        begin = None if known is None else max(min(known, room), 0)
+        found[axis] = None if begin is None else range(begin, begin + m * step, step)
     return found

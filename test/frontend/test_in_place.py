@@ -61,8 +61,14 @@ def elements(u: Any, v: Any, steps: int) -> None:
         u[i, i] = v[i, 0] + steps
 
 
+def red_and_black(u: Any, v: Any, steps: int) -> None:
+    for _ in range(steps):
+        u[1:-1:2, 1:-1:2] = 0.25 * (u[:-2:2, 1:-1:2] + u[2::2, 1:-1:2] + u[1:-1:2, :-2:2])
+        u[2:-1:2, 2:-1:2] = 0.25 * (u[1:-2:2, 2:-1:2] + u[3::2, 2:-1:2] + v[2:-1:2, 1:-2:2])
+
+
 @pytest.mark.parametrize(
-    "function", [jacobi, waves, seidel, eliminated, exchanged, moved, elements]
+    "function", [red_and_black, jacobi, waves, seidel, eliminated, exchanged, moved, elements]
 )
 def test_nothing_whole_is_copied_in_a_loop(function: Any) -> None:
     n = 21
@@ -83,6 +89,18 @@ def test_nothing_whole_is_copied_in_a_loop(function: Any) -> None:
         line for line in loop.splitlines() if "memref.view %arena" in line or "memref.copy" in line
     ]
     assert not [line for line in made if any(w in line.partition(" to ")[2] for w in whole)], made
+
+
+def test_a_view_and_its_base_are_both_carried() -> None:
+    def halved(u: Any) -> None:
+        part = u[11:17]
+        for _ in range(16, -1, -1):
+            part[:] *= 0.5
+
+    u, v = np.ones(17), np.ones(17)
+    sw.jit(halved)(u)
+    halved(v)
+    np.testing.assert_array_equal(u, v)
 
 
 def test_two_arrays_alternate_by_their_addresses() -> None:

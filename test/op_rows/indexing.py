@@ -155,6 +155,27 @@ BLOCKS = (
     ),
     Row(
         "nd.dynamic_update_slice",
+        {"x": "tensor<5x7x{e}>", "u": "tensor<2x3x{e}>", "i": "tensor<i64>", "j": "tensor<i64>"},
+        "%y = nd.dynamic_update_slice %x, %u, starts(%i, %j) {axes = [0, 1], strides = [3, 2]} : "
+        "(tensor<5x7x{e}>, tensor<2x3x{e}>, tensor<i64>, tensor<i64>) -> tensor<5x7x{e}>",
+        "tensor<5x7x{e}>",
+        ALL,
+        values={"x": anything, "u": anything, "i": near(5), "j": near(7)},
+        note="with steps",
+    ),
+    Row(
+        "nd.dynamic_update_slice",
+        {"x": "tensor<?x?xf32>", "u": "tensor<?x2xf32>", "i": "tensor<i32>"},
+        "%y = nd.dynamic_update_slice %x, %u, starts(%i, %i) {axes = [0, 1], strides = [1, 2]} : "
+        "(tensor<?x?xf32>, tensor<?x2xf32>, tensor<i32>, tensor<i32>) -> tensor<?x?xf32>",
+        "tensor<?x?xf32>",
+        ("f32",),
+        ((5, 4, 3), (9, 3, 9)),
+        {"x": anything, "u": anything, "i": near(5)},
+        note="with steps, of unknown sizes",
+    ),
+    Row(
+        "nd.dynamic_update_slice",
         {"x": "tensor<?x3xf32>", "u": "tensor<1x3xf32>", "i": "tensor<i32>"},
         "%y = nd.dynamic_update_slice %x, %u, starts(%i) {axes = [0]} : "
         "(tensor<?x3xf32>, tensor<1x3xf32>, tensor<i32>) -> tensor<?x3xf32>",

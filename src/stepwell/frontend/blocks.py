@@ -28,8 +28,8 @@ def is_block(place: Subscript) -> bool:
 
 
 def is_written_as_block(place: Subscript) -> bool:
-    """Whether what an index picks is written as a block: slices without gaps, numbers, ints."""
-    return (not place.fancy or is_block(place)) and all(abs(s.step) == 1 for s in _spans(place))
+    """Whether what an index picks is written as a block: slices, numbers, ints."""
+    return not place.fancy or is_block(place)
 
 
 def shape_at(place: Subscript) -> Shape:
@@ -49,12 +49,35 @@ def row_of(x: Tensor, place: Subscript) -> tuple[Tensor, list[Any]]:
     """
     spans = _spans(place)
     taken = [a in place.fancy or s.step == 1 for a, s in enumerate(spans)]
+    rest = [slice(None) if t else part for t, part in zip(taken, place.parts, strict=True)]
+    return _dense(x, place, spans), rest
+
+
+def _dense(x: Tensor, place: Subscript, spans: list[range]) -> Tensor:
+    """Return a block of ``x``; of axes with steps all is taken."""
+    taken = [a in place.fancy or s.step == 1 for a, s in enumerate(spans)]
     starts = _starts(place, [s if t else range(1) for s, t in zip(spans, taken, strict=True)])
     shape = tuple(
         1 if a in place.fancy else len(spans[a]) if taken[a] else n for a, n in enumerate(x.shape)
     )
-    rest = [slice(None) if t else part for t, part in zip(taken, place.parts, strict=True)]
-    return _read(x, starts, shape), rest
+    return _read(x, starts, shape)
+
+
+def _strided(x: Tensor, place: Subscript, spans: list[range]) -> Tensor:
+    """Return a block of ``x``; steps are positive."""
+    block = _dense(x, place, spans)
+    if all(s.step == 1 for s in spans):
+        return block
+    whole = [range(n) if s.step == 1 else s for s, n in zip(spans, block.shape, strict=True)]
+    return x.trace.emit(
+        "slice",
+        [block],
+        [(x.kind, tuple(map(len, whole)))],
+        (),
+        starts=tuple(s.start for s in whole),
+        limits=tuple(s[-1] + 1 for s in whole),
+        strides=tuple(s.step for s in whole),
+    )[0]
 
 
 def _starts(place: Subscript, spans: list[range]) -> list[Tensor]:
@@ -89,9 +112,17 @@ def write_block(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
         return block
     starts = _starts(place, spans)
     if inside is not None:
-        block = e.where(broadcast(inside, shape), block, _read(x, starts, shape))
-    operands, axes = [x, block, *starts], tuple(range(x.ndim))
-    return x.trace.emit("dynamic_update_slice", operands, [(x.kind, x.shape)], (), axes=axes)[0]
+        block = e.where(broadcast(inside, shape), block, _strided(x, place, spans))
+    operands, steps = [x, block, *starts], tuple(s.step if len(s) > 1 else 1 for s in spans)
+    told = {} if set(steps) == {1} else {"strides": steps}
+    return x.trace.emit(
+        "dynamic_update_slice",
+        operands,
+        [(x.kind, x.shape)],
+        (),
+        axes=tuple(range(x.ndim)),
+        **told,
+    )[0]
 
 
 def _inside(x: Tensor, place: Subscript) -> Tensor | None:

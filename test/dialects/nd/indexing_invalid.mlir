@@ -155,6 +155,24 @@ func.func @f(%x: tensor<4xf32>, %u: tensor<1xf64>, %i: tensor<i32>) {
 
 // -----
 
+// dynamic_update_slice_c4
+func.func @f(%x: tensor<4xf32>, %u: tensor<2xf32>, %i: tensor<i32>) {
+  // expected-error@+1 {{strides are 1 or more, one for each of 1 axes}}
+  %y = nd.dynamic_update_slice %x, %u, starts(%i) {axes = [0], strides = [0]} : (tensor<4xf32>, tensor<2xf32>, tensor<i32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
+// dynamic_update_slice_c2
+func.func @f(%x: tensor<4xf32>, %u: tensor<2xf32>, %i: tensor<i32>) {
+  // expected-error@+1 {{update 2 does not fit into 4 along axis 0}}
+  %y = nd.dynamic_update_slice %x, %u, starts(%i) {axes = [0], strides = [4]} : (tensor<4xf32>, tensor<2xf32>, tensor<i32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
 // dynamic_update_slice_c3
 func.func @f(%x: tensor<4xf32>, %u: tensor<1xf32>, %i: tensor<i1>) {
   // expected-error@+1 {{starts must be integers, got tensor<i1>}}

@@ -56,15 +56,24 @@ def dynamic_slice(x: Shape, axes: Sequence[int], sizes: Sequence[int], starts: i
     return tuple(result)
 
 
-def dynamic_update_slice(x: Shape, update: Shape, axes: Sequence[int], starts: int) -> Shape:
-    """Return the shape of ``x``; ``update`` must fit into it, and be as long off ``axes``."""
+def dynamic_update_slice(
+    x: Shape, update: Shape, axes: Sequence[int], starts: int, strides: Sequence[int] = ()
+) -> Shape:
+    """Return the shape of ``x``; ``update`` must fit into it, and be as long off ``axes``.
+
+    strides : how far apart elements of the update lie, one for each axis; all of them 1 if none
+    """
     checked_axes(len(x), axes)
+    if strides and (len(strides) != len(axes) or min(strides) < 1):  # dynamic_update_slice_c4
+        raise ShapeError(f"strides are 1 or more, one for each of {len(axes)} axes")
     if len(axes) != starts:  # dynamic_update_slice_c1
         raise ShapeError(f"one start is needed for each of {len(axes)} axes, got {starts}")
     if len(update) != len(x):  # dynamic_update_slice_c2
         raise ShapeError(f"update must have rank {len(x)}, got {show(update)}")
     for a, (n, m) in enumerate(zip(x, update, strict=True)):
-        fits = DYNAMIC in (n, m) or m <= n if a in axes else same_size(n, m) is not None
+        step = strides[list(axes).index(a)] if strides and a in axes else 1
+        last = (m - 1) * step + 1
+        fits = DYNAMIC in (n, m) or last <= n if a in axes else same_size(n, m) is not None
         if not fits:  # dynamic_update_slice_c2
             raise ShapeError(f"update {show(update)} does not fit into {show(x)} along axis {a}")
     return x
