@@ -48,7 +48,7 @@ def analysis_of(function: func.FuncOp, facts: Callable[[kernel.LaunchOp], Facts]
     """Return the places of the tensors of ``function``."""
     refused: frozenset[Operation] = frozenset()
     apart: frozenset[Operation] = frozenset()
-    rounds = 0
+    rounds, best = 0, None
     while True:
         try:
             found = Analysis(function, facts, refused, apart)
@@ -56,8 +56,10 @@ def analysis_of(function: func.FuncOp, facts: Callable[[kernel.LaunchOp], Facts]
             refused |= {refusal.op}
             continue
         rounds += 1
+        if best is None or found.cost < best.cost:
+            best = found
         if rounds > ROUNDS or found.wishes <= apart:
-            return found
+            return best
         apart |= found.wishes
 
 
@@ -110,8 +112,21 @@ class Analysis:
         self._settle()
         last = block.last_op
         assert isinstance(last, func.ReturnOp)
+        self.last = last
         self.returned = settle_results(last.operands, self.updated, self.places, self.unions)
         self._check_ended()
+
+    @property
+    def cost(self) -> int:
+        """How many elements are copied, those in loops often."""
+        copied = [(op, value) for op, value, _ in self.broken if value not in self.places.undefined]
+        copied += [(op, op.results[0]) for op in self.apart]
+        copied += [
+            (self.last, v) for v, r in zip(self.last.operands, self.returned, strict=True) if r.why
+        ]
+        return sum(
+            _count(self.sizes.shape(v)) * LIKELY ** self.liveness.depth(op) for op, v in copied
+        )
 
     def _exchanged(self, a: Storage, b: Storage) -> bool:
         return any(loop.exchanges(a, b, self.places) for loop in self.loops.values())
@@ -340,8 +355,8 @@ class Analysis:
     def _taken_over(self, tie: Tie) -> tuple[Loop, SSAValue] | None:
         """Return the loop and slot whose buffer another slot takes over, with what is made in it.
 
-        That is so where the loop exchanges its buffers in the end, as `_close` checks. What reads the
-        slot itself is better written into another buffer.
+        That is so where the loop exchanges its buffers in the end, as `_close` checks. What reads
+        the slot itself is better written into another buffer.
         """
         if tie.what != "update" or tie.at in self.refused or not tie.value.has_one_use():
             return None
