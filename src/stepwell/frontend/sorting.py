@@ -10,7 +10,7 @@ from stepwell.frontend.creation import zeros
 from stepwell.frontend.indexing import take, take_along_axis
 from stepwell.frontend.joining import stack, unstack
 from stepwell.frontend.manipulation import check_axis, reshape
-from stepwell.frontend.promotion import INTEGER, as_dtype, cast, fresh, lift
+from stepwell.frontend.promotion import INTEGER, as_dtype, cast, fresh, full, lift
 from stepwell.frontend.table import method, public
 from stepwell.frontend.tensor import Tensor
 
@@ -78,6 +78,8 @@ def _ordered(op: str, x: Any, axis: int | None, kind: str | None, descending: bo
     value = lift(x)
     if axis is None:
         value, axis = reshape(value, (value.size,)), 0
+    if not value.ndim and op == "argsort" and axis in (0, -1):
+        return full((1,), 0, INTEGER)  # NumPy sorts no number, but says where it is
     at = check_axis(axis, value.ndim)
     if op == "sort" and value.kind.kind != "float" and value.shape[at] <= EXCHANGED:
         return _exchanged(value, at, descending)

@@ -21,10 +21,9 @@ from stepwell.frontend.operands import (
     dot,
     dtype_of,
     full_like,
-    ufunc,
     unified,
 )
-from stepwell.frontend.promotion import cast, fresh
+from stepwell.frontend.promotion import cast, fresh, full
 from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
@@ -96,10 +95,11 @@ def cov(
     rows = rows - centre[:, None]
     weighted = rows if weight is None else rows * weight
     products = dot(rows, permute_dims(weighted, (1, 0)))
-    factor = (
-        ufunc(np.maximum, factor, 0.0) if isinstance(factor, Tensor) else max(float(factor), 0.0)
-    )
-    return squeeze(products * (1.0 / cast(array(factor), products.kind)))
+    if isinstance(factor, Tensor):
+        factor = cast(e.maximum(factor, 0.0), products.kind)
+    else:
+        factor = full((), max(float(factor), 0.0), products.kind)
+    return squeeze(products * e.divide(1.0, factor))
 
 
 def _variables(m: Any, rowvar: bool, name: str) -> Tensor:

@@ -171,6 +171,8 @@ _RUNNING: dict[str, Callable[..., Any]] = {
 
 def _accumulate(function: Any, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
     value = array(a)
+    if not value.ndim:
+        raise TypeError("cannot accumulate on a scalar")
     at = check_axis(axis, value.ndim)
     rows = _operands(function, value, dtype)
     if rows.kind is BOOL and function.__name__ in ("logical_and", "minimum"):
