@@ -21,7 +21,7 @@ import numpy as np
 from stepwell.core.collecting import uncollected
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
-from stepwell.core.machine import Machine, thread_count
+from stepwell.core.machine import Machine, thread_count, thread_limit
 from stepwell.core.plugins import named, using
 from stepwell.core.signature import Kernel, Signature
 from stepwell.core.targets import machine_for, target_of
@@ -207,6 +207,7 @@ def compile(
     passes: Sequence[str | Placement] = (),
     plugins: Sequence[str] = (),
     check_bounds: bool = True,
+    threads: int | None = None,
 ) -> Compiled:
     """Compile a module for this machine, or fetch it from the cache.
 
@@ -227,11 +228,15 @@ def compile(
     check_bounds : whether a module of buffers or loops compares what it touches with the sizes of
         its buffers while it runs; a call that would touch what is not there raises `IndexError`.
         What the compiler makes of the floors above is right by construction and compares nothing
+    threads : how many threads the program of C runs in at most; None for as many as there are, by
+        STEPWELL_THREADS or the cores
 
-    Raises `CompileError` where the module is wrong or there is no working C compiler (for OpenCL:
-    no pyopencl or no device).
+    Raises `TypeError` or `ValueError` where ``threads`` is no number of threads, and `CompileError`
+    where the module is wrong or there is no working C compiler (for OpenCL: no pyopencl or no
+    device).
     """
     _check_tune(tune)
+    thread_limit(threads)
     read = _read(module, name, resources)
     with using(plugins):
         described = machine_for(target, machine)
@@ -241,10 +246,11 @@ def compile(
         placed = import_module("stepwell.placement").parse_placements(passes) if passes else ()
         request = _Request(text, entry, target, described, "", placed, named(), check_bounds)
         locked = _locked(place, request, tune)
-        return _fetched(replace(request, lock=str(place) if locked else ""), read, locked)
+        request = replace(request, lock=str(place) if locked else "")
+        return _fetched(request, read, locked, threads)
 
 
-def _fetched(request: _Request, read: ModuleText, locked: str) -> Compiled:
+def _fetched(request: _Request, read: ModuleText, locked: str, threads: int | None) -> Compiled:
     """Return a program from the cache, compiled first where it is not there.
 
     read : the module with its weights
@@ -280,7 +286,7 @@ def _fetched(request: _Request, read: ModuleText, locked: str) -> Compiled:
 
     folder = disk_cache().fetch("program", key, build)
     weights = Weights(folder.name, read.resources, read.trail, bool(built))
-    return Compiled(load_program(folder, read.resources, weights), request)
+    return Compiled(load_program(folder, read.resources, weights, threads), request)
 
 
 def _check_tune(tune: Any) -> None:
@@ -349,9 +355,12 @@ def _write(folder: Path, request: _Request, parts: Parts | None) -> None:
     write_program(folder, made.text, made.header, made.signature, build)
 
 
-def load(path: str | Path) -> Compiled:
-    """Load a program that `Compiled.save` wrote; neither its source nor the compiler is needed."""
-    return Compiled(load_program(Path(path)))
+def load(path: str | Path, *, threads: int | None = None) -> Compiled:
+    """Load a program that `Compiled.save` wrote; neither its source nor the compiler is needed.
+
+    threads : how many threads it runs in at most, as in `compile`
+    """
+    return Compiled(load_program(Path(path), threads=threads))
 
 
 def _read(module: Any, name: str, resources: Mapping[str, Any] | None) -> ModuleText:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import platform
 from collections.abc import Callable, Iterable
@@ -148,6 +149,20 @@ def thread_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return min(len(os.sched_getaffinity(0)), 256)
     return min(os.cpu_count() or 1, 256)
+
+
+def thread_limit(threads: int | None) -> int:
+    """Return how many threads a program uses that was told to use at most so many, None for any.
+
+    raises TypeError, ValueError : that is no number of threads
+    """
+    if threads is None:
+        return thread_count()
+    if isinstance(threads, bool) or not hasattr(threads, "__index__"):
+        raise TypeError(f"threads must be a whole number or None, got {threads!r}")
+    if operator.index(threads) < 1:
+        raise ValueError(f"threads must be 1 or more, got {threads}")
+    return min(operator.index(threads), thread_count())
 
 
 def _features() -> str:

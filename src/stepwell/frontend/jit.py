@@ -9,6 +9,7 @@ from importlib import import_module
 from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
+from stepwell.core.machine import thread_limit
 from stepwell.frontend import flowing, operators
 from stepwell.frontend.calls import (
     Call,
@@ -112,6 +113,7 @@ class Function:
         self._spellings: dict[Any, Spelling] = {}
         self._lock = threading.RLock()
         self._dispatcher: Dispatcher | None = None
+        thread_limit(self._options.get("threads"))
         serve(self, self._first)
 
     def _names_of(self, names: Sequence[str], options: dict[str, Any]) -> frozenset[str]:
@@ -206,9 +208,7 @@ class Function:
     ) -> tuple[Call, Variant, list[Any]]:
         """Return the program for such a call, made where there is none, and what it is given."""
         call = self._take_apart(args, kwargs)
-        variant, arrays = self._variants.get(
-            call.key, call, lambda known: self._traced(call, known, self._trail(call))
-        )
+        variant, arrays = self._variants.get(call.key, call, self._tracer())
         return call, variant, [*call.leaves, *arrays]
 
     def _first(self, *args: Any, **kwargs: Any) -> Any:
@@ -237,14 +237,8 @@ class Function:
             return self.inlined(args, kwargs)
         out = kwargs.pop("out", None) if self.takes_out else None
         call = self._take_apart(args, kwargs)
-
-        def traced(same: tuple[int, ...] = ()) -> Tracer:
-            return lambda call, known, general: self._traced(
-                call, known, None if general else self._trail(call), same, general
-            )
-
         sizes = None if self._inputs is None else self._inputs.check(call)
-        variant, arrays = self._variants.get(call.key, call, traced(), sizes)
+        variant, arrays = self._variants.get(call.key, call, self._tracer(), sizes)
         if variant.program.native:
             with self._lock:
                 self._learn(variant, call, args, kwargs)
@@ -258,7 +252,8 @@ class Function:
                 count = len(call.leaves)
                 if list(same[count:]) != list(range(count, len(same))):
                     raise ValueError(_twice(effects, same, count))
-                variant, arrays = self._variants.get((call.key, same), call, traced(same[:count]))
+                tracer = self._tracer(same[:count])
+                variant, arrays = self._variants.get((call.key, same), call, tracer)
                 effects = variant.effects
                 given, leaves[count:] = [*call.leaves, *arrays], arrays
             results = list(variant.program.update(*given, donated=effects.donated))
@@ -342,6 +337,11 @@ class Function:
             return Trail()
         return Trail.of(code.co_filename, str(code.co_firstlineno), repr(call.arguments))
 
+    def _tracer(self, same: tuple[int, ...] = ()) -> Tracer:
+        return lambda call, known, general: self._traced(
+            call, known, None if general else self._trail(call), same, general
+        )
+
     def _traced(
         self,
         call: Call,
@@ -411,6 +411,7 @@ def jit(
     static_argnums: Any = (),
     check_bounds: bool = True,
     check_finite: bool = False,
+    threads: int | None = None,
     **options: Any,
 ) -> Callable[..., Function]: ...
 
@@ -423,6 +424,7 @@ def jit(
     static_argnums: int | Iterable[int] = (),
     check_bounds: bool = True,
     check_finite: bool = False,
+    threads: int | None = None,
     **options: Any,
 ) -> Any:
     """Compile a function of arrays: traced at its first call for each signature, then native.
@@ -445,6 +447,7 @@ def jit(
         first call, for all axes, "never" none
     input_signature : `sw.ShapeDtypeStruct` of each array, in order; their `sw.Dim` have any size
         from the first call on, and other arrays are a `TypeError`
+    threads : how many threads its programs run in at most; None for as many as there are
     max_traces : how often it may be traced, 64 times if not told; one time more is a `TraceError`
     options : as in `sw.compile` (``target="opencl"``), for `trace(...).compile()` too
 
@@ -456,6 +459,7 @@ def jit(
     own options do not count.
 
     raises TraceError : the function needs the numbers in a traced value (a branch on it, `float`)
+    raises TypeError, ValueError : an option is none that there is
     source : the names are those of `jax.jit`
 
     >>> import numpy as np, stepwell as sw, stepwell.numpy as snp
@@ -466,6 +470,8 @@ def jit(
     array(5., dtype=float32)
     """
     options |= {"check_bounds": check_bounds, "check_finite": check_finite}
+    if threads is not None:
+        options["threads"] = threads
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     if function is None:

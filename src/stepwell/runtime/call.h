@@ -45,6 +45,8 @@ typedef struct {
   int64_t static_arena;
   int inputs, constants, outputs; /* buffers, in this order */
   int dims, result_dims, equals, heavy;
+  struct sw_runtime limited;       /* of a program that may use fewer threads than others */
+  const struct sw_runtime *threads; /* that, or what all programs share */
   int *into, updates;     /* for each output the input whose array it may be, else -1; whether any may */
   Guard *guards;          /* of inputs, then outputs */
   npy_intp *sizes;        /* what all guards' sizes point into */
@@ -245,10 +247,10 @@ static int32_t run(Program *p, void **buffers, const int64_t *dims, int64_t byte
   int32_t code;
   if (p->heavy || bytes + scratch >= HEAVY_BYTES) {
     Py_BEGIN_ALLOW_THREADS
-    code = p->entry(&sw_shared, buffers, dims, arena);
+    code = p->entry(p->threads, buffers, dims, arena);
     Py_END_ALLOW_THREADS
   } else {
-    code = p->entry(&sw_shared, buffers, dims, arena);
+    code = p->entry(p->threads, buffers, dims, arena);
   }
   if (scratch > 0) arena_release(p, arena, scratch);
   if (code) {
@@ -442,14 +444,15 @@ static int read_into(Program *p, PyObject *into) {
 
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   static char *names[] = {"entry", "shapes", "checks", "arena", "static_arena", "heavy", "inputs", "constants",
-                          "outputs", "equal", "into", "keep", "miss", "failed", NULL};
+                          "outputs", "equal", "into", "keep", "miss", "failed", "threads", NULL};
   Py_ssize_t entry, shapes, checks, arena;
   long long static_arena;
-  int heavy;
+  int heavy, threads;
   PyObject *inputs, *constants, *outputs, *equal, *into, *keep, *miss, *failed;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$nnnnLpO!O!O!O!O!OOO", names, &entry, &shapes, &checks,
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$nnnnLpO!O!O!O!O!OOOi", names, &entry, &shapes, &checks,
                                    &arena, &static_arena, &heavy, &PyTuple_Type, &inputs, &PyTuple_Type, &constants,
-                                   &PyTuple_Type, &outputs, &PyTuple_Type, &equal, &PyTuple_Type, &into, &keep, &miss, &failed))
+                                   &PyTuple_Type, &outputs, &PyTuple_Type, &equal, &PyTuple_Type, &into, &keep, &miss, &failed,
+                                   &threads))
     return NULL;
   Py_ssize_t in = ranks(inputs), out = ranks(outputs);
   if (in < 0 || out < 0) return PyErr_Format(PyExc_TypeError, "expected pairs of dtype and shape");
@@ -458,6 +461,8 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
   p->vectorcall = program_vectorcall;
   p->entry = (entry_function)entry, p->shapes = (shapes_function)shapes, p->arena_bytes = (arena_function)arena;
   p->checks = (checks_function)checks, p->static_arena = static_arena, p->heavy = heavy;
+  p->limited.parallel = sw_parallel, p->limited.threads = threads;
+  p->threads = threads > 0 ? &p->limited : &sw_shared;
   p->inputs = (int)PyTuple_GET_SIZE(inputs), p->constants = (int)PyTuple_GET_SIZE(constants);
   p->outputs = (int)PyTuple_GET_SIZE(outputs), p->equals = (int)PyTuple_GET_SIZE(equal);
   p->guards = PyMem_Calloc((size_t)(p->inputs + p->outputs) + 1, sizeof(Guard));

@@ -58,11 +58,25 @@ def _runtime() -> int:
 _SERIAL = _Runtime(_Parallel(_serial), 1)
 
 
+@cache
+def _limited(threads: int) -> _Runtime:
+    """Return a `struct sw_runtime` of the pool, of which at most so many threads are used."""
+    shared = _Runtime.from_address(_runtime())
+    return _Runtime(shared.parallel, min(threads, shared.threads))
+
+
 class CtypesProgram:
     """What `Program` of the extension is, in Python."""
 
-    def __init__(self, library: ctypes.CDLL, entry: Entry, constants: Sequence[Array]) -> None:
+    def __init__(
+        self,
+        library: ctypes.CDLL,
+        entry: Entry,
+        constants: Sequence[Array],
+        threads: int | None = None,
+    ) -> None:
         self.entry = entry
+        self.threads = threads
         self.constants = constants
         self._library = library
         name = entry.signature.symbol
@@ -88,7 +102,8 @@ class CtypesProgram:
         bytes = self._arena(dims) if self._arena is not None else signature.arena or 0
         arena = np.empty(bytes + LINE, np.uint8)
         start = ctypes.c_void_p(-(-arena.ctypes.data // LINE) * LINE)
-        if code := self._run(ctypes.c_void_p(_runtime()), buffers, dims, start):
+        runtime = _runtime() if self.threads is None else ctypes.addressof(_limited(self.threads))
+        if code := self._run(ctypes.c_void_p(runtime), buffers, dims, start):
             self.entry.failed(code)
         return results[0] if len(results) == 1 else tuple(results)
 

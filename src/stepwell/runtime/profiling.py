@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.escape import quoted
-from stepwell.core.machine import thread_count
+from stepwell.core.machine import thread_limit
 from stepwell.core.signature import Kernel, Signature, titled
 from stepwell.runtime.cache import digest, disk_cache
 from stepwell.runtime.entry import Entry
@@ -168,12 +168,13 @@ def profile(
     calls = min(max(int(ENOUGH / max(plain, 1e-9)), FEWEST), MOST)
     runs = [timed.run(arguments) for _ in range(repeat or calls)]
     middle = sorted(runs, key=lambda run: run.end - run.begin)[len(runs) // 2]
-    limits = machine_limits(thread_count())
+    threads = thread_limit(program.threads)
+    limits = machine_limits(threads)
     sizes = signature.sizes([np.shape(argument) for argument in arguments])
     kernels = dict(enumerate(kernel.in_call(sizes) for kernel in signature.kernels))
     times = _times(kernels, runs, limits)
     if any((each.of_limit or 0) > 1 for each in times):  # it was measured on a busy machine
-        limits = measure_again(thread_count())
+        limits = measure_again(threads)
         times = _times(kernels, runs, limits)
     copies = dict(enumerate(timed.copies, len(kernels)))
     return Profile(
@@ -222,7 +223,7 @@ class _Timed:
             compiler.build_program(folder / SOURCE, folder / LIBRARY)
 
         folder = disk_cache().fetch("profiled", digest(text, compiler.id), build)
-        self.call: Any = load_callee(folder, program.signature, program.constants)
+        self.call: Any = load_callee(folder, program.signature, program.constants, program.threads)
         if updating:
             entry = Entry(program.signature, self.call, in_place=True)
             self.call = lambda *arguments: entry.update(arguments)

@@ -27,7 +27,7 @@ from stepwell.core.description import Digests, read, written
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.files import replacing, write_whole
 from stepwell.core.guards import VALUES
-from stepwell.core.machine import this_machine, thread_count
+from stepwell.core.machine import this_machine, thread_count, thread_limit
 from stepwell.core.signature import LINE, Constant, Signature, constant_offsets
 from stepwell.core.targets import OURS, Target, target_of
 from stepwell.runtime.cache import CONSTANTS
@@ -60,6 +60,8 @@ class Program:
     target: Target
     digests: Digests | None = None
     """Of its files, where it was loaded from a saved program."""
+    threads: int | None = None
+    """How many threads it uses at most; None for all there are."""
 
     @cached_property
     def updating(self) -> Entry:
@@ -136,6 +138,7 @@ def load_program(
     folder: Path,
     resources: Mapping[str, Any] | None = None,
     kept: Callable[[Signature, Callable[[], tuple[Array, ...]]], tuple[Array, ...]] | None = None,
+    threads: int | None = None,
 ) -> Program:
     """Load the program in ``folder``; weights come from ``resources``, else from constants.bin.
 
@@ -143,7 +146,9 @@ def load_program(
     together. Raises `CompileError` where it cannot be loaded, whatever the reason.
 
     kept : returns the constants of the program, or calls what makes them of ``resources``
+    threads : how many threads a program of C uses at most; None for all there are
     """
+    thread_limit(threads)
     signature, digests = _read_description(folder)
     target = _target(folder, signature)
     if target.native:
@@ -155,8 +160,11 @@ def load_program(
         constants = _constants(folder, signature, resources)
     else:
         constants = kept(signature, lambda: _constants(folder, signature, resources))
-    callee = load_callee(folder, signature, constants)
-    return Program(folder, signature, constants, callee, target, digests)
+    if threads is not None and not target.native:
+        message = f"a limit of threads is for programs of C, not of {signature.target}"
+        raise CompileError(Diagnostic("error", message, help="leave threads away"))
+    callee = load_callee(folder, signature, constants, threads)
+    return Program(folder, signature, constants, callee, target, digests, threads)
 
 
 def _constants(
@@ -188,12 +196,14 @@ def make_dispatcher(
     return (extension.Dispatcher if extension else PythonDispatcher)(miss, takes_out)
 
 
-def load_callee(folder: Path, signature: Signature, constants: Sequence[Array]) -> Callee:
-    """Return what runs the program in ``folder``."""
+def load_callee(
+    folder: Path, signature: Signature, constants: Sequence[Array], threads: int | None = None
+) -> Callee:
+    """Return what runs the program in ``folder``, with at most ``threads`` threads if told."""
     entry = Entry(signature)
     target = _target(folder, signature)
     if target.native:
-        return _load_library(folder / LIBRARY, entry, constants)
+        return _load_library(folder / LIBRARY, entry, constants, threads)
     source = folder / target.source
     if not source.is_file():
         raise _broken(folder, f"there is no {source.name} in it")
@@ -205,7 +215,9 @@ def load_callee(folder: Path, signature: Signature, constants: Sequence[Array]) 
     return callee
 
 
-def _load_library(path: Path, entry: Entry, constants: Sequence[Array]) -> Callee:
+def _load_library(
+    path: Path, entry: Entry, constants: Sequence[Array], threads: int | None
+) -> Callee:
     signature = entry.signature
     if _is_cut_short(path):
         raise _broken(path.parent, f"its {path.name} is cut short")
@@ -230,7 +242,7 @@ def _load_library(path: Path, entry: Entry, constants: Sequence[Array]) -> Calle
             import_module("stepwell.runtime.host_calls").set_host(library, f"{name}_host")
     extension = load_extension()
     if extension is None:
-        entry.callee = CtypesProgram(library, entry, constants)
+        entry.callee = CtypesProgram(library, entry, constants, threads)
         return entry.callee
     entry.callee = extension.Program(
         entry=_address(library, name),
@@ -250,6 +262,7 @@ def _load_library(path: Path, entry: Entry, constants: Sequence[Array]) -> Calle
         keep=library,
         miss=entry.miss,
         failed=entry.failed,
+        threads=0 if threads is None else thread_limit(threads),
     )
     return entry.callee
 
