@@ -185,7 +185,7 @@ def test_the_command_line_places_passes(tmp_path: Path, capsys: pytest.CaptureFi
     place = ["--pass", "licm@before:nd-to-linalg", "--pass", "dce@after:structured"]
     assert main(["compile", str(file), "--print-pipeline", *place]) == 0
     said = capsys.readouterr().out
-    assert "\nstructured: licm,nd-to-linalg," in said and "winograd,dce\nkernels:" in said
+    assert "\nstructured: licm,nd-to-linalg," in said and ",dce\nkernels:" in said
     assert main(["run", str(file), "--random", *place]) == 0
     capsys.readouterr()
     assert main(["compile", str(file), "--pass", "licm@before:decompos"]) == 1
