@@ -20,6 +20,7 @@ from stepwell.frontend.known import NotKnown, content, handled, is_known, known_
 from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.masked import Masked, masked, widened
 from stepwell.frontend.promotion import BOOL, broadcast, cast, full, is_number, lift
+from stepwell.frontend.strides import has_traced_step, write_steps
 from stepwell.frontend.subscripts import subscript
 from stepwell.frontend.tensor import Tensor, has_traced_bounds
 from stepwell.frontend.windows import windowed
@@ -89,7 +90,10 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
             f"{x!r} is a number, which cannot be assigned to; use an array of shape (1,)"
         )
     if has_traced_bounds(index):
-        windowed(x, index)[...] = value
+        if has_traced_step(index):
+            write_steps(x, index, value)
+        else:
+            windowed(x, index)[...] = value
         return
     if (mask := _mask(index)) is not None:
         _set_masked(x, mask, value)

@@ -19,6 +19,7 @@ from stepwell.frontend.promotion import lift
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Region, Trace, active_trace, current_trace
 from stepwell.frontend.ufuncs import weakened
+from stepwell.frontend.unrolling import Unrolled
 from stepwell.frontend.windows import Window
 
 
@@ -125,7 +126,7 @@ def while_(
         return and_(statement.goes_on, test)
 
     go: Any = test()
-    turns = 0
+    turns, unrolled = 0, Unrolled()
     while not isinstance(go, Tensor):
         if not go:
             return
@@ -133,6 +134,7 @@ def while_(
         if turns % TRIED == 0 and active_trace() is not None and _rolled_while(statement, more):
             return
         body()
+        unrolled.turn()
         left = statement.left()
         if isinstance(left, Tensor):
             break
@@ -186,9 +188,11 @@ def for_(
             return
     found = items_of(items)
     if found is None or active_trace() is None or _is_short(found, statement):
+        unrolled = Unrolled()
         for item in items:
             if not statement.step(item):
                 return
+            unrolled.turn()
         return
     if isinstance(items, range):
         _Long(statement, items, _itself, counter, allowed(lists)).run()
@@ -210,8 +214,6 @@ FEW = 100
 """Ops: a loop of few steps that would be more of them is tried as a loop too."""
 TRIED = 9
 """After so many iterations that Python decided, a ``while`` is tried as a loop."""
-LIMIT = 20_000
-"""Loops that cannot be one loop of the program are refused if they would have more ops."""
 REFUSALS = (TraceError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
 """What says that a loop cannot be traced with a counter, of which Python knows no number. A fault
 of the user's comes again where the loop is unrolled, after the iterations that it comes after."""
@@ -291,7 +293,7 @@ class _Long:
                 return
             self.statement.step(self.item(self.counters[start]))
             start += 1
-        self._unrolled(trace, start)
+        self._unrolled(start)
 
     def _in_python(self, trace: Trace, start: int) -> tuple[int, bool]:
         """Do the first iterations, as long as they write nothing.
@@ -379,17 +381,14 @@ class _Long:
         for counter in counters[whole:]:
             statement.body(self.item(counter))
 
-    def _unrolled(self, trace: Trace, start: int) -> None:
+    def _unrolled(self, start: int) -> None:
         """Do the rest one by one."""
-        count = len(trace.lines)
+        count = len(self.counters) - start if self.statement.stop is None else None
+        unrolled = Unrolled(count, self.reason)
         for k in range(start, len(self.counters)):
             if not self.statement.step(self.item(self.counters[k])):
                 return
-            if len(trace.lines) - count > LIMIT:
-                raise TraceError(
-                    f"this loop of {len(self.counters)} steps cannot be one loop of the program, "
-                    f"and is too long to be repeated in it: {self.reason}"
-                )
+            unrolled.turn()
 
 
 def _range(counters: range) -> Range:

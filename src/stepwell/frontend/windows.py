@@ -37,7 +37,10 @@ def _integer(bound: Any) -> None:
 
 def windowed(x: Tensor, index: Any) -> Any:
     """Return ``x[index]``, of which some slice has traced bounds."""
-    parts = _spread(x, index if type(index) is tuple else (index,))
+    given: tuple[Any, ...] = index if type(index) is tuple else (index,)
+    if any(p is None for p in given):
+        return _with_axes(x, given)
+    parts = spread(x, given)
     rest = tuple(slice(None) if has_traced_bounds(p) else p for p in parts)
     found = x if all(p == slice(None) for p in rest) else x[rest]
     bounds: list[Bounds | None] = []
@@ -61,7 +64,25 @@ def windowed(x: Tensor, index: Any) -> Any:
     return Window(found, bounds) if any(bounds) else found
 
 
-def _spread(x: Tensor, parts: tuple[Any, ...]) -> list[Any]:
+def _with_axes(x: Tensor, parts: tuple[Any, ...]) -> Any:
+    """Return ``x[parts]``, some of which are None: axes of size 1."""
+    found = windowed(x, tuple(p for p in parts if p is not None))
+    kept: list[Any] = [p for p in parts if p is None or isinstance(p, slice) or p is Ellipsis]
+    places = tuple(p if p is None or p is Ellipsis else slice(None) for p in kept)
+    if not isinstance(found, Window):
+        return found[places]
+    left = iter(found.bounds)
+    extra = found.ndim - sum(p is not None and p is not Ellipsis for p in kept)
+    if not any(p is Ellipsis for p in kept):
+        kept.append(Ellipsis)
+    bounds: list[Bounds | None] = []
+    for part in kept:
+        count = extra if part is Ellipsis else 1
+        bounds += [None] if part is None else [next(left) for _ in range(count)]
+    return Window(found.values[places], bounds)
+
+
+def spread(x: Tensor, parts: tuple[Any, ...]) -> list[Any]:
     """Return what an index has for each axis."""
     for part in parts:
         number = isinstance(part, int | np.integer) and not isinstance(part, bool)

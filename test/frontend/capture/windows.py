@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from capture.cases import M, W, captured, refused
+from capture.cases import M, W, X, captured, refused
 
 
 @captured((M + 3 * np.eye(10),), (M.T + 4 * np.eye(10),), rtol=1e-9)
@@ -169,3 +169,51 @@ def returned_slice(w: Any, i: Any) -> Any:
 @refused("how many elements a slice with traced bounds has is not known while tracing", (W, 3))
 def sorted_slice(w: Any, i: Any) -> Any:
     return np.sort(w[:i])[0]
+
+
+@captured((np.sin(np.arange(2.0 * 12 * 11 * 2)).reshape(2, 12, 11, 2), np.cos(np.arange(54.0))))
+def convolution_of_images(image: Any, w: Any) -> Any:
+    w = w.reshape(3, 3, 2, 3)
+    K = w.shape[0]
+    n, height, width, _ = image.shape
+    out = np.empty((n, height - K + 1, width - K + 1, w.shape[3]))
+    for i in range(height - K + 1):
+        for j in range(width - K + 1):
+            out[:, i, j, :] = np.sum(
+                image[:, i : i + K, j : j + K, :, np.newaxis] * w[np.newaxis], axis=(1, 2, 3)
+            )
+    return out
+
+
+@captured((M, 3, 2), (M, 0, 7))
+def new_axes(m: Any, i: Any, j: Any) -> Any:
+    a, b = m[None, :i, j], m[j, None, :i]
+    return a.sum(), (b * 2).max(), (m[..., None, :i] + m[:, None, :i]).sum(axis=(0, 1, 2))
+
+
+@captured((np.ones(200, bool),), (W > -3,))
+def sieve(given: Any) -> Any:
+    prime = given.copy()
+    n = len(prime)
+    prime[:2] = False
+    for i in range(2, n):
+        if prime[i]:
+            prime[i * i :: i] = False
+    return prime
+
+
+@captured((X, 1, 2, 7.0), (X, 0, 1, 2.0), (X, 3, 9, 2.0), (X, -2, 2, 2.0), (X, 0, 2**62, 1.5))
+def steps(x: Any, i: Any, k: Any, v: Any) -> Any:
+    y = x.copy()
+    y[:, i::k] = v
+    y[i::k, 1] = v + 1
+    y[i:3:k] = x[0]
+    y[::k, -1] = y[0, 0] + 1
+    return y
+
+
+@refused("is assigned one value", (X, 1, 2))
+def steps_of_many(x: Any, i: Any, k: Any) -> Any:
+    y = x.copy()
+    y[i::k] = x[1:]
+    return y
