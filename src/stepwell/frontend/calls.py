@@ -17,7 +17,7 @@ from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import as_dtype, is_number, number_dtype
 from stepwell.frontend.pytree import Branch, Tree, count, flatten, is_plain, paths
 from stepwell.frontend.specs import ShapeDtypeStruct
-from stepwell.frontend.statics import guard_of, is_final, key_of, typed
+from stepwell.frontend.statics import guard_of, is_constant, is_final, key_of, typed
 from stepwell.frontend.tensor import Tensor
 
 
@@ -76,6 +76,15 @@ def take_apart(bound: inspect.BoundArguments, names: Collection[str]) -> Call:
     told = tuple((name, typed(tree)) for name, tree in trees)
     key = (tuple(fixed), told, tuple(arguments))
     return Call(key, static, tuple(trees), tuple(arguments), tuple(leaves))
+
+
+def constant_defaults(signature: inspect.Signature) -> frozenset[str]:
+    """Return the arguments whose defaults are known while tracing where they are not passed.
+
+    That is all but arrays and what may change; what has nothing in it, as None, is known anyway.
+    """
+    defaults = {n: p.default for n, p in signature.parameters.items() if p.default is not p.empty}
+    return frozenset(n for n, v in defaults.items() if is_constant(v) and flatten(v)[0])
 
 
 def _check_hashable(name: str, value: Any) -> None:

@@ -15,6 +15,7 @@ from stepwell.frontend.calls import (
     Call,
     Spelling,
     argument_of,
+    constant_defaults,
     has_traced,
     spelling,
     take_apart,
@@ -60,6 +61,7 @@ class Function:
         "__weakref__",
         "__wrapped__",
         "_checks",
+        "_defaults",
         "_dispatcher",
         "_donated",
         "_inputs",
@@ -92,6 +94,7 @@ class Function:
             )
         self.__wrapped__ = function
         self._signature = inspect.signature(function)
+        self._defaults = constant_defaults(self._signature)
         names = list(self._signature.parameters)
         self._static = {*static_argnames, *(names[i] for i in static_argnums)}
         if unknown := sorted(self._static - set(names)):
@@ -246,7 +249,7 @@ class Function:
         if effects := variant.effects:
             if out is not None:
                 raise TypeError("out= is for functions that do not assign to their arguments")
-            leaves = [*flatten(self._bind_data(args, kwargs))[0], *arrays]
+            leaves = [*flatten(self._bind_data(call, args, kwargs))[0], *arrays]
             check_updated(effects, leaves)
             if same := aliases(effects, given):
                 count = len(call.leaves)
@@ -265,27 +268,33 @@ class Function:
         result = variant.program(*given) if out is None else variant.program(*given, out=out)
         return unflatten(variant.tree, result if isinstance(result, tuple) else (result,))
 
-    def _bind_data(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    def _bind_data(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """Return the arguments that are not static, in the order in which a program takes them."""
-        bound = self._bind(args, kwargs)
-        return [v for name, v in bound.arguments.items() if name not in self._static]
+        bound, _ = self._bind(args, kwargs)
+        return [v for name, v in bound.arguments.items() if name not in call.static]
 
     def inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function as a part of the one that is being traced and calls it."""
         if self.takes_out and kwargs.get("out") is not None:
             raise TraceError("out= names arrays, but the call is part of a traced function")
-        bound = self._bind(args, kwargs)
+        bound, static = self._bind(args, kwargs)
         plain: list[Tensor] = []
         for name, value in bound.arguments.items():
-            if name not in self._static:
+            if name not in static:
                 leaves, tree = flatten(value)
                 found = [
-                    leaf if isinstance(leaf, Tensor) else _lifted(path, leaf)
+                    leaf if isinstance(leaf, Tensor) or is_number(leaf) else _lifted(path, leaf)
                     for path, leaf in zip(paths(tree, name), leaves, strict=True)
                 ]
                 plain += [f for f, leaf in zip(found, leaves, strict=True) if f is not leaf]
                 bound.arguments[name] = unflatten(tree, found)
-        returned, tree = flatten(flowing.call(self.__wrapped__, *bound.args, **bound.kwargs))
+        try:
+            returned, tree = flatten(flowing.call(self.__wrapped__, *bound.args, **bound.kwargs))
+        except RecursionError:
+            raise TraceError(
+                f"'{self.__name__}' calls itself, and nothing known while tracing ends that; "
+                "name what does in static_argnames"
+            ) from None
         if any(value.stamp for value in plain):
             raise TraceError(
                 f"'{self.__name__}' assigns to an array that is not part of the trace; "
@@ -315,20 +324,30 @@ class Function:
         watch, taken = outside.watch(), len(outside.types)
         dispatcher.add(variant.program.program, spelled, how_built, watch, taken, variant.sizes)
 
-    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
-        """Return the arguments by name; what is to be known while tracing must be known."""
+    def _bind(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[inspect.BoundArguments, set[str]]:
+        """Return the arguments by name, and which are static: named so, or left to a default.
+
+        What is to be known while tracing must be known.
+        """
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{self.__name__}: {error}") from None
+        left = self._defaults - bound.arguments.keys()
         bound.apply_defaults()
         for name in self._static & bound.arguments.keys():
             if has_traced((bound.arguments[name],), {}):
                 raise TraceError(f"the static argument '{name}' is not known while tracing")
-        return bound
+        return bound, self._static | left
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        return take_apart(self._bind(args, kwargs), self._static)
+        bound, static = self._bind(args, kwargs)
+        call = take_apart(bound, static)
+        if self._inputs is not None and len(call.arguments) < len(self._inputs.specs):
+            return take_apart(bound, self._static)  # the defaults are told of, too
+        return call
 
     def _trail(self, call: Call) -> Trail:
         """Return what is known of the weights that the function uses in such a call."""
@@ -395,7 +414,7 @@ def _twice(effects: Effects, same: Sequence[int], count: int) -> str:
 def _lifted(path: str, leaf: Any) -> Tensor:
     """Return a leaf that is no traced value as one, with the dtype it has as an argument."""
     array, argument = argument_of(path, leaf)
-    found = lift(leaf, argument.kind) if is_number(leaf) else lift(array)
+    found = lift(array)
     found.weak = argument.weak
     return found
 
@@ -434,7 +453,8 @@ def jit(
     static_argnames, static_argnums : arguments that are not data; each value is its own program,
         told from others by class and bits (``1``, ``1.0`` and ``True`` are three, ``0.0`` and
         ``-0.0`` two). They are hashable; a function, and an object whose class has no ``==`` of its
-        own, is one value whatever becomes of its attributes
+        own, is one value whatever becomes of its attributes. Arguments left to defaults without
+        arrays are static too
     check_bounds : with False indices that only the run knows are not looked at: out of range, a
         read takes the element at that end of the axis and a write is left out
     check_finite : with True the program raises FloatingPointError at the first line that gives a

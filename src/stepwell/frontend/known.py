@@ -122,7 +122,7 @@ def known_method(x: Tensor, name: str) -> Callable[..., Any] | None:
                 return handled(method(*content(args), **content(keywords)))
         except NotKnown:
             pass
-        return Tensor.methods[name](x, *args, **keywords)
+        return Tensor.operators["method"](name)(x, *args, **keywords)
 
     return call
 

@@ -78,7 +78,13 @@ def _differences(call: Call, other: Call) -> list[str]:
         for (name, key), (also, before) in zip(call.key[0], other.key[0], strict=False)
         if name == also and key != before
     ]
-    if call.key[1] != other.key[1]:
+    here, before = call.static.keys(), other.static.keys()
+    for name in (n for n in call.static if n not in before):
+        told.append(f"'{name}' is left to its default, known while tracing, and was passed")
+    for name in (n for n in other.static if n not in here):
+        help = f"if its values are few, static_argnames=('{name}',) has a program for each"
+        told.append(f"'{name}' is passed, and was left to its default; {help}")
+    if here == before and call.key[1] != other.key[1]:
         names = [
             name
             for (name, tree), (_, before) in zip(call.key[1], other.key[1], strict=False)

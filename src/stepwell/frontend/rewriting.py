@@ -64,7 +64,11 @@ def _code_of(function: FunctionType) -> CodeType | None:
         return None
     names = [RUNTIME, OUTER, *function.__code__.co_freevars]
     arguments = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
-    factory = ast.FunctionDef("factory", arguments, [body], [])
+    statements: list[ast.stmt] = [body]
+    if isinstance(body, ast.FunctionDef) and body.name not in names:
+        # a function that calls itself by its name means what the module has of that name
+        statements.insert(0, ast.copy_location(ast.Global([body.name]), body))
+    factory = ast.FunctionDef("factory", arguments, statements, [])
     module = ast.Module([ast.copy_location(factory, body)], [])
     (outer,) = _codes(compiled(module, function.__code__.co_filename))
     (made,) = [c for c in _codes(outer) if c.co_name == function.__code__.co_name]

@@ -16,12 +16,13 @@ class InputSignature:
     """Types of the arrays that a function takes, in order; sizes may be `Dim`."""
 
     def __init__(self, told: Sequence[Any]) -> None:
-        self.specs: list[ShapeDtypeStruct] = flatten(tuple(told))[0]
-        for spec in self.specs:
+        self.specs: list[ShapeDtypeStruct] = []
+        for spec in flatten(tuple(told))[0]:
             if not isinstance(spec, ShapeDtypeStruct):
                 raise TypeError(
                     f"input_signature is of sw.ShapeDtypeStruct(shape, dtype), got {spec!r}"
                 )
+            self.specs.append(spec)
 
     def check(self, call: Call) -> Sizes | None:
         """Return which axes have any size; None for none.

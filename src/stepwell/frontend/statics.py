@@ -16,6 +16,7 @@ from __future__ import annotations
 import copyreg
 import struct
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache, cached_property, partial
 from hashlib import blake2b
@@ -34,7 +35,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from stepwell.frontend.pytree import Branch, Tree
+from stepwell.frontend.pytree import Branch, Tree, flatten
 from stepwell.frontend.tensor import Tensor
 
 Guard: TypeAlias = tuple[Any, ...]
@@ -118,6 +119,34 @@ def is_final(guard: Any) -> bool:
 
 def _are_final(guards: Iterable[Any]) -> bool:
     return all(map(is_final, guards))
+
+
+def is_constant(value: Any) -> bool:
+    """Whether ``value`` stays what it is and has no array in it.
+
+    Numbers, text, tuples and frozen dataclasses of them, functions, classes; also objects of
+    users' classes, which are themselves.
+
+    >>> [is_constant(v) for v in (3, "add", (0, 1), np.float32(1), np.tanh)]
+    [True, True, True, True, True]
+    >>> [is_constant(v) for v in (np.ones(3), (1, np.ones(3)), [1], {})]
+    [False, False, False, False]
+    """
+    kind = type(value)
+    if kind in _ATOMS or isinstance(value, type | np.generic):
+        return True
+    if isinstance(value, tuple | frozenset):
+        return all(map(is_constant, cast(Iterable[Any], value)))
+    if is_dataclass(value):
+        inside = (getattr(value, field.name) for field in fields(value))
+        return _is_frozen(kind) and all(map(is_constant, inside))
+    if hasattr(value, "__array__") or flatten(value)[1] is not ...:
+        return False
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 class _Keys:
