@@ -103,9 +103,13 @@ def _is_width(bits: int) -> bool:
     return _is_power(bits) and 32 <= bits <= 2048
 
 
-@cache
 def this_machine() -> Machine:
     """Describe the processor this process runs on; whatever cannot be found out is a safe guess."""
+    return _with_threads(thread_count())
+
+
+@cache
+def _with_threads(threads: int) -> Machine:
     features = _features()
     names = set(features.split())
     wide = 512 if "avx512f" in names else 256 if "avx2" in names else 128
@@ -117,7 +121,7 @@ def this_machine() -> Machine:
         vector_unit=256 if wide == 512 and _halves_vectors(features) else 0,
         fma=arm or "fma" in names,
         signed_dots=arm,
-        threads=thread_count(),
+        threads=threads,
         l1=sizes.get(1, Machine.l1),
         l2=sizes.get(2, Machine.l2),
         l3=sizes.get(3, Machine.l3),
@@ -133,12 +137,12 @@ def described_machine() -> Machine:
 
     This one, with what STEPWELL_MACHINE says of it, in the words of ``Machine.override``.
     """
-    return _described(os.environ.get(VARIABLE, ""))
+    return _described(os.environ.get(VARIABLE, ""), this_machine())
 
 
 @cache
-def _described(text: str) -> Machine:
-    return this_machine().override(text, VARIABLE)
+def _described(text: str, host: Machine) -> Machine:
+    return host.override(text, VARIABLE)
 
 
 def thread_count() -> int:

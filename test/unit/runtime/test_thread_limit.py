@@ -14,6 +14,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.diagnostics import CompileError
+from stepwell.core.machine import this_machine
 from stepwell.core.signature import Signature, Tensor
 from stepwell.runtime import program as programs
 from stepwell.runtime.program import load_program, write_program
@@ -138,3 +139,10 @@ def test_a_limit_is_for_programs_of_c(runs: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(programs, "_target", lambda *_: target)
     with pytest.raises(CompileError, match="a limit of threads is for programs of C"):
         load_program(runs, {}, threads=2)
+
+
+def test_the_machine_has_the_threads_that_are_allowed_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPWELL_THREADS", "1")
+    assert this_machine().threads == 1
+    monkeypatch.setenv("STEPWELL_THREADS", "3")
+    assert this_machine().threads == 3
