@@ -7,14 +7,18 @@ the places of the mask are taken.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
+from stepwell.frontend.checks import check
+from stepwell.frontend.equal_values import is_same_value
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.promotion import as_dtype, broadcast, cast, fresh, is_number
+from stepwell.frontend.manipulation import reshape
+from stepwell.frontend.promotion import as_dtype, broadcast, cast, fresh, full, is_number, lift
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.ufuncs import ufunc
 
@@ -36,44 +40,108 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
         keywords.pop("out", None)  # x[m] is a copy: nobody sees that it is changed
         if method != "__call__" or keywords:
             self._refuse()
+        rest = self.ndim - 1
         given: list[Any] = []
         for value in inputs:
             if isinstance(value, Masked):
                 self.check(value.mask)
+                if value.ndim != self.ndim:
+                    self._refuse()
                 given.append(value.values)
-            elif is_number(value) or np.ndim(value) == 0:
-                given.append(value)
+            elif is_number(value) or np.ndim(value) <= rest:
+                given.append(value)  # a row, for each of those that the mask chooses
+            elif np.ndim(value) == self.ndim and np.shape(value)[0] == 1:
+                given.append(lift(value)[0])
             else:
                 self._refuse()
         return Masked(ufunc(function, *given), self.mask)
 
     def check(self, mask: Tensor) -> None:
         """Raise where ``mask`` is not this one's."""
-        if mask.name != self.mask.name:
+        if not is_same_value(fresh(mask), self.mask):
             raise TraceError(
                 "x[mask] and y[other] have the same elements only where the masks are one: "
                 "keep the mask in a variable, mask = x > 0, and use that for both"
             )
 
-    def sum(self) -> Tensor:
+    @property
+    def ndim(self) -> int:
+        """The number of axes: one for all of the mask's."""
+        return self.values.ndim - self.mask.ndim + 1
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self.values.dtype
+
+    def sum(self, axis: Any = None, *, keepdims: bool = False, **others: Any) -> Any:
         """Return the sum of the elements."""
-        return r.sum(e.where(self.wide, self.values, np.zeros((), self.values.dtype)))
+        return self._reduced(r.sum, self._filled(0), axis, keepdims, others)
 
-    def mean(self) -> Tensor:
+    def mean(self, axis: Any = None, *, keepdims: bool = False, **others: Any) -> Any:
         """Return the mean of the elements."""
-        wide = self.values
-        if wide.kind.kind != "float":
-            wide = cast(wide, as_dtype("f64"))
-        count = cast(r.sum(self.wide), wide.kind)
-        return e.divide(r.sum(e.where(self.wide, wide, np.zeros((), wide.dtype))), count)
+        x = self
+        if x.values.kind.kind != "float":
+            x = Masked(cast(x.values, as_dtype("f64")), x.mask)
+        if 0 not in x._axes(axis):
+            return x._reduced(r.mean, x.values, axis, keepdims, others)
+        total = x._reduced(r.sum, x._filled(0), axis, keepdims, others)
+        count = cast(x._reduced(r.sum, x.wide, axis, keepdims, {}), x.values.kind)
+        return e.divide(total, count)
 
-    def any(self) -> Tensor:
+    def max(self, axis: Any = None, *, keepdims: bool = False, **others: Any) -> Any:
+        """Return the largest element."""
+        return self._extreme("maximum", axis, keepdims, others)
+
+    def min(self, axis: Any = None, *, keepdims: bool = False, **others: Any) -> Any:
+        """Return the smallest element."""
+        return self._extreme("minimum", axis, keepdims, others)
+
+    def any(self, axis: Any = None, *, keepdims: bool = False, **others: Any) -> Any:
         """Return whether some element is true."""
-        return r.any(e.logical_and(self.wide, self.values))
+        given = e.logical_and(self.wide, self.values)
+        return self._reduced(r.any, given, axis, keepdims, others)
 
-    def all(self) -> Tensor:
+    def all(self, axis: Any = None, *, keepdims: bool = False, **others: Any) -> Any:
         """Return whether all elements are true."""
-        return r.all(e.logical_or(e.logical_not(self.wide), self.values))
+        given = e.logical_or(e.logical_not(self.wide), self.values)
+        return self._reduced(r.all, given, axis, keepdims, others)
+
+    def _extreme(self, name: str, axis: Any, keepdims: bool, others: dict[str, Any]) -> Any:
+        most = name == "maximum"
+        kind = self.values.kind
+        if kind.kind == "bool":
+            return (self.any if most else self.all)(axis, keepdims=keepdims, **others)
+        if kind.kind == "float":
+            limit: float = -np.inf if most else np.inf
+        else:
+            limit = np.iinfo(kind.numpy).min if most else np.iinfo(kind.numpy).max
+        of = r.max if most else r.min
+        if 0 in self._axes(axis):
+            said = f"zero-size array to reduction operation {name} which has no identity"
+            check(r.any(self.mask), "ValueError", [said])
+        return self._reduced(of, self._filled(limit), axis, keepdims, others)
+
+    def _filled(self, number: float) -> Tensor:
+        """Return all elements, with ``number`` in the places that were not chosen."""
+        return e.where(self.wide, self.values, full((), number, self.values.kind))
+
+    def _axes(self, axis: Any) -> tuple[int, ...]:
+        return r.along(axis, self.ndim)
+
+    def _reduced(
+        self, of: Callable[..., Tensor], given: Tensor, axis: Any, keepdims: bool, others: Any
+    ) -> Any:
+        """Return ``given``, which has all elements, reduced along axes of ``x[mask]``."""
+        if any(v is not None for v in others.values()):
+            self._refuse()
+        axes, more = self._axes(axis), self.mask.ndim - 1
+        if 0 not in axes:
+            found = of(given, axis=tuple(a + more for a in axes), keepdims=keepdims)
+            return Masked(found, self.mask)
+        every = (*range(self.mask.ndim), *(a + more for a in axes if a))
+        found = of(given, axis=every, keepdims=keepdims)
+        return reshape(found, found.shape[more:]) if keepdims else found
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         self._refuse()
@@ -81,8 +149,10 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
         """Sum up."""
         name = getattr(function, "__name__", "")
-        if name in ("sum", "mean", "any", "all") and len(args) == 1 and not keywords:
-            return getattr(args[0], name)()
+        name = _NAMES.get(name, name)
+        known = keywords.keys() <= {"axis", "keepdims"}
+        if name in _REDUCTIONS and len(args) in (1, 2) and isinstance(args[0], Masked) and known:
+            return getattr(args[0], name)(*args[1:], **keywords)
         self._refuse()
 
     def __len__(self) -> int:
@@ -107,6 +177,10 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
             "a mask would have a result whose shape is not known while tracing; compute with all "
             "elements and choose: use stepwell.numpy.where (numpy.where(mask, value, x))"
         )
+
+
+_REDUCTIONS = ("sum", "mean", "max", "min", "any", "all")
+_NAMES = {"amin": "min", "amax": "max"}
 
 
 def masked(x: Tensor, mask: Tensor) -> Masked:

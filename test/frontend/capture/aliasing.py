@@ -261,3 +261,51 @@ def negative_indices(w: Any) -> Any:
         s += w[-i - 1] + w[i - 12]
     w[k] = s
     return w[-3:], s
+
+
+@captured((W,), (-W,), (np.abs(W),))
+def one_mask_written_twice(w: Any) -> Any:
+    x, y = w.copy(), np.where(w > 2, w, 0.0)
+    y[y > 0] = y[y > 0] ** -1.5
+    x[(x > 1) & (x < 5)] += 1 / x[(x > 1) & (x < 5)]
+    x[x[::-1] * 2 > 1] = x[x[::-1] * 2 > 1] * 3
+    return x, y
+
+
+@refused("keep the mask in a variable", (W,))
+def another_mask(w: Any) -> Any:
+    x = w.copy()
+    y = x[x > 0]
+    x += 1
+    x[x > 0] = y
+    return x
+
+
+@captured((X, np.array([0, 2, 0])), (-X, np.array([0, 1, 0])))
+def rows_of_a_mask(x: Any, label: Any) -> Any:
+    mine = label == 0
+    some, cubes = x[label == 0], np.stack([x, x + 1, x * x])
+    return (
+        some.mean(axis=0),
+        np.sum(some, axis=0),
+        some.max(axis=0),
+        np.min(x[mine], 0, keepdims=True),
+        np.max(x[x > -5]),
+        (some > 3).any(axis=0),
+        (x.astype(int)[mine] > 3).all(axis=0, keepdims=True),
+        some.sum(axis=1).max(),
+        ((some - some.mean(axis=0)) ** 2).sum(axis=(0, 1)),
+        (some * some.max(axis=0, keepdims=True)).sum(axis=0),
+        cubes[cubes[:, :, 0] > 0].sum(axis=0),
+        x.astype(np.int32)[mine].mean(axis=-2),
+        x.astype(np.int32)[mine].min(),
+    )
+
+
+@captured((X, np.array([0, 2, 0])), rtol=1e-12)
+def centres(x: Any, label: Any) -> Any:
+    out = np.zeros((3, 4))
+    for k in range(3):
+        if np.any(label == k):
+            out[k] = x[label == k].mean(axis=0)
+    return out

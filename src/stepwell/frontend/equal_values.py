@@ -1,0 +1,46 @@
+"""Whether two values of a trace are the same op on the same values, though it was written twice."""
+
+from __future__ import annotations
+
+import re
+
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import Trace
+
+_OP = re.compile(r'\s*%\S+ = "nd\.(\w+)"\(([^)]*)\)(.*)', re.DOTALL)
+_EFFECTS = ("callback",)
+"""Ops that may give another value each time."""
+DEEP = 50
+"""Ops one after another, of which an expression of the user's has fewer."""
+
+
+def is_same_value(a: Tensor, b: Tensor) -> bool:
+    """Whether both are computed alike of the same values."""
+    a.refresh()
+    b.refresh()
+    return a.trace is b.trace and _is_same(a.trace, a.name, b.name, DEEP)
+
+
+def _is_same(trace: Trace, a: str, b: str, deep: int) -> bool:
+    if a == b:
+        return True
+    one, other = _made(trace, a), _made(trace, b)
+    if not deep or one is None or other is None or one[0] != other[0] or one[2] != other[2]:
+        return False
+    pairs = zip(one[1], other[1], strict=False)
+    return len(one[1]) == len(other[1]) and all(_is_same(trace, x, y, deep - 1) for x, y in pairs)
+
+
+def _made(trace: Trace, name: str) -> tuple[str, list[str], str] | None:
+    """Return the op that gives a value: what it is called, its operands, and the rest of it."""
+    head = f"{name} = "
+    for lines in (trace.lines, *reversed(trace.outer)):
+        for line in reversed(lines):
+            if not line.lstrip().startswith(head):
+                continue
+            text = line[: line.rindex(" loc(")] if " loc(" in line else line
+            found = _OP.match(text)
+            if found is None or found[1] in _EFFECTS:
+                return None
+            return found[1], [v for v in found[2].split(", ") if v], found[3]
+    return None
