@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.promotion import as_dtype, is_number, number_dtype
+from stepwell.frontend.promotion import as_dtype, is_number, lift, number_dtype
 from stepwell.frontend.pytree import Branch, Tree, count, flatten, is_plain, paths
 from stepwell.frontend.specs import ShapeDtypeStruct
 from stepwell.frontend.statics import guard_of, is_constant, is_final, key_of, typed
@@ -140,6 +140,13 @@ def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:
         raise TypeError(f"argument '{path}': arrays of dtype {array.dtype} are not supported")
     cell = isinstance(leaf, np.ndarray) and not leaf.shape
     return array, Argument(path, kind, array.shape, cell=cell)
+
+
+def lifted(path: str, leaf: Any) -> Any:
+    """Return a leaf as a function inlined in a trace gets it: arrays as traced values."""
+    if isinstance(leaf, Tensor | np.number | np.bool_) or is_number(leaf):
+        return leaf
+    return lift(argument_of(path, leaf)[0])
 
 
 def _advice(path: str, leaf: Any) -> str:

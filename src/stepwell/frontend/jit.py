@@ -14,9 +14,9 @@ from stepwell.frontend import flowing, operators
 from stepwell.frontend.calls import (
     Call,
     Spelling,
-    argument_of,
     constant_defaults,
     has_traced,
+    lifted,
     spelling,
     take_apart,
 )
@@ -28,7 +28,6 @@ from stepwell.frontend.effects import (
     placed,
 )
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.promotion import is_number, lift
 from stepwell.frontend.pytree import flatten, is_plain, paths, unflatten
 from stepwell.frontend.retraces import MAX_TRACES, CacheInfo
 from stepwell.frontend.tensor import Tensor
@@ -282,10 +281,8 @@ class Function:
         for name, value in bound.arguments.items():
             if name not in static:
                 leaves, tree = flatten(value)
-                found = [
-                    leaf if isinstance(leaf, Tensor) or is_number(leaf) else _lifted(path, leaf)
-                    for path, leaf in zip(paths(tree, name), leaves, strict=True)
-                ]
+                given = zip(paths(tree, name), leaves, strict=True)
+                found = [lifted(path, leaf) for path, leaf in given]
                 plain += [f for f, leaf in zip(found, leaves, strict=True) if f is not leaf]
                 bound.arguments[name] = unflatten(tree, found)
         try:
@@ -409,14 +406,6 @@ def _twice(effects: Effects, same: Sequence[int], count: int) -> str:
         f"'{effects.names[at]}', which the function reads from outside, is also passed as "
         f"'{effects.names[same[at]]}', and the function assigns to it; pass a copy"
     )
-
-
-def _lifted(path: str, leaf: Any) -> Tensor:
-    """Return a leaf that is no traced value as one, with the dtype it has as an argument."""
-    array, argument = argument_of(path, leaf)
-    found = lift(array)
-    found.weak = argument.weak
-    return found
 
 
 @overload

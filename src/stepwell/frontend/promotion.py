@@ -18,6 +18,7 @@ from stepwell.frontend.errors import TraceError
 from stepwell.frontend.spelling import Verbatim, float_text
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import current_trace
+from stepwell.frontend.widening import remark
 
 FLOAT = DTYPES["f64"]
 """The dtype of floats where nothing says another, as in NumPy."""
@@ -247,6 +248,8 @@ def _converted(values: Sequence[Any], rule: Callable[..., DType]) -> list[Tensor
     kinds = {v.kind if isinstance(v, Tensor) and not v.weak else None for v in arrays}
     kind = kinds.pop() if len(kinds) == 1 else None
     kind = rule(*arrays) if kind is None else kind
+    if kind is FLOAT:
+        remark(values)
     return [converted(v, kind) for v in arrays]
 
 

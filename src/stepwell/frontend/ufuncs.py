@@ -36,6 +36,7 @@ from stepwell.frontend.promotion import (
 )
 from stepwell.frontend.table import UFUNCS, call_named, has_ufunc, refusal, stored
 from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.widening import remark
 
 
 def rounded(x: Tensor, digits: int | None) -> Any:
@@ -119,6 +120,8 @@ def _resolved(function: Any, inputs: Sequence[Any], dtype: Any) -> list[DType]:
             raise
         told = " and ".join(k.__name__ if isinstance(k, type) else str(k) for k in kinds)
         raise TypeError(f"numpy.{function.__name__} is not defined for {told}") from None
+    if np.float64 in found[: function.nin]:
+        remark(inputs)
     return [ours(k) for k in found[: function.nin + 1]]
 
 
