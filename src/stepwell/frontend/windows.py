@@ -215,6 +215,8 @@ class Window(np.lib.mixins.NDArrayOperatorsMixin):
         name = getattr(function, "__name__", "")
         if name in ("dot", "outer") and len(args) == 2 and not keywords:
             return product(*args) if name == "dot" else _outer(np.multiply, *args)
+        if name == "flip" and isinstance(args[0], Window) and not keywords.keys() - {"axis"}:
+            return self._flipped(*(args[1:] or (keywords.get("axis"),)))
         method = getattr(type(self), _NAMES.get(name, name), None)
         if method is None or name.startswith("_") or not isinstance(args[0], Window):
             self._refuse()
@@ -295,6 +297,14 @@ class Window(np.lib.mixins.NDArrayOperatorsMixin):
         if len(self.bounds) != 1:
             self._refuse()
         return Window(call_named("cumsum", (self.filled(0),), {}), self.bounds)
+
+    def _flipped(self, axis: Any) -> Window:
+        """Return the elements in reverse order along axes."""
+        axes = self._axes(axis)
+        index = tuple(slice(None, None, -1 if a in axes else 1) for a in range(self.ndim))
+        sizes = zip(self.bounds, self.values.shape, strict=True)
+        bounds = [flipped(b, n) if a in axes else b for a, (b, n) in enumerate(sizes)]
+        return Window(fresh(self.values[index]), bounds)
 
     def copy(self) -> Window:
         """Return a copy."""

@@ -217,3 +217,28 @@ def steps_of_many(x: Any, i: Any, k: Any) -> Any:
     y = x.copy()
     y[i::k] = x[1:]
     return y
+
+
+@captured((W / 50,), (-W / 40,), rtol=1e-9)
+def durbin(r: Any) -> Any:
+    y = np.empty_like(r)
+    alpha = -r[0]
+    beta = 1.0
+    y[0] = -r[0]
+    for k in range(1, r.shape[0]):
+        beta *= 1.0 - alpha * alpha
+        alpha = -(r[k] + np.dot(np.flip(r[:k]), y[:k])) / beta
+        y[:k] += alpha * np.flip(y[:k])
+        y[k] = alpha
+    return y
+
+
+@captured((M, 3), (M, 0))
+def flipped_windows(m: Any, i: Any) -> Any:
+    at = np.arange(10.0)
+    return (
+        (np.flip(m[:, :i], axis=1) * m[:, :i]).sum(),
+        (np.flip(m[:i, :i], 0) * m[:i, :i]).sum(),
+        (np.flip(m[:i]) * m[:i]).sum(),
+        (np.flip(m[:, :i], 0) * at[:, None]).sum(),
+    )
