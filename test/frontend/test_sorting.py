@@ -68,7 +68,7 @@ def test_little_to_sort(shape: tuple[int, ...], axis: int) -> None:
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("n", [0, 1, 2, 7, 8, 9, 100])
+@pytest.mark.parametrize("n", [0, 1, 8, 100])
 @pytest.mark.parametrize(
     "one, two", [("f4", "f4"), ("i4", "f8"), ("u1", "i2"), ("f2", "f4"), ("f8", "i8")]
 )

@@ -1,5 +1,5 @@
 // RUN: %stepwell-opt %s --check -p 'decompose,nd-to-linalg,canonicalize,cse,fuse-elementwise,scalar-loops' | filecheck %s
-// RUN: %stepwell-opt %s --check -p 'through(loops)' -t c | filecheck %s --check-prefix C
+// RUN: %stepwell-opt %s -p 'through(loops)' -t c | filecheck %s --check-prefix C
 
 // A loop that counts: no clamp and no comparison is left of what the counter is known to be.
 // CHECK-LABEL: func.func @sums
