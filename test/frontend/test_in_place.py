@@ -81,7 +81,7 @@ def test_nothing_whole_is_copied_in_a_loop(function: Any) -> None:
         function(a, b, 10)
         np.testing.assert_allclose(u, a, rtol=1e-9)
         np.testing.assert_allclose(v, b, rtol=1e-9)
-    text = jitted.trace(u, v, 10).lower("buffers").text
+    text = jitted.trace(u, v, 10).lower("buffers").text  # pyright: ignore[reportPossiblyUnboundVariable]
     start = text.find("scf.while")  # none where the whole loop is one kernel
     loop = text[start : text.rindex("scf.yield")] if start >= 0 else ""
     whole = [f"{n}x{n}xf64", f"{n - 1}x{n}xf64", f"{n - 2}x{n - 2}xf64", f"{n - 1}x{n - 1}xf64"]

@@ -61,7 +61,7 @@ def sums_before(A: Any, v: Any) -> Any:
 
 def old_one(A: Any, v: Any) -> Any:
     old = A.copy()
-    A += v
+    A += v  # pyright: ignore[reportConstantRedefinition]
     return old, A[1]
 
 
@@ -194,8 +194,8 @@ def test_two_arguments(function: Callable[..., Any]) -> None:
         np.testing.assert_allclose(A, C)
         np.testing.assert_allclose(B, D)
     for how in ("same", "same, turned"):  # one array for both
-        A = rng.standard_normal((6, 6))
-        A, C = (A, A.copy()) if how == "same" else (A.T, A.T.copy())
+        A = rng.standard_normal((6, 6))  # pyright: ignore[reportConstantRedefinition]
+        A, C = (A, A.copy()) if how == "same" else (A.T, A.T.copy())  # pyright: ignore[reportConstantRedefinition]
         if function is not crossed:  # in NumPy too the order of the elements would matter
             jitted(A, A)
             function(C, C)

@@ -208,7 +208,7 @@ def power_iteration(m: Any) -> Any:
         if abs(norm - old) < 1e-9:
             break
         old = norm
-    return norm, v
+    return norm, v  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 @captured((M,), (M + 1,))
@@ -372,4 +372,4 @@ def mandelbrot(c: Any) -> Any:
         zr, zi = zr * zr - zi * zi + c[0], 2 * zr * zi + c[1]
         if zr * zr + zi * zi > 4.0:
             break
-    return k
+    return k  # pyright: ignore[reportPossiblyUnboundVariable]

@@ -7,7 +7,7 @@ import numpy as np
 
 from capture.cases import M, V, W, X, captured, refused
 
-Point = namedtuple("Point", ["x", "y"])
+Point = namedtuple("Point", ["x", "y"])  # pyright: ignore[reportUntypedNamedTuple]
 
 
 @captured((W,), (V,))

@@ -116,7 +116,7 @@ def logic(a: Any, b: Any) -> Any:
 def loop_variable_lives_on(w: Any) -> Any:
     for i in range(len(w)):
         last = w[i] * i
-    return i, last, np.zeros(i)
+    return i, last, np.zeros(i)  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 @captured((W,), (-W,))
@@ -131,7 +131,7 @@ def nested_break(w: Any) -> Any:
             hits += 1
         if hits > 40:
             break
-    return hits, i, j
+    return hits, i, j  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 @captured((W, 5.0), (W, 50.0))
