@@ -86,7 +86,9 @@ def written(text: str, path: Path) -> Callable[..., Any]:
     return module.program
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(k, marks=pytest.mark.slow) for k in range(6, 60))]
+)
 def test_as_in_numpy(seed: int, tmp_path: Path) -> None:
     program = written(Programs(seed).program(), tmp_path / f"program_{seed}.py")
     values = np.random.default_rng(seed)

@@ -351,7 +351,20 @@ def drawn(dtype: str) -> Any:
 @pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i4", "i8", "u1", "?"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_as_numpy(family: str, dtype: str) -> None:
-    same_as_numpy(FAMILIES[family], drawn(dtype), compiled if dtype == "f8" else interpreted)
+    same_as_numpy(FAMILIES[family], drawn(dtype))
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(
+            f, marks=pytest.mark.slow if f in ("ufuncs", "order", "shapes", "pads") else ()
+        )
+        for f in FAMILIES
+    ],
+)
+def test_compiled_as_numpy(family: str) -> None:
+    same_as_numpy(FAMILIES[family], drawn("f8"), compiled)
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])

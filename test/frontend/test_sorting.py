@@ -34,9 +34,19 @@ def bits(x: Any) -> Any:
     return np.asarray(x).view(f"u{x.dtype.itemsize}")
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+LONG = ((3, 40), (300, 2))
+SORTED = [(LONG[0], 1), (LONG[1], 0), ((5, 3, 7), -2), ((4, 3), None)]
+FULL = [(dtype, shape, axis) for dtype in DTYPES for shape, axis in SORTED]
+FEW = ("f4", "i8", "u1")
+"""Dtypes whose long rows are sorted in each run of the suite; those of others in the slow lane."""
+
+
 @pytest.mark.parametrize(
-    "shape, axis", [((3, 40), 1), ((300, 2), 0), ((5, 3, 7), -2), ((4, 3), None)]
+    "dtype, shape, axis",
+    [
+        pytest.param(d, s, a, marks=pytest.mark.slow if s in LONG and d not in FEW else ())
+        for d, s, a in FULL
+    ],
 )
 def test_sort_is_numpys_stable_sort(dtype: str, shape: tuple[int, ...], axis: int | None) -> None:
     x = drawn(dtype, shape)

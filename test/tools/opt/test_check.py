@@ -97,7 +97,7 @@ def settled(examples: int) -> settings:
     )
 
 
-@settled(6)
+@settled(3)
 @given(programs())
 def test_no_false_alarm_for_a_few_random_programs(program: Program) -> None:
     check(program.text)
