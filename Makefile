@@ -22,8 +22,8 @@ test: dev  ## run every test
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 MACHINE := neon, 8 cores
-SCHEDULED := column_sums formulas matrix_vector odd_programs scales stencils threads
-CHOSEN := bands blocked_contractions dots packed_operands reread_operands winograd
+SCHEDULED := column_sums matrix_vector odd_programs scales stencils threads
+CHOSEN := bands dots packed_operands reread_operands
 test-machine: dev  ## the fast tests of what schedules compute, as on another machine (MACHINE="avx2, 8 cores")
 	STEPWELL_MACHINE="$$($(BIN)/python -m stepwell.testing.machines '$(MACHINE)')" $(BIN)/python -m pytest -q -n 2 \
 	    $(SCHEDULED:%=test/end_to_end/test_%.py) $(CHOSEN:%=test/unit/test_%.py) test/frontend/test_numpy.py \
