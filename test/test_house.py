@@ -30,6 +30,17 @@ def test_files_are_short() -> None:
     assert long == {}, "split by family of ops"
 
 
+def test_a_traced_values_trace_is_numpys() -> None:
+    """``x.trace()`` is the sum of the diagonal; what an op is emitted to is ``x.graph``."""
+    found = [
+        f"{path.name}:{number}"
+        for path in sorted((ROOT / "src/stepwell/frontend").glob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(r"(?<!self)\.trace\.(emit|check|ranges)\b", line)
+    ]
+    assert found == [], "write x.graph.emit(...)"
+
+
 def _classes() -> dict[type[Any], str]:
     """Return every class with a docstring of ours that ops have, and the dialect of an op."""
     return {

@@ -32,7 +32,7 @@ def floats(*values: Any) -> list[Tensor]:
 
 def _emitted(op: str, x: Any, **properties: Any) -> Tensor:
     (value,) = floats(x)
-    return value.trace.emit(op, [value], [(value.kind, value.shape)], (), **properties)[0]
+    return value.graph.emit(op, [value], [(value.kind, value.shape)], (), **properties)[0]
 
 
 def identity(x: Any) -> Tensor:
@@ -43,7 +43,7 @@ def identity(x: Any) -> Tensor:
 def relu(x: Any) -> Tensor:
     """Return ``max(x, 0)``; NaN stays NaN."""
     value = lift(x)
-    return value.trace.emit("relu", [value], [(value.kind, value.shape)])[0]
+    return value.graph.emit("relu", [value], [(value.kind, value.shape)])[0]
 
 
 def relu6(x: Any) -> Tensor:

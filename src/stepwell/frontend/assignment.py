@@ -198,7 +198,7 @@ def _mask(index: Any) -> Tensor | None:
         index = index[0]
     if not isinstance(index, Tensor) or index.kind is not BOOL:
         return None
-    return index if index.trace.known(lift(index)) is None else None
+    return index if index.graph.known(lift(index)) is None else None
 
 
 def _set_masked(x: Tensor, mask: Tensor, value: Any) -> None:

@@ -69,7 +69,7 @@ def _strided(x: Tensor, place: Subscript, spans: list[range]) -> Tensor:
     if all(s.step == 1 for s in spans):
         return block
     whole = [range(n) if s.step == 1 else s for s, n in zip(spans, block.shape, strict=True)]
-    return x.trace.emit(
+    return x.graph.emit(
         "slice",
         [block],
         [(x.kind, tuple(map(len, whole)))],
@@ -90,7 +90,7 @@ def _starts(place: Subscript, spans: list[range]) -> list[Tensor]:
 def _read(x: Tensor, starts: list[Tensor], shape: Shape) -> Tensor:
     axes = tuple(range(x.ndim))
     results = [(x.kind, shape)]
-    return x.trace.emit("dynamic_slice", [x, *starts], results, (), axes=axes, sizes=shape)[0]
+    return x.graph.emit("dynamic_slice", [x, *starts], results, (), axes=axes, sizes=shape)[0]
 
 
 def write_block(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ def write_block(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
     shape = tuple(1 if a in place.fancy else len(s) for a, s in enumerate(spans))
     block = reshape(value, shape)
     if flipped:
-        block = x.trace.emit("reverse", [block], [(x.kind, shape)], (), axes=flipped)[0]
+        block = x.graph.emit("reverse", [block], [(x.kind, shape)], (), axes=flipped)[0]
         spans = [s if s.step > 0 else s[::-1] for s in spans]
     inside = _inside(x, place)
     if shape == x.shape and inside is None:
@@ -115,7 +115,7 @@ def write_block(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
         block = e.where(broadcast(inside, shape), block, _strided(x, place, spans))
     operands, steps = [x, block, *starts], tuple(s.step if len(s) > 1 else 1 for s in spans)
     told = {} if set(steps) == {1} else {"strides": steps}
-    return x.trace.emit(
+    return x.graph.emit(
         "dynamic_update_slice",
         operands,
         [(x.kind, x.shape)],
@@ -129,7 +129,7 @@ def _inside(x: Tensor, place: Subscript) -> Tensor | None:
     """Return whether all numbers of an index are in range; None where that is known."""
     found: Tensor | None = None
     for axis in place.fancy:
-        low, high = x.trace.ranges.of(place.parts[axis]) or (0, 0)
+        low, high = x.graph.ranges.of(place.parts[axis]) or (0, 0)
         if low >= 0 and high < x.shape[axis]:
             continue
         index = cast(place.parts[axis], INTEGER)

@@ -38,8 +38,8 @@ def _place(bound: Any, default: int) -> Place:
         return Place("", default)
     if not isinstance(bound, Tensor):
         return Place("", int(bound) if int(bound) >= 0 else max(int(bound) + default, 0))
-    root, offset = bound.trace.ranges.offset(bound)
-    known = bound.trace.ranges.of(bound)
+    root, offset = bound.graph.ranges.offset(bound)
+    known = bound.graph.ranges.of(bound)
     counted = known is not None and known[0] < 0  # from the end, perhaps
     return Place(f"{root} of {default}" if counted else root, offset)
 
@@ -53,7 +53,7 @@ def bounds_of(part: slice, size: int) -> Bounds:
         if not isinstance(bound, Tensor):
             return range(size)[slice(bound, None)].start
         value = cast(bound, INTEGER)
-        found = value.trace.ranges.of(value)
+        found = value.graph.ranges.of(value)
         if found is None or found[0] < 0:
             value = e.where(e.less(value, 0), e.add(value, size), value)
         value = e.minimum(value, size) if found is None or found[1] > size else value

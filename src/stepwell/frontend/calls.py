@@ -119,7 +119,7 @@ def has_traced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
 def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:
     """Return a leaf as an array of a dtype of ours, and what it is."""
     if isinstance(leaf, Tensor):
-        leaf.trace.check(leaf)
+        leaf.graph.check(leaf)
         raise TraceError(f"argument '{path}' is a traced value, which has no numbers yet: {leaf!r}")
     if is_number(leaf):
         kind = as_dtype("f64") if isinstance(leaf, float) else number_dtype(leaf)

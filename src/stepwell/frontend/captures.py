@@ -274,7 +274,7 @@ def _grouped(reads: Any) -> Callable[[Capture], tuple[int, bool]]:
 
 def fresh_head(value: Tensor) -> Tensor:
     """Return what stands for an argument as the function begins."""
-    return Tensor(value.trace, value.name, value.kind, value.shape, value.scope, value.made)
+    return Tensor(value.graph, value.name, value.kind, value.shape, value.scope, value.made)
 
 
 def _mentions(text: str, leaf: Leaf) -> bool:

@@ -24,7 +24,7 @@ def check(
 
     words : what is said: texts, between any two of which stands a number of ``values``
     """
-    trace = condition.trace
+    trace = condition.graph
     _check_uncaught(trace, kind)
     numbers = [cast(v, INTEGER) for v in values]
     spelled = Verbatim(f"[{', '.join(map(literal, words))}]")
@@ -46,7 +46,7 @@ def _check_uncaught(trace: Any, kind: str) -> None:
 
 def check_index(index: Tensor, size: int, axis: int) -> None:
     """Raise IndexError, as NumPy does, where an index does not lie within an axis."""
-    trace = index.trace
+    trace = index.graph
     index.refresh()
     found = trace.ranges.of(index)
     if not trace.check_bounds or not index.size or found is None:
@@ -150,7 +150,7 @@ _MARK = "\0"
 
 def _extreme(index: Tensor, op: str) -> Tensor:
     """Return the least or the largest number, found once though it is asked in a loop."""
-    trace = index.trace
+    trace = index.graph
     with trace.where(index.scope):
         axes = tuple(range(index.ndim))
         return trace.emit(op, [index], [(index.kind, ())], (), axes=axes)[0]

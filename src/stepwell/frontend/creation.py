@@ -314,6 +314,6 @@ def meshgrid(
             for i, v in enumerate(values)
         )
     return tuple(
-        v.trace.emit("broadcast", [v], [(v.kind, shape)], (), dims=(order.index(i),))[0]
+        v.graph.emit("broadcast", [v], [(v.kind, shape)], (), dims=(order.index(i),))[0]
         for i, v in enumerate(values)
     )

@@ -123,7 +123,7 @@ _MOVING = frozenset(
 def _check(value: Tensor, op: str = "") -> None:
     if value.kind.kind != "float" or not value.size:
         return
-    trace, watch = value.trace, value.trace.watch
+    trace, watch = value.graph, value.graph.watch
     name = op or value.name.lstrip("%").rstrip("0123456789").rstrip("_")
     type = f"{value.kind.name}[{show(value.shape)}]"
     trace.watch = None

@@ -43,7 +43,7 @@ def _floating(x: Tensor) -> Tensor:
 
 def _emit(op: str, operands: list[Tensor], dtype: DType | None = None) -> Tensor:
     first = operands[0]
-    return first.trace.emit(op, operands, [(dtype or first.kind, first.shape)])[0]
+    return first.graph.emit(op, operands, [(dtype or first.kind, first.shape)])[0]
 
 
 def _named(function: Callable[..., Tensor], name: str, doc: str) -> Callable[..., Tensor]:

@@ -18,7 +18,7 @@ def is_same_value(a: Tensor, b: Tensor) -> bool:
     """Whether both are computed alike of the same values."""
     a.refresh()
     b.refresh()
-    return a.trace is b.trace and _is_same(a.trace, a.name, b.name, DEEP)
+    return a.graph is b.graph and _is_same(a.graph, a.name, b.name, DEEP)
 
 
 def _is_same(trace: Trace, a: str, b: str, deep: int) -> bool:

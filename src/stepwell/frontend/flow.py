@@ -220,7 +220,7 @@ def _branch(region: Region, test: Tensor, value: bool, run: Callable[[], None], 
 
     def traced() -> None:
         nonlocal raises
-        test.trace.ranges.suppose(test, value)
+        test.graph.ranges.suppose(test, value)
         try:
             run()
         except TraceError as error:
@@ -400,7 +400,7 @@ def _both_sides(a: Tensor, part: Callable[[], Any], first: bool) -> Any:
 
     What the run may raise in it is raised only where Python comes there.
     """
-    test, trace = truth(a), a.trace
+    test, trace = truth(a), a.graph
     mark, count = trace.mark(), len(trace.lines)
     trace.ranges.narrowed.append({})
     try:

@@ -122,7 +122,7 @@ def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if (ours := _meaning(function, args)) is not None:
         for value in args:
             if isinstance(value, Tensor):
-                value.trace.check(value)
+                value.graph.check(value)
         return ours(*args, **kwargs)
     _spelling(function, args)
     if _takes_lists(function):
@@ -354,16 +354,16 @@ def tried() -> None:
 
 def shown(value: Any) -> Any:
     """Return a value that is made a string; a traced one has no digits, which is said once."""
-    if isinstance(value, Tensor) and not is_known(value) and value.trace.spelled is None:
+    if isinstance(value, Tensor) and not is_known(value) and value.graph.spelled is None:
         warn_of_text(value)
     return value
 
 
 def warn_of_text(value: Tensor) -> None:
     """Warn at the user's line that a traced value is spelled while tracing."""
-    value.trace.check(value)
+    value.graph.check(value)
     frame = users_frame()
-    if frame is not None and not value.trace.branches:
+    if frame is not None and not value.graph.branches:
         warnings.warn_explicit(
             "a traced value is made a string while the function is traced: it has no digits yet, "
             "and this happens once, not in each call",

@@ -289,7 +289,7 @@ class Graph:
         return value
 
     def _check(self, value: Tensor) -> None:
-        if value.trace is not self._trace:
+        if value.graph is not self._trace:
             raise ValueError(f"{value!r}, made at {value.made}, is a value of another graph")
         self._trace.check(value)
 
@@ -356,7 +356,7 @@ class _Cut:
 def _known(each: _Placeholder) -> Tensor:
     """Return a placeholder as it was made."""
     value = each.value
-    return Tensor(value.trace, each.first, value.kind, value.shape, 0, value.made)
+    return Tensor(value.graph, each.first, value.kind, value.shape, 0, value.made)
 
 
 def _array(value: Any, key: Tensor, of: Any) -> NDArray[Any]:

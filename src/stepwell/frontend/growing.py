@@ -95,7 +95,7 @@ def _row(rows: Tensor, k: int, spec: Spec) -> Tensor:
         base[k] = part
 
     made = place_of(users_frame())
-    found = Tensor(rows.trace, "", spec.kind, spec.shape, rows.scope, made)
+    found = Tensor(rows.graph, "", spec.kind, spec.shape, rows.scope, made)
     found.part, found.seen = View(rows, read, write, k), -1
     return typed(found, spec)
 

@@ -60,7 +60,7 @@ def counted(places: Tensor, weight: Tensor | None, length: int) -> Tensor:
     if not length or not places.size:
         return full((length,), 0, kind)
     operands = [full((length,), 0, kind), updates, where]
-    trace = places.trace
+    trace = places.graph
     return trace.emit("scatter_add", operands, [(kind, (length,))], (), axes=(0,))[0]
 
 

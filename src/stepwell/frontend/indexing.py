@@ -91,7 +91,7 @@ def _slice(x: Tensor, axes: list[Any]) -> Tensor:
     shape = tuple(-(-(b - a) // s) for a, b, s in zip(starts, limits, strides, strict=True))
     result = x
     if (tuple(starts), tuple(limits)) != ((0,) * x.ndim, x.shape) or set(strides) - {1}:
-        result = x.trace.emit(
+        result = x.graph.emit(
             "slice",
             [x],
             [(x.kind, shape)],
@@ -101,7 +101,7 @@ def _slice(x: Tensor, axes: list[Any]) -> Tensor:
             strides=tuple(strides),
         )[0]
     if flipped:
-        result = x.trace.emit(
+        result = x.graph.emit(
             "reverse", [result], [(x.kind, result.shape)], (), axes=tuple(flipped)
         )[0]
     return result
@@ -115,7 +115,7 @@ def gather(x: Tensor, indices: list[Tensor], axes: tuple[int, ...]) -> Tensor:
     rest = [n for a, n in enumerate(x.shape) if a not in axes]
     at = axes[0]
     shape = (*rest[:at], *indices[0].shape, *rest[at:])
-    return x.trace.emit("gather", [x, *indices], [(x.kind, shape)], (), axes=axes)[0]
+    return x.graph.emit("gather", [x, *indices], [(x.kind, shape)], (), axes=axes)[0]
 
 
 @public(method=True)
@@ -360,7 +360,7 @@ def scatter_at(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
     axes_of_value += [a for a in range(value.ndim) if a not in axes_of_value]
     value = permute_dims(value, axes_of_value)
     value = reshape(value, value.shape[: len(rest) + len(shape)])
-    return x.trace.emit("scatter", [x, value, *indices], [(x.kind, x.shape)], (), axes=axes)[0]
+    return x.graph.emit("scatter", [x, value, *indices], [(x.kind, x.shape)], (), axes=axes)[0]
 
 
 def _axes_of(place: Subscript) -> list[tuple[Any, int]]:
@@ -373,7 +373,7 @@ def _scatter_numbered(x: Tensor, place: Subscript, value: Tensor, op: str = "sca
     updates = broadcast_to(value, places.shape)
     flat, where = reshape(x, (x.size,)), reshape(places, (places.size,))
     operands = [flat, reshape(updates, (updates.size,)), where]
-    changed = x.trace.emit(op, operands, [(x.kind, flat.shape)], (), axes=(0,))[0]
+    changed = x.graph.emit(op, operands, [(x.kind, flat.shape)], (), axes=(0,))[0]
     return reshape(changed, x.shape)
 
 
@@ -413,7 +413,7 @@ def dynamic_slice(x: Any, starts: Any, sizes: Any, /) -> Tensor:
     if not axes:
         return value
     shape = sliced_shape(value.shape, axes, sizes, len(first))
-    return value.trace.emit(
+    return value.graph.emit(
         "dynamic_slice", [value, *first], [(value.kind, shape)], (), axes=axes, sizes=sizes
     )[0]
 
@@ -427,6 +427,6 @@ def dynamic_update_slice(x: Any, update: Any, starts: Any, /) -> Tensor:
     updated_shape(value.shape, block.shape, axes, len(first))
     if not axes:
         return block
-    return value.trace.emit(
+    return value.graph.emit(
         "dynamic_update_slice", [value, block, *first], [(value.kind, value.shape)], (), axes=axes
     )[0]

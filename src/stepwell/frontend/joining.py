@@ -68,7 +68,7 @@ def concat(
             )
     size = sum(v.shape[at] for v in values)
     shape = (*first.shape[:at], size, *first.shape[at + 1 :])
-    return first.trace.emit("concat", values, [(first.kind, shape)], (), axis=at)[0]
+    return first.graph.emit("concat", values, [(first.kind, shape)], (), axis=at)[0]
 
 
 @public()
@@ -149,7 +149,7 @@ def tile(A: Any, reps: Any) -> Tensor:
     wide = tuple(n for pair in zip(times, shape, strict=True) for n in pair)
     dims = tuple(2 * i + 1 for i in range(rank))
     value = reshape(value, shape)
-    spread = value.trace.emit("broadcast", [value], [(value.kind, wide)], (), dims=dims)[0]
+    spread = value.graph.emit("broadcast", [value], [(value.kind, wide)], (), dims=dims)[0]
     return reshape(spread, tuple(t * n for t, n in zip(times, shape, strict=True)))
 
 
@@ -168,7 +168,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
     repeats = int(times)
     wide = (*value.shape[: at + 1], repeats, *value.shape[at + 1 :])
     dims = tuple(a for a in range(len(wide)) if a != at + 1)
-    spread = value.trace.emit("broadcast", [value], [(value.kind, wide)], (), dims=dims)[0]
+    spread = value.graph.emit("broadcast", [value], [(value.kind, wide)], (), dims=dims)[0]
     return reshape(spread, (*value.shape[:at], value.shape[at] * repeats, *value.shape[at + 1 :]))
 
 
@@ -227,7 +227,7 @@ def pad(
         fill = full((), stored(fill, value.kind), value.kind)
     fill = lift(fill)
     shape = tuple(a + n + b for a, n, b in zip(low, value.shape, high, strict=True))
-    return value.trace.emit("pad", [value, fill], [(value.kind, shape)], (), low=low, high=high)[0]
+    return value.graph.emit("pad", [value, fill], [(value.kind, shape)], (), low=low, high=high)[0]
 
 
 def _between_constants(value: Tensor, pairs: Any, constants: Any) -> Tensor:

@@ -56,7 +56,7 @@ def reduce_window(
     low = zeros if padding is None else tuple(p[0] for p in padding)
     high = zeros if padding is None else tuple(p[1] for p in padding)
     shape = windows.window_reduce(value.shape, size, strides, low, high, apart)
-    return value.trace.emit(
+    return value.graph.emit(
         f"window_{op}",
         [value],
         [(value.kind, shape)],
@@ -85,7 +85,7 @@ def _primitive(op: str, doc: str, result: Any = None) -> Callable[..., Tensor]:
     def function(*operands: Any) -> Tensor:
         values = same_narrow(*operands)
         first = values[0]
-        return first.trace.emit(op, values, [(result or first.kind, first.shape)])[0]
+        return first.graph.emit(op, values, [(result or first.kind, first.shape)])[0]
 
     function.__name__, function.__doc__ = op, doc
     return function

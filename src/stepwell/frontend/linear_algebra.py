@@ -38,7 +38,7 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
     shape = shapes.matmul(a.shape, b.shape)
     if a.kind is BOOL:
         return e.not_equal(matmul(cast(a, COUNT), cast(b, COUNT)), 0)
-    return a.trace.emit("matmul", [a, b], [(a.kind, shape)])[0]
+    return a.graph.emit("matmul", [a, b], [(a.kind, shape)])[0]
 
 
 def dot_general(
@@ -48,7 +48,7 @@ def dot_general(
     shape = shapes.dot_general(a.shape, b.shape, batch, contract)
     if a.kind is BOOL:  # whether any pair is true together
         return e.not_equal(dot_general(cast(a, COUNT), cast(b, COUNT), batch, contract), 0)
-    return a.trace.emit(
+    return a.graph.emit(
         "dot_general",
         [a, b],
         [(a.kind, shape)],

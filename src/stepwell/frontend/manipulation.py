@@ -54,7 +54,7 @@ def reshape(a: Any, shape: Any, order: str = "C", copy: bool | None = None) -> T
         value = fresh(value)
     if sizes == value.shape:
         return value
-    found = value.trace.emit("reshape", [value], [(value.kind, sizes)])[0]
+    found = value.graph.emit("reshape", [value], [(value.kind, sizes)])[0]
     if value.part is not None and [n for n in sizes if n != 1] != [
         n for n in value.shape if n != 1
     ]:
@@ -87,7 +87,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
         return value
     shape = tuple(value.shape[a] for a in order)
     back = [order.index(a) for a in range(len(order))]
-    found = value.trace.emit("transpose", [value], [(value.kind, shape)], (), permutation=order)[0]
+    found = value.graph.emit("transpose", [value], [(value.kind, shape)], (), permutation=order)[0]
     return found.part_of(
         value,
         lambda base: permute_dims(base, order),
@@ -225,7 +225,7 @@ def flip(m: Any, axis: Any = None) -> Tensor:
     axes = tuple(sorted(check_axis(k, value.ndim) for k in given))
     if len(set(axes)) < len(axes):
         raise ValueError("repeated axis")
-    found = value.trace.emit("reverse", [value], [(value.kind, value.shape)], (), axes=axes)[0]
+    found = value.graph.emit("reverse", [value], [(value.kind, value.shape)], (), axes=axes)[0]
     return found.part_of(
         value, lambda base: flip(base, axes), lambda base, part: base.write(flip(part, axes))
     )

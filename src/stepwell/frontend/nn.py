@@ -62,7 +62,7 @@ def layer_norm(x: Any, scale: Any = None, bias: Any = None, eps: float = 1e-5) -
     given = [v for v in (scale, bias) if v is not None]
     values = floats(x, *given)
     value = values[0]
-    normalize = value.trace.emit
+    normalize = value.graph.emit
     kind = (value.kind, value.shape)
     if bias is not None and scale is None:
         plain = normalize("layer_norm", [value], [kind], (), axis=value.ndim - 1, eps=float(eps))[0]
@@ -75,7 +75,7 @@ def rms_norm(x: Any, scale: Any, eps: float = 1e-5) -> Tensor:
     values = floats(x, scale)
     value = values[0]
     kind = (value.kind, value.shape)
-    return value.trace.emit("rms_norm", values, [kind], (), axis=value.ndim - 1, eps=float(eps))[0]
+    return value.graph.emit("rms_norm", values, [kind], (), axis=value.ndim - 1, eps=float(eps))[0]
 
 
 def batch_norm(
@@ -89,7 +89,7 @@ def batch_norm(
     value = values[0]
     at = check_axis(axis, value.ndim)
     kind = (value.kind, value.shape)
-    return value.trace.emit("batch_norm", values, [kind], (), axis=at, eps=float(eps))[0]
+    return value.graph.emit("batch_norm", values, [kind], (), axis=at, eps=float(eps))[0]
 
 
 def group_norm(x: Any, groups: int, scale: Any, bias: Any, eps: float = 1e-5) -> Tensor:
@@ -142,7 +142,7 @@ def _convolve(x: Tensor, w: Tensor, window: shapes.Window, groups: int) -> Tenso
     natural = tuple(range(x.ndim))
     layout = shapes.Layout(natural, natural, natural)
     shape = shapes.convolution(x.shape, w.shape, window, groups, layout)
-    return x.trace.emit(
+    return x.graph.emit(
         "convolution",
         [x, w],
         [(x.kind, shape)],
@@ -191,7 +191,7 @@ def conv_transpose(x: Any, w: Any, stride: Any = 1, padding: Any = 0, groups: in
     axes = value.ndim - 2
     strides, around = _each(stride, axes, "stride"), _each(padding, axes, "padding")
     inputs, outputs, *size = weights.shape
-    flipped = weights.trace.emit(
+    flipped = weights.graph.emit(
         "reverse", [weights], [(weights.kind, weights.shape)], (), axes=tuple(range(2, axes + 2))
     )[0]
     grouped = reshape(flipped, (groups, inputs // groups, outputs, *size))
@@ -212,7 +212,7 @@ def _pool(op: str, x: Any, window: Any, stride: Any, padding: Any, **properties:
     low, high = _padding(padding, axes, size, value.shape[value.ndim - axes :], strides)
     ones = (1,) * axes
     shape = pooling.pool(value.shape, shapes.Window(size, strides, low, high, ones, ones))
-    return value.trace.emit(
+    return value.graph.emit(
         op,
         [value],
         [(value.kind, shape)],

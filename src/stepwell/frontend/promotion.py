@@ -132,7 +132,7 @@ def lift(x: Any, dtype: DType | None = None) -> Tensor:
     dtype : what a Python number becomes; arrays keep theirs
     """
     if isinstance(x, Tensor):
-        x.trace.check(x)
+        x.graph.check(x)
         x.refresh()
         return x
     if is_number(x):
@@ -209,14 +209,14 @@ def wrapped_number(value: Any, kind: DType) -> Any:
 def fresh(x: Tensor) -> Tensor:
     """Return another value of the same numbers: what is written to one is not seen in the other."""
     x.refresh()
-    return Tensor(x.trace, x.name, x.kind, x.shape, x.scope, x.made)
+    return Tensor(x.graph, x.name, x.kind, x.shape, x.scope, x.made)
 
 
 def cast(x: Tensor, dtype: DType) -> Tensor:
     """Return ``x`` converted to ``dtype``."""
     if x.kind is dtype:
         return x
-    return x.trace.emit("cast", [x], [(dtype, x.shape)])[0]
+    return x.graph.emit("cast", [x], [(dtype, x.shape)])[0]
 
 
 def together(*values: Any, shape: Shape | None = None) -> list[Tensor]:
@@ -287,4 +287,4 @@ def broadcast(x: Tensor, shape: Shape) -> Tensor:
     if x.shape == shape:
         return x
     dims = tuple(range(len(shape) - len(x.shape), len(shape)))
-    return x.trace.emit("broadcast", [x], [(x.kind, shape)], (), dims=dims)[0]
+    return x.graph.emit("broadcast", [x], [(x.kind, shape)], (), dims=dims)[0]

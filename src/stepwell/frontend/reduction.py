@@ -33,7 +33,7 @@ def folded(op: str, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
     result = x
     if axes:
-        result = x.trace.emit(op, [x], [(x.kind, shape)], (), axes=axes)[0]
+        result = x.graph.emit(op, [x], [(x.kind, shape)], (), axes=axes)[0]
     if keepdims:
         result = reshape(result, tuple(1 if a in axes else n for a, n in enumerate(x.shape)))
     return result
@@ -121,7 +121,7 @@ def _arg(op: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
     if value.kind is BOOL:
         value = cast(value, as_dtype("i8"))
     shape = tuple(n for a, n in enumerate(value.shape) if a != at)
-    result = value.trace.emit(op, [value], [(INTEGER, shape)], (), axis=at)[0]
+    result = value.graph.emit(op, [value], [(INTEGER, shape)], (), axis=at)[0]
     if not keepdims:
         return result
     kept = (
@@ -156,7 +156,7 @@ def _cumulative(op: str, x: Tensor, axis: int | None, initial: bool, start: int)
         axis = 0
     x = _with_axis(x, axis)
     at = check_axis(axis, x.ndim)
-    result = x.trace.emit(op, [x], [(x.kind, x.shape)], (), axis=at)[0]
+    result = x.graph.emit(op, [x], [(x.kind, x.shape)], (), axis=at)[0]
     if not initial:
         return result
     from_start = [(1, 0) if a == at else (0, 0) for a in range(x.ndim)]

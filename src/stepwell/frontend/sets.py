@@ -68,7 +68,7 @@ def _packed(mask: Tensor, size: int) -> Tensor:
     where = e.where(mask, order - 1, size)  # what is out of range is left out
     numbers = array(np.arange(n))
     operands = [none, numbers, where]
-    return mask.trace.emit("scatter", operands, [(INTEGER, (size,))], (), axes=(0,))[0]
+    return mask.graph.emit("scatter", operands, [(INTEGER, (size,))], (), axes=(0,))[0]
 
 
 @public(method=True)
@@ -216,7 +216,7 @@ def _inverse(groups: _Groups, shape: tuple[int, ...]) -> Tensor:
         return full(shape, 0, INTEGER)
     empty = full(groups.order.shape, 0, INTEGER)
     operands = [empty, _group_numbers(groups), groups.order]
-    trace = empty.trace
+    trace = empty.graph
     (back,) = trace.emit("scatter", operands, [(INTEGER, empty.shape)], (), axes=(0,))
     return reshape(back, shape)
 
@@ -226,7 +226,7 @@ def _counts(groups: _Groups, size: int) -> Tensor:
     if not groups.row.size or not size:
         return zero
     operands = [zero, full(groups.row.shape, 1, INTEGER), _group_numbers(groups)]
-    return zero.trace.emit("scatter_add", operands, [(INTEGER, (size,))], (), axes=(0,))[0]
+    return zero.graph.emit("scatter_add", operands, [(INTEGER, (size,))], (), axes=(0,))[0]
 
 
 @public()

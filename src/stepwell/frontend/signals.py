@@ -46,7 +46,7 @@ def _slid(x: Tensor, w: Tensor, low: int, high: int) -> Tensor:
     layout = shapes.Layout(natural, natural, natural)
     shape = shapes.convolution(image.shape, weights.shape, window, 1, layout)
     told = {"x_layout": natural, "w_layout": natural, "y_layout": natural}
-    (found,) = x.trace.emit(
+    (found,) = x.graph.emit(
         "convolution",
         [image, weights],
         [(x.kind, shape)],

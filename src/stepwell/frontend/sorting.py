@@ -85,7 +85,7 @@ def _ordered(op: str, x: Any, axis: int | None, kind: str | None, descending: bo
         return _exchanged(value, at, descending)
     result = INTEGER if op == "argsort" else value.kind
     told = {"axis": at, "descending": descending}
-    return value.trace.emit(op, [value], [(result, value.shape)], (), **told)[0]
+    return value.graph.emit(op, [value], [(result, value.shape)], (), **told)[0]
 
 
 def _exchanged(value: Tensor, axis: int, descending: bool) -> Tensor:
@@ -147,7 +147,7 @@ def _counted(row: Tensor, value: Tensor, side: str) -> Tensor:
     wide = reshape(value, (*value.shape, 1))
     behind = _before(row, wide) if side == "left" else e.logical_not(_before(wide, row))
     kind = as_dtype("i32")
-    found = value.trace.emit(
+    found = value.graph.emit(
         "reduce_sum", [cast(behind, kind)], [(kind, value.shape)], (), axes=(value.ndim,)
     )[0]
     return cast(found, INTEGER)
@@ -176,6 +176,6 @@ def top_k(operand: Any, k: int) -> tuple[Tensor, Tensor]:
     if not 0 <= k <= value.shape[at]:
         raise ValueError(f"k must lie in 0..{value.shape[at]}, got {k}")
     told = {"axis": at, "descending": True}
-    (order,) = value.trace.emit("argsort", [value], [(as_dtype("i32"), value.shape)], (), **told)
+    (order,) = value.graph.emit("argsort", [value], [(as_dtype("i32"), value.shape)], (), **told)
     places = order[..., :k]
     return take_along_axis(value, places), places

@@ -39,7 +39,7 @@ def write_steps(x: Tensor, index: Any, value: Any) -> None:
     if part.step.shape or part.step.kind.kind not in ("signed", "unsigned"):
         raise TypeError("slice indices must be integers or None or have an __index__ method")
     step = cast(part.step, INTEGER)
-    known = step.trace.ranges.of(step)
+    known = step.graph.ranges.of(step)
     if known is None or known[0] < 1:
         words = ("a slice with a traced step goes forward, not by ", "")
         check(e.greater(step, 0), "ValueError", words, [step])
@@ -54,7 +54,7 @@ def write_steps(x: Tensor, index: Any, value: Any) -> None:
         (place[0],) = values
 
     def body() -> None:
-        place[0].trace.ranges.tell(place[0], 0, size - 1)
+        place[0].graph.ranges.tell(place[0], 0, size - 1)
         x[(*parts[:at], place[0], *parts[at + 1 :])] = given
         place[0] = e.add(place[0], step)
 

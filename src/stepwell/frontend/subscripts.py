@@ -153,7 +153,7 @@ def subscript(x: Tensor, index: Any, checked: bool = True) -> Subscript:
     given = sum(map(_axes_of, parts))
     if given > x.ndim:
         raise IndexError(f"{given} indices for {x.ndim} axes")
-    reader = _Reader(list(x.shape), checked, checked and len(x.trace.scopes) > 1)
+    reader = _Reader(list(x.shape), checked, checked and len(x.graph.scopes) > 1)
     for part in parts if ellipses else (*parts, Ellipsis):
         if part is Ellipsis:
             for _ in range(x.ndim - given):
@@ -191,7 +191,7 @@ def _read(part: Any) -> Any:
                 )
         return part
     if isinstance(part, Tensor):
-        known = part.trace.known(lift(part))
+        known = part.graph.known(lift(part))
         return _checked(part) if known is None else known
     if isinstance(part, int | np.integer) and not isinstance(part, bool):
         return part
@@ -239,7 +239,7 @@ def from_front(index: Tensor, size: int, axis: int | None = None) -> Tensor:
     """
     if axis is not None:
         check_index(index, size, axis)
-    ranges = index.trace.ranges
+    ranges = index.graph.ranges
     low, high = ranges.of(index) or (0, 0)
     if index.kind.name == "ui64":  # what no i64 holds is out of range too
         return cast(index if high < 1 << 63 else e.minimum(index, size), INTEGER)
@@ -274,4 +274,4 @@ def spread(x: Tensor, to: Sequence[int], first: int) -> Tensor:
     if x.shape == tuple(to):
         return x
     dims = tuple(range(first, first + x.ndim))
-    return x.trace.emit("broadcast", [x], [(x.kind, tuple(to))], (), dims=dims)[0]
+    return x.graph.emit("broadcast", [x], [(x.kind, tuple(to))], (), dims=dims)[0]

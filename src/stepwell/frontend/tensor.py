@@ -104,6 +104,7 @@ class Tensor:
     __slots__ = (
         "__weakref__",
         "cell",
+        "graph",
         "kind",
         "made",
         "name",
@@ -113,7 +114,6 @@ class Tensor:
         "shape",
         "shared",
         "stamp",
-        "trace",
         "weak",
     )
     __array_priority__ = 1000
@@ -124,7 +124,8 @@ class Tensor:
     def __init__(
         self, trace: Any, name: str, kind: DType, shape: Shape, scope: int, made: str
     ) -> None:
-        self.trace = trace
+        self.graph = trace
+        """The `Trace` that it is written in; ``x.trace()`` is NumPy's method."""
         self.name = name
         self.kind = kind
         self.shape = shape
@@ -198,9 +199,9 @@ class Tensor:
                     f"an array was assigned to that may lie in the same memory as another, made at "
                     f"{alive.made}; where it is a copy of that one, say so: x.reshape(...).copy()"
                 )
-        self.trace.changes(self, written=True)
+        self.graph.changes(self, written=True)
         self.name, self.scope, self.made = value.name, value.scope, value.made
-        self.stamp = self.trace.tick()
+        self.stamp = self.graph.tick()
 
     def changes_as_number(self) -> None:
         """Refuse ``x += 1`` for an argument that is an array without axes; others are numbers."""
@@ -209,7 +210,7 @@ class Tensor:
                 f"{self!r} is an array without axes, which is a number here: x += 1 would not "
                 "reach the caller's array; write x = x + 1, or pass an array of shape (1,)"
             )
-        self.trace.apart |= self.cell is not None and not self.weak
+        self.graph.apart |= self.cell is not None and not self.weak
 
     def write(self, value: Any, what: str = "") -> None:
         """Write ``value`` to all of it, and to what it is a part of."""
@@ -223,9 +224,9 @@ class Tensor:
         base.refresh()
         if self.seen != base.stamp:
             again = self.part.read(base)
-            self.trace.changes(self)
+            self.graph.changes(self)
             self.name, self.scope, self.made = again.name, again.scope, again.made
-            self.stamp, self.seen = self.trace.tick(), base.stamp
+            self.stamp, self.seen = self.graph.tick(), base.stamp
 
     def part_of(
         self,
@@ -300,8 +301,8 @@ class Tensor:
     def __format__(self, spec: str) -> str:
         if (known := self.operators["content"](self)) is not None:
             return format(known, spec)
-        if self.trace.spelled is not None:
-            return self.trace.spelled(self, spec)
+        if self.graph.spelled is not None:
+            return self.graph.spelled(self, spec)
         self._known()
         return repr(self)
 
@@ -311,7 +312,7 @@ class Tensor:
 
     def _known(self) -> None:
         """Refuse to be spelled or looked up where it stands for many numbers."""
-        if self.trace.branches:
+        if self.graph.branches:
             self._refuse("number", "the number in a traced value is not known while tracing")
 
     __add__ = _binary(np.add)
@@ -389,8 +390,8 @@ class Tensor:
         self._refuse("number", "the number in a traced value is not known while tracing")
 
     def __index__(self) -> int:
-        if self.trace.is_subscript():
-            self.trace.check(self)
+        if self.graph.is_subscript():
+            self.graph.check(self)
             raise TraceError(
                 f"a list, tuple or array that is no traced value was indexed by one: {self!r}; "
                 "index stepwell.numpy.asarray(...) of it, or stepwell.numpy.stack(...), "
@@ -416,8 +417,8 @@ class Tensor:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if (known := self.operators["content"](self)) is not None:
             return np.array(known, dtype) if copy or dtype else known
-        self.trace.check(self)
-        if self.trace.is_subscript():
+        self.graph.check(self)
+        if self.graph.is_subscript():
             raise TraceError(
                 f"an array that is no traced value was indexed by one: {self!r}; "
                 "index stepwell.numpy.asarray(array), or write with its .at[index].set(value)"
@@ -458,5 +459,5 @@ class Tensor:
         return self.operators["call_ufunc"](ufunc, method, inputs, kwargs)
 
     def _refuse(self, how: str, why: str) -> NoReturn:
-        self.trace.check(self)
+        self.graph.check(self)
         raise TraceError(f"{why}: {self!r}; {_HOW[how]}")

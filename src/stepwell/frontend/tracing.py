@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import get_ident
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,10 +117,6 @@ class Trace:
     _solid: dict[tuple[str, int], str] = field(default_factory=dict[Any, Any])
     """The names of known arrays that became ops, by their own names and the region."""
 
-    def __call__(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse ``x.trace()``: what traced values call so is this."""
-        raise TraceError("a traced value has no method 'trace'; use numpy.trace(x)")
-
     def tick(self) -> int:
         """Return a number larger than all before."""
         self._ticks += 1
@@ -153,7 +149,7 @@ class Trace:
     ) -> tuple[Tensor, ...]:
         """Write one op, of `nd` unless its name says another dialect; return its results."""
         for operand in operands:
-            operand.trace.check(operand)
+            operand.graph.check(operand)
             operand.refresh()
         spelled = [self.text_of(t) if type(t.name) is Known else t.name for t in operands]
         if self.computed is not None and op == "slice":

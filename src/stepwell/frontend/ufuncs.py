@@ -88,7 +88,7 @@ def _check_numbers(name: str, inputs: tuple[Any, ...], values: list[Any]) -> Non
     if name not in _DIVIDING or not all(map(_is_weak, inputs)):
         return
     by = values[1]
-    known = by.trace.ranges.of(by)
+    known = by.graph.ranges.of(by)
     if known is None or known[0] <= 0 <= known[1]:
         kind = "float" if any(kind_of(v) is float for v in inputs) else "integer"
         check(e.not_equal(by, 0), "ZeroDivisionError", [_DIVIDING[name][kind]])
@@ -156,7 +156,7 @@ def _check_exponent(inputs: Sequence[Any]) -> None:
         if exponent < 0 and size:
             raise ValueError(_NEGATIVE)
         return
-    found = exponent.trace.ranges.of(exponent) if exponent.kind.kind == "signed" else None
+    found = exponent.graph.ranges.of(exponent) if exponent.kind.kind == "signed" else None
     if not size or not exponent.size or (found is None or found[0] >= 0):
         return
     least = r.min(exponent) if exponent.shape else exponent

@@ -106,8 +106,8 @@ def _count(part: slice, size: int) -> int | None:
     """Return how many elements a slice has, where that is known though its bounds are not."""
     if not isinstance(part.start, Tensor) or not isinstance(part.stop, Tensor):
         return None
-    first, offset = part.start.trace.ranges.offset(part.start)
-    last, end = part.stop.trace.ranges.offset(part.stop)
+    first, offset = part.start.graph.ranges.offset(part.start)
+    last, end = part.stop.graph.ranges.offset(part.stop)
     return end - offset if first == last and 0 < end - offset <= size else None
 
 
@@ -115,7 +115,7 @@ def _block(x: Tensor, axis: int, start: Tensor, count: int) -> Tensor:
     """Return ``count`` elements of ``x`` from ``start`` on, along ``axis``: a view."""
     size = x.shape[axis]
     start = fresh(start)
-    known = start.trace.ranges.of(start)
+    known = start.graph.ranges.of(start)
     if known is None or known[0] < 0 or known[1] > size - count:
         fits = e.logical_and(e.greater_equal(start, 0), e.less_equal(start, size - count))
         words = (f"a slice of {count} elements at ", f" does not lie within an axis of {size}")
@@ -129,12 +129,12 @@ def _block(x: Tensor, axis: int, start: Tensor, count: int) -> Tensor:
     def read(base: Tensor) -> Tensor:
         types = [(base.kind, shape)]
         given = [base, *starts()]
-        return base.trace.emit("dynamic_slice", given, types, (), axes=axes, sizes=shape)[0]
+        return base.graph.emit("dynamic_slice", given, types, (), axes=axes, sizes=shape)[0]
 
     def write(base: Tensor, part: Tensor) -> None:
         given = [base, part, *starts()]
         types = [(base.kind, base.shape)]
-        changed = base.trace.emit("dynamic_update_slice", given, types, (), axes=axes)[0]
+        changed = base.graph.emit("dynamic_update_slice", given, types, (), axes=axes)[0]
         Tensor.operators["write_whole"](base, changed)
 
     return read(x).part_of(x, read, write)
