@@ -7,6 +7,7 @@ from zlib import crc32
 import pytest
 
 from stepwell.core.machine import VARIABLE
+from stepwell.core.tracebacks import VARIABLE as TRACEBACK
 from stepwell.testing.in_pytest import pytest_collect_file as pytest_collect_file
 from stepwell.testing.machines import MACHINES
 
@@ -15,6 +16,7 @@ VERIFIED = 3
 all do where STEPWELL_VERIFY is 1, as in the slow lane."""
 
 _ASKED = "STEPWELL_VERIFY" in os.environ
+os.environ.setdefault(TRACEBACK, "full")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

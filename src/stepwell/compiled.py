@@ -25,6 +25,7 @@ from stepwell.core.machine import Machine, thread_count, thread_limit
 from stepwell.core.plugins import named, using
 from stepwell.core.signature import Kernel, Signature
 from stepwell.core.targets import machine_for, target_of
+from stepwell.core.tracebacks import entrance
 from stepwell.core.version import VERSION
 from stepwell.modules import ModuleText, read_module
 from stepwell.pipeline import default_stages
@@ -194,6 +195,7 @@ class Compiled:
         return f"<compiled {self.signature}>"
 
 
+@entrance
 def compile(
     module: Any,
     entry: str = "main",

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from stepwell.core.tracebacks import entrance
 from stepwell.frontend.jit import Function, jit
 from stepwell.frontend.pytree import unflatten
 from stepwell.frontend.specs import ShapeDtypeStruct
 
 
+@entrance
 def eval_shape(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Return the shapes and dtypes of what ``function`` returns: traced, not compiled or run.
 

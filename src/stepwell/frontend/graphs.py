@@ -23,6 +23,7 @@ from stepwell.compiled import Compiled, compile
 from stepwell.core.dtypes import dtype_of
 from stepwell.core.once import Once
 from stepwell.core.shapes import show
+from stepwell.core.tracebacks import entrance
 from stepwell.frontend import operators
 from stepwell.frontend.creation import checked_shape
 from stepwell.frontend.errors import TraceError
@@ -194,6 +195,7 @@ class Graph:
             self._names[name] = lift(value)
         return self._names[name]
 
+    @entrance
     def run(self, fetches: Any, feeds: Mapping[Any, Any] | None = None) -> Any:
         """Compute values of the graph, and only what they need.
 

@@ -10,6 +10,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
 from stepwell.core.machine import thread_limit
+from stepwell.core.tracebacks import entrance
 from stepwell.frontend import flowing, operators
 from stepwell.frontend.calls import (
     Call,
@@ -150,6 +151,7 @@ class Function:
     def __repr__(self) -> str:
         return f"<stepwell.jit {self.__name__}{self._signature}>"
 
+    @entrance
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Trace the function for arguments like these; nothing is compiled or run.
 
@@ -173,6 +175,7 @@ class Function:
             if self._dispatcher is not None:
                 self._dispatcher.clear()
 
+    @entrance
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Return what becomes of the function for such arguments; it prints as text.
 
@@ -189,6 +192,7 @@ class Function:
         """
         return import_module("stepwell.frontend.inspecting").explain(self, args, kwargs)
 
+    @entrance
     def profile(self, *args: Any, repeat: int = 0, **kwargs: Any) -> Profile:
         """Return where the time of a call with such arguments goes; it prints as a table.
 
@@ -213,6 +217,7 @@ class Function:
         variant, arrays = self._variants.get(call.key, call, self._tracer())
         return call, variant, [*call.leaves, *arrays]
 
+    @entrance
     def _first(self, *args: Any, **kwargs: Any) -> Any:
         """Make the first call, which loads the runtime, and let the dispatcher make all others."""
         prepare()  # compiles beside what is traced and compiled here
@@ -233,6 +238,7 @@ class Function:
         """Whether `out=` names arrays for the results, not an argument of the function."""
         return "out" not in self._signature.parameters
 
+    @entrance
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call with arguments that fit no program the dispatcher knows."""
         if active_trace() is not None and has_traced(args, kwargs):

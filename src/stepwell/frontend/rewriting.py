@@ -14,7 +14,7 @@ from typing import Any
 from stepwell.frontend.expressions import RUNTIME, Expressions, place
 from stepwell.frontend.read_source import OUTER, Reads
 from stepwell.frontend.reads import Outer
-from stepwell.frontend.sources import compiled, definition, lambda_of
+from stepwell.frontend.sources import DEFINED, compiled, definition, lambda_of
 from stepwell.frontend.statements import Function
 
 _DONE: set[CodeType] = set()
@@ -88,10 +88,14 @@ def _lambda_of(function: FunctionType) -> ast.stmt | None:
 
 
 def _called(code: CodeType, now: str, name: str) -> CodeType:
-    """Return code under its own name, without that of the factory."""
-    inner = [_called(c, now, name) if isinstance(c, CodeType) else c for c in code.co_consts]
+    """Return code under its own name, without that of the factory.
+
+    Branches and bodies of loops have, for tracebacks, the name of the function that they are in.
+    """
     qualified = name + code.co_qualname.removeprefix(now)
-    return code.replace(co_qualname=qualified, co_consts=tuple(inner))
+    own = [part for part in qualified.split(".") if part not in ("<locals>", *DEFINED)]
+    inner = [_called(c, now, name) if isinstance(c, CodeType) else c for c in code.co_consts]
+    return code.replace(co_name=own[-1], co_qualname=qualified, co_consts=tuple(inner))
 
 
 def _codes(code: CodeType) -> list[CodeType]:

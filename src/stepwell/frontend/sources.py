@@ -140,7 +140,7 @@ def _own(nodes: Iterable[ast.AST]) -> Iterable[ast.AST]:
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-_OURS = ("__body__", "__orelse__", "__get__", "__put__")
+DEFINED = ("__body__", "__orelse__", "__get__", "__put__")
 """Functions that rewriting defines, each for the next statement alone."""
 
 
@@ -149,7 +149,7 @@ def assigned(nodes: Iterable[ast.AST]) -> list[str]:
     names: dict[str, None] = {}
     for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
-            if node.name not in _OURS:
+            if node.name not in DEFINED:
                 names[node.name] = None
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names |= dict.fromkeys(a.asname or a.name.partition(".")[0] for a in node.names)
@@ -161,7 +161,7 @@ def assigned(nodes: Iterable[ast.AST]) -> list[str]:
             names[node.name] = None
         elif isinstance(node, ast.MatchMapping) and node.rest:
             names[node.rest] = None
-        ours = isinstance(node, ast.FunctionDef) and node.name in _OURS
+        ours = isinstance(node, ast.FunctionDef) and node.name in DEFINED
         if isinstance(node, _COMPREHENSIONS):
             names |= dict.fromkeys(bound_in_expressions([node]))
         elif ours or not isinstance(node, _INNER):
