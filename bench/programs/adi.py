@@ -1,4 +1,4 @@
-"""Alternating directions: implicit steps along columns, then along rows."""
+"""The alternating direction implicit method: steps implicit along columns, then along rows."""
 
 import numpy as np
 

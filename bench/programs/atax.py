@@ -1,4 +1,4 @@
-"""A matrix times a vector, times the matrix again."""
+"""The product of a matrix's transpose with the product of the matrix and a vector."""
 
 import numpy as np
 

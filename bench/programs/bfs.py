@@ -1,4 +1,4 @@
-"""Breadth first search in a graph that is a matrix."""
+"""Breadth-first search in a graph given by its adjacency matrix."""
 
 import numpy as np
 

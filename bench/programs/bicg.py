@@ -1,4 +1,4 @@
-"""The two products with a matrix that a step of BiCG takes."""
+"""The two matrix-vector products of a step of BiCG: with the matrix and with its transpose."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A bilateral filter: neighbours count by how near and how alike they are."""
+"""A bilateral filter: neighbours are weighted by distance and by difference in value."""
 
 import numpy as np
 

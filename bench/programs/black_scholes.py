@@ -1,4 +1,4 @@
-"""Prices of options by Black and Scholes, the normal distribution by a polynomial."""
+"""Option prices by the Black-Scholes formula, the normal distribution by a polynomial."""
 
 import numpy as np
 

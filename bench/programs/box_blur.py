@@ -1,4 +1,4 @@
-"""A blur by a box of any size, from sums over rows and columns."""
+"""A box blur of any radius, by a summed-area table."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The flow in a box with a moving lid: Navier and Stokes by finite differences."""
+"""The flow in a cavity with a moving lid: the Navier-Stokes equations by finite differences."""
 
 import numpy as np
 

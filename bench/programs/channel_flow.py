@@ -1,4 +1,4 @@
-"""The flow in a channel, periodic along x, until it changes little."""
+"""The flow in a channel, periodic along x, until it is steady."""
 
 import numpy as np
 

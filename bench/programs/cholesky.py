@@ -1,4 +1,4 @@
-"""Cholesky's factorisation in place, row by row."""
+"""The Cholesky factorisation in place, row by row."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A formula of integers: one array is clipped and scaled, and another added."""
+"""A formula of integer arrays: one is clipped and scaled, another added."""
 
 import numpy as np
 

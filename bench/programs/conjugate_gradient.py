@@ -1,4 +1,4 @@
-"""Solve a system by conjugate gradients until the residual is small."""
+"""The conjugate gradient method, until the residual is small."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A convolution of images, window by window."""
+"""A two-dimensional convolution of images, one window at a time."""
 
 import numpy as np
 

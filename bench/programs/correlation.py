@@ -1,4 +1,4 @@
-"""The correlations of columns, a row of the matrix at a time."""
+"""The correlation matrix of the columns, one row of the result at a time."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A checksum, bit by bit."""
+"""A 16-bit cyclic redundancy check, bit by bit."""
 
 import numpy as np
 

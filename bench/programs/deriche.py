@@ -1,4 +1,4 @@
-"""Deriche's recursive smoothing of an image, along rows and then along columns."""
+"""The recursive Deriche filter: an image is smoothed along rows, then along columns."""
 
 import numpy as np
 

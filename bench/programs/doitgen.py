@@ -1,4 +1,4 @@
-"""The rows of a box of numbers, each multiplied by a matrix, in place."""
+"""Multiply each row of a three-dimensional array by a matrix, in place."""
 
 import numpy as np
 

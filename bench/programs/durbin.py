@@ -1,4 +1,4 @@
-"""Durbin's recursion for Toeplitz systems."""
+"""The Levinson-Durbin recursion for a Toeplitz system."""
 
 import numpy as np
 

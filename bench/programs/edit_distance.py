@@ -1,4 +1,4 @@
-"""Levenshtein's distance of two strings, by dynamic programming."""
+"""The Levenshtein distance of two strings, by dynamic programming."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Electric and magnetic fields on a grid, stepped in time."""
+"""The electric and magnetic field of a plane, by finite differences in time (FDTD)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Two updates of rank one, and products of the result with vectors."""
+"""Two rank-one updates of a matrix, and products of the result with vectors."""
 
 import numpy as np
 

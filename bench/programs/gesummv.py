@@ -1,4 +1,4 @@
-"""The sum of two products of a matrix with a vector."""
+"""The sum of the products of two matrices with a vector."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A loop over the diagonal of a matrix that adds up tangents."""
+"""A loop over the diagonal of a matrix that sums hyperbolic tangents."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Gram and Schmidt's orthogonal columns."""
+"""Gram-Schmidt orthogonalisation of the columns of a matrix."""
 
 import numpy as np
 

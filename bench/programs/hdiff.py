@@ -1,4 +1,4 @@
-"""Horizontal diffusion in a weather model, with limited fluxes."""
+"""Horizontal diffusion in a weather model, with flux limiters."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Heat that spreads in a box."""
+"""The heat equation in three dimensions, by finite differences."""
 
 import numpy as np
 

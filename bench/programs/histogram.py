@@ -1,4 +1,4 @@
-"""Weights that are added up by bins, element by element."""
+"""A weighted histogram, element by element."""
 
 import numpy as np
 

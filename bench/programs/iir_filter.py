@@ -1,4 +1,4 @@
-"""A recursive filter of second order over a signal, sample by sample."""
+"""A second-order recursive filter of a signal, sample by sample."""
 
 import numpy as np
 

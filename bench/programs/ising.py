@@ -1,4 +1,4 @@
-"""Sweeps of Ising's model over the two colours of a checkerboard, with given random numbers."""
+"""Sweeps of the Ising model over a checkerboard's two colours, with given random numbers."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Jacobi's relaxation on a line, to and fro between two arrays."""
+"""The Jacobi method on a line, which alternates between two arrays."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Lloyd's iterations of k-means."""
+"""The iterations of k-means (Lloyd's algorithm)."""
 
 import numpy as np
 

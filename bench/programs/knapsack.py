@@ -1,4 +1,4 @@
-"""What fits into a knapsack: the best value for every weight."""
+"""The knapsack problem: the best value for every capacity, by dynamic programming."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A fluid around a cylinder: nine populations that stream and collide."""
+"""The lattice Boltzmann method: flow past a cylinder, with nine velocities."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The longest common subsequence of two strings, two rows at a time."""
+"""The length of the longest common subsequence of two strings, with two rows of the table."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Levinson's recursion: the coefficients that predict a signal from its correlations."""
+"""The Levinson recursion: linear prediction coefficients from autocorrelations."""
 
 import numpy as np
 

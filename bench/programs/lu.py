@@ -1,4 +1,4 @@
-"""The LU factorisation in place, without exchanges of rows."""
+"""The LU factorisation in place, without pivoting."""
 
 import numpy as np
 

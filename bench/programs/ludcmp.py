@@ -1,4 +1,4 @@
-"""Solve a system by LU, then forwards and backwards."""
+"""Solve a linear system by LU factorisation, forward and backward substitution."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""How soon the points of a plane escape, in real arithmetic with a mask."""
+"""The escape times of the Mandelbrot set, in real arithmetic with a mask."""
 
 import numpy as np
 

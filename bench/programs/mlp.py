@@ -1,4 +1,4 @@
-"""Three layers of a perceptron and a softmax."""
+"""A multilayer perceptron of three layers, and a softmax."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Pi from points in a square: running estimates."""
+"""Pi from random points in a square: running estimates."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Two vectors that grow by products with a matrix and its transpose."""
+"""Two vectors to which the products with a matrix and with its transpose are added."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Bodies that attract each other, by leapfrog steps."""
+"""The N-body problem: bodies that attract each other, by leapfrog steps."""
 
 import numpy as np
 

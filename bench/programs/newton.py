@@ -1,4 +1,4 @@
-"""Kepler's equation for many orbits, by Newton's steps until all have settled."""
+"""Kepler's equation for many orbits, by Newton's method until all have converged."""
 
 import numpy as np
 

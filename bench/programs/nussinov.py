@@ -1,4 +1,4 @@
-"""How an RNA strand folds: the most pairs of bases, by dynamic programming."""
+"""The Nussinov algorithm: the most base pairs of an RNA strand, by dynamic programming."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""PageRank until it settles."""
+"""PageRank by power iteration, until it converges."""
 
 import numpy as np
 

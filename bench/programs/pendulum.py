@@ -1,4 +1,4 @@
-"""A damped, driven pendulum by Runge and Kutta's method."""
+"""A damped, driven pendulum by the Runge-Kutta method."""
 
 import math
 

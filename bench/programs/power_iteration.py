@@ -1,4 +1,4 @@
-"""The largest eigenvalue and its vector, by repeated products."""
+"""The largest eigenvalue and its eigenvector, by power iteration."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The sums of all rectangles that begin in a corner, by running sums in place."""
+"""A summed-area table: running sums along both axes, in place."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A block of a residual network: convolutions by windows, batch norms and a shortcut."""
+"""A residual block: convolutions one window at a time, batch norms and a shortcut."""
 
 import numpy as np
 

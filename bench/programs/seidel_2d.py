@@ -1,4 +1,4 @@
-"""Gauss and Seidel's relaxation: each point sees what was just written before it."""
+"""The Gauss-Seidel method on a plane: a point is updated from neighbours updated before it."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Eratosthenes' sieve, which strikes out multiples by slices."""
+"""The sieve of Eratosthenes, which strikes out multiples by slices."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""An epidemic in several places that mix: susceptible, infected, recovered."""
+"""The SIR model of an epidemic in several places that mix."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Holt's double exponential smoothing of several series."""
+"""Double exponential smoothing (Holt's method) of several series."""
 
 import numpy as np
 

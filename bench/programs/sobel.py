@@ -1,4 +1,4 @@
-"""Edges in an image: Sobel's gradients, their length, and a threshold relative to the largest."""
+"""Edges of an image: Sobel gradients, and a threshold relative to the largest magnitude."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The softmax of scores of attention."""
+"""The softmax of attention scores."""
 
 import numpy as np
 

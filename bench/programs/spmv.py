@@ -1,4 +1,4 @@
-"""A sparse matrix in compressed rows, times a vector."""
+"""The product of a sparse matrix in compressed rows (CSR) and a vector."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A symmetric matrix, of which only the lower half is kept, times another."""
+"""The product of a symmetric matrix, stored as its lower triangle, and another matrix."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The lower half of a symmetric product of two matrices."""
+"""A symmetric rank-2k update: the lower triangle of a sum of two products."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The lower half of a product with its own transpose."""
+"""A symmetric rank-k update: the lower triangle of a product with its own transpose."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Solve a triangular system from the first row to the last."""
+"""Forward substitution: solve a lower triangular system."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Vertical advection: a tridiagonal system in each column of a grid, by Thomas's algorithm."""
+"""Vertical advection: tridiagonal systems along columns of a grid, by the Thomas algorithm."""
 
 import numpy as np
 

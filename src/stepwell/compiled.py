@@ -107,7 +107,21 @@ class _Request:
 
 
 class Compiled:
-    """A compiled function: call it with arrays; returns fresh arrays, or fills `out=`."""
+    """A compiled function, as `compile` and `load` return it: call it with arrays.
+
+    It returns fresh arrays, or fills those of `out=`. Arguments have the dtypes and shapes that the
+    module says; sizes `?` may be any.
+
+    raises TypeError, ValueError : an argument has another dtype or shape
+
+    >>> import numpy as np, stepwell as sw
+    >>> f = sw.compile('''func.func @main(%x: tensor<?xf64>) -> tensor<?xf64> {
+    ...   %y = nd.sqrt %x : tensor<?xf64>
+    ...   func.return %y : tensor<?xf64>
+    ... }''')
+    >>> f(np.array([4.0, 9.0])), [kernel.name for kernel in f.kernels]
+    (array([2., 3.]), ['main_sqrt'])
+    """
 
     # __call__ is a slot filled with the program itself, so a call runs no Python code of ours
     __slots__ = ("__call__", "__weakref__", "_program", "_request")
@@ -233,9 +247,17 @@ def compile(
     threads : how many threads the program of C runs in at most; None for as many as there are, by
         STEPWELL_THREADS or the cores
 
-    Raises `TypeError` or `ValueError` where ``threads`` is no number of threads, and `CompileError`
-    where the module is wrong or there is no working C compiler (for OpenCL: no pyopencl or no
-    device).
+    raises TypeError, ValueError : ``threads`` is no number of threads
+    raises CompileError : the module is wrong, or there is no working C compiler (for OpenCL: no
+        pyopencl or no device)
+
+    >>> import numpy as np, stepwell as sw
+    >>> f = sw.compile('''func.func @main(%x: tensor<?xf64>) -> tensor<?xf64> {
+    ...   %y = nd.square %x : tensor<?xf64>
+    ...   func.return %y : tensor<?xf64>
+    ... }''')
+    >>> f(np.array([2.0, 3.0]))
+    array([4., 9.])
     """
     _check_tune(tune)
     thread_limit(threads)
@@ -360,7 +382,15 @@ def _write(folder: Path, request: _Request, parts: Parts | None) -> None:
 def load(path: str | Path, *, threads: int | None = None) -> Compiled:
     """Load a program that `Compiled.save` wrote; neither its source nor the compiler is needed.
 
+    path : the folder that it wrote
     threads : how many threads it runs in at most, as in `compile`
+    raises CompileError : there is no such folder, or a file in it is missing, damaged or altered
+
+    >>> import numpy as np, stepwell as sw, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sw.jit(lambda x: x + 1).trace(np.ones(2)).compile().save(folder)
+    ...     sw.load(folder)(np.array([1.0, 2.0]))
+    array([2., 3.])
     """
     return Compiled(load_program(Path(path), threads=threads))
 

@@ -63,6 +63,17 @@ def test_what_is_read_outside_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> No
     )
 
 
+def test_functions_of_libraries_have_no_limit(caplog: pytest.LogCaptureFixture) -> None:
+    f: Any = sw.jit(lambda x: x + 1, max_traces=None, dynamic="never")
+    key = sw.random.key(7)
+    with caplog.at_level(logging.INFO, "stepwell"):
+        for n in range(3):
+            f(ones(n + 2))
+            sw.random.bits(key, n)
+    assert [r for r in caplog.records if "again" in r.getMessage()] == []
+    assert f.cache_info() == (3, 3, None, ())
+
+
 def test_lines_from_the_second_and_a_limit(caplog: pytest.LogCaptureFixture) -> None:
     f: Any = sw.jit(lambda x: x + 1, max_traces=4, dynamic="never")
     with caplog.at_level(logging.INFO, "stepwell"):

@@ -467,6 +467,8 @@ def shown(value: Any) -> str:
         return f"an array {value.dtype}{list(value.shape)}"
     if isinstance(value, FunctionType | BuiltinFunctionType):
         return f"the function {value.__qualname__}"
+    if isinstance(value, type):
+        return f"the class {value.__qualname__}"
     text = repr(value) if isinstance(value, bool | int | float | str | tuple | np.generic) else ""
     return text if 0 < len(text) <= 60 else f"a {type(value).__name__}"
 

@@ -29,10 +29,18 @@ def uniform(
 ) -> Tensor:
     """Return numbers evenly spread over [minval, maxval); rounding may give maxval itself.
 
-    shape : an int or a tuple of them; None means that of the parameters
+    key : (2,) uint32, as `key` gives it
+    shape : an int or a tuple of them; None means that of the parameters together
     dtype : of floats; float is float64. The numbers are multiples of 2^-52 in float64, 2^-24 in
         float32
+    minval, maxval : numbers or arrays
     raises TypeError : the dtype is none of floats, or the key is no key
+    raises ValueError : the parameters do not broadcast to the shape
+    source : `jax.random.uniform`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.uniform(sw.random.key(7), 3).round(4)
+    array([0.4552, 0.9053, 0.0581])
     """
     kind = float_dtype(dtype)
     drawn = unit(key, spread(shape, minval, maxval), kind)
@@ -47,7 +55,20 @@ def uniform(
 def normal(
     key: Any, shape: Any = None, dtype: Any = float, loc: Any = 0.0, scale: Any = 1.0
 ) -> Tensor:
-    """Return numbers of the normal distribution of mean ``loc`` and deviation ``scale``."""
+    """Return numbers of the normal distribution.
+
+    key : (2,) uint32, as `key` gives it
+    shape : an int or a tuple of them; None means that of the parameters together
+    dtype : of floats; float is float64
+    loc, scale : mean and standard deviation, numbers or arrays
+    raises TypeError : the dtype is none of floats, or the key is no key
+    raises ValueError : the parameters do not broadcast to the shape
+    source : `jax.random.normal`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.normal(sw.random.key(7), 3).round(4)
+    array([-0.1126,  1.3125, -1.5707])
+    """
     kind = float_dtype(dtype)
     found = standard_normal(key, spread(shape, loc, scale), kind)
     return moved(found, loc, scale)
@@ -72,7 +93,20 @@ def moved(found: Tensor, loc: Any, scale: Any) -> Tensor:
 def truncated_normal(
     key: Any, lower: Any = -2.0, upper: Any = 2.0, shape: Any = None, dtype: Any = float
 ) -> Tensor:
-    """Return numbers of the normal distribution that lie in [lower, upper]."""
+    """Return numbers of the normal distribution that lie in [lower, upper].
+
+    key : (2,) uint32, as `key` gives it
+    lower, upper : numbers or arrays
+    shape : an int or a tuple of them; None means that of the parameters together
+    dtype : of floats; float is float64
+    raises TypeError : the dtype is none of floats, or the key is no key
+    raises ValueError : the parameters do not broadcast to the shape
+    source : `jax.random.truncated_normal`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.truncated_normal(sw.random.key(7), -1.0, 1.0, 3).round(4)
+    array([-0.0768,  0.7611, -0.8476])
+    """
     kind = float_dtype(dtype)
     wide = wide_dtype(kind)
     low, high = (cast(array(v), wide) for v in (lower, upper))
@@ -84,7 +118,20 @@ def truncated_normal(
 
 @drawing("shape", "dtype")
 def exponential(key: Any, shape: Any = None, dtype: Any = float, scale: Any = 1.0) -> Tensor:
-    """Return numbers of the exponential distribution of mean ``scale``."""
+    """Return numbers of the exponential distribution.
+
+    key : (2,) uint32, as `key` gives it
+    shape : an int or a tuple of them; None means that of the parameters together
+    dtype : of floats; float is float64
+    scale : the mean, a number or an array
+    raises TypeError : the dtype is none of floats, or the key is no key
+    raises ValueError : the parameters do not broadcast to the shape
+    source : `jax.random.exponential`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.exponential(sw.random.key(7), 3).round(4)
+    array([0.6073, 2.3574, 0.0599])
+    """
     kind = float_dtype(dtype)
     drawn = unit(key, spread(shape, scale), wide_dtype(kind))
     return moved(cast(e.negative(e.log1p(e.negative(drawn))), kind), 0, scale)
@@ -94,7 +141,20 @@ def exponential(key: Any, shape: Any = None, dtype: Any = float, scale: Any = 1.
 def gumbel(
     key: Any, shape: Any = None, dtype: Any = float, loc: Any = 0.0, scale: Any = 1.0
 ) -> Tensor:
-    """Return numbers of the Gumbel distribution."""
+    """Return numbers of the Gumbel distribution.
+
+    key : (2,) uint32, as `key` gives it
+    shape : an int or a tuple of them; None means that of the parameters together
+    dtype : of floats; float is float64
+    loc, scale : the mode and the scale, numbers or arrays
+    raises TypeError : the dtype is none of floats, or the key is no key
+    raises ValueError : the parameters do not broadcast to the shape
+    source : `jax.random.gumbel`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.gumbel(sw.random.key(7), 3).round(4)
+    array([ 0.2394,  2.3081, -1.0456])
+    """
     kind = float_dtype(dtype)
     return moved(standard_gumbel(key, spread(shape, loc, scale), kind), loc, scale)
 
@@ -109,7 +169,20 @@ def standard_gumbel(key: Any, shape: Shape, kind: DType) -> Tensor:
 def laplace(
     key: Any, shape: Any = None, dtype: Any = float, loc: Any = 0.0, scale: Any = 1.0
 ) -> Tensor:
-    """Return numbers of the Laplace distribution."""
+    """Return numbers of the Laplace distribution.
+
+    key : (2,) uint32, as `key` gives it
+    shape : an int or a tuple of them; None means that of the parameters together
+    dtype : of floats; float is float64
+    loc, scale : the mean and the scale, numbers or arrays
+    raises TypeError : the dtype is none of floats, or the key is no key
+    raises ValueError : the parameters do not broadcast to the shape
+    source : `jax.random.laplace`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.laplace(sw.random.key(7), 3).round(4)
+    array([-0.0939,  1.6642, -2.1521])
+    """
     kind = float_dtype(dtype)
     drawn = opened(unit(key, spread(shape, loc, scale), wide_dtype(kind)))
     rises = e.log(e.multiply(drawn, 2.0))
@@ -121,7 +194,20 @@ def laplace(
 def logistic(
     key: Any, shape: Any = None, dtype: Any = float, loc: Any = 0.0, scale: Any = 1.0
 ) -> Tensor:
-    """Return numbers of the logistic distribution."""
+    """Return numbers of the logistic distribution.
+
+    key : (2,) uint32, as `key` gives it
+    shape : an int or a tuple of them; None means that of the parameters together
+    dtype : of floats; float is float64
+    loc, scale : the mean and the scale, numbers or arrays
+    raises TypeError : the dtype is none of floats, or the key is no key
+    raises ValueError : the parameters do not broadcast to the shape
+    source : `jax.random.logistic`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.logistic(sw.random.key(7), 3).round(4)
+    array([-0.1798,  2.2579, -2.7853])
+    """
     kind = float_dtype(dtype)
     drawn = opened(unit(key, spread(shape, loc, scale), wide_dtype(kind)))
     found = e.subtract(e.log(drawn), e.log1p(e.negative(drawn)))
@@ -132,7 +218,20 @@ def logistic(
 def cauchy(
     key: Any, shape: Any = None, dtype: Any = float, loc: Any = 0.0, scale: Any = 1.0
 ) -> Tensor:
-    """Return numbers of the Cauchy distribution."""
+    """Return numbers of the Cauchy distribution.
+
+    key : (2,) uint32, as `key` gives it
+    shape : an int or a tuple of them; None means that of the parameters together
+    dtype : of floats; float is float64
+    loc, scale : the median and the scale, numbers or arrays
+    raises TypeError : the dtype is none of floats, or the key is no key
+    raises ValueError : the parameters do not broadcast to the shape
+    source : `jax.random.cauchy`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.cauchy(sw.random.key(7), 3).round(4)
+    array([-0.1418,  3.2626, -5.4156])
+    """
     kind = float_dtype(dtype)
     drawn = opened(unit(key, spread(shape, loc, scale), wide_dtype(kind)))
     return moved(cast(e.tan(e.multiply(e.subtract(drawn, 0.5), math.pi)), kind), loc, scale)
@@ -140,7 +239,20 @@ def cauchy(
 
 @drawing("shape", "dtype")
 def rayleigh(key: Any, shape: Any = None, dtype: Any = float, scale: Any = 1.0) -> Tensor:
-    """Return numbers of the Rayleigh distribution."""
+    """Return numbers of the Rayleigh distribution.
+
+    key : (2,) uint32, as `key` gives it
+    shape : an int or a tuple of them; None means that of the parameters together
+    dtype : of floats; float is float64
+    scale : the mode, a number or an array
+    raises TypeError : the dtype is none of floats, or the key is no key
+    raises ValueError : the parameters do not broadcast to the shape
+    source : `jax.random.rayleigh`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.rayleigh(sw.random.key(7), 3).round(4)
+    array([1.1021, 2.1713, 0.3461])
+    """
     kind = float_dtype(dtype)
     drawn = unit(key, spread(shape, scale), wide_dtype(kind))
     found = e.sqrt(e.multiply(e.log1p(e.negative(drawn)), -2.0))
@@ -149,6 +261,18 @@ def rayleigh(key: Any, shape: Any = None, dtype: Any = float, scale: Any = 1.0) 
 
 @drawing("shape")
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Tensor:
-    """Return booleans that are true with probability ``p``."""
+    """Return booleans that are true with probability ``p``.
+
+    key : (2,) uint32, as `key` gives it
+    p : numbers in 0 .. 1
+    shape : an int or a tuple of them; None means that of the parameters together
+    raises TypeError : the key is no key
+    raises ValueError : the parameters do not broadcast to the shape
+    source : `jax.random.bernoulli`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.bernoulli(sw.random.key(7), 0.5, 4)
+    array([ True, False,  True,  True])
+    """
     sizes = spread(shape, p)
     return e.less(unit(key, sizes, WIDE), parameter(p, WIDE))

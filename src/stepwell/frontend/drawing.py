@@ -36,7 +36,7 @@ def drawing(*static: str) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         names = tuple(n for n in static if n in signature(function).parameters)
-        compiled = jit(function, static_argnames=names)
+        compiled = jit(function, static_argnames=names, max_traces=None)
 
         @wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
@@ -53,9 +53,13 @@ def key(seed: Any) -> Any:
     """Return the key of a seed, two words of uint32.
 
     seed : an int of up to 64 bits, or a traced integer
+    returns : (2,) uint32
     raises TypeError : it is no integer
+    raises OverflowError : it has more than 64 bits
+    source : `jax.random.key`
 
-    >>> key(7)
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.key(7)
     array([0, 7], dtype=uint32)
     """
     if isinstance(seed, Tensor):
@@ -92,13 +96,36 @@ def _as_keys(blocks: Tensor) -> Tensor:
 
 @drawing("num")
 def split(key: Any, num: Any = 2) -> Tensor:
-    """Return ``num`` further keys, as uint32 of shape (num, 2), or of shape (*num, 2)."""
+    """Return further keys, each of which draws other numbers.
+
+    key : (2,) uint32, as `key` gives it
+    num : how many, or the shape of what is returned without its last axis
+    returns : (num, 2) uint32, or (*num, 2)
+    raises TypeError : the key is no key
+    source : `jax.random.split`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.split(sw.random.key(7)).shape
+    (2, 2)
+    """
     return _as_keys(block_bits(key, checked_shape(num), LONG, SPLIT))
 
 
 @drawing()
 def fold_in(key: Any, data: Any) -> Tensor:
-    """Return another key for each integer ``data``, which may be traced: the step of a loop."""
+    """Return another key for each integer, such as the step of a loop.
+
+    key : (2,) uint32, as `key` gives it
+    data : an integer, which may be traced
+    returns : (2,) uint32
+    raises TypeError : the data is no integer, or the key is no key
+    source : `jax.random.fold_in`
+
+    >>> import numpy as np, stepwell as sw
+    >>> key = sw.random.key(7)
+    >>> bool((sw.random.fold_in(key, 1) == sw.random.fold_in(key, 2)).all())
+    False
+    """
     number = array(data)
     if number.kind.kind == "float" or number.shape:
         raise TypeError(f"a key is folded with one integer, got {number!r}")
@@ -108,7 +135,18 @@ def fold_in(key: Any, data: Any) -> Tensor:
 
 @drawing("shape", "dtype")
 def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Tensor:
-    """Return random bits, as an unsigned or signed integer dtype."""
+    """Return random bits, all equally probable.
+
+    key : (2,) uint32, as `key` gives it
+    shape : an int or a tuple of them
+    dtype : an integer dtype
+    raises TypeError : the dtype is none of integers, or the key is no key
+    source : `jax.random.bits`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.bits(sw.random.key(7), 3, np.uint8)
+    array([139,  72, 110], dtype=uint8)
+    """
     kind = as_dtype(dtype)
     if kind.kind not in ("signed", "unsigned"):
         raise TypeError(f"bits are integers, got {kind.name}")

@@ -52,9 +52,20 @@ def integers(
 ) -> Tensor:
     """Return integers in [low, high), or in [0, low) without a high.
 
-    endpoint : whether high is among them. Each comes as often as any other, up to one part in 2^64
-        of their number
+    key : (2,) uint32, as `key` gives it
+    low, high : integers or arrays of them
+    shape : an int or a tuple of them; None means that of the parameters together
+    dtype : an integer dtype
+    endpoint : whether high is among them
     raises ValueError : there are none between low and high; where only the run knows, it is low
+    raises TypeError : a bound or the dtype is none of integers, or the key is no key
+
+    Each integer comes as often as any other, up to one part in 2^64 of their number.
+    source : `numpy.random.Generator.integers`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.integers(sw.random.key(7), 0, 100, 4)
+    array([45, 90,  5, 41])
     """
     if high is None:
         low, high = 0, low
@@ -118,7 +129,16 @@ def _integers(key: Any, low: Any, high: Any, shape: Any, dtype: str, endpoint: b
 
 
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int64) -> Tensor:
-    """Return integers in [minval, maxval): `integers` with the arguments in JAX's order."""
+    """Return integers in [minval, maxval): `integers` with its arguments in JAX's order.
+
+    key, shape, minval, maxval, dtype : as in `integers`
+    raises ValueError, TypeError : as `integers` does
+    source : `jax.random.randint`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.randint(sw.random.key(7), 4, 0, 100)
+    array([45, 90,  5, 41])
+    """
     return integers(key, minval, maxval, shape, dtype)
 
 
@@ -138,9 +158,18 @@ def _permuted(key: Any, x: Any, axis: int, independent: bool) -> Tensor:
 
 
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
-    """Return the parts of ``x`` along ``axis`` in random order; of an int, 0, 1, ... x - 1.
+    """Return the slices of ``x`` along ``axis`` in random order; of an int, 0, 1, ... x - 1.
 
+    key : (2,) uint32, as `key` gives it
+    x : an array, or an int
     independent : whether each row is put in an order of its own
+    returns : the shape and dtype of ``x``; (x,) int64 of an int
+    raises AxisError : ``x`` has no such axis
+    source : `jax.random.permutation`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.permutation(sw.random.key(7), 5)
+    array([2, 3, 0, 4, 1])
     """
     if is_number(x):
         return _permuted_range(key, operator.index(x))
@@ -148,7 +177,18 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
 
 
 def shuffle(key: Any, x: Any, axis: int = 0) -> Any:
-    """Return ``x`` in random order: `permutation` of an array. ``x`` itself does not change."""
+    """Return ``x`` with its slices along ``axis`` in random order; ``x`` itself does not change.
+
+    key : (2,) uint32, as `key` gives it
+    x : an array, of at least one axis
+    returns : the shape and dtype of ``x``
+    raises TypeError : ``x`` is a number
+    source : `jax.random.shuffle`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.shuffle(sw.random.key(7), np.arange(5))
+    array([2, 3, 0, 4, 1])
+    """
     if is_number(x):
         raise TypeError(f"shuffle takes an array, got {x!r}; use permutation")
     return _permuted(key, x, axis, False)
@@ -182,9 +222,18 @@ def choice(
 ) -> Any:
     """Return elements of ``a`` along ``axis``, or of 0, 1, ... a - 1, taken at random.
 
+    key : (2,) uint32, as `key` gives it
+    a : an array, or an int
+    shape : an int or a tuple of them
     replace : whether an element may be taken again
     p : how probable each element is; numbers that need not add up to 1
-    raises ValueError : more elements are to be taken than there are, without replacement
+    raises ValueError : more elements are to be taken than there are, without replacement, or ``p``
+        has another size
+    source : `jax.random.choice`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.choice(sw.random.key(7), np.array([10, 20, 30]), 4)
+    array([20, 30, 10, 20])
     """
     if is_number(a):
         return _chosen_places(key, operator.index(a), shape, replace, p)
@@ -196,9 +245,18 @@ def choice(
 
 @drawing("axis", "shape")
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Tensor:
-    """Return which of the categories along ``axis``, whose probabilities are exp(logits), as int64.
+    """Return which of the categories along ``axis``, whose probabilities are exp(logits).
 
+    key : (2,) uint32, as `key` gives it
+    logits : logarithms of probabilities, up to a constant; integers become float64
     shape : of the result; it ends with that of the logits without ``axis``, which None means
+    returns : int64
+    raises ValueError : the shape ends otherwise
+    source : `jax.random.categorical`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.categorical(sw.random.key(7), np.log([0.2, 0.8]), shape=5)
+    array([1, 1, 0, 1, 1])
     """
     value = array(logits)
     if value.kind.kind != "float":

@@ -10,7 +10,7 @@ other overlap is refused.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,6 +64,24 @@ def effects_of(
         for v in returned
     )
     return Effects(tuple(names), tuple(written), places), plain + [inputs[i] for i in written]
+
+
+def donated_names(
+    options: dict[str, Any], names: Sequence[str], static: Collection[str]
+) -> frozenset[str]:
+    """Take the names of donated arguments out of the options of `jit`.
+
+    names : of all arguments
+    raises ValueError : one of them is no argument, or a static one
+    """
+    told, numbers = options.pop("donate_argnames", ()), options.pop("donate_argnums", ())
+    found = {told} if isinstance(told, str) else set(told)
+    found |= {names[i] for i in ((numbers,) if isinstance(numbers, int) else numbers)}
+    if unknown := sorted(found.difference(names)):
+        raise ValueError(f"the function has no argument {', '.join(unknown)} to donate")
+    if both := sorted(found.intersection(static)):
+        raise ValueError(f"{', '.join(both)}: a static argument is no data to donate")
+    return frozenset(found)
 
 
 def donations(
@@ -150,3 +168,15 @@ def _placed(tree: Tree, places: Iterator[int]) -> Any:
     if isinstance(tree, Branch):
         return tree._replace(children=tuple(_placed(child, places) for child in tree.children))
     return None if tree is None else next(places)
+
+
+def passed_twice(effects: Effects, same: Sequence[int], count: int) -> str:
+    """Say that an argument is an array which the function also reads from outside.
+
+    same : for each array the first that is the same one; from ``count`` on they are read outside
+    """
+    at = next(k for k in range(count, len(same)) if same[k] != k)
+    return (
+        f"'{effects.names[at]}', which the function reads from outside, is also passed as "
+        f"'{effects.names[same[at]]}', and the function assigns to it; pass a copy"
+    )

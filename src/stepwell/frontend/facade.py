@@ -158,4 +158,4 @@ def _compiled(name: str, tree: Any, where: tuple[bool, ...], keys: Any, plain: _
         return call_named(name, args, keywords)
 
     function.__name__ = name
-    return jit(function)
+    return jit(function, max_traces=None)

@@ -402,9 +402,22 @@ def _start(start: Any, size: int) -> Tensor:
 
 
 def dynamic_slice(x: Any, starts: Any, sizes: Any, /) -> Tensor:
-    """Return the block of ``sizes`` that begins at the traced ``starts``.
+    """Return the block of ``sizes`` that begins at ``starts``.
 
-    Negative starts count from the end. A block that would not lie inside is moved until it does.
+    x : an array of any shape and dtype
+    starts : an integer for each axis, traced or not; negative ones count from the end
+    sizes : an int for each axis, known while tracing
+    returns : shape ``sizes``, the dtype of ``x``. A block that would not lie inside is moved until
+        it does
+    raises ShapeError : ``sizes`` are more than there is, or not one for each axis
+    source : `jax.lax.dynamic_slice`
+
+    >>> import numpy as np, stepwell as sw
+    >>> @sw.jit
+    ... def pair(x, i):
+    ...     return sw.lax.dynamic_slice(x, (i,), (2,))
+    >>> pair(np.arange(5), 1), pair(np.arange(5), 9)
+    (array([1, 2]), array([3, 4]))
     """
     value = lift(x)
     sizes = tuple(int(n) for n in sizes)
@@ -419,7 +432,21 @@ def dynamic_slice(x: Any, starts: Any, sizes: Any, /) -> Tensor:
 
 
 def dynamic_update_slice(x: Any, update: Any, starts: Any, /) -> Tensor:
-    """Return ``x`` with ``update`` in place of the block that `dynamic_slice` would read."""
+    """Return ``x`` with ``update`` in place of the block that begins at ``starts``.
+
+    x : an array of any shape and dtype
+    update : a block with as many axes, converted to its dtype
+    starts : an integer for each axis, as in `dynamic_slice`
+    raises ShapeError : the block is larger than ``x``, or has other axes
+    source : `jax.lax.dynamic_update_slice`
+
+    >>> import numpy as np, stepwell as sw
+    >>> @sw.jit
+    ... def put(x, i):
+    ...     return sw.lax.dynamic_update_slice(x, np.zeros(2, int), (i,))
+    >>> put(np.arange(5), 1)
+    array([0, 0, 0, 3, 4])
+    """
     value = lift(x)
     block = cast(lift(update, value.kind), value.kind)
     first = _starts(starts, value.shape)

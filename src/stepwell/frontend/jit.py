@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
@@ -23,14 +23,15 @@ from stepwell.frontend.calls import (
 )
 from stepwell.frontend.disabling import serve
 from stepwell.frontend.effects import (
-    Effects,
     aliases,
     check_updated,
+    donated_names,
+    passed_twice,
     placed,
 )
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.pytree import flatten, is_plain, paths, unflatten
-from stepwell.frontend.retraces import MAX_TRACES, CacheInfo
+from stepwell.frontend.retraces import MAX_TRACES, CacheInfo, limit_of
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.traced import Known, Traced, name_of, result_of, trace
 from stepwell.frontend.tracing import active_trace
@@ -101,13 +102,11 @@ class Function:
             raise ValueError(f"the function has no argument {', '.join(unknown)}")
         self._told = dict(options)
         self._options = dict(options)
-        self._donated = self._names_of(names, self._options)
+        self._donated = donated_names(self._options, names, self._static)
         self._checks: dict[str, Any] = {"check_bounds": self._options.pop("check_bounds", True)}
         if self._options.pop("check_finite", False):
             self._checks["watch"] = import_module("stepwell.frontend.debug").watch_finite
-        most = int(self._options.pop("max_traces", MAX_TRACES))
-        if most < 1:
-            raise ValueError(f"max_traces is how often it may be traced, got {most}")
+        most = limit_of(self._options.pop("max_traces", MAX_TRACES))
         dynamic = self._options.pop("dynamic", "auto")
         self._variants = Variants(name_of(function), most, dynamic)
         told = self._options.pop("input_signature", None)
@@ -118,17 +117,6 @@ class Function:
         self._dispatcher: Dispatcher | None = None
         thread_limit(self._options.get("threads"))
         serve(self, self._first)
-
-    def _names_of(self, names: Sequence[str], options: dict[str, Any]) -> frozenset[str]:
-        """Take the arguments that are donated out of the options."""
-        told, numbers = options.pop("donate_argnames", ()), options.pop("donate_argnums", ())
-        found = {told} if isinstance(told, str) else set(told)
-        found |= {names[i] for i in ((numbers,) if isinstance(numbers, int) else numbers)}
-        if unknown := sorted(found - set(names)):
-            raise ValueError(f"the function has no argument {', '.join(unknown)} to donate")
-        if both := sorted(found & self._static):
-            raise ValueError(f"{', '.join(both)}: a static argument is no data to donate")
-        return frozenset(found)
 
     @property
     def __name__(self) -> str:
@@ -156,17 +144,35 @@ class Function:
         """Trace the function for arguments like these; nothing is compiled or run.
 
         Arrays from outside of the function are constants of it, as they are now.
+
+        >>> import numpy as np, stepwell as sw
+        >>> sw.jit(lambda x: x + 1).trace(np.ones(2)).compile()(np.ones(2))
+        array([2., 2.])
         """
         return self._traced(self._take_apart(args, kwargs))
 
     def cache_info(self) -> CacheInfo:
-        """Return how often the function was traced, and why each time but the first."""
+        """Return how often the function was traced, and why each time but the first.
+
+        >>> import numpy as np, stepwell as sw
+        >>> f = sw.jit(lambda x: x + 1)
+        >>> _ = f(np.ones(2)), f(np.ones(2)), f(np.ones((2, 2)))
+        >>> f.cache_info().reasons
+        ("argument 'x' is f64[2x2], was f64[2]; reshape it",)
+        """
         return self._variants.info()
 
     def clear_cache(self) -> None:
         """Forget all programs: the next call of each kind is traced again.
 
         What was compiled stays in the cache on disk.
+
+        >>> import numpy as np, stepwell as sw
+        >>> f = sw.jit(lambda x: x + 1)
+        >>> _ = f(np.ones(2))
+        >>> f.clear_cache()
+        >>> f.cache_info().traces
+        0
         """
         with self._lock:
             self._variants.clear()
@@ -259,7 +265,7 @@ class Function:
             if same := aliases(effects, given):
                 count = len(call.leaves)
                 if list(same[count:]) != list(range(count, len(same))):
-                    raise ValueError(_twice(effects, same, count))
+                    raise ValueError(passed_twice(effects, same, count))
                 tracer = self._tracer(same[:count])
                 variant, arrays = self._variants.get((call.key, same), call, tracer)
                 effects = variant.effects
@@ -406,14 +412,6 @@ def _input_signature(told: Any) -> Any:
     return import_module("stepwell.frontend.signatures").InputSignature(told)
 
 
-def _twice(effects: Effects, same: Sequence[int], count: int) -> str:
-    at = next(k for k in range(count, len(same)) if same[k] != k)
-    return (
-        f"'{effects.names[at]}', which the function reads from outside, is also passed as "
-        f"'{effects.names[same[at]]}', and the function assigns to it; pass a copy"
-    )
-
-
 @overload
 def jit(function: Callable[..., Any], /, **options: Any) -> Function: ...
 
@@ -463,7 +461,8 @@ def jit(
     input_signature : `sw.ShapeDtypeStruct` of each array, in order; their `sw.Dim` have any size
         from the first call on, and other arrays are a `TypeError`
     threads : how many threads its programs run in at most; None for as many as there are
-    max_traces : how often it may be traced, 64 times if not told; one time more is a `TraceError`
+    max_traces : how often it may be traced, 64 times if not told; one time more is a `TraceError`.
+        None for any number, and no lines about them: for functions of a library
     options : as in `sw.compile` (``target="opencl"``), for `trace(...).compile()` too
 
     Each trace but the first is told of in a line of the logger ``stepwell``: what is other than

@@ -9,7 +9,6 @@ import numpy as np
 
 from stepwell.core.shapes import ShapeError, show
 from stepwell.frontend import elementwise as e
-from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import BOOL, INTEGER, cast, is_number, lift
 from stepwell.frontend.pytree import Tree, flatten, unflatten
@@ -19,12 +18,13 @@ from stepwell.frontend.tracing import Verbatim, current_trace
 from stepwell.frontend.ufuncs import weakened
 
 
-def _call(function: Callable[..., Any], *args: Any) -> Any:
+def call(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function of the user's, whose control flow is traced."""
     return Tensor.operators["call"](function, *args)
 
 
-def _lifted(tree: Any) -> tuple[list[Tensor], Tree]:
+def lifted(tree: Any) -> tuple[list[Tensor], Tree]:
+    """Return the leaves of a tree as values, and its structure."""
     leaves, structure = flatten(tree)
     return [lift(leaf) for leaf in leaves], structure
 
@@ -103,7 +103,8 @@ def _settled(init: list[Tensor], tree: Tree, trial: Callable[[list[Tensor]], Any
     return init
 
 
-def _check_functions(what: str, *functions: Any) -> None:
+def check_functions(what: str, *functions: Any) -> None:
+    """Refuse what cannot be called."""
     for function in functions:
         if not callable(function):
             raise TypeError(f"{what} are functions, got {function!r}; pass lambda: ...")
@@ -118,27 +119,37 @@ def cond(
 ) -> Any:
     """Return ``true_fun(*operands)`` where ``pred`` is true, else ``false_fun(*operands)``.
 
-    pred : a value without axes. Only the chosen function runs. Both must return values of the
-    same structure, dtypes and shapes. They may use values from outside.
+    pred : a value without axes. Only the chosen function runs
+    true_fun, false_fun : return values of the same structure, dtypes and shapes; they may use
+        values from outside
     operand : one operand, by name
+    raises TypeError : the branches return other types, or the condition has axes
+    source : `jax.lax.cond`
+
+    >>> import numpy as np, stepwell as sw
+    >>> @sw.jit
+    ... def root(x):
+    ...     return sw.lax.cond(x > 0, lambda: np.sqrt(x), lambda: x * 0)
+    >>> float(root(4.0)), float(root(-4.0))
+    (2.0, -0.0)
     """
-    _check_functions("the branches of cond", true_fun, false_fun)
+    check_functions("the branches of cond", true_fun, false_fun)
     if operand is not ...:
         if operands:
             raise TypeError("cond takes operands by position, or one as operand=, not both")
         operands = (operand,)
     if isinstance(pred, bool | np.bool_):
-        return _call(true_fun if pred else false_fun, *operands)
+        return call(true_fun if pred else false_fun, *operands)
     chosen = lift(pred)
     if chosen.shape:
         raise TypeError(f"a condition has no axes, got [{show(chosen.shape)}]; use where")
     chosen = chosen if chosen.kind is BOOL else e.not_equal(chosen, 0)
     trace = current_trace()
     with trace.block(()) as then:
-        values, tree = _lifted(_call(true_fun, *operands))
+        values, tree = lifted(call(true_fun, *operands))
         _end("yield", values)
     with trace.block(()) as otherwise:
-        other = _call(false_fun, *operands)
+        other = call(false_fun, *operands)
         _end("yield", _returned(other, tree, values, "both branches of cond", "have one"))
     types = [(v.kind, v.shape) for v in values]
     return unflatten(tree, trace.emit("if", [chosen], types, [*then, *otherwise]))
@@ -147,27 +158,37 @@ def cond(
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """Return ``branches[index](*operands)``; an index out of range takes the nearest branch.
 
-    index : an integer without axes. Only the chosen function runs. All must return values of the
-    same structure, dtypes and shapes.
+    index : an integer without axes. Only the chosen function runs
+    branches : functions that return values of the same structure, dtypes and shapes
+    raises TypeError : they return other types, or the index is no integer without axes
+    raises ValueError : there are no branches
+    source : `jax.lax.switch`
+
+    >>> import numpy as np, stepwell as sw
+    >>> @sw.jit
+    ... def f(i, x):
+    ...     return sw.lax.switch(i, [lambda x: x + 1, lambda x: x * 10], x)
+    >>> float(f(0, 3.0)), float(f(5, 3.0))
+    (4.0, 30.0)
     """
     branches = tuple(branches)
-    _check_functions("the branches of switch", *branches)
+    check_functions("the branches of switch", *branches)
     if not branches:
         raise ValueError("switch needs at least one branch")
     last = len(branches) - 1
     if is_number(index) or isinstance(index, np.integer):
         if isinstance(index, bool | float):
             raise TypeError(f"the index of switch is an integer, got {index!r}")
-        return _call(branches[min(max(int(index), 0), last)], *operands)
+        return call(branches[min(max(int(index), 0), last)], *operands)
     at = lift(index)
     if at.shape or at.kind.kind not in ("signed", "unsigned"):
         raise TypeError(f"the index of switch is an integer without axes, got {at!r}")
 
     def chosen(first: int) -> Any:
         if first == last:
-            return _call(branches[last], *operands)
+            return call(branches[last], *operands)
         here = e.less_equal(at, first)
-        return cond(here, lambda: _call(branches[first], *operands), lambda: chosen(first + 1))
+        return cond(here, lambda: call(branches[first], *operands), lambda: chosen(first + 1))
 
     return chosen(0)
 
@@ -177,22 +198,31 @@ def while_loop(
 ) -> Any:
     """Repeat ``val = body_fun(val)`` as long as ``cond_fun(val)``; return the last ``val``.
 
-    val : any structure of values; the body must keep its structure, dtypes and shapes. A Python
-        number to begin with takes the dtype that it has after an iteration
+    init_val : any structure of values; the body must keep its structure, dtypes and shapes. A
+        Python number to begin with takes the dtype that it has after an iteration
+    raises TypeError : the body changes a type, or the condition is not one boolean
+    source : `jax.lax.while_loop`
+
+    >>> import numpy as np, stepwell as sw
+    >>> @sw.jit
+    ... def halve(x):
+    ...     return sw.lax.while_loop(lambda v: v > 1, lambda v: v / 2, x)
+    >>> float(halve(40.0))
+    0.625
     """
-    _check_functions("the condition and the body of a loop", cond_fun, body_fun)
+    check_functions("the condition and the body of a loop", cond_fun, body_fun)
     init, tree = _carried(init_val)
-    init = _settled(init, tree, lambda given: _call(body_fun, unflatten(tree, given)))
+    init = _settled(init, tree, lambda given: call(body_fun, unflatten(tree, given)))
     trace = current_trace()
     seen = _arguments(init, "state")
     with trace.block(seen) as test:
-        go_on = lift(_call(cond_fun, unflatten(tree, seen)))
+        go_on = lift(call(cond_fun, unflatten(tree, seen)))
         if go_on.shape or go_on.kind is not BOOL:
             raise TypeError(f"the condition of a loop is one boolean, got {go_on!r}")
         _end("condition", [go_on])
     seen = _arguments(init, "state")
     with trace.block(seen) as body:
-        result = _call(body_fun, unflatten(tree, seen))
+        result = call(body_fun, unflatten(tree, seen))
         _end("yield", _returned(result, tree, init, "the body of a loop"))
     types = [(v.kind, v.shape) for v in init]
     return unflatten(tree, trace.emit("while", init, types, [*test, *body]))
@@ -208,18 +238,29 @@ def fori_loop(
 ) -> Any:
     """Repeat ``val = body_fun(i, val)`` for i from ``lower`` below ``upper``; return the last.
 
-    lower, upper : plain or traced integers. The body must keep structure, dtypes and shapes.
+    lower, upper : plain or traced integers
+    init_val : any structure of values; the body must keep its structure, dtypes and shapes
     unroll : True, or as many as there are, lets all iterations stand one after another in the
         program, where the bounds are plain; less makes no difference
+    raises TypeError : the body changes a type
+    raises ValueError : unroll= is given, and the bounds are traced
+    source : `jax.lax.fori_loop`
+
+    >>> import numpy as np, stepwell as sw
+    >>> @sw.jit
+    ... def squares(n):
+    ...     return sw.lax.fori_loop(0, n, lambda i, total: total + i * i, 0)
+    >>> int(squares(5))
+    30
     """
-    _check_functions("the body of a loop", body_fun)
+    check_functions("the body of a loop", body_fun)
     init, tree = _carried(init_val)
     start = weakened(cast(lift(lower), INTEGER))
-    init = _settled(init, tree, lambda given: _call(body_fun, start, unflatten(tree, given)))
+    init = _settled(init, tree, lambda given: call(body_fun, start, unflatten(tree, given)))
     init_val = unflatten(tree, init)
 
     def body(i: Any, val: Any) -> Any:
-        result = _call(body_fun, weakened(i), val)
+        result = call(body_fun, weakened(i), val)
         return unflatten(tree, _returned(result, tree, init, "the body of a loop"))
 
     if is_number(lower) and is_number(upper):
@@ -258,16 +299,27 @@ def scan(
     unroll : True, or as many as there are, lets all iterations stand one after another in the
         program; less makes no difference
     returns : the last carry, and the ys stacked along axis 0
+    raises TypeError : ``f`` changes a type, or does not return a pair
+    raises ShapeError : xs have several sizes along axis 0, or none
+    raises ValueError : there are neither xs nor a length
+    source : `jax.lax.scan`
+
+    >>> import numpy as np, stepwell as sw
+    >>> @sw.jit
+    ... def running(x):
+    ...     return sw.lax.scan(lambda s, v: (s + v, s), 0.0, x)
+    >>> running(np.array([1.0, 2.0, 4.0]))
+    (array(7.), array([0., 1., 3.]))
     """
-    _check_functions("what is given to scan", f)
+    check_functions("what is given to scan", f)
     carried, tree = _carried(init)
-    slices, xs_tree = _lifted(xs)
+    slices, xs_tree = lifted(xs)
     count = _length(slices, length)
     many = _unrolled(unroll, count)
 
     def first(given: list[Tensor]) -> Any:
         parts = [v[0] for v in slices] if count else [v.sum(axis=0) for v in slices]
-        result: Any = _call(f, unflatten(tree, given), unflatten(xs_tree, parts))
+        result: Any = call(f, unflatten(tree, given), unflatten(xs_tree, parts))
         return _pair(result)[0]
 
     carried = _settled(carried, tree, first)
@@ -277,9 +329,9 @@ def scan(
     seen = _arguments(carried, "carry")
     parts = [trace.argument("x", v.kind, v.shape[1:]) for v in slices]
     with trace.block([*seen, *parts]) as body:
-        result = _pair(_call(f, unflatten(tree, seen), unflatten(xs_tree, parts)))
+        result = _pair(call(f, unflatten(tree, seen), unflatten(xs_tree, parts)))
         after = _returned(result[0], tree, carried, "the carry of a scan")
-        ys, ys_tree = _lifted(result[1])
+        ys, ys_tree = lifted(result[1])
         _end("yield", [*after, *ys])
     types = [(v.kind, v.shape) for v in carried]
     types += [(y.kind, (count, *y.shape)) for y in ys]
@@ -323,7 +375,7 @@ def _repeated(
     ys: list[Any] = []
     wanted, tree = flatten(carry)
     for k in reversed(range(count)) if reverse else range(count):
-        carry, y = _pair(_call(f, carry, unflatten(xs_tree, [v[k] for v in slices])))
+        carry, y = _pair(call(f, carry, unflatten(xs_tree, [v[k] for v in slices])))
         carry = unflatten(tree, _returned(carry, tree, wanted, "the carry of a scan"))
         ys.append(y)
     ys = ys[::-1] if reverse else ys
@@ -355,80 +407,18 @@ def _length(xs: Sequence[Tensor], length: int | None) -> int:
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Return ``f(x)`` for each slice of ``xs`` along axis 0, stacked along axis 0.
 
+    xs : any structure of values of one size along axis 0
     batch_size : makes no difference here: the program does with slices what it likes
+    raises ShapeError : xs have several sizes along axis 0, or none
+    source : `jax.lax.map`
+
+    >>> import numpy as np, stepwell as sw
+    >>> @sw.jit
+    ... def lengths(rows):
+    ...     return sw.lax.map(lambda row: np.sqrt(np.sum(row * row)), rows)
+    >>> lengths(np.array([[3.0, 4.0], [6.0, 8.0]]))
+    array([ 5., 10.])
     """
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"batch_size= is a positive integer, got {batch_size!r}")
-    return scan(lambda _, x: (None, _call(f, x)), None, xs)[1]
-
-
-def associative_scan(
-    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
-) -> Any:
-    """Return the running results of ``fn``, which is associative: e0, fn(e0, e1), ...
-
-    fn : combines two structures like ``elems``, of any size along ``axis``, element by element
-    elems : any structure of values of one size along ``axis``
-    reverse : from the last to the first
-    """
-    _check_functions("what is given to associative_scan", fn)
-    values, tree = _lifted(elems)
-    if not values:
-        raise ValueError("associative_scan needs elements")
-    at = check_axis(axis, values[0].ndim)
-    if len(sizes := {v.shape[at] for v in values}) > 1:
-        listed = " and ".join(str(n) for n in sorted(sizes))
-        raise ShapeError(f"elements of associative_scan must have one size, got {listed}")
-    if reverse:
-        values = [_cut(v, at, slice(None, None, -1)) for v in values]
-
-    def combined(a: list[Tensor], b: list[Tensor]) -> list[Tensor]:
-        found = _call(fn, unflatten(tree, a), unflatten(tree, b))
-        return _lifted(found)[0]
-
-    found = _running(values, at, combined)
-    if reverse:
-        found = [_cut(v, at, slice(None, None, -1)) for v in found]
-    return unflatten(tree, found)
-
-
-def _cut(x: Tensor, axis: int, part: slice) -> Tensor:
-    return x[(slice(None),) * axis + (part,)]
-
-
-def _running(
-    values: list[Tensor],
-    axis: int,
-    combined: Callable[[list[Tensor], list[Tensor]], list[Tensor]],
-) -> list[Tensor]:
-    """Return the running results: those of pairs, and between them one more element each."""
-    size = values[0].shape[axis]
-    if size < 2:
-        return values
-
-    def every(given: list[Tensor], *part: int | None) -> list[Tensor]:
-        return [_cut(v, axis, slice(*part)) for v in given]
-
-    odd = _running(
-        combined(every(values, 0, size - 1, 2), every(values, 1, None, 2)), axis, combined
-    )
-    begin = every(odd, 0, (size - 1) // 2)
-    rest = combined(begin, every(values, 2, None, 2)) if size > 2 else every(values, 0, 0)
-    even = [
-        call_named("concatenate", ((first, more),), {"axis": axis})
-        for first, more in zip(every(values, 0, 1), rest, strict=True)
-    ]
-    return [_woven(a, b, axis, size) for a, b in zip(even, odd, strict=True)]
-
-
-def _woven(even: Tensor, odd: Tensor, axis: int, size: int) -> Tensor:
-    """Return the elements of both by turns."""
-    count = odd.shape[axis]
-    pairs = call_named("stack", ((_cut(even, axis, slice(count)), odd),), {"axis": axis + 1})
-    shape = (*even.shape[:axis], 2 * count, *even.shape[axis + 1 :])
-    found = call_named("reshape", (pairs, shape), {})
-    if size == 2 * count:
-        return found
-    return call_named(
-        "concatenate", ((found, _cut(even, axis, slice(count, None))),), {"axis": axis}
-    )
+    return scan(lambda _, x: (None, call(f, x)), None, xs)[1]

@@ -5,7 +5,6 @@ Images are (N, C, ...) with any number of spatial axes, weights (O, I, ...).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,6 @@ import numpy as np
 from stepwell.core.shapes import Shape
 from stepwell.core.shapes import composite as pooling
 from stepwell.core.shapes import contraction as shapes
-from stepwell.frontend import elementwise as e
 from stepwell.frontend.activations import (
     celu,
     elu,
@@ -28,8 +26,6 @@ from stepwell.frontend.activations import (
     identity,
     leaky_relu,
     log_sigmoid,
-    log_softmax,
-    logsumexp,
     mish,
     one_hot,
     relu,
@@ -38,74 +34,27 @@ from stepwell.frontend.activations import (
     sigmoid,
     silu,
     soft_sign,
-    softmax,
     softplus,
     sparse_plus,
     sparse_sigmoid,
     squareplus,
-    standardize,
     swish,
     tanh,
 )
-from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.manipulation import permute_dims, reshape
-from stepwell.frontend.promotion import SINGLE, cast, lift, same_narrow
+from stepwell.frontend.normalization import (
+    batch_norm,
+    group_norm,
+    layer_norm,
+    log_softmax,
+    logsumexp,
+    rms_norm,
+    softmax,
+    standardize,
+)
+from stepwell.frontend.promotion import lift, same_narrow
 from stepwell.frontend.reduction import mean
 from stepwell.frontend.tensor import Tensor
-
-
-def layer_norm(x: Any, scale: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """Normalize each row of the last axis: ``(x - mean) / sqrt(var + eps) * scale + bias``.
-
-    x : (..., n) float        scale, bias : (n,) or None
-    """
-    given = [v for v in (scale, bias) if v is not None]
-    values = floats(x, *given)
-    value = values[0]
-    normalize = value.graph.emit
-    kind = (value.kind, value.shape)
-    if bias is not None and scale is None:
-        plain = normalize("layer_norm", [value], [kind], (), axis=value.ndim - 1, eps=float(eps))[0]
-        return e.add(plain, values[1])
-    return normalize("layer_norm", values, [kind], (), axis=value.ndim - 1, eps=float(eps))[0]
-
-
-def rms_norm(x: Any, scale: Any, eps: float = 1e-5) -> Tensor:
-    """Normalize each row of the last axis: ``x / sqrt(mean(x*x) + eps) * scale``."""
-    values = floats(x, scale)
-    value = values[0]
-    kind = (value.kind, value.shape)
-    return value.graph.emit("rms_norm", values, [kind], (), axis=value.ndim - 1, eps=float(eps))[0]
-
-
-def batch_norm(
-    x: Any, mean: Any, var: Any, scale: Any, bias: Any, eps: float = 1e-5, axis: int = 1
-) -> Tensor:
-    """Normalize with known statistics of each channel: inference, nothing is learned.
-
-    ``(x - mean) / sqrt(var + eps) * scale + bias``, all four of the size of ``axis``.
-    """
-    values = floats(x, scale, bias, mean, var)
-    value = values[0]
-    at = check_axis(axis, value.ndim)
-    kind = (value.kind, value.shape)
-    return value.graph.emit("batch_norm", values, [kind], (), axis=at, eps=float(eps))[0]
-
-
-def group_norm(x: Any, groups: int, scale: Any, bias: Any, eps: float = 1e-5) -> Tensor:
-    """Normalize each of ``groups`` groups of channels of an image (N, C, ...)."""
-    value, factor, offset = floats(x, scale, bias)
-    n, c, *places = value.shape
-    if c % groups:
-        raise ValueError(f"{groups} groups do not divide {c} channels")
-    wide, each = SINGLE if value.kind.bytes < SINGLE.bytes else value.kind, (groups, c // groups, 1)
-    rows = cast(reshape(value, (n, *each[:2], math.prod(places))), wide)
-    centred = e.subtract(rows, mean(rows, axis=(2, 3), keepdims=True))
-    variance = mean(e.square(centred), axis=(2, 3), keepdims=True)
-    normal = e.multiply(centred, e.rsqrt(e.add(variance, float(eps))))
-    scaled = e.multiply(normal, cast(reshape(factor, each), wide))
-    moved = e.add(scaled, cast(reshape(offset, each), wide))
-    return reshape(cast(moved, value.kind), value.shape)
 
 
 def _each(number: Any, axes: int, what: str) -> Shape:
@@ -164,12 +113,21 @@ def conv(
 ) -> Tensor:
     """Slide each filter of ``w`` over ``x`` and sum the products (cross-correlation).
 
-    x : (N, C, ...)        w : (O, C / groups, ...), as many spatial axes as ``x``
+    x : (N, C, ...)        w : (O, C / groups, ...), as many spatial axes as ``x``; of one dtype, or
+        converted to one
     stride, dilation : an int, or one per spatial axis
     padding : an int, one per axis, a pair (before, after) per axis, 'SAME' or 'VALID'
-    returns : (N, O, ...), (n + padding - dilation * (k - 1) - 1) // stride + 1 along each axis
+    returns : (N, O, ...), (n + padding - dilation * (k - 1) - 1) // stride + 1 along each axis, or
+        0
+    raises ShapeError : channels or groups do not agree
+    raises ValueError : stride, padding or dilation is not one number per spatial axis
+    source : PyTorch's `conv2d` and its kin
 
-    raises ShapeError : channels do not agree
+    >>> import numpy as np, stepwell as sw
+    >>> x, w = np.ones((1, 1, 3, 3), np.float32), np.ones((1, 1, 2, 2), np.float32)
+    >>> sw.jit(sw.nn.conv)(x, w)[0, 0]
+    array([[4., 4.],
+           [4., 4.]], dtype=float32)
     """
     value, weights = same_narrow(x, w)
     axes = value.ndim - 2
@@ -184,8 +142,16 @@ def conv(
 def conv_transpose(x: Any, w: Any, stride: Any = 1, padding: Any = 0, groups: int = 1) -> Tensor:
     """Spread each element of ``x`` over a window of the result: the adjoint of `conv`.
 
-    x : (N, I, ...)        w : (I, O / groups, ...)
+    x : (N, I, ...)        w : (I, O / groups, ...); of one dtype, or converted to one
+    stride, padding : an int, or one per spatial axis
     returns : (N, O, ...), (n - 1) * stride + k - 2 * padding along each axis
+    raises ValueError : the padding is more than a window allows
+    source : PyTorch's `conv_transpose2d` and its kin
+
+    >>> import numpy as np, stepwell as sw
+    >>> x, w = np.ones((1, 1, 2), np.float32), np.float32([[[1, 2]]])
+    >>> sw.jit(lambda x, w: sw.nn.conv_transpose(x, w, stride=2))(x, w)
+    array([[[1., 2., 1., 2.]]], dtype=float32)
     """
     value, weights = same_narrow(x, w)
     axes = value.ndim - 2
@@ -228,8 +194,17 @@ def _pool(op: str, x: Any, window: Any, stride: Any, padding: Any, **properties:
 def max_pool(x: Any, window: Any, stride: Any = None, padding: Any = 0) -> Tensor:
     """Return the largest element of each window of the last axes; padding never wins.
 
+    x : (N, C, ...) of numbers, whose dtype stays
     window : an int for all but the first two axes, or one per axis
     stride : that of the window where None        padding : as in `conv`
+    returns : (N, C, ...), (n + padding - window) // stride + 1 along each axis, or 0
+    raises ValueError : stride or padding is not one number per spatial axis
+    source : PyTorch's `max_pool2d` and its kin
+
+    >>> import numpy as np, stepwell as sw
+    >>> x = np.arange(8, dtype=np.float32).reshape(1, 1, 2, 4)
+    >>> sw.jit(lambda x: sw.nn.max_pool(x, 2))(x)
+    array([[[[5., 7.]]]], dtype=float32)
     """
     return _pool("max_pool", x, window, stride, padding)
 
@@ -237,9 +212,16 @@ def max_pool(x: Any, window: Any, stride: Any = None, padding: Any = 0) -> Tenso
 def avg_pool(
     x: Any, window: Any, stride: Any = None, padding: Any = 0, count_include_pad: bool = False
 ) -> Tensor:
-    """Return the mean of each window of the last axes; see `max_pool`.
+    """Return the mean of each window of the last axes.
 
+    x, window, stride, padding, returns, raises : as in `max_pool`; integers become float32
     count_include_pad : divide by the window's size also where it reaches into the padding
+    source : PyTorch's `avg_pool2d`, but for `count_include_pad`, which is False here
+
+    >>> import numpy as np, stepwell as sw
+    >>> x = np.arange(8, dtype=np.float32).reshape(1, 1, 2, 4)
+    >>> sw.jit(lambda x: sw.nn.avg_pool(x, 2))(x)
+    array([[[[2.5, 4.5]]]], dtype=float32)
     """
     (value,) = floats(x)
     return _pool(
@@ -248,7 +230,17 @@ def avg_pool(
 
 
 def global_avg_pool(x: Any) -> Tensor:
-    """Return the mean over the spatial axes of an image (N, C, ...), as (N, C)."""
+    """Return the mean over the spatial axes of images.
+
+    x : (N, C, ...); floats keep their dtype, integers become float32
+    returns : (N, C)
+    source : ONNX's GlobalAveragePool, without the axes of size 1
+
+    >>> import numpy as np, stepwell as sw
+    >>> x = np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2)
+    >>> sw.jit(sw.nn.global_avg_pool)(x)
+    array([[1.5, 5.5]], dtype=float32)
+    """
     (value,) = floats(x)
     return mean(value, axis=tuple(range(2, value.ndim)))
 

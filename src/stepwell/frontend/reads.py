@@ -8,7 +8,6 @@ place of arrays. Functions that cannot be rewritten are searched for what they m
 from __future__ import annotations
 
 import dis
-import logging
 import sys
 from collections.abc import Mapping
 from types import CellType, CodeType, FunctionType, ModuleType
@@ -25,10 +24,10 @@ from stepwell.frontend.captures import (
     Captures,
     looked_up,
 )
+from stepwell.frontend.notices import warn_once
 from stepwell.frontend.tensor import Tensor, has_traced_bounds
-from stepwell.frontend.tracing import active_trace, place_of, users_frame
+from stepwell.frontend.tracing import active_trace
 
-LOG = logging.getLogger("stepwell")
 _CHANGING = frozenset(
     (
         *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update"),
@@ -209,22 +208,13 @@ def storing(target: Any) -> None:
         warn(f"'{captures.paths[id(target)]}' is assigned to")
 
 
-_SAID: set[tuple[str, str]] = set()
-"""What was warned of, and where."""
-
-
 def warn(what: str) -> None:
     """Warn, once for each line, of what happens as the function is traced, not at each call."""
-    frame = users_frame()
-    place = place_of(frame)
-    if (what, place) not in _SAID:
-        _SAID.add((what, place))
-        LOG.warning(
-            "%s: %s while the function is traced: that happens once for each trace, not at "
-            "each call; pass it as an argument, or return what changes",
-            place,
-            what,
-        )
+    warn_once(
+        what,
+        f"{what} while the function is traced: that happens once for each trace, not at each "
+        "call; pass it as an argument, or return what changes",
+    )
 
 
 def traced_as_is(function: FunctionType) -> FunctionType:

@@ -68,11 +68,6 @@ def min(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return _extreme("reduce_min", a, axis, keepdims)
 
 
-def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the largest less the smallest element along ``axis``."""
-    return e.subtract(max(a, axis, keepdims), min(a, axis, keepdims))
-
-
 def _extreme(op: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
     value = lift(x)
     if 0 in [value.shape[a] for a in along(axis, value.ndim)]:
@@ -90,11 +85,6 @@ def all(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 def any(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return whether some element along ``axis`` is true."""
     return fresh(folded("reduce_or", e.truth(a), axis, keepdims))
-
-
-def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return how many elements along ``axis`` are not 0, as int64."""
-    return sum(e.truth(a), axis, keepdims=keepdims)
 
 
 def _floating(x: Any, dtype: Any = None) -> Tensor:
@@ -265,14 +255,6 @@ def _with_ends(value: Tensor, axis: int, first: Any, last: Any) -> Tensor:
                 end = Tensor.operators["broadcast_to"](end, tuple(sizes))
             parts.insert(0 if place == 0 else len(parts), end)
     return Tensor.operators["concat"](parts, axis=axis) if len(parts) > 1 else value
-
-
-def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the sum along ``axis``, with 0 for NaN."""
-    value = lift(a)
-    if value.kind.kind == "float":
-        value = e.where(e.isnan(value), 0.0, value)
-    return sum(value, axis, dtype, keepdims)
 
 
 @public()

@@ -68,9 +68,20 @@ def _round_unit(key: Any, shape: Shape, kind: DType, number: Tensor, stream: int
 
 @drawing("shape", "dtype")
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = float, scale: Any = 1.0) -> Tensor:
-    """Return numbers of the gamma distribution of shape parameter ``a`` > 0.
+    """Return numbers of the gamma distribution, by Marsaglia and Tsang's method.
 
-    By Marsaglia and Tsang's method: most elements take one round of three draws.
+    key : (2,) uint32, as `key` gives it
+    a : the shape parameter, above 0, a number or an array
+    shape : an int or a tuple of them; None means that of the parameters together
+    dtype : of floats; float is float64
+    scale : a number or an array
+    raises TypeError : the dtype is none of floats, or the key is no key
+    raises ValueError : the parameters do not broadcast to the shape
+    source : `jax.random.gamma`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.gamma(sw.random.key(7), 2.0, 3).round(4)
+    array([1.5255, 4.0003, 0.3501])
     """
     kind = float_dtype(dtype)
     wide = wide_dtype(kind)
@@ -106,7 +117,20 @@ def _gamma(key: Any, order: Tensor, sizes: Shape) -> Tensor:
 
 @drawing("shape", "dtype")
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = float) -> Tensor:
-    """Return numbers of the beta distribution of parameters ``a`` and ``b`` > 0."""
+    """Return numbers of the beta distribution.
+
+    key : (2,) uint32, as `key` gives it
+    a, b : its parameters, above 0, numbers or arrays
+    shape : an int or a tuple of them; None means that of the parameters together
+    dtype : of floats; float is float64
+    raises TypeError : the dtype is none of floats, or the key is no key
+    raises ValueError : the parameters do not broadcast to the shape
+    source : `jax.random.beta`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.beta(sw.random.key(7), 2.0, 3.0, 3).round(4)
+    array([0.1766, 0.8565, 0.4573])
+    """
     kind = float_dtype(dtype)
     wide = wide_dtype(kind)
     sizes = spread(shape, a, b)
@@ -119,7 +143,21 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = float) -> Ten
 
 @drawing("shape", "dtype")
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = float) -> Tensor:
-    """Return vectors of the Dirichlet distribution: ``shape``, then the last axis of ``alpha``."""
+    """Return vectors of the Dirichlet distribution, each of which adds up to 1.
+
+    key : (2,) uint32, as `key` gives it
+    alpha : (..., n), above 0
+    shape : what stands before n; that of ``alpha`` where None
+    dtype : of floats; float is float64
+    returns : (*shape, n)
+    raises ValueError : alpha has no axis
+    raises TypeError : the dtype is none of floats, or the key is no key
+    source : `jax.random.dirichlet`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.dirichlet(sw.random.key(7), np.ones(3)).sum().round(4)
+    np.float64(1.0)
+    """
     kind = float_dtype(dtype)
     order = cast(array(alpha), wide_dtype(kind))
     if not order.ndim:
@@ -132,7 +170,20 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = float) -> Te
 
 @drawing("shape", "dtype")
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = float) -> Tensor:
-    """Return numbers of the chi-square distribution of ``df`` degrees of freedom."""
+    """Return numbers of the chi-square distribution.
+
+    key : (2,) uint32, as `key` gives it
+    df : the degrees of freedom, above 0, a number or an array
+    shape : an int or a tuple of them; None means that of the parameters together
+    dtype : of floats; float is float64
+    raises TypeError : the dtype is none of floats, or the key is no key
+    raises ValueError : the parameters do not broadcast to the shape
+    source : `jax.random.chisquare`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.chisquare(sw.random.key(7), 2.0, 3).round(4)
+    array([1.1578, 4.8304, 0.0616])
+    """
     kind = float_dtype(dtype)
     sizes = spread(shape, df)
     half = broadcast(e.multiply(cast(array(df), wide_dtype(kind)), 0.5), sizes)
@@ -141,7 +192,20 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = float) -> Tenso
 
 @drawing("shape", "dtype")
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = float) -> Tensor:
-    """Return numbers of Student's distribution of ``df`` degrees of freedom."""
+    """Return numbers of Student's t distribution.
+
+    key : (2,) uint32, as `key` gives it
+    df : the degrees of freedom, above 0, a number or an array
+    shape : an int or a tuple of them; None means that of the parameters together
+    dtype : of floats; float is float64
+    raises TypeError : the dtype is none of floats, or the key is no key
+    raises ValueError : the parameters do not broadcast to the shape
+    source : `jax.random.t`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.t(sw.random.key(7), 5.0, 3).round(4)
+    array([-0.7936,  2.6993, -0.6976])
+    """
     kind = float_dtype(dtype)
     wide = wide_dtype(kind)
     sizes = spread(shape, df)
@@ -153,9 +217,21 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = float) -> Tensor:
 
 @drawing("shape", "dtype")
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Tensor:
-    """Return integers of the Poisson distribution of mean ``lam`` >= 0.
+    """Return integers of the Poisson distribution.
 
-    By search from 0 where lam < 10, by Hoermann's transformed rejection beyond; as float64 does it.
+    key : (2,) uint32, as `key` gives it
+    lam : the mean, 0 or more, a number or an array
+    shape : an int or a tuple of them; None means that of the parameters together
+    dtype : an integer dtype
+    raises TypeError : the key is no key
+    raises ValueError : the parameters do not broadcast to the shape
+
+    By search from 0 where lam < 10, by Hoermann's transformed rejection beyond; in float64.
+    source : `jax.random.poisson`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.random.poisson(sw.random.key(7), 4.0, 3)
+    array([3, 1, 4])
     """
     kind = as_dtype(dtype)
     sizes = spread(shape, lam)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stepwell.core.shapes import show
 from stepwell.frontend.calls import Argument, Call
@@ -23,15 +23,23 @@ class CacheInfo(NamedTuple):
     traces: int
     programs: int
     """How many programs are kept."""
-    max_traces: int
+    max_traces: int | None
     reasons: tuple[str, ...]
     """What was other than before, for each trace but the first."""
+
+
+def limit_of(told: Any) -> int | None:
+    """Return how often a function may be traced, as `jit` was told; None for any number."""
+    if told is not None and int(told) < 1:
+        raise ValueError(f"max_traces is how often it may be traced, got {told}")
+    return None if told is None else int(told)
 
 
 class Retraces:
     """Counts the traces of a function, and says why there is one more."""
 
-    def __init__(self, name: str, most: int) -> None:
+    def __init__(self, name: str, most: int | None) -> None:
+        """most : an error beyond; None for no limit, and then no trace is told of"""
         self.name, self.most = name, most
         self.calls: list[Call] = []
         self.reasons: list[str] = []
@@ -41,7 +49,7 @@ class Retraces:
 
         raises TraceError : the function was traced too often
         """
-        if self.calls:
+        if self.calls and self.most is not None:
             reason = _outside(change) if change is not None else _nearest(call, self.calls)
             self.reasons.append(reason)
             if len(self.calls) >= self.most:

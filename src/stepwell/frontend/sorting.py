@@ -164,12 +164,17 @@ def _before(x: Tensor, y: Tensor) -> Tensor:
 
 @public()
 def top_k(operand: Any, k: int) -> tuple[Tensor, Tensor]:
-    """Return the ``k`` greatest elements along the last axis, falling, and their places as int32.
+    """Return the ``k`` greatest elements along the last axis, falling, and their places.
 
-    Of equal elements the first comes first; NaN is the greatest.
-
+    operand : (..., n) of numbers or booleans
+    returns : (..., k) of its dtype, and (..., k) int32. Of equal ones the first comes first; NaN
+        is the greatest
     raises ValueError : operand has no axis, or fewer than k elements along its last
     source : `jax.lax.top_k`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.jit(lambda x: sw.lax.top_k(x, 2))(np.array([3, 1, 2]))
+    (array([3, 2]), array([0, 2], dtype=int32))
     """
     value = lift(operand)
     at = check_axis(-1, value.ndim)

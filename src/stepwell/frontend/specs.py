@@ -15,6 +15,7 @@ class Dim:
 
     name : sizes of one name are equal in each call
     min, max : the least and the largest that it may be
+    by, constant : the size is ``by * name + constant``; arithmetic sets them
 
     >>> n = Dim("n", max=100)
     >>> 2 * n + 1

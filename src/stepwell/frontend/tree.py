@@ -96,6 +96,7 @@ def register(
 ) -> Any:
     """Let objects of a class be containers, of functions given to `sw.jit` and of this module.
 
+    kind : the class; without it, what is returned is a decorator for one
     flatten : returns what is in an object, and what else there is to it, which is hashable
     unflatten : makes an object of the latter and the former; without these two a class has
         methods ``tree_flatten(self)`` and ``tree_unflatten(cls, more, children)``, as in JAX

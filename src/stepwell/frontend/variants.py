@@ -47,7 +47,7 @@ class Variants:
     the function changes.
     """
 
-    def __init__(self, name: str, most: int = MAX_TRACES, dynamic: str = "auto") -> None:
+    def __init__(self, name: str, most: int | None = MAX_TRACES, dynamic: str = "auto") -> None:
         self.general = GeneralPrograms(name, dynamic)
         self.retraces = Retraces(name, most)
         self._made: Once[Any, Variant] = Once()

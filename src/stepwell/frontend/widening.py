@@ -6,23 +6,17 @@ which a Python number has not.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from stepwell.frontend.notices import warn_once
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import place_of, users_frame
-
-LOG = logging.getLogger("stepwell")
-
-_TOLD: set[str] = set()
-"""The lines that were told of."""
 
 
 def remark(values: Sequence[Any]) -> None:
-    """Tell, once for each line, where among ``values``, which are float64 together, a scalar is
+    """Warn, once for each line, where among ``values``, which are float64 together, a scalar is
     what makes them so.
     """
     scalars = [v for v in values if _is_scalar(v)]
@@ -36,35 +30,24 @@ def remark(values: Sequence[Any]) -> None:
         return
     if narrow.kind != "f" or narrow.itemsize >= 8:
         return
-    if (place := place_of(users_frame())) in _TOLD:
-        return
-    _TOLD.add(place)
-    LOG.warning(
-        "%s: %s makes %s arrays float64 here, as in NumPy, which takes twice the memory and time; "
-        "%s",
-        place,
-        "an argument that is a NumPy scalar of float64"
-        if isinstance(scalars[0], Tensor)
-        else f"the NumPy scalar {scalars[0]!r}",
-        narrow,
-        "pass it as a Python number, float(...)"
-        if isinstance(scalars[0], Tensor)
-        else "write it as a Python number: float(...) around it, or math.sqrt for np.sqrt",
+    if isinstance(scalars[0], Tensor):
+        what = "an argument that is a NumPy scalar of float64"
+        advice = "pass it as a Python number, float(...)"
+    else:
+        what = f"the NumPy scalar {scalars[0]!r}"
+        advice = "write it as a Python number: float(...) around it, or math.sqrt for np.sqrt"
+    warn_once(
+        "widening",
+        f"{what} makes {narrow} arrays float64 here, as in NumPy, which takes twice the memory "
+        f"and time; {advice}",
     )
 
 
 def _is_scalar(value: Any) -> bool:
     """Whether ``value`` is a scalar of NumPy's with 64 bits, or an argument that is one."""
     if isinstance(value, Tensor):
-        return (
-            value.cell is False
-            and not value.weak
-            and (value.shape, value.kind.name)
-            == (
-                (),
-                "f64",
-            )
-        )
+        argument = value.cell is False and not value.weak
+        return argument and not value.shape and value.kind.name == "f64"
     return type(value) is np.float64
 
 

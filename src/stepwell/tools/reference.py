@@ -18,6 +18,9 @@ from stepwell.frontend.jit import Function
 from stepwell.frontend.table import FUNCTIONS
 from stepwell.tools.api_examples import ARRAYS, arrays, computed, example
 
+OF_JITTED = ("trace", "explain", "profile", "cache_info", "clear_cache")
+"""The methods of jitted functions that are meant for users."""
+
 
 def reference() -> dict[str, str]:
     """Return the text of every page by its path below `docs/`."""
@@ -61,7 +64,8 @@ def _entry(name: str, value: Any) -> Iterator[str]:
     yield from (f"## `{name}{_signature(value)}`", "", _doc(value), "")
     if not inspect.isclass(value) or issubclass(value, BaseException):
         return
-    for own, member in vars(value).items():
+    members = {n: vars(value)[n] for n in OF_JITTED} if value is Function else vars(value)
+    for own, member in members.items():
         if own.startswith("_") or not (doc := inspect.getdoc(member)):
             continue
         if isinstance(member, property):
