@@ -16,6 +16,7 @@ for _topic in (
     "control_flow",
     "dtypes",
     "functions",
+    "unbound",
     "windows",
 ):
     import_module(f"capture.{_topic}")

@@ -305,12 +305,6 @@ def other_types(x: Any) -> Any:
     return y
 
 
-def one_way_only(x: Any) -> Any:
-    if x[0, 0] > 0:
-        y = x
-    return y + 1  # pyright: ignore[reportPossiblyUnboundVariable]
-
-
 def appends(x: Any) -> Any:
     out = []
     if x[0, 0] > 0:
@@ -361,7 +355,6 @@ def listed(x: Any) -> Any:
     [
         (sometimes_none, sw.TraceError, 1, "returns a value on one way and None on another"),
         (other_types, sw.TraceError, 1, r"'y' is f64\[3x4\] in one branch of an if and f64\[4\]"),
-        (one_way_only, sw.TraceError, 3, "'y' has no value on each way that leads here"),
         (appends, sw.TraceError, 3, "'append' is called in a branch or loop that only the run"),
         (changes_a_dict, sw.TraceError, 3, "a dict is changed in a branch or loop"),
         (raises, sw.TraceError, 2, "an exception is raised in a loop, or on each way"),

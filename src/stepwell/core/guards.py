@@ -53,6 +53,7 @@ RAISED = (
     "OverflowError",
     "RuntimeError",
     "TypeError",
+    "UnboundLocalError",
     "ValueError",
     "ZeroDivisionError",
 )

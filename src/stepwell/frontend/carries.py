@@ -12,7 +12,6 @@ from stepwell.frontend.flow import (
     Get,
     Put,
     Spec,
-    Undefined,
     Way,
     Zeros,
     as_spec,
@@ -20,6 +19,7 @@ from stepwell.frontend.flow import (
     joined,
     now,
     quoted,
+    share,
     spec_of,
     told,
     truth,
@@ -27,9 +27,10 @@ from stepwell.frontend.flow import (
     way_of,
 )
 from stepwell.frontend.promotion import BOOL, full, is_number
-from stepwell.frontend.pytree import flatten, unflatten
+from stepwell.frontend.pytree import Branch, flatten, unflatten
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Region, Trace, current_trace
+from stepwell.frontend.unbound import ASSIGN, Maybe, Undefined
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class _Carries:
         ]
         """Which variables get a value in each iteration before it is read."""
         self.before = tuple(
-            Undefined(n) if free else v
+            Undefined(n, ASSIGN) if free else v
             for n, v, free in zip(self.names, before, self.free, strict=True)
         )
         parts = [flatten(v) for v in self.before]
@@ -111,6 +112,10 @@ class _Carries:
         self.arrays: list[Tensor] = []
         self.late = [isinstance(v, Undefined) for v in self.before]
         """Variables that have no value yet."""
+        self.unsure = [isinstance(v, Maybe) for v in self.before]
+        """Variables that are carried with a flag, which says whether they have a value."""
+        self.lost: dict[int, TraceError] = {}
+        """Variables without a value before that cannot be carried, and why."""
         self.moved: dict[int, int] = {}
         """Of carried leaves, by number, which of them they are after an iteration: arrays that
         change places."""
@@ -143,7 +148,10 @@ class _Carries:
         """Let variables and arrays stand for ``leaves`` and ``arrays``."""
         rows = zip(self.names, self.free, self.trees, leaves, strict=True)
         self.variables.put(
-            tuple(Undefined(name) if free else unflatten(t, row) for name, free, t, row in rows)
+            tuple(
+                Undefined(name, ASSIGN) if free else unflatten(tree, row)
+                for name, free, tree, row in rows
+            )
         )
         for array, value in zip(self.arrays, arrays, strict=True):
             array.become(value)
@@ -168,8 +176,23 @@ class _Carries:
             body()
 
         way = way_of(region, self.variables.get, run)
+        for k in range(len(self.names)):
+            if self.unsure[k] and not isinstance(way.values[k], Maybe):
+                self._flagged(way, k, leaves[k])
         self._find_moved(given[:count], way)
         return way
+
+    def _flagged(self, way: Way, k: int, given: list[Any]) -> None:
+        """Let a variable that an iteration surely gives a value, or takes it from, have a flag.
+
+        given : what it was as the iteration began
+        """
+        value, gone = way.values[k], isinstance(way.values[k], Undefined)
+        before = unflatten(self.trees[k], given)
+        found = Maybe(self.names[k], not gone, before.value if gone else value)
+        row, way.trees[k] = flatten(found)
+        way.leaves[k] = row if gone else [True, *way.leaves[k]]
+        way.values = (*way.values[:k], found, *way.values[k + 1 :])
 
     def _find_moved(self, given: Sequence[Tensor], way: Way) -> None:
         """Find arrays that are written to and change places among variables."""
@@ -214,15 +237,18 @@ class _Carries:
         """Whether what the body gives has the types of what it was given; else take those."""
         same = True
         for k, name in enumerate(self.names):
-            if isinstance(self.before[k], Undefined) and self.late[k]:
-                if self.free[k] or name == RESULT:
-                    same &= self._take(k, way)
+            if k in self.lost:
                 continue
-            if way.trees[k] != self.trees[k]:
-                raise TraceError(f"{quoted(name)} is built otherwise after an iteration")
-            bound = flatten(way.values[k])[0]
-            for at, leaf in enumerate(way.leaves[k]):
-                same &= self._settle_leaf(k, at, leaf, bound[at], name)
+            if self.late[k]:
+                same &= self._take(k, way)
+                continue
+            try:
+                same &= self._settle(k, way, name)
+            except TraceError as error:
+                if not (self.unsure[k] and isinstance(self.before[k], Undefined)):
+                    raise
+                self._lose(k, error)
+                same = False
         given = self.all_of(self.leaves, ())
         hidden = [given[k] for k in self.moved if isinstance(given[k], Tensor)]
         outside = [array for array, _ in way.written.values()]
@@ -232,15 +258,49 @@ class _Carries:
                 known[:], same = found, False
         return same
 
+    def _settle(self, k: int, way: Way, name: str) -> bool:
+        """Whether a variable is after an iteration what it was before it."""
+        if isinstance(way.values[k], Maybe) and not self.unsure[k]:
+            self.unsure[k] = True
+            self.leaves[k] = [True, *self.leaves[k]]
+            self.specs[k] = [None, *self.specs[k]]
+            tree = way.trees[k]
+            assert isinstance(tree, Branch)
+            self.trees[k] = tree._replace(children=(tree.children[0], self.trees[k]))
+        if way.trees[k] != self.trees[k]:
+            raise TraceError(f"{quoted(name)} is built otherwise after an iteration")
+        bound = flatten(way.values[k])[0]
+        same = True
+        for at, leaf in enumerate(way.leaves[k]):
+            same &= self._settle_leaf(k, at, leaf, bound[at], name)
+        return same
+
+    def _lose(self, k: int, why: TraceError) -> None:
+        """Let a variable without a value before the loop have none after it: it is refused."""
+        self.lost[k], self.unsure[k] = why, False
+        self.leaves[k], self.trees[k] = flatten(Undefined(self.names[k], f"{why}; {ASSIGN}"))
+        self.specs[k] = [None]
+
     def _take(self, k: int, way: Way) -> bool:
-        """Take the type of a variable of which nobody sees what it was before."""
+        """Take the type of a variable of which nobody sees what it was before, or without a value
+        there: then with a flag.
+        """
         if isinstance(way.values[k], Undefined):
             return True
         self.late[k] = False
+        if isinstance(way.values[k], Maybe):
+            self.free[k] = False
+        if not self.free[k] and self.names[k] != RESULT:
+            self.unsure[k] = True
+            if not isinstance(way.values[k], Maybe):
+                _, way.trees[k] = flatten(Maybe(self.names[k], True, way.values[k]))
+                way.leaves[k] = [True, *way.leaves[k]]
         self.trees[k] = way.trees[k]
         self.specs[k] = [spec_of(v) if isinstance(v, Tensor) else None for v in way.leaves[k]]
         pairs = zip(way.leaves[k], self.specs[k], strict=True)
         self.leaves[k] = [v if s is None else Zeros() for v, s in pairs]
+        if self.unsure[k]:
+            self.leaves[k][0], self.specs[k][0] = False, spec_of(False)
         return False
 
     def _settle_leaf(self, k: int, at: int, leaf: Any, bound: Any, name: str) -> bool:
@@ -326,9 +386,12 @@ class _Carries:
                     found = typed(ends[at], spec)
                     if isinstance(leaf, Tensor) and not self._is_new(bound[number], way):
                         found.may_share(leaf)
+                    share(found, bound[number])
                 row.append(found)
                 at += 1
             values.append(unflatten(tree, row))
+            if self.unsure[k] and self.variables.once and way.leaves[k][0] is True:
+                values[-1] = values[-1].value
         self.variables.put(tuple(values))
         for array, value in zip(self.arrays, results[len(given) :], strict=True):
             array.become(value)

@@ -39,9 +39,19 @@ def set_to(name: str, value: ast.expr) -> ast.stmt:
 
 
 def tuple_of(names: Sequence[str], store: bool = False) -> ast.Tuple:
-    """Return the tuple of variables."""
+    """Return the tuple of variables, handed on as they are: one without a value too."""
     context = ast.Store() if store else ast.Load()
-    return ast.Tuple([name_of(n, store) for n in names], context)
+    return ast.Tuple([_handed(name_of(n, store)) for n in names], context)
+
+
+def _handed(node: ast.Name) -> ast.Name:
+    vars(node)["handed"] = True
+    return node
+
+
+def is_handed(node: ast.Name) -> bool:
+    """Whether a variable is handed on, and not read."""
+    return "handed" in vars(node)
 
 
 def runtime(name: str, *arguments: ast.expr) -> ast.Call:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -30,36 +30,16 @@ from stepwell.frontend.promotion import (
     lift,
     number_dtype,
 )
-from stepwell.frontend.pytree import Tree, flatten, unflatten
+from stepwell.frontend.pytree import Branch, Tree, flatten, unflatten
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Region, Trace, current_trace
+from stepwell.frontend.unbound import Maybe, Undefined
 
 Get: TypeAlias = Callable[[], tuple[Any, ...]]
 Put: TypeAlias = Callable[[tuple[Any, ...]], None]
 
 RESULT = "the result of the function"
 """What the variable is called that holds what an early return gives."""
-CONDITIONAL = "the conditional expression"
-
-
-class Undefined:
-    """The value of a variable that has none on some way; using it is an error."""
-
-    def __init__(self, name: str) -> None:
-        self.__dict__["name"] = name
-
-    def refuse(self, *_: Any, **__: Any) -> NoReturn:
-        """Raise `TraceError`."""
-        raise TraceError(
-            f"'{self.__dict__['name']}' has no value on each way that leads here; "
-            "assign it before the branch or loop"
-        )
-
-    __getattr__ = __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __call__ = refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = refuse
-    __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __mod__ = __floordiv__ = refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = __float__ = __int__ = refuse
-    __array__ = refuse
 
 
 @dataclass(frozen=True)
@@ -195,7 +175,7 @@ def if_(
     finally:
         put(before)
     one, other = ways
-    merge = _Merge(trace, one, other)
+    merge = _Merge(trace, one, other, chosen)
     after = [merge.variable(k, name) for k, name in enumerate(names)]
     arrays = [v for v, _ in {**one.written, **other.written}.values()]
     for array in arrays:
@@ -233,11 +213,32 @@ def _branch(region: Region, test: Tensor, value: bool, run: Callable[[], None], 
     return way
 
 
-class _Merge:
-    """The values that two regions give in each other's place."""
+class _Part(NamedTuple):
+    """A variable at the end of a way: whether it has a value, and that, taken apart."""
 
-    def __init__(self, trace: Trace, one: Way, other: Way) -> None:
-        self.trace, self.one, self.other = trace, one, other
+    flag: Any
+    leaves: list[Any]
+    tree: Tree
+    sources: list[Any]
+    """Its leaves as they were bound."""
+
+    @staticmethod
+    def of(way: Way, k: int) -> _Part:
+        """Return variable ``k``."""
+        value, leaves, tree = way.values[k], way.leaves[k], way.trees[k]
+        if isinstance(value, Undefined):
+            return _Part(False, [], None, [])
+        if not isinstance(value, Maybe):
+            return _Part(True, leaves, tree, flatten(value)[0])
+        assert isinstance(tree, Branch)
+        return _Part(leaves[0], leaves[1:], tree.children[1], flatten(value.value)[0])
+
+
+class _Merge:
+    """The values that two regions give in each other's place, the first where ``chosen``."""
+
+    def __init__(self, trace: Trace, one: Way, other: Way, chosen: Tensor) -> None:
+        self.trace, self.one, self.other, self.chosen = trace, one, other, chosen
         self.pairs: list[tuple[Any, Any, Spec]] = []
 
     def add(self, a: Any, b: Any, spec: Spec) -> int:
@@ -251,45 +252,59 @@ class _Merge:
         if a is b:
             return lambda _: a
         if self.one.ended != self.other.ended:
-            return self._only(k, b if self.one.ended else a)
-        if isinstance(a, Undefined) or isinstance(b, Undefined):
-            if name != RESULT:
-                return lambda _: Undefined(name)
-            leaves, tree = self._leaves(k, isinstance(a, Undefined))
-            given = [self._placeholder(leaf, isinstance(a, Undefined)) for leaf in leaves]
-            return lambda results: unflatten(tree, [g(results) for g in given])
-        if self.one.trees[k] != self.other.trees[k]:
-            raise TraceError(f"{quoted(name)} is built otherwise in the two branches of an if")
-        pairs = zip(self.one.leaves[k], self.other.leaves[k], strict=True)
-        sources = zip(flatten(a)[0], flatten(b)[0], strict=True)
-        found = [self._leaf(*p, s, name) for p, s in zip(pairs, sources, strict=True)]
-        tree = self.one.trees[k]
-        return lambda results: unflatten(tree, [f(results) for f in found])
+            value = b if self.one.ended else a
+            if isinstance(value, Undefined):
+                return lambda _: value
+            way = self.other if self.one.ended else self.one
+            return self._only(way.leaves[k], way.trees[k], flatten(value)[0], self.one.ended)
+        parts = _Part.of(self.one, k), _Part.of(self.other, k)
+        flag = self._flag(parts[0].flag, parts[1].flag)
+        for has, part in enumerate(parts):
+            if parts[1 - has].flag is False:
+                made = self._only(part.leaves, part.tree, part.sources, has == 1)
+                break
+        else:
+            made = self._both(*parts, name)
+        if flag is True or name == RESULT:  # whether there is a result, another variable says
+            return made
+        return lambda results: Maybe(
+            name, results[flag] if type(flag) is int else flag, made(results)
+        )
 
-    def _only(self, k: int, value: Any) -> Callable[[Sequence[Tensor]], Any]:
-        """Return what makes a variable that one way gives and the other, which raises, does not."""
-        if isinstance(value, Undefined):
-            return lambda _: value
-        leaves, tree = self._leaves(k, self.one.ended)
-        given = [self._placeholder(leaf, self.one.ended) for leaf in leaves]
-        sources = flatten(value)[0]
+    def _flag(self, a: Any, b: Any) -> Any:
+        """Return whether a variable has a value: that, or the number of the result that says so."""
+        if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+            return a if a == b else self.chosen if a else e.logical_not(self.chosen)
+        return self.add(a, b, Spec(BOOL, (), False))
+
+    def _both(self, a: _Part, b: _Part, name: str) -> Callable[[Sequence[Tensor]], Any]:
+        """Return what makes a variable that both ways give a value."""
+        if a.tree != b.tree:
+            raise TraceError(
+                f"{quoted(name)} is {_built(a)} in one branch of an if and "
+                f"{_built(b)} in the other, which only the run chooses between"
+            )
+        rows = zip(a.leaves, b.leaves, zip(a.sources, b.sources, strict=True), strict=True)
+        found = [self._leaf(*row, name) for row in rows]
+        return lambda results: unflatten(a.tree, [f(results) for f in found])
+
+    def _only(
+        self, leaves: list[Any], tree: Tree, sources: list[Any], of_other: bool
+    ) -> Callable[[Sequence[Tensor]], Any]:
+        """Return what makes a variable that one way gives a value, and of the other nobody sees."""
+        given = [self._placeholder(leaf, of_other) for leaf in leaves]
 
         def made(results: Sequence[Tensor]) -> Any:
             found = [g(results) for g in given]
             for leaf, source in zip(found, sources, strict=True):
-                if isinstance(source, Tensor) and source.scope in self.trace.scopes:
-                    leaf.may_share(source)
+                share(leaf, source)
             return unflatten(tree, found)
 
         return made
 
-    def _leaves(self, k: int, of_other: bool) -> tuple[list[Any], Tree]:
-        way = self.other if of_other else self.one
-        return way.leaves[k], way.trees[k]
-
     def _placeholder(self, leaf: Any, first: bool) -> Callable[[Sequence[Tensor]], Any]:
-        """Let the way that returns nothing yet give zeros, which nobody sees."""
-        if not is_data(leaf):
+        """Let the way that has no value give zeros, which nobody sees."""
+        if not is_data(leaf) or is_number(leaf):
             return lambda _: leaf
         spec = spec_of(leaf)
         nothing = Zeros()
@@ -308,6 +323,9 @@ class _Merge:
             )
         if is_number(a) and type(a) is type(b) and repr(a) == repr(b):
             return lambda _: a
+        if type(a) is type(b) is bool:
+            found, spec = self._flag(a, b), spec_of(True)
+            return lambda _: typed(fresh(found), spec)
         spec = joined(spec_of(a), spec_of(b))
         if spec is None:
             raise TraceError(
@@ -319,8 +337,7 @@ class _Merge:
         def value(results: Sequence[Tensor]) -> Tensor:
             found = typed(results[at], spec)
             for source in sources:
-                if isinstance(source, Tensor) and source.scope in self.trace.scopes:
-                    found.may_share(source)
+                share(found, source)
             return found
 
         return value
@@ -337,10 +354,34 @@ class _Merge:
         )
 
 
+def _built(part: _Part) -> str:
+    """Return how a value is built, for messages."""
+    if part.tree is None:
+        return "None"
+    return (
+        told(part.leaves[0])
+        if part.tree is ...
+        else f"built as {unflatten(part.tree, part.leaves)!r}"
+    )
+
+
 def typed(value: Tensor, spec: Spec) -> Tensor:
     """Return ``value``, weak where ``spec`` is."""
     value.weak = spec.weak
     return value
+
+
+def share(found: Any, source: Any) -> None:
+    """Note that ``found`` may lie in the memory of ``source``, which a region has bound to it, or
+    of the array that this is a part of, where that lives on.
+    """
+    if not isinstance(found, Tensor) or not isinstance(source, Tensor):
+        return
+    while source.part is not None and source.scope not in found.graph.scopes:
+        source = source.part.base
+    for each in (source, *(other() for other in source.shared)):
+        if each is not None and each.scope in found.graph.scopes:
+            found.may_share(each)
 
 
 def quoted(name: str) -> str:
@@ -351,104 +392,6 @@ def quoted(name: str) -> str:
 def told(value: Any) -> str:
     """Return a value for messages: its type, where it has one."""
     return str(spec_of(value)) if is_data(value) else repr(value)
-
-
-def ternary(test: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
-    """Return ``one() if test else other()``."""
-    if not isinstance(test, Tensor):
-        return one() if test else other()
-    box: list[Any] = [Undefined(CONDITIONAL)]
-
-    def put(values: tuple[Any, ...]) -> None:
-        box[0] = values[0]
-
-    def run(of: Callable[[], Any]) -> Callable[[], None]:
-        return lambda: put((of(),))
-
-    if_(test, run(one), run(other), lambda: (box[0],), put, (CONDITIONAL,))
-    return box[0]
-
-
-def and_(*parts: Callable[[], Any]) -> Any:
-    """Return what ``a and b and ...`` gives; both sides are computed where only the run knows."""
-    value = parts[0]()
-    for part in parts[1:]:
-        if isinstance(value, Tensor):
-            value = _both_sides(value, part, False)
-        elif value:
-            value = part()
-        else:
-            return value
-    return value
-
-
-def or_(*parts: Callable[[], Any]) -> Any:
-    """Return what ``a or b or ...`` gives; both sides are computed where only the run knows."""
-    value = parts[0]()
-    for part in parts[1:]:
-        if isinstance(value, Tensor):
-            value = _both_sides(value, part, True)
-        elif not value:
-            value = part()
-        else:
-            return value
-    return value
-
-
-def _both_sides(a: Tensor, part: Callable[[], Any], first: bool) -> Any:
-    """Return ``a`` where its truth is ``first``, else ``part()``, computed wherever that is safe.
-
-    What the run may raise in it is raised only where Python comes there.
-    """
-    test, trace = truth(a), a.graph
-    mark, count = trace.mark(), len(trace.lines)
-    trace.ranges.narrowed.append({})
-    try:
-        trace.ranges.suppose(test, not first)
-        b = part()
-    finally:
-        trace.ranges.narrowed.pop()
-    if not any('"nd.check"' in line for line in trace.lines[count:]):
-        return _either(a, b, first)
-    trace.back(mark)
-    return ternary(test, *((lambda: a, part) if first else (part, lambda: a)))
-
-
-def _either(a: Tensor, b: Any, first: bool) -> Any:
-    """Return ``a`` where its truth is ``first``, else ``b``."""
-    if not is_data(b):
-        raise TraceError(f"'and' and 'or' of a traced value need numbers, got {b!r}")
-    if spec_of(a).kind is spec_of(b).kind is BOOL:
-        return (e.logical_or if first else e.logical_and)(truth(a), b if is_number(b) else truth(b))
-    spec = joined(spec_of(a), spec_of(b))
-    if spec is None:
-        raise TraceError(
-            f"the sides of 'and' or 'or' are {spec_of(a)} and {spec_of(b)}: compare them with 0"
-        )
-    one, other = as_spec(a, spec), as_spec(b, spec)
-    return typed(e.where(truth(a), *((one, other) if first else (other, one))), spec)
-
-
-def not_(value: Any) -> Any:
-    """Return ``not value``."""
-    return e.logical_not(truth(value)) if isinstance(value, Tensor) else not value
-
-
-def compare(left: Any, *parts: tuple[Callable[[Any, Any], Any], Callable[[], Any]]) -> Any:
-    """Return ``a < b < c``: each is computed once."""
-    result: Any = True
-    for of, right in parts:
-        value = right()
-        said = of(left, value)
-        result = said if result is True else _and(result, said)
-        if not isinstance(result, Tensor) and not result:
-            return result
-        left = value
-    return result
-
-
-def _and(a: Any, b: Any) -> Any:
-    return and_(lambda: a, lambda: b)
 
 
 def assert_(test: Callable[[], Any], message: Callable[[], Any]) -> None:

@@ -20,19 +20,10 @@ import numpy as np
 from stepwell.frontend.checks import raise_in_branch
 from stepwell.frontend.creation import has_traced
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.flow import (
-    Undefined,
-    and_,
-    assert_,
-    compare,
-    if_,
-    not_,
-    or_,
-    returned,
-    ternary,
-)
+from stepwell.frontend.flow import assert_, if_, returned
 from stepwell.frontend.growing import appending, joined
 from stepwell.frontend.known import is_known, known_array
+from stepwell.frontend.logic import and_, compare, not_, or_, ternary
 from stepwell.frontend.loops import Items, Range, for_, while_
 from stepwell.frontend.pythons import GOING, PYTHONS
 from stepwell.frontend.reads import (
@@ -48,6 +39,7 @@ from stepwell.frontend.rewriting import is_rewritten, rewritten
 from stepwell.frontend.table import FUNCTIONS, call_function
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace, users_frame
+from stepwell.frontend.unbound import Maybe, Undefined
 from stepwell.frontend.windows import Window
 
 __all__ = [
@@ -301,6 +293,8 @@ def _is_making(function: Any) -> bool:
 
 def storing(target: Any = None) -> None:
     """Look at what is changed by the next statement."""
+    if isinstance(target, Maybe):
+        target = target.value
     storing_outside(target)
     if not isinstance(target, Tensor | int | float | str | tuple | Undefined) and in_branch():
         what = "an attribute" if target is None else f"a {type(target).__name__}"

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.flow import Spec, Undefined, is_data, spec_of, typed
+from stepwell.frontend.flow import Spec, is_data, spec_of, typed
 from stepwell.frontend.promotion import fresh, full
 from stepwell.frontend.pytree import Tree, flatten, unflatten
 from stepwell.frontend.tensor import Tensor, View
 from stepwell.frontend.tracing import Trace, place_of, users_frame
+from stepwell.frontend.unbound import ASSIGN, Undefined
 
 
 @dataclass
@@ -32,7 +33,7 @@ class Grown:
         if id(to) not in self.allowed:
             return False
         self.values.append((to, value))
-        to.append(Undefined("an element of the list, which grows in a loop,"))
+        to.append(Undefined("an element of the list, which grows in a loop,", ASSIGN))
         return True
 
     def undo(self) -> None:

@@ -13,8 +13,9 @@ import numpy as np
 
 from stepwell.frontend.carries import Swapped, Variables, loop
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.flow import Get, Put, and_, if_, not_
+from stepwell.frontend.flow import Get, Put, if_
 from stepwell.frontend.growing import Grown, allowed, extend, slots_of, write
+from stepwell.frontend.logic import and_, not_
 from stepwell.frontend.promotion import lift
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Region, Trace, active_trace, current_trace

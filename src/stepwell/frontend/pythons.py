@@ -10,7 +10,8 @@ from typing import Any
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.flow import and_, is_data, joined, or_, spec_of, truth
+from stepwell.frontend.flow import is_data, joined, spec_of, truth
+from stepwell.frontend.logic import and_, or_
 from stepwell.frontend.loops import Items, Range, items_of
 from stepwell.frontend.maths import MATHS
 from stepwell.frontend.promotion import as_dtype, cast, full, is_number, lift

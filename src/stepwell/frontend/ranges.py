@@ -112,6 +112,7 @@ class Ranges:
 
     def suppose(self, test: Tensor | Value, truth: bool) -> None:
         """Note what follows where ``test`` is ``truth``, to the end of the region."""
+        self.narrowed[-1][test.name] = int(truth), int(truth)
         op, operands = self.facts.get(test.name, ("", ()))
         match op, truth:
             case ("and", True) | ("or", False):
@@ -123,6 +124,21 @@ class Ranges:
                 self._compared(op if truth else _OPPOSITE[op], *operands)
             case _:
                 pass
+
+    def truth(self, test: Tensor | Value) -> bool | None:
+        """Return what is known here of a boolean without axes; None where nothing is."""
+        for known in reversed(self.narrowed):
+            if (found := known.get(test.name)) is not None:
+                return bool(found[0])
+        op, operands = self.facts.get(test.name, ("", ()))
+        if op not in ("and", "or", "not"):
+            return None
+        said = [self.truth(each) for each in operands]
+        if op == "not":
+            return None if said[0] is None else not said[0]
+        if (op == "or") in said:
+            return op == "or"
+        return None if None in said else op == "and"
 
     def _compared(self, op: str, a: Value, b: Value) -> None:
         one, other = self.of(a), self.of(b)

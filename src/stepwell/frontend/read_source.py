@@ -6,6 +6,9 @@ import ast
 from copy import deepcopy
 from typing import Any
 
+from stepwell.frontend.expressions import is_handed
+from stepwell.frontend.sources import single
+
 OUTER = "__outer__"
 """The variable by which rewritten source reaches an `Outer`."""
 
@@ -73,7 +76,7 @@ class Reads(ast.NodeTransformer):
         return self._name(node, False) if isinstance(node.ctx, ast.Load) else node
 
     def _name(self, node: ast.Name, base: bool) -> ast.expr:
-        if node.id.startswith("__") or node.id in ("True", "False", "None"):
+        if node.id.startswith("__") or node.id in ("True", "False", "None") or is_handed(node):
             return node
         if any(node.id in scope for scope in self.scopes):
             return node if base else _outer(node, "local", node)
@@ -106,7 +109,8 @@ class Reads(ast.NodeTransformer):
         return _outer(node, "attribute", node.value, ast.Constant(node.attr), ast.Constant(base))
 
     def _assignment(self, node: Any) -> Any:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        given = node.targets if isinstance(node, ast.Assign) else [node.target]
+        targets = [t for each in given for t in single(each)]
         attributes = [t for t in targets if isinstance(t, ast.Attribute)]
         checks = [
             ast.copy_location(

@@ -27,6 +27,7 @@ from stepwell.frontend.captures import (
 from stepwell.frontend.notices import warn_once
 from stepwell.frontend.tensor import Tensor, has_traced_bounds
 from stepwell.frontend.tracing import active_trace
+from stepwell.frontend.unbound import UNSURE
 
 _CHANGING = frozenset(
     (
@@ -73,8 +74,11 @@ class Outer:
 
     def local(self, value: Any) -> Any:
         """Return the value of a variable of the function's own."""
-        if type(value) is not np.ndarray:
-            if type(value) in (list, dict) and (captures := current_captures()) is not None:
+        kind = type(value)
+        if kind is not np.ndarray:
+            if kind in UNSURE:
+                return value.read()
+            if kind in (list, dict) and (captures := current_captures()) is not None:
                 captures.whole(value)
             return value
         captures = current_captures()
@@ -82,6 +86,8 @@ class Outer:
 
     def attribute(self, of: Any, name: str, base: bool = False) -> Any:
         """Return ``of.name``."""
+        if type(of) in UNSURE:
+            of = of.read()
         captures = None if isinstance(of, Tensor) else current_captures()
         if captures is None:
             return getattr(of, name)
@@ -94,6 +100,8 @@ class Outer:
         """Return ``of[index]``."""
         if isinstance(of, Tensor):
             return of[index]
+        if type(of) in UNSURE:
+            return self.item(of.read(), index, base)
         captures = current_captures()
         if type(of) is np.ndarray and captures is not None:
             of = captures.local(of)

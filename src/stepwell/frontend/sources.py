@@ -216,6 +216,15 @@ _SIMPLE = (
 )
 
 
+def single(target: ast.expr) -> list[ast.expr]:
+    """Return the targets of which one is made."""
+    if isinstance(target, ast.Starred):
+        return single(target.value)
+    if isinstance(target, ast.Tuple | ast.List):
+        return [t for each in target.elts for t in single(each)]
+    return [target]
+
+
 def stored_in(target: ast.expr) -> list[ast.expr]:
     """Return what is changed by storing to ``target``, where it can be asked for twice."""
     if isinstance(target, ast.Name):

@@ -31,6 +31,7 @@ from stepwell.frontend.sources import (
     is_generator,
     may_leave,
     returns,
+    single,
     stored_in,
     written_names,
 )
@@ -247,7 +248,7 @@ class Function:
         """Return an assignment or expression; what is stored to is looked at first."""
         targets: list[ast.expr] = []
         if isinstance(node, ast.Assign):
-            targets = node.targets
+            targets = [t for each in node.targets for t in single(each)]
         elif isinstance(node, ast.AugAssign | ast.AnnAssign):
             targets = [node.target]
         checks: list[ast.stmt] = [
@@ -260,9 +261,9 @@ class Function:
         makes = (
             isinstance(node, ast.Assign)
             and isinstance(node.value, ast.Call | ast.BinOp | ast.UnaryOp | ast.Compare)
-            and len(targets) == 1
-            and isinstance(targets[0], ast.Name)
-            and targets[0].id in self.written
+            and len(node.targets) == 1
+            and isinstance(node.targets[0], ast.Name)
+            and node.targets[0].id in self.written
         )
         node = self.visited(node)
         if makes and isinstance(node, ast.Assign):

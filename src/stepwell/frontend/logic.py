@@ -1,0 +1,114 @@
+"""What ``a and b``, ``a < b < c`` and ``x if c else y`` become in source that was rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stepwell.frontend import elementwise as e
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.flow import as_spec, if_, is_data, joined, spec_of, truth, typed
+from stepwell.frontend.promotion import BOOL, is_number
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.unbound import ASSIGN, Undefined
+
+CONDITIONAL = "the conditional expression"
+"""What the variable is called that holds what one gives."""
+
+
+def ternary(test: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
+    """Return ``one() if test else other()``."""
+    if not isinstance(test, Tensor):
+        return one() if test else other()
+    box: list[Any] = [Undefined(CONDITIONAL, ASSIGN)]
+
+    def put(values: tuple[Any, ...]) -> None:
+        box[0] = values[0]
+
+    def run(of: Callable[[], Any]) -> Callable[[], None]:
+        return lambda: put((of(),))
+
+    if_(test, run(one), run(other), lambda: (box[0],), put, (CONDITIONAL,))
+    return box[0]
+
+
+def and_(*parts: Callable[[], Any]) -> Any:
+    """Return what ``a and b and ...`` gives; both sides are computed where only the run knows."""
+    value = parts[0]()
+    for part in parts[1:]:
+        if isinstance(value, Tensor):
+            value = _both_sides(value, part, False)
+        elif value:
+            value = part()
+        else:
+            return value
+    return value
+
+
+def or_(*parts: Callable[[], Any]) -> Any:
+    """Return what ``a or b or ...`` gives; both sides are computed where only the run knows."""
+    value = parts[0]()
+    for part in parts[1:]:
+        if isinstance(value, Tensor):
+            value = _both_sides(value, part, True)
+        elif not value:
+            value = part()
+        else:
+            return value
+    return value
+
+
+def _both_sides(a: Tensor, part: Callable[[], Any], first: bool) -> Any:
+    """Return ``a`` where its truth is ``first``, else ``part()``, computed wherever that is safe.
+
+    What the run may raise in it is raised only where Python comes there.
+    """
+    test, trace = truth(a), a.graph
+    mark, count = trace.mark(), len(trace.lines)
+    trace.ranges.narrowed.append({})
+    try:
+        trace.ranges.suppose(test, not first)
+        b = part()
+    finally:
+        trace.ranges.narrowed.pop()
+    if not any('"nd.check"' in line for line in trace.lines[count:]):
+        return _either(a, b, first)
+    trace.back(mark)
+    return ternary(test, *((lambda: a, part) if first else (part, lambda: a)))
+
+
+def _either(a: Tensor, b: Any, first: bool) -> Any:
+    """Return ``a`` where its truth is ``first``, else ``b``."""
+    if not is_data(b):
+        raise TraceError(f"'and' and 'or' of a traced value need numbers, got {b!r}")
+    if spec_of(a).kind is spec_of(b).kind is BOOL:
+        return (e.logical_or if first else e.logical_and)(truth(a), b if is_number(b) else truth(b))
+    spec = joined(spec_of(a), spec_of(b))
+    if spec is None:
+        raise TraceError(
+            f"the sides of 'and' or 'or' are {spec_of(a)} and {spec_of(b)}: compare them with 0"
+        )
+    one, other = as_spec(a, spec), as_spec(b, spec)
+    return typed(e.where(truth(a), *((one, other) if first else (other, one))), spec)
+
+
+def not_(value: Any) -> Any:
+    """Return ``not value``."""
+    return e.logical_not(truth(value)) if isinstance(value, Tensor) else not value
+
+
+def compare(left: Any, *parts: tuple[Callable[[Any, Any], Any], Callable[[], Any]]) -> Any:
+    """Return ``a < b < c``: each is computed once."""
+    result: Any = True
+    for of, right in parts:
+        value = right()
+        said = of(left, value)
+        result = said if result is True else _and(result, said)
+        if not isinstance(result, Tensor) and not result:
+            return result
+        left = value
+    return result
+
+
+def _and(a: Any, b: Any) -> Any:
+    return and_(lambda: a, lambda: b)

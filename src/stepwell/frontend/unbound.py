@@ -1,0 +1,100 @@
+"""Variables that have no value on some way: what stands in their place until they are read.
+
+On a way that surely leaves a variable without a value it is `Undefined`; where only the run knows
+whether it has one it is a `Maybe`, a value with a flag beside it. Rewritten source reads variables
+through `reads.Outer`, which asks these: then the program raises UnboundLocalError, as Python does.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NoReturn
+
+from stepwell.frontend.checks import check, raise_in_branch
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.pytree import REGISTERED
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import active_trace
+
+
+class Undefined:
+    """The value of a variable that has none; using it is an error.
+
+    why : why nobody knows whether it has one, where that is so: then the use of it is refused
+    """
+
+    def __init__(self, name: str, why: str = "") -> None:
+        self.__dict__["name"] = name
+        self.__dict__["why"] = why
+
+    def read(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise what Python raises where a variable without a value is read."""
+        name, why = self.__dict__["name"], self.__dict__["why"]
+        if why:
+            raise TraceError(f"'{name}' has no value on each way that leads here; {why}")
+        trace = active_trace()
+        if trace is not None and trace.branches:
+            raise_in_branch(lambda: UnboundLocalError(_said(name)))
+        raise UnboundLocalError(_said(name))
+
+    __getattr__ = __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __call__ = read
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = read
+    __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __mod__ = __floordiv__ = read
+    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = __float__ = __int__ = read
+    __array__ = read
+
+
+ASSIGN = "assign it before the branch or loop"
+"""What to do about a variable that is `Undefined`."""
+
+
+class Maybe:
+    """The value of a variable that has one only where ``flag`` is true.
+
+    flag : True, False, or a traced boolean without axes
+    """
+
+    __slots__ = ("flag", "name", "value")
+
+    def __init__(self, name: str, flag: Any, value: Any) -> None:
+        for slot, given in (("name", name), ("flag", flag), ("value", value)):
+            object.__setattr__(self, slot, given)
+
+    def read(self) -> Any:
+        """Return the value; the program raises UnboundLocalError where there is none."""
+        flag: Any = self.flag
+        if not isinstance(flag, Tensor):
+            return self.value if flag else Undefined(self.name).read()
+        if flag.graph.ranges.truth(flag) is not True:
+            check(flag, "UnboundLocalError", (_said(self.name),))
+        return self.value
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.read()[index] = value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.read(), name, value)
+
+
+def _in_place(name: str) -> Any:
+    of = getattr(operator, name)
+    return lambda self, other: of(self.read(), other)
+
+
+for _name in (
+    *("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior"),
+    *("ixor", "ilshift", "irshift"),
+):
+    setattr(Maybe, f"__{_name}__", _in_place(_name))
+    setattr(Undefined, f"__{_name}__", _in_place(_name))
+
+REGISTERED[Maybe] = (
+    lambda given: ((given.flag, given.value), given.name),
+    lambda name, children: Maybe(name, *children),
+)
+UNSURE = frozenset((Undefined, Maybe))
+"""What stands in a variable's place."""
+
+
+def _said(name: str) -> str:
+    return f"cannot access local variable '{name}' where it is not associated with a value"
