@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ import numpy as np
 from stepwell.core.collecting import uncollected
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
+from stepwell.core.hashing import sha256
 from stepwell.core.machine import Machine, thread_count, thread_limit
 from stepwell.core.plugins import named, using
 from stepwell.core.signature import Kernel, Signature

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,9 +63,13 @@ def _read_weights(path: Path) -> dict[str, NDArray[Any]]:
             for name in table.files:
                 found[name] = table[name]
                 found[name].flags.writeable = False  # ours alone: a program need not copy it
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
+    except (OSError, ValueError, EOFError, _bad_zip_file()) as error:
         raise _error(f"cannot read the weights in {path}: {error}") from None
     return found
+
+
+def _bad_zip_file() -> type[Exception]:
+    return import_module("zipfile").BadZipFile
 
 
 @contextmanager

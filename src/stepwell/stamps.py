@@ -77,12 +77,26 @@ def files_stamp(package: Path) -> str:
 @cache
 def _folder_stamp(package: Path) -> str:
     stamps: list[str] = []
-    for folder, folders, files in os.walk(package, followlinks=True):
-        folders.sort()
-        stamps += [_stamp(os.path.join(folder, n)) for n in sorted(files) if n.endswith(".py")]
+    waiting = [str(package)]
+    while waiting:
+        folders: list[str] = []
+        with os.scandir(waiting.pop()) as found:
+            for entry in sorted(found, key=_name):
+                if entry.name.endswith(".py"):
+                    stamps.append(_told(entry.name, entry.stat()))
+                elif entry.name != "__pycache__" and entry.is_dir():
+                    folders.append(entry.path)
+        waiting += reversed(folders)
     return digest(*stamps)
 
 
+def _name(entry: os.DirEntry[str]) -> str:
+    return entry.name
+
+
 def _stamp(file: str) -> str:
-    stat = os.stat(file)
-    return f"{os.path.basename(file)} {stat.st_size} {stat.st_mtime_ns}"
+    return _told(os.path.basename(file), os.stat(file))
+
+
+def _told(name: str, stat: os.stat_result) -> str:
+    return f"{name} {stat.st_size} {stat.st_mtime_ns}"

@@ -10,13 +10,13 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from hashlib import sha256
 from math import prod
 from typing import Any, TypeAlias, cast
 
 from stepwell.core.checks import Check
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.guards import RAISED, VALUES, Guard
+from stepwell.core.hashing import sha256
 from stepwell.core.host_checking import check_schedule, check_tree
 from stepwell.core.schema import (
     LARGEST,

@@ -8,7 +8,8 @@ text there. JSON escapes by itself, and no name of a program is ever part of a p
 from __future__ import annotations
 
 import re
-from hashlib import sha256
+
+from stepwell.core.hashing import sha256
 
 LONGEST = 120
 """Characters of one name that are shown: some compilers end with an error beyond a few thousand."""

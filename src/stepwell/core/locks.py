@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.escape import quoted
 from stepwell.core.files import write_whole
+from stepwell.core.hashing import sha256
 from stepwell.core.machine import Machine
 from stepwell.core.schema import Reader, parsed, shown, text, whole, wrong
 

@@ -33,8 +33,7 @@ _PLAIN = (
 
 def _scalar_types() -> list[str]:
     """Return NumPy's names of the dtypes that are ours."""
-    known = (n for n in dir(np) if isinstance(t := getattr(np, n), type) and _is_ours(t))
-    return list(known)
+    return [n for n, t in vars(np).items() if isinstance(t, type) and _is_ours(t)]
 
 
 def _is_ours(kind: type) -> bool:
@@ -98,7 +97,8 @@ def facades() -> dict[str, Any]:
     """Return the functions of `stepwell.numpy` by name, with NumPy's further names of each."""
     complete()
     found: dict[str, Any] = {}
-    theirs = {n: getattr(np, n) for n in dir(np) if not n.startswith("_")}
+    # `dir` names modules that are loaded when they are first asked for: a tenth of a second
+    theirs = {n: f for n, f in sorted(vars(np).items()) if not n.startswith("_")}
     for name, function in theirs.items():
         if isinstance(function, np.ufunc) and function.__name__ in UFUNCS:
             found[name] = Ufunc(function, name)

@@ -6,13 +6,15 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stepwell.compiled import Compiled
 from stepwell.frontend.calls import Call
-from stepwell.frontend.general import Sizes, Template, differing, every
 from stepwell.frontend.traced import Traced
 from stepwell.modules import ModuleText
+
+if TYPE_CHECKING:  # loaded by the first program for any size
+    from stepwell.frontend.general import Sizes, Template
 
 LOG = logging.getLogger("stepwell")
 
@@ -45,6 +47,10 @@ class GeneralPrograms:
 
         told : what the user says of them
         """
+        if told is None and self.mode != "always" and not earlier:
+            return None
+        from stepwell.frontend.general import differing, every
+
         group = _group(call)
         if self._tried[group] >= TRIES:
             return None

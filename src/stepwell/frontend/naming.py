@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 import numpy as np
 
-from stepwell.frontend.table import nearest
+from stepwell.frontend.table import nearest, nearest_of
 
 _LATER = {
     "complex": "complex numbers are not supported yet; keep the real and imaginary parts apart",
@@ -52,8 +50,8 @@ def attribute_refused(name: str) -> str:
     """
     if name in _ATTRIBUTES:
         return f"; {_ATTRIBUTES[name]}"
-    near = get_close_matches(name, [n for n in dir(np.ndarray) if n not in _ATTRIBUTES], 1, 0.75)
-    return f"; the nearest is '{near[0]}'" if near and not name.startswith("_") else ""
+    near = nearest_of(name, [n for n in dir(np.ndarray) if n not in _ATTRIBUTES], 0.75)
+    return f"; the nearest is '{near}'" if near and not name.startswith("_") else ""
 
 
 def refused(name: str) -> str:

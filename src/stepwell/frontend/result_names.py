@@ -8,14 +8,13 @@ return x @ w, state          "", state['mean'], state['count']
 from __future__ import annotations
 
 import ast
-import inspect
 import linecache
 from collections.abc import Iterator
-from textwrap import dedent
 from types import CodeType
 from typing import Any
 
 from stepwell.frontend.pytree import Branch, Tree, count, paths
+from stepwell.frontend.sources import parsed_block
 
 
 def result_names(function: Any, tree: Tree) -> list[str]:
@@ -33,8 +32,8 @@ def result_names(function: Any, tree: Tree) -> list[str]:
 def _returned(code: CodeType) -> Iterator[ast.expr]:
     """Return the expressions that a function may return."""
     try:
-        module = ast.parse(dedent(_source(code)))
-    except (OSError, SyntaxError, ValueError, TypeError):  # typed in, or a part of a statement
+        module, _ = parsed_block(code, linecache.getlines(code.co_filename))
+    except (OSError, SyntaxError, ValueError, TypeError, IndexError):  # typed in, or not whole
         return
     found = [node for node in ast.walk(module) if _is_of(node, code)]
     if len(found) != 1:
@@ -44,12 +43,6 @@ def _returned(code: CodeType) -> Iterator[ast.expr]:
         yield node.body
     elif isinstance(node, ast.FunctionDef):
         yield from _returns(node.body)
-
-
-def _source(code: CodeType) -> str:
-    """Return what `inspect.getsource` does, without its search of all modules for the file's."""
-    lines = linecache.getlines(code.co_filename)
-    return "".join(inspect.getblock(lines[code.co_firstlineno - 1 :]))
 
 
 def _is_of(node: ast.AST, code: CodeType) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -26,12 +27,60 @@ def _parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
 
+def _lines_of(function: FunctionType) -> list[str]:
+    """Return the lines of the file that a function is in.
+
+    As `inspect.findsource` finds them, which goes through all modules to know the function's.
+    """
+    file = function.__code__.co_filename
+    linecache.checkcache(file)
+    if not (lines := linecache.getlines(file, function.__globals__)):
+        raise OSError("no source")
+    return lines
+
+
+def parsed_block(code: CodeType, lines: Sequence[str]) -> tuple[ast.Module, bool]:
+    """Return the tree of the statement in which a function is defined, and whether that is the
+    body of an ``if`` since the statement is indented.
+
+    lines : of the whole file
+
+    The statement goes as far as its code does, and on to the next line that stands no further in;
+    where that is within a text or in brackets, tokens tell.
+
+    raises SyntaxError, ValueError, IndexError : it is a part of a statement, or no such text
+    """
+    lines = lines[code.co_firstlineno - 1 :]
+    indented = lines[0][:1] in " \t"
+    head = "if 1:\n" if indented else ""
+    last = _last_line(code) - code.co_firstlineno + 1
+    margin = _margin(lines[0])
+    ends = (k for k in range(last, len(lines)) if _ends(lines[k], margin))
+    with suppress(SyntaxError):
+        return _parsed(head + "".join(lines[: next(ends, len(lines))])), indented
+    return _parsed(head + "".join(inspect.getblock(lines))), indented
+
+
+def _last_line(code: CodeType) -> int:
+    lines = (last for _, last, _, _ in code.co_positions() if last is not None)
+    inner = (_last_line(c) for c in code.co_consts if isinstance(c, CodeType))
+    return max((code.co_firstlineno, *lines, *inner))
+
+
+def _margin(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _ends(line: str, margin: int) -> bool:
+    text = line.strip()
+    return bool(text) and not text.startswith("#") and _margin(line) <= margin
+
+
 def lambda_of(function: FunctionType) -> ast.Lambda | None:
     """Return the source of a lambda, at its own lines and columns; None where it is not found."""
     code = function.__code__
     try:
-        lines, _ = inspect.findsource(code)
-        module = _parsed("".join(lines))
+        module = _parsed("".join(_lines_of(function)))
     except (OSError, TypeError, SyntaxError, ValueError, IndexError):
         return None
     inside = [
@@ -72,14 +121,10 @@ def definition(function: FunctionType) -> ast.FunctionDef | None:
     code = function.__code__
     if code.co_name == "<lambda>":
         return None
+    first = code.co_firstlineno
     try:
-        lines, first = inspect.getsourcelines(code)
-    except (OSError, TypeError):
-        return None
-    indented = lines[0][:1] in " \t"
-    try:
-        module = _parsed(("if 1:\n" if indented else "") + "".join(lines))
-    except (SyntaxError, ValueError):
+        module, indented = parsed_block(code, _lines_of(function))
+    except (OSError, TypeError, SyntaxError, ValueError, IndexError):
         return None
     body = module.body[0].body if indented else module.body  # pyright: ignore
     node = body[0]

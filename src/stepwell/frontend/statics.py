@@ -19,7 +19,6 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache, cached_property, partial
-from hashlib import blake2b
 from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from pickle import PicklingError
 from types import (
@@ -35,6 +34,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from stepwell.core.hashing import blake2b
 from stepwell.frontend.pytree import Branch, Tree, flatten
 from stepwell.frontend.tensor import Tensor
 

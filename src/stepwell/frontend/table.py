@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
@@ -205,7 +204,13 @@ def stored(value: Any, out: Any) -> Any:
 def nearest(name: str) -> str:
     """Return the name nearest to NumPy's ``name`` that is here, or nothing."""
     complete()
-    near = get_close_matches(name, [*UFUNCS, *FUNCTIONS], 1, 0.7)
+    return nearest_of(name, [*UFUNCS, *FUNCTIONS], 0.7)
+
+
+def nearest_of(name: str, known: Sequence[str], cutoff: float) -> str:
+    """Return which of ``known`` is nearest to ``name``, or nothing."""
+    difflib: Any = import_module("difflib")  # loaded only by who made a mistake
+    near = difflib.get_close_matches(name, known, 1, cutoff)
     return near[0] if near else ""
 
 

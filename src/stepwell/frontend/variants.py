@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from stepwell.compiled import Compiled
 from stepwell.core.diagnostics import CompileError
@@ -15,11 +15,13 @@ from stepwell.core.once import Once
 from stepwell.frontend.calls import Call
 from stepwell.frontend.captures import SMALL, TABLES, Array, Change, Outside
 from stepwell.frontend.effects import Effects
-from stepwell.frontend.general import NotGeneralError, Sizes, Template
 from stepwell.frontend.general_programs import GeneralPrograms
 from stepwell.frontend.pytree import Tree
 from stepwell.frontend.retraces import MAX_TRACES, CacheInfo, Retraces
 from stepwell.frontend.traced import Known, Traced
+
+if TYPE_CHECKING:  # loaded by the first program for any size
+    from stepwell.frontend.general import Sizes
 
 Tracer: TypeAlias = Callable[[Call, Known, bool], Traced]
 """Traces the function for a call; the last says whether for any size (`frontend.general`)."""
@@ -116,7 +118,11 @@ class Variants:
 
     def _served(self, call: Call, trace: Tracer) -> Variant | None:
         """Return the program for any size that serves a call, if there is one."""
-        for template, program in self.general.of(call):
+        if not (made := self.general.of(call)):
+            return None
+        from stepwell.frontend.general import NotGeneralError
+
+        for template, program in made:
             if (values := template.serves(call)) is not None:
                 traced = self._traced(call, trace, general=True)
                 try:
@@ -133,6 +139,8 @@ class Variants:
         """Return a program for any size, where one is wanted and can be."""
         if (sizes := self.general.wanted(call, earlier, told)) is None:
             return None
+        from stepwell.frontend.general import NotGeneralError, Template
+
         try:
             template = Template.of(partial(self._traced, trace=trace, general=True), call, sizes)
             traced = self._traced(call, trace, general=True)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import atexit
 import errno
-import hashlib
 import logging
 import os
 import time
@@ -25,8 +24,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from shutil import disk_usage, rmtree
 
+from stepwell.core.files import remove_folder
+from stepwell.core.hashing import blake2b
 from stepwell.runtime.private import MODE, is_own_entry, make_private, why_shared
 
 LOG = logging.getLogger("stepwell")
@@ -39,12 +39,17 @@ WEIGHTS_LIMIT = 2 << 30
 ENTRY = 100
 """Bytes that an entry counts for beside its files."""
 SWEEP_EVERY = 60.0
+"""Seconds from one sweep to the next, at least."""
+SWEEP_LATEST = 3600.0
+"""Seconds after which a sweep is due however long the last one took."""
+SWEEP_SHARE = 0.005
+"""The share of the time that sweeps may take before that."""
 ABANDONED_AFTER = 24 * 3600.0
 
 
 def digest(*parts: str | bytes) -> str:
     """Return a key made of ``parts``; no two different lists of parts share one."""
-    whole = hashlib.sha256()
+    whole = blake2b(digest_size=20)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         whole.update(len(data).to_bytes(8, "little") + data)
@@ -83,7 +88,7 @@ class Cache:
         """
         try:
             make_private(self.root)
-            if room and disk_usage(self.root).free < room:
+            if room and import_module("shutil").disk_usage(self.root).free < room:
                 return False
             self._publish(self.root, kind, key, build)
         except OSError as error:
@@ -125,34 +130,40 @@ class Cache:
             (work / DIGEST).write_text(_sums(work, place))
             _move(work, place)
         finally:
-            rmtree(work, ignore_errors=True)
+            remove_folder(work)
         self._sweep_sometimes(root)
         return place
 
     def _sweep_sometimes(self, root: Path) -> None:
         stamp = root / "swept"
-        try:
-            if time.time() - stamp.stat().st_mtime < SWEEP_EVERY:
+        with suppress(OSError, ValueError):
+            took = float(stamp.read_text() or 0)
+            wait = min(max(SWEEP_EVERY, took / SWEEP_SHARE), SWEEP_LATEST)
+            if time.time() - stamp.stat().st_mtime < wait:
                 return
-        except OSError:
-            pass
-        stamp.touch()
+        stamp.touch()  # others need not sweep meanwhile
+        start = time.perf_counter()
         self.sweep()
+        stamp.write_text(f"{time.perf_counter() - start:.3f}")
 
     def sweep(self) -> None:
         """Remove the entries not used for longest until the rest fits, and abandoned builds."""
-        entries = [(_size(p), _used(p), p) for p in self.root.glob("*/*") if p.is_dir()]
-        weights = [e for e in entries if e[2].parent.name == WEIGHTS]
-        self._sweep_down(weights, self.weights_limit)
-        self._sweep_down([e for e in entries if e not in weights], self.limit)
+        kinds = [kind.name for kind in _folders(self.root)]
+        weights, others = [WEIGHTS] * (WEIGHTS in kinds), [k for k in kinds if k != WEIGHTS]
+        for some, limit in ((weights, self.weights_limit), (others, self.limit)):
+            entries = [
+                (_used(entry), _size(entry), kind == "tmp", entry.path)
+                for kind in some
+                for entry in _folders(self.root / kind)
+            ]
+            self._sweep_down(entries, limit)
 
-    def _sweep_down(self, entries: list[tuple[int, float, Path]], limit: int) -> None:
+    def _sweep_down(self, entries: list[tuple[float, int, bool, str]], limit: int) -> None:
         now = time.time()
-        total = sum(size for size, _, _ in entries)
-        for size, used, place in sorted(entries, key=lambda e: e[1]):
-            building = place.parent.name == "tmp"
+        total = sum(size for _, size, _, _ in entries)
+        for used, size, building, place in sorted(entries):
             if (building and now - used > ABANDONED_AFTER) or (not building and total > limit):
-                rmtree(place, ignore_errors=True)
+                remove_folder(Path(place))
                 total -= size
 
 
@@ -194,7 +205,7 @@ def _trusted(root: Path) -> Path:
 def _temporary() -> Path:
     """Return a new folder that goes when this process ends."""
     folder = Path(import_module("tempfile").mkdtemp(prefix="stepwell-"))
-    atexit.register(rmtree, folder, ignore_errors=True)
+    atexit.register(remove_folder, folder)
     return folder
 
 
@@ -241,7 +252,7 @@ def _move(work: Path, place: Path) -> None:
             return
         with suppress(OSError):  # another process may have put the damaged entry away by now
             place.rename(work.with_suffix(".damaged"))
-        rmtree(work.with_suffix(".damaged"), ignore_errors=True)
+        remove_folder(work.with_suffix(".damaged"))
     raise OSError(errno.EEXIST, f"cannot replace the damaged cache entry {place}")
 
 
@@ -251,16 +262,25 @@ def _touch(place: Path) -> None:
         os.utime(place)
 
 
-def _size(place: Path) -> int:
+def _folders(place: Path) -> list[os.DirEntry[str]]:
     try:
-        return ENTRY + sum(f.stat().st_size for f in place.iterdir())
+        with os.scandir(place) as found:
+            return [each for each in found if each.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        with os.scandir(entry.path) as files:
+            return ENTRY + sum(file.stat().st_size for file in files)
     except OSError:
         return 0
 
 
-def _used(place: Path) -> float:
+def _used(entry: os.DirEntry[str]) -> float:
     """Return when an entry was last used; now where another process has removed it."""
     try:
-        return place.stat().st_mtime
+        return entry.stat().st_mtime
     except OSError:
         return time.time()

