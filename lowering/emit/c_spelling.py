@@ -103,6 +103,11 @@ class CSpelling(Spelling):
         """Use the pragma that gcc and clang share."""
         return f"#pragma GCC unroll {times}"
 
+    def side_by_side(self, sums: Sequence[tuple[str, str]]) -> Sequence[str]:
+        """Use OpenMP's words, of which compilers take these without its library."""
+        added = "".join(f" reduction({operator}:{name})" for operator, name in sums)
+        return (f"#pragma omp simd{added}",)
+
     def held(self, kind: Kind, x: str) -> str:
         """Say that ``x`` may change here: gcc else reads memory again for each of a few uses."""
         condition = _REGISTERS.get(kind.bits * kind.lanes)

@@ -100,8 +100,38 @@ def _for(w: Writer, op: scf.ForOp) -> None:
         alias(w, argument, result)
     if (times := _written_out(op)) and (request := w.spelling.unroll(times)):
         w.line(request)
+    if "kernel.simd" in op.attributes and (sums := _sums(w, op)) is not None:
+        for request in w.spelling.side_by_side(sums):
+            w.line(request)
     with w.block(w.loop_head(index, w[op.lb], w[op.ub], w[op.step])):
         _region(w, op.body.block, op.res)
+
+
+_SUMS: dict[type[Operation], str] = {
+    arith.AddfOp: "+",
+    arith.AddiOp: "+",
+    arith.MulfOp: "*",
+    arith.MuliOp: "*",
+    arith.AndIOp: "&",
+    arith.OrIOp: "|",
+    arith.XOrIOp: "^",
+}
+
+
+def _sums(w: Writer, op: scf.ForOp) -> list[tuple[str, str]] | None:
+    """Return how a loop adds up what it carries: operator and variable; None where it does not."""
+    body = op.body.block
+    last = body.last_op
+    assert last is not None
+    found: list[tuple[str, str]] = []
+    for argument, value in zip(body.args[1:], last.operands, strict=True):
+        made_by = value.owner
+        if not isinstance(made_by, Operation) or argument not in made_by.operands:
+            return None
+        if (operator := _SUMS.get(type(made_by))) is None or not argument.has_one_use():
+            return None
+        found.append((operator, w[argument]))
+    return found
 
 
 def _written_out(op: scf.ForOp) -> int:

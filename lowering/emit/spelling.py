@@ -129,6 +129,13 @@ class Spelling(ABC):
     def load(self, kind: Kind, address: str) -> str:
         """Return the vector that lies at ``address``, which need not be aligned."""
 
+    def side_by_side(self, sums: Sequence[tuple[str, str]]) -> Sequence[str]:
+        """Ask for vectors of a loop whose iterations may run side by side.
+
+        sums : operators and variables that it adds up, in any order
+        """
+        return ()
+
     def unroll(self, times: int) -> str:
         """Ask for the next loop to be written out; "" where that cannot be said."""
         return ""

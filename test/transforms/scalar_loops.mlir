@@ -88,3 +88,47 @@ func.func @counted(%x: tensor<99xi64>, %y0: tensor<16xi64>) -> tensor<16xi64> {
   }
   func.return %y : tensor<16xi64>
 }
+
+// A sum over what lies before the counter runs to there, and so does what is written of a row.
+// CHECK-LABEL: func.func @windows
+// CHECK:         scf.for %i = {{.*}} iter_args(%a = {{.*}}) -> (tensor<9x9xf64>) {
+// CHECK:           scf.for %{{.*}} = {{.*}} to %i step {{.*}} -> (f64) {
+// CHECK-NOT:         arith.select
+// CHECK:             arith.addf
+// CHECK:           } {kernel.simd}
+// CHECK:           scf.for %{{.*}} = {{.*}} to %i step {{.*}} -> (tensor<9x9xf64>) {
+// CHECK-NOT:         arith.select
+// CHECK:             tensor.insert
+// CHECK:           } {kernel.simd}
+// C-LABEL: kernel_windows
+// C:         #pragma omp simd reduction(+:
+// C-NEXT:    < i; {{.*}}++)
+// C:         #pragma omp simd
+// C-NEXT:    < i; {{.*}}++)
+func.func @windows(%x: tensor<9x9xf64>, %y0: tensor<9x9xf64>) -> tensor<9x9xf64> {
+  %first = nd.full 0 : tensor<i64>
+  %zero = nd.full 0.0 : tensor<9xf64>
+  %n, %y = nd.while (%i0 = %first, %a0 = %y0) : tensor<i64>, tensor<9x9xf64> {
+    %last = nd.full 9 : tensor<i64>
+    %go = nd.lt %i0, %last : tensor<i64> -> tensor<i1>
+    nd.condition %go
+  } do (%i, %a) {
+    %one = nd.full 1 : tensor<i64>
+    %block = nd.dynamic_slice %x, starts(%i, %first) {axes = [0, 1], sizes = [1, 9]} : (tensor<9x9xf64>, tensor<i64>, tensor<i64>) -> tensor<1x9xf64>
+    %row = nd.reshape %block : tensor<1x9xf64> -> tensor<9xf64>
+    %at = nd.iota {axis = 0} : tensor<9xi64>
+    %wide = nd.broadcast %i {dims = []} : tensor<i64> -> tensor<9xi64>
+    %mask = nd.lt %at, %wide : tensor<9xi64> -> tensor<9xi1>
+    %some = nd.select %mask, %row, %zero : tensor<9xf64>
+    %sum = nd.matmul %some, %some : (tensor<9xf64>, tensor<9xf64>) -> tensor<f64>
+    %sums = nd.broadcast %sum {dims = []} : tensor<f64> -> tensor<9xf64>
+    %oldblock = nd.dynamic_slice %a, starts(%i, %first) {axes = [0, 1], sizes = [1, 9]} : (tensor<9x9xf64>, tensor<i64>, tensor<i64>) -> tensor<1x9xf64>
+    %old = nd.reshape %oldblock : tensor<1x9xf64> -> tensor<9xf64>
+    %new = nd.select %mask, %sums, %old : tensor<9xf64>
+    %newblock = nd.reshape %new : tensor<9xf64> -> tensor<1x9xf64>
+    %b = nd.dynamic_update_slice %a, %newblock, starts(%i, %first) {axes = [0, 1]} : (tensor<9x9xf64>, tensor<1x9xf64>, tensor<i64>, tensor<i64>) -> tensor<9x9xf64>
+    %next = nd.add %i, %one : tensor<i64>
+    nd.yield %next, %b : tensor<i64>, tensor<9x9xf64>
+  }
+  func.return %y : tensor<9x9xf64>
+}

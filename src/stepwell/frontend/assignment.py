@@ -23,7 +23,7 @@ from stepwell.frontend.promotion import BOOL, broadcast, cast, full, is_number, 
 from stepwell.frontend.strides import has_traced_step, write_steps
 from stepwell.frontend.subscripts import subscript
 from stepwell.frontend.tensor import Tensor, has_traced_bounds
-from stepwell.frontend.windows import windowed
+from stepwell.frontend.windows import is_own_window, windowed
 
 
 def getitem(x: Any, index: Any, /) -> Any:
@@ -92,7 +92,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     if has_traced_bounds(index):
         if has_traced_step(index):
             write_steps(x, index, value)
-        else:
+        elif not is_own_window(x, index, value):
             windowed(x, index)[...] = value
         return
     if (mask := _mask(index)) is not None:

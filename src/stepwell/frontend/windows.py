@@ -61,7 +61,18 @@ def windowed(x: Tensor, index: Any) -> Any:
         else:
             found = _block(found, at, part.start, count)
             bounds.append(None)
-    return Window(found, bounds) if any(bounds) else found
+    if not any(bounds):
+        return found
+    window = Window(found, bounds)
+    window.place = x, index
+    return window
+
+
+def is_own_window(x: Tensor, index: Any, value: Any) -> bool:
+    """Whether ``value`` is ``x[index]`` itself, as it is after ``x[index] += v``."""
+    if not isinstance(value, Window) or value.place is None:
+        return False
+    return value.place[0] is x and value.place[1] is index and value.written == x.stamp
 
 
 def _with_axes(x: Tensor, parts: tuple[Any, ...]) -> Any:
@@ -145,6 +156,10 @@ class Window(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __init__(self, values: Tensor, bounds: Sequence[Bounds | None]) -> None:
         self.values, self.bounds = values, tuple(bounds)
+        self.place: tuple[Tensor, Any] | None = None
+        """The array and the index that it was taken by."""
+        self.written: Any = None
+        """The state of that array when it was last written to by way of this window."""
 
     @property
     def mask(self) -> Tensor:
@@ -333,6 +348,8 @@ class Window(np.lib.mixins.NDArrayOperatorsMixin):
             self._refuse()
         kept = cast(lift(given, self.values.kind), self.values.kind)
         Tensor.operators["write_whole"](self.values, e.where(self.mask, kept, self.values))
+        if self.place is not None:
+            self.written = self.place[0].stamp
 
     def __getitem__(self, index: Any) -> Any:
         bounds = self.bounds[0]

@@ -21,7 +21,7 @@ from stepwell.core.files import find_command, write_whole
 from stepwell.runtime.cache import cache_root, digest
 from stepwell.runtime.private import make_private
 
-FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-w")
+FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-w", "-fopenmp-simd")
 SEMANTICS = ("-fwrapv", "-fno-strict-aliasing", "-fno-math-errno", "-ffp-contract=fast")
 """What emitted programs rely on: wrapping integers, buffers of several types in one arena."""
 OPTIONAL = (("-march=native", "-nostdlib"), ("-march=native",), ("-mcpu=native",), ())

@@ -1,4 +1,4 @@
-"""Loops that work on single numbers become scalar code: plain loops, numbers in registers.
+"""Loops that work on numbers, rows and windows become scalar code: plain loops, in registers.
 
 Before:  %n, %y = scf.while (%i = %zero, %x = %x0) : (tensor<i64>, tensor<9xf64>) -> ... {
            %t = linalg.generic ins(%i : tensor<i64>) outs(...) { cmpi slt, 9 }
@@ -11,11 +11,13 @@ After:   %y, %n = scf.for %once = %c0 to %c1 step %c1 iter_args(%a = %x0, %b = %
            %m = tensor.insert %c9 into %b[]
            scf.yield %r, %m }
 
-Afterwards a loop, with all loops and branches in it, that computes with tensors of one element, and
-reads and writes single elements of arrays that it carries, is one scf.for of a single iteration on
-arrays, which makes it one kernel. In it numbers are carried as numbers, a loop that counts by a
-fixed step is an scf.for, and what is known of the numbers that are counted is used: comparisons
-that always come out the same are gone. Any other loop stays as it is, its loops being looked at.
+Afterwards a loop, with all loops and branches in it, that computes with tensors of one element and
+small arrays, and reads and writes elements and parts of arrays that it carries, is one scf.for of a
+single iteration on arrays, which makes it one kernel. What computes with a row or a window, or
+sums one up, is a loop over its elements, which a mask bounds. In it numbers are carried as numbers,
+a loop that counts by a fixed step is an scf.for, and what is known of the numbers that are counted
+is used: comparisons that always come out the same are gone. Any other loop stays as it is, its
+loops being looked at.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from stepwell.transforms.structured import erase_dead, yielded
 
 @dataclass(frozen=True)
 class ScalarLoops(Pass):
-    """Write loops over numbers and single elements as scalar code."""
+    """Write loops over numbers, elements, rows and windows as scalar code."""
 
     name = "scalar-loops"
     one_block = True

@@ -65,6 +65,18 @@ def is_within(value: SSAValue, op: Operation) -> bool:
     return False
 
 
+def is_outside(value: SSAValue, block: Block) -> bool:
+    """Whether ``value`` is defined neither in ``block`` nor in a block inside it."""
+    owner = value.owner
+    at = owner if isinstance(owner, Block) else owner.parent_block()
+    while at is not None:
+        if at is block:
+            return False
+        above = at.parent_op()
+        at = above.parent_block() if above is not None else None
+    return True
+
+
 def constant(value: SSAValue) -> int | None:
     """Return the integer that ``value`` always is."""
     match origin(value).owner:
@@ -153,3 +165,11 @@ def _step(body: Block, slot: int) -> int | None:
     if origin(sides[0]) is not body.args[slot] or not (by := constant(sides[1])):
         return None
     return by if isinstance(change, arith.AddiOp) else -by
+
+
+def kept_axes(sizes: Sequence[int], shape: Sequence[int]) -> list[int] | None:
+    """Return which axes of a part with these sizes its type, with this shape, has."""
+    if len(sizes) == len(shape):
+        return list(range(len(sizes)))
+    kept = [axis for axis, n in enumerate(sizes) if n != 1]
+    return kept if [sizes[a] for a in kept] == list(shape) else None

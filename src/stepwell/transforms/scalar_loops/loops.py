@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from stepwell.transforms.scalar_loops.bounds import of_type
 from stepwell.transforms.scalar_loops.branches import branch
 from stepwell.transforms.scalar_loops.code import Code, refuse
+from stepwell.transforms.scalar_loops.elements import ELEMENTS, write_whole
 from stepwell.transforms.scalar_loops.flow import (
     Counter,
     counter_of,
@@ -21,7 +22,7 @@ from stepwell.transforms.scalar_loops.flow import (
     origin,
 )
 from stepwell.transforms.scalar_loops.reuse import find_kept, hand_on
-from stepwell.transforms.scalar_loops.translate import ELEMENTS, Rule, Translation
+from stepwell.transforms.scalar_loops.translate import Rule, Translation
 from stepwell.transforms.structured import yielded
 
 INDEX = IndexType()
@@ -141,8 +142,11 @@ def _end(
     """End the body of a loop, which must hand on every array that it changed in its place."""
     t.depth -= 1
     arrays = t.code.arrays
-    ends = [t.value(last.operands[k]) for k in carried]
     given = block.args[len(block.args) - len(carried) :]
+    ends = [
+        _in_place(t, op, last.operands[k], argument)
+        for k, argument in zip(carried, given, strict=True)
+    ]
     for value, argument in zip(ends, given, strict=True):
         if not isinstance(value.type, TensorType):
             continue
@@ -154,6 +158,14 @@ def _end(
     t.code.put(scf.YieldOp(*ends))
     for number, value in before.items():
         arrays.newest[number] = value
+
+
+def _in_place(t: Translation, op: Operation, value: SSAValue, argument: SSAValue) -> SSAValue:
+    """Return what a loop hands on; an array that is not made yet is written where it belongs."""
+    arrays = t.code.arrays
+    if value in t.code.values or value not in t.views or argument not in arrays.of:
+        return t.value(value)
+    return write_whole(t, op, value, arrays.newest[arrays.of[argument]])
 
 
 def _leave(

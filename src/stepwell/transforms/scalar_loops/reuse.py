@@ -25,6 +25,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from stepwell.dialects.types import tensor_type
 from stepwell.transforms.scalar_loops.code import Code, truth
+from stepwell.transforms.scalar_loops.flow import is_outside
 
 FARTHEST = 2
 """How many iterations an element is kept."""
@@ -71,7 +72,7 @@ def _kept(code: Code, block: Block, argument: SSAValue, value: SSAValue) -> Kept
     users = [use.operation for use in argument.uses if use.operation is not store]
     place = _place(code, store.indices)
     moving = [axis for axis, (number, _) in enumerate(place) if number is block.args[0]]
-    if len(moving) != 1 or any(not _is_outside(n, block) for n, _ in place if n not in block.args):
+    if len(moving) != 1 or any(not is_outside(n, block) for n, _ in place if n not in block.args):
         return None
     loads: dict[int, list[tensor.ExtractOp]] = {}
     for user in users:
@@ -93,17 +94,6 @@ def _distance(written: Place, read: Place, axis: int) -> int | None:
             return None
     distance = written[axis][1] - read[axis][1]
     return distance if 1 <= distance <= FARTHEST else None
-
-
-def _is_outside(value: SSAValue, block: Block) -> bool:
-    owner = value.owner
-    at = owner if isinstance(owner, Block) else owner.parent_block()
-    while at is not None:
-        if at is block:
-            return False
-        above = at.parent_op()
-        at = above.parent_block() if above is not None else None
-    return True
 
 
 Limits = tuple[SSAValue, SSAValue]

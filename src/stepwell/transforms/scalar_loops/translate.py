@@ -3,23 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from stepwell.dialects import kernel
 from stepwell.dialects.types import tensor_type
-from stepwell.transforms.scalar_loops.code import Code, refuse, truth
+from stepwell.transforms.scalar_loops.code import Code, refuse
 from stepwell.transforms.scalar_loops.flow import (
     is_number,
-    is_single,
     is_within,
+    kept_axes,
     origin,
 )
-from stepwell.transforms.structured import cost, indices, inverse, is_parallel, yielded
+from stepwell.transforms.scalar_loops.nests import Element, Nests, Writing
+from stepwell.transforms.structured import (
+    indices,
+    plain,
+    yielded,
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is written to a part of an array, and where that lies."""
+
+    place: Callable[[Sequence[SSAValue]], Sequence[SSAValue]]
+    element: Element
+    rows: bool
+    """Whether neighbours along its last axis lie side by side."""
+
+
+MOST_LONG = 1 << 48
+"""No axis of an array in memory is longer."""
+
+
+VIEWS = (
+    linalg.GenericOp,
+    linalg.FillOp,
+    *(tensor.ExtractSliceOp, tensor.CollapseShapeOp, tensor.ExpandShapeOp),
+    *(tensor.EmptyOp, tensor.SplatOp),
+)
+"""What nothing is written for until an element is read, unless it gives a number."""
 
 Rule: TypeAlias = Callable[["Translation", Any], None]
 
@@ -37,6 +65,7 @@ class Translation:
         self.loops: list[Sequence[SSAValue]] = []
         """Where in its loops each structured op is that is being written."""
         self.active: set[Operation] = set()
+        self.nests = Nests(code)
 
     # values
 
@@ -85,9 +114,13 @@ class Translation:
             code.top.insert_op_before(read, first)
         return read.result
 
-    def readable(self, old: SSAValue, op: Operation) -> SSAValue:
-        """Return an array as it is now."""
-        found = self.value(old)
+    def readable(
+        self, old: SSAValue, op: Operation, at: Sequence[SSAValue] | None = None
+    ) -> SSAValue:
+        """Return an array as it is now, of which the element at ``at`` is read."""
+        found = (
+            self.nests.check_read(op, self.value(old), at) if at is not None else self.value(old)
+        )
         if self.code.arrays.is_stale(found):
             refuse(op, "an array is read as it was before an element was written")
         return found
@@ -138,8 +171,9 @@ class Translation:
             return False
         if op in self.done:
             return True
-        simple = is_single(op) if isinstance(op, linalg.GenericOp) else not op.regions
-        if not simple or not op.results or not all(map(is_number, op.results)):
+        simple = isinstance(op, linalg.GenericOp) or not op.regions
+        counts = all(map(is_number, op.results)) or isinstance(op, VIEWS)
+        if not simple or not op.results or not counts:
             return False
         block = op.parent_block()
         assert block is not None
@@ -169,7 +203,7 @@ class Translation:
             return self.value(array)
         if (view := self.views.get(array)) is not None:
             return view(at)
-        source = self.readable(array, op)
+        source = self.readable(array, op, at)
         read = tensor.ExtractOp(source, at, tensor_type(array).element_type)
         return self.code.put(read, [op.results[0].name_hint if op.results else None]).results[0]
 
@@ -190,12 +224,100 @@ class Translation:
             for n in static.get_values()
         ]
 
-    def iteration(self, op: linalg.GenericOp, loops: Sequence[SSAValue]) -> list[SSAValue]:
-        """Write an iteration of a structured op; return what it gives."""
+    def write_all(
+        self, op: Operation, into: SSAValue, sizes: Sequence[SSAValue], part: Part
+    ) -> SSAValue:
+        """Write all elements of a part of an array; return the array with them.
+
+        sizes : how many elements the part has along each of its axes
+        """
+        code = self.code
+        if into not in code.arrays.of:
+            refuse(op, "an array is written to that the loop does not carry")
+        number, writing = code.arrays.of[into], list[Writing]()
+
+        def body(at: Sequence[SSAValue], given: Sequence[SSAValue]) -> list[SSAValue]:
+            (now,) = given
+            writing.append(Writing(number, into, now, part.place(at)))
+            self.nests.writing.append(writing[0])
+            value = part.element(at)
+            self.nests.writing.pop()
+            made = code.put(tensor.InsertOp(value, now, writing[0].place)).results[0]
+            code.arrays.change(now, made)
+            return [made]
+
+        def is_apart() -> bool:
+            """Neighbours must lie side by side too: gcc would make vectors of scattered ones."""
+            return writing[0].apart and part.rows
+
+        return self.nests.write(op, sizes, [into], body, is_apart)[0]
+
+    def sizes(self, value: SSAValue) -> list[SSAValue]:
+        """Return how many elements a tensor has along each axis."""
+        return [self.size(value, axis) for axis in range(len(tensor_type(value).get_shape()))]
+
+    def size(self, value: SSAValue, axis: int) -> SSAValue:
+        """Return how many elements a tensor has along an axis, whether it is made or not."""
+        if (n := tensor_type(value).get_shape()[axis]) != DYNAMIC_INDEX:
+            return self.code.index(n)
+        made_by = value.owner
+        if value not in self.code.values:
+            match made_by:
+                case linalg.GenericOp() | linalg.FillOp():
+                    assert isinstance(value, OpResult)
+                    return self.size(made_by.outputs[value.index], axis)
+                case tensor.EmptyOp():
+                    shape = tensor_type(value).get_shape()
+                    return self.value(made_by.dynamic_sizes[shape[:axis].count(DYNAMIC_INDEX)])
+                case tensor.ExtractSliceOp():
+                    sizes = made_by.static_sizes.get_values()
+                    kept = kept_axes(sizes, tensor_type(value).get_shape())
+                    if kept is not None:
+                        return self.places(made_by.static_sizes, made_by.sizes)[kept[axis]]
+                case _:
+                    pass
+            if is_within(value, self.root):
+                assert isinstance(made_by, Operation)
+                refuse(made_by, "the size of what is never made is not known")
+        source, arrays = self.value(value), self.code.arrays
+        if source in arrays.of:
+            source = arrays.newest[arrays.of[source]]
+        found = self.code.put(tensor.DimOp(source, self.code.index(axis))).results[0]
+        self.code.bounds.note(found, (0, MOST_LONG))
+        return found
+
+    def loop_sizes(self, op: linalg.GenericOp) -> list[SSAValue]:
+        """Return how often each loop of a structured op runs."""
+        found: dict[int, SSAValue] = {}
+        for value, index in zip(op.operands, indices(op), strict=True):
+            for axis, expression in enumerate(index):
+                if (loop := plain(expression)) is None or loop in found:
+                    continue
+                if tensor_type(value).get_shape()[axis] != DYNAMIC_INDEX:
+                    found[loop] = self.size(value, axis)
+        for value, index in zip(op.operands, indices(op), strict=True):
+            for axis, expression in enumerate(index):
+                if (loop := plain(expression)) is not None and loop not in found:
+                    found[loop] = self.size(value, axis)
+        return [found[loop] for loop in range(len(op.iterator_types))]
+
+    def iteration(
+        self,
+        op: linalg.GenericOp,
+        loops: Sequence[SSAValue],
+        given: Sequence[SSAValue] | None = None,
+    ) -> list[SSAValue]:
+        """Write an iteration of a structured op; return what it gives.
+
+        given : what it adds to, unless that is what its destinations are
+        """
         body = op.body.block
         code = self.code
         outer, code.source = code.source, op
-        for argument, value, map in zip(body.args, op.operands, indices(op), strict=True):
+        operands = op.operands if given is None else op.inputs
+        for argument, value in zip(body.args[len(op.inputs) :], given or (), strict=False):
+            self.bind(argument, value)
+        for argument, value, map in zip(body.args, operands, indices(op), strict=False):
             if argument.first_use is not None:
                 at = [] if is_number(value) else [code.affine(e, loops) for e in map]
                 self.bind(argument, self.element(op, value, at))
@@ -205,171 +327,3 @@ class Translation:
         self.loops.pop()
         code.source = outer
         return [self.value(v) for v in last.operands]
-
-
-def _check(t: Translation, op: kernel.CheckOp) -> None:
-    """Write a check, unless it always holds; what it says is known from there on."""
-    condition = t.value(op.condition)
-    if truth(condition):
-        return
-    t.code.put(op.clone({v: t.value(v) for v in op.operands}))
-    t.code.bounds.assume(condition)
-
-
-def _extract(t: Translation, op: tensor.ExtractOp) -> None:
-    t.bind(op.result, t.element(op, op.tensor, [t.value(v) for v in op.indices]))
-
-
-def _insert(t: Translation, op: tensor.InsertOp) -> None:
-    if is_number(op.dest):
-        t.bind(op.result, t.value(op.scalar))
-    else:
-        t.write(op, op.dest, [t.value(v) for v in op.indices], t.value(op.scalar))
-
-
-def _extract_slice(t: Translation, op: tensor.ExtractSliceOp) -> None:
-    offsets = [] if is_number(op.source) else t.places(op.static_offsets, op.offsets)
-    if is_number(op.result):
-        t.bind(op.result, t.element(op, op.source, offsets))
-        return
-    steps = t.places(op.static_strides, op.strides)
-    kept = _kept_axes(op.static_sizes.get_values(), op.result.type.get_shape())
-    if kept is None:
-        refuse(op, "a part of an array is taken, without some of its axes")
-
-    def element(at: Sequence[SSAValue]) -> SSAValue:
-        places = list(offsets)
-        for axis, i in zip(kept, at, strict=True):
-            places[axis] = t.code.add(offsets[axis], t.code.times(i, steps[axis]))
-        return t.element(op, op.source, places)
-
-    t.views[op.result] = element
-
-
-def _kept_axes(sizes: Sequence[int], shape: Sequence[int]) -> list[int] | None:
-    """Return which axes of a part with these sizes its type, with this shape, has."""
-    if len(sizes) == len(shape):
-        return list(range(len(sizes)))
-    kept = [axis for axis, n in enumerate(sizes) if n != 1]
-    return kept if [sizes[a] for a in kept] == list(shape) else None
-
-
-def _insert_slice(t: Translation, op: tensor.InsertSliceOp) -> None:
-    if not is_number(op.source):
-        refuse(op, "a part of an array is written")
-    if is_number(op.dest):
-        t.bind(op.result, t.value(op.source))
-    else:
-        t.write(op, op.dest, t.places(op.static_offsets, op.offsets), t.value(op.source))
-
-
-def _reshape(t: Translation, op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> None:
-    if is_number(op.results[0]):
-        t.bind(op.results[0], t.value(op.operands[0]))
-        return
-    source, result = (tensor_type(v).get_shape() for v in (op.operands[0], op.results[0]))
-    inner = max(source, result, key=len)
-    groups = [[k.value.data for k in group.data] for group in op.reassociation.data]
-    if any(sum(inner[k] != 1 for k in group) > 1 for group in groups):
-        refuse(op, "an array is reshaped")
-    kept = [next((k for k in group if inner[k] != 1), group[0]) for group in groups]
-
-    def element(at: Sequence[SSAValue]) -> SSAValue:
-        if len(source) < len(result):
-            return t.element(op, op.operands[0], [at[k] for k in kept])
-        places = [t.code.index(0) for _ in source]
-        for k, i in zip(kept, at, strict=True):
-            places[k] = i
-        return t.element(op, op.operands[0], places)
-
-    t.views[op.results[0]] = element
-
-
-def _empty(t: Translation, op: tensor.EmptyOp) -> None:
-    """Nobody asks for an element before it is written."""
-    zero = t.code.zero(tensor_type(op.tensor).element_type)
-    if is_number(op.tensor):
-        t.bind(op.tensor, zero)
-    else:
-        t.views[op.tensor] = lambda at: zero
-
-
-def _fill(t: Translation, op: linalg.FillOp | tensor.SplatOp) -> None:
-    filled = t.value(op.operands[0])
-    if is_number(op.results[0]):
-        t.bind(op.results[0], filled)
-    else:
-        t.views[op.results[0]] = lambda at: filled
-
-
-def _constant(t: Translation, op: arith.ConstantOp) -> None:
-    if isinstance(op.result.type, TensorType):
-        refuse(op, "an array is made of constants")
-    t.bind(op.result, t.code.number(op.clone()))
-
-
-def _dim(t: Translation, op: tensor.DimOp) -> None:
-    """The size of what a loop carries is that of what it began with."""
-    source, arrays = t.value(op.source), t.code.arrays
-    if source in arrays.of:
-        source = arrays.newest[arrays.of[source]]
-    made = t.code.put(tensor.DimOp(source, t.value(op.index)), [op.result.name_hint])
-    t.code.bounds.note(made.results[0], (0, _MOST))
-    t.bind(op.result, made.results[0])
-
-
-_MOST = 1 << 48
-"""No axis of an array in memory is longer."""
-
-
-_CHEAP = 4
-"""An element that costs no more additions is computed again wherever it is read."""
-
-
-def _generic(t: Translation, op: linalg.GenericOp) -> None:
-    """Write the body of a structured op of one iteration; let others be computed where read."""
-    if is_single(op):
-        zero = t.code.index(0)
-        ends = t.iteration(op, [zero] * len(op.iterator_types))
-        for result, value in zip(op.results, ends, strict=True):
-            t.bind(result, value)
-        return
-    loops, depth = len(op.iterator_types), t.depth
-    again = cost(op.body.block) <= _CHEAP
-    for number, result in enumerate(op.results):
-        index = indices(op)[len(op.inputs) + number]
-        place = inverse(index, loops)
-        if not all(is_parallel(op)) or place is None:
-            refuse(op, "all elements of an array are computed with")
-
-        def element(
-            at: Sequence[SSAValue], number: int = number, place: Sequence[int] = place
-        ) -> SSAValue:
-            if t.depth > depth and not again:
-                refuse(op, "what a loop reads would be computed again in each iteration")
-            return t.iteration(op, [at[axis] for axis in place])[number]
-
-        t.views[result] = element
-
-
-def _index(t: Translation, op: linalg.IndexOp) -> None:
-    t.bind(op.result, t.loops[-1][op.dim.value.data])
-
-
-ELEMENTS: Mapping[type[Operation], Rule] = {
-    arith.ConstantOp: _constant,
-    tensor.ExtractOp: _extract,
-    tensor.InsertOp: _insert,
-    tensor.ExtractSliceOp: _extract_slice,
-    tensor.InsertSliceOp: _insert_slice,
-    tensor.CollapseShapeOp: _reshape,
-    tensor.ExpandShapeOp: _reshape,
-    tensor.EmptyOp: _empty,
-    tensor.SplatOp: _fill,
-    tensor.DimOp: _dim,
-    linalg.FillOp: _fill,
-    linalg.GenericOp: _generic,
-    linalg.IndexOp: _index,
-    kernel.CheckOp: _check,
-}
-"""What computes numbers, and reads and writes elements."""
