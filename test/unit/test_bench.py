@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import against
 import install
 import numpy as np
 import pytest
@@ -146,3 +147,36 @@ def test_asking_for_help_installs_nothing(
     assert "an environment, or all" in capsys.readouterr().out
     assert install.main(["nothing"]) == 1
     assert "no such environment: nothing" in capsys.readouterr().out
+
+
+def pair(name: str, base: float, ours: float) -> against.Pair:
+    sides = [Batch(base, base, 0.0, 0.0)] * 3, [Batch(ours, ours, 0.0, 0.0)] * 3
+    return against.Pair(against.Row(name, "stepwell", "worker.py", {}), sides)
+
+
+def test_what_is_slower_than_another_commit_is_named() -> None:
+    pairs = [pair("slow", 1.0, 1.05), pair("same", 1.0, 1.02), pair("fast", 1.0, 0.9)]
+    said, fine = against.summary(pairs, least=False, within=0.03)
+    assert not fine
+    assert said.splitlines() == [
+        "0.988 of the base's time: geometric mean of 3",
+        "1 slower by more than 3%: slow 1.050",
+        "1 faster by more than 3%: fast 0.900",
+    ]
+    assert pairs[0].spelled(least=True, within=0.03).split()[-1] == "slower"
+    assert against.summary(pairs[1:], least=True, within=0.03)[1]
+
+
+def test_what_is_not_right_any_more_is_named() -> None:
+    lost = against.Pair(against.rows_of("gemm_128", "")[0], problem="wrong: error 1")
+    said, fine = against.summary([lost], least=False, within=0.03)
+    assert (said.splitlines()[-1], fine) == ("not right: gemm_128: wrong: error 1", False)
+    assert [row.name for row in against.rows_of("", "l*,nbody")] == [
+        "lattice_boltzmann",
+        "lcs",
+        "levinson",
+        "life",
+        "lu",
+        "ludcmp",
+        "nbody",
+    ]
