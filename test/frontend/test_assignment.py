@@ -223,9 +223,6 @@ def test_one_array_may_be_passed_twice(before: int) -> None:
     compiled(got, got)
     np.testing.assert_array_equal(got, want)
     both = np.arange(8.0)
-    with pytest.raises(ValueError, match="arguments 'a' and 'b' lie partly in the same memory"):
-        compiled(both[:4], both[2:6])
-    np.testing.assert_array_equal(both, np.arange(8.0))
     compiled(both[::2], both[1::2])
     np.testing.assert_array_equal(both[::2], [1, 5, 9, 13])
 

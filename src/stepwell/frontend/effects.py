@@ -3,8 +3,8 @@
 The compiled program gives new contents of such arrays as further results, each of which may take
 the memory of its argument (``nd.into``). So the program works in the caller's arrays where they
 lie as programs want them; else copies are worked on and copied back. What shares memory with an
-array that is assigned to is found here: one array passed twice is one array in the trace, any
-other overlap is refused.
+array that is assigned to is found here: one array passed twice is one array in the trace; for
+arguments that share a part see `overlaps`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ from stepwell.frontend.pytree import Branch, Tree
 from stepwell.frontend.tensor import Tensor
 
 LOG = logging.getLogger("stepwell")
+
+
+class PartlyShared(ValueError):
+    """Arguments lie partly in the same memory, and the function assigns to one of them."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,7 @@ def donations(
 def aliases(effects: Effects, leaves: Sequence[Any]) -> tuple[int, ...]:
     """Return for each argument the first that is the same array; () where all are apart.
 
-    raises ValueError : another argument lies partly in the memory of one that is assigned to
+    raises PartlyShared : another argument lies partly in the memory of one that is assigned to
     """
     first = list(range(len(leaves)))
     for i in effects.written:
@@ -127,7 +131,7 @@ def aliases(effects: Effects, leaves: Sequence[Any]) -> tuple[int, ...]:
             if _same(leaves[i], other):
                 first[max(i, j)] = min(first[i], first[j])
             elif _overlap(leaves[i], other):
-                raise ValueError(
+                raise PartlyShared(
                     f"arguments '{effects.names[i]}' and '{effects.names[j]}' lie partly in the "
                     f"same memory, and the function assigns to '{effects.names[i]}'; "
                     "pass a copy of one"

@@ -23,6 +23,7 @@ from stepwell.frontend.calls import (
 )
 from stepwell.frontend.disabling import serve
 from stepwell.frontend.effects import (
+    PartlyShared,
     aliases,
     check_updated,
     donated_names,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from stepwell.frontend.inspecting import Explanation
     from stepwell.runtime.profiling import Profile
 
+SIGNATURES = "stepwell.frontend.signatures"
 _LAZY = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 
 
@@ -69,6 +71,7 @@ class Function:
         "_learnt",
         "_lock",
         "_options",
+        "_overlapping",
         "_signature",
         "_spellings",
         "_static",
@@ -110,8 +113,9 @@ class Function:
         dynamic = self._options.pop("dynamic", "auto")
         self._variants = Variants(name_of(function), most, dynamic)
         told = self._options.pop("input_signature", None)
-        self._inputs = None if told is None else _input_signature(told)
+        self._inputs = None if told is None else import_module(SIGNATURES).InputSignature(told)
         self._learnt: set[Any] = set()
+        self._overlapping: Any = None  # an Overlapping
         self._spellings: dict[Any, Spelling] = {}
         self._lock = threading.RLock()
         self._dispatcher: Dispatcher | None = None
@@ -177,6 +181,7 @@ class Function:
         with self._lock:
             self._variants.clear()
             self._learnt.clear()
+            self._overlapping = None
             self._spellings.clear()
             if self._dispatcher is not None:
                 self._dispatcher.clear()
@@ -262,7 +267,14 @@ class Function:
                 raise TypeError("out= is for functions that do not assign to their arguments")
             leaves = [*flatten(self._bind_data(call, args, kwargs))[0], *arrays]
             check_updated(effects, leaves)
-            if same := aliases(effects, given):
+            try:
+                same = aliases(effects, given)
+            except PartlyShared as error:
+                if self._overlapping is None:
+                    overlaps = import_module("stepwell.frontend.overlaps")
+                    self._overlapping = overlaps.Overlapping(self._signature, self._told, Function)
+                return self._overlapping.call(self.__wrapped__, call, leaves, error)
+            if same:
                 count = len(call.leaves)
                 if list(same[count:]) != list(range(count, len(same))):
                     raise ValueError(passed_twice(effects, same, count))
@@ -398,18 +410,10 @@ class _Method(Function):
     __slots__ = ()
 
     def __reduce__(self) -> Any:
-        return _nothing, ()
+        return type(None), ()
 
     def __deepcopy__(self, memory: Any) -> None:
         return None
-
-
-def _nothing() -> None:
-    return None
-
-
-def _input_signature(told: Any) -> Any:
-    return import_module("stepwell.frontend.signatures").InputSignature(told)
 
 
 @overload

@@ -1,0 +1,209 @@
+"""Arguments that lie partly in the same memory, where the function assigns to one of them.
+
+As in NumPy, each then sees what is written to the others: the program takes the array that the
+memory belongs to, and the arguments are views of it in the trace.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+
+from stepwell.frontend import flowing
+from stepwell.frontend.calls import Call
+from stepwell.frontend.effects import PartlyShared
+from stepwell.frontend.pytree import Tree, count, flatten, unflatten
+
+MAX_PROGRAMS = 64
+"""How many ways to overlap a function has programs for: as many as a function is traced."""
+
+MAX_AXES = 4
+"""How many axes beside the first an array is tried with: 2 to the power of it are tried at most."""
+OF_ARGUMENTS = {"dynamic", "input_signature", "donate_argnames", "donate_argnums"}
+"""Options of `sw.jit` that speak of the function's own arguments."""
+
+
+@dataclass(frozen=True)
+class View:
+    """How an argument is made of an array: ``base[index]``, its axes in the given order."""
+
+    base: int
+    index: tuple[Any, ...]
+    order: tuple[int, ...]
+
+    def of(self, base: Any) -> Any:
+        """Return this view of ``base``, an array or a traced value."""
+        part = base[self.index]
+        return part if self.order == tuple(range(len(self.order))) else part.transpose(self.order)
+
+
+@dataclass
+class OnBases:
+    """A function of the arrays that arguments are views of, and of the arguments that are none."""
+
+    function: Callable[..., Any]
+    signature: inspect.Signature
+    static: Mapping[str, Any]
+    trees: Sequence[tuple[str, Tree]]
+    views: Sequence[View | None]
+    """For each value in the arguments, in order."""
+    returned: list[int | None] = field(default_factory=list)
+    """For each value that the function returns, which of these views it is, by number."""
+    tree: Tree = None
+    """How what the function returns is built."""
+
+    __name__ = "on_bases"
+
+    def __call__(self, bases: tuple[Any, ...], others: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Call the function while it is traced; return its results that are none of the views."""
+        rest = iter(others)
+        leaves = [next(rest) if v is None else v.of(bases[v.base]) for v in self.views]
+        bound = inspect.BoundArguments(self.signature, self._arguments(leaves))
+        values, self.tree = flatten(flowing.call(self.function, *bound.args, **bound.kwargs))
+        views = {id(leaf): i for i, leaf in enumerate(leaves) if self.views[i] is not None}
+        self.returned = [views.get(id(value)) for value in values]
+        return tuple(v for v, i in zip(values, self.returned, strict=True) if i is None)
+
+    def _arguments(self, leaves: Sequence[Any]) -> Any:
+        left = iter(leaves)
+        data = {
+            n: unflatten(tree, [next(left) for _ in range(count(tree))]) for n, tree in self.trees
+        }
+        given = {**self.static, **data}
+        return {name: given[name] for name in self.signature.parameters if name in given}
+
+
+class Overlapping:
+    """The programs of a jitted function for arguments that overlap, one for each way they do."""
+
+    def __init__(
+        self, signature: inspect.Signature, options: Mapping[str, Any], jitted: Callable[..., Any]
+    ) -> None:
+        """Have no program yet.
+
+        options : those of `sw.jit` that the function was made with
+        jitted : makes a jitted function, of a function, its static arguments, and options
+        """
+        self._signature = signature
+        self._options = {k: v for k, v in options.items() if k not in OF_ARGUMENTS}
+        self._jitted = jitted
+        self._programs: dict[Any, Any] = {}
+
+    def call(
+        self, function: Callable[..., Any], call: Call, leaves: Sequence[Any], error: PartlyShared
+    ) -> Any:
+        """Return what ``function`` returns for such arguments, and do to them what it does.
+
+        leaves : all arguments that are not static, as they were passed
+        raises error : the arguments are no slices of one array that programs can work in
+        """
+        if (found := _on_common(leaves)) is None:
+            raise error
+        views, bases = found
+        spelled = tuple(v and (v.base, repr(v.index), v.order) for v in views)
+        key = call.key, spelled, tuple((base.shape, base.dtype) for base in bases)
+        if key not in self._programs:
+            if len(self._programs) >= MAX_PROGRAMS:
+                raise PartlyShared(f"{error}: it has {MAX_PROGRAMS} programs for overlaps already")
+            on_bases = OnBases(function, self._signature, call.static, call.trees, views)
+            self._programs[key] = self._jitted(on_bases, (), (), self._options)
+        program = self._programs[key]
+        others = tuple(leaf for leaf, view in zip(leaves, views, strict=True) if view is None)
+        results = iter(program(tuple(bases), others))
+        made: OnBases = program.__wrapped__
+        values = [next(results) if i is None else leaves[i] for i in made.returned]
+        return unflatten(made.tree, values)
+
+
+def _on_common(leaves: Sequence[Any]) -> tuple[tuple[View | None, ...], list[Any]] | None:
+    """Return how ``leaves`` are views of common arrays, and these; None where they are not.
+
+    An array of which only one leaf is a view is no common one.
+    """
+    owners = [_owner(leaf) for leaf in leaves]
+    bases: list[Any] = []
+    views: list[View | None] = [None] * len(leaves)
+    for i, owner in enumerate(owners):
+        parts = [k for k, other in enumerate(owners) if other is owner]
+        if owner is None or len(parts) < 2 or parts[0] != i:
+            continue
+        given = [leaves[k] for k in parts]
+        for base in _shapes(owner, given):
+            found = [_view(leaf, base, len(bases)) for leaf in given]
+            if None not in found:
+                break
+        else:
+            return None
+        bases.append(base)
+        for k, view in zip(parts, found, strict=True):
+            views[k] = view
+    return tuple(views), bases
+
+
+def _shapes(owner: Any, leaves: Sequence[Any]) -> Iterator[Any]:
+    """Yield ``owner`` in the shapes of which ``leaves`` may be slices: their strides tell them.
+
+    NumPy keeps the array that owns the memory, and not the shape it had when it was sliced.
+    """
+    yield owner
+    strides = {abs(t) // owner.itemsize for leaf in leaves for t in leaf.strides} - {0, 1}
+    for some in range(1, min(len(strides), MAX_AXES) + 1):
+        for chosen in combinations(sorted(strides, reverse=True), some):
+            inner = [a // b for a, b in pairwise((*chosen, 1))]
+            whole = owner.size // chosen[0] * chosen[0]
+            if math.prod(inner) == chosen[0]:
+                yield owner.reshape(-1)[:whole].reshape(-1, *inner)
+
+
+def _owner(leaf: Any) -> Any:
+    """Return the array that the memory of ``leaf`` belongs to, if programs can work in it."""
+    if not isinstance(leaf, np.ndarray):
+        return None
+    while isinstance(leaf.base, np.ndarray):
+        leaf = leaf.base
+    return leaf if leaf.flags.c_contiguous and leaf.flags.writeable else None
+
+
+def _view(leaf: Any, owner: Any, number: int) -> View | None:
+    """Return how ``leaf`` is made of ``owner`` by slices, integers and an order of axes."""
+    first = leaf.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    if leaf.dtype != owner.dtype or first % owner.itemsize or not leaf.size:
+        return None
+    places = list(np.unravel_index(first // owner.itemsize, owner.shape))
+    index: list[Any] = [int(place) for place in places]
+    axes: list[int] = []
+    for size, stride in zip(leaf.shape, leaf.strides, strict=True):
+        axis = _axis(owner, index, size, stride)
+        if axis is None:
+            return None
+        step = stride // owner.strides[axis] if size > 1 else 1
+        stop = index[axis] + step * size
+        index[axis] = slice(index[axis], None if stop < 0 else stop, step)
+        axes.append(axis)
+    order = tuple(sorted(axes).index(axis) for axis in axes)
+    view = View(number, tuple(index), order)
+    return view if _same_memory(view.of(owner), leaf) else None
+
+
+def _axis(owner: Any, index: Sequence[Any], size: int, stride: int) -> int | None:
+    """Return the axis of ``owner``, not yet sliced, along which such a one of a view lies."""
+    for axis, (extent, step) in enumerate(zip(owner.shape, owner.strides, strict=True)):
+        if isinstance(index[axis], slice):
+            continue
+        last = index[axis] + (size - 1) * (stride // step)
+        if size == 1 or (stride and stride % step == 0 and 0 <= last < extent):
+            return axis
+    return None
+
+
+def _same_memory(a: Any, b: Any) -> bool:
+    """Whether two arrays have the same elements in the same places."""
+    strides = [[t for t, n in zip(x.strides, x.shape, strict=True) if n > 1] for x in (a, b)]
+    start = [x.__array_interface__["data"][0] for x in (a, b)]
+    return a.shape == b.shape and strides[0] == strides[1] and start[0] == start[1]
