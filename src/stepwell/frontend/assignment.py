@@ -8,6 +8,7 @@ again what it stands for when the base has changed, and writes to the base when 
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -106,12 +107,30 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     except NotKnown:
         pass
     place = subscript(x, index)
-    if place.shape != x.shape:  # True and False among the indices
-        raise TraceError("an index with True or False in it cannot be assigned to; use x.at")
     shape = shape_at(place)
+    if not shape and x.kind is not BOOL and not _has_ellipsis(index):
+        _check_element(value)
     given = fitting(value, x, shape)
-    if math.prod(shape):
+    if not math.prod(shape):
+        return
+    if place.shape == x.shape:
         write_whole(x, scatter_at(x, place, given))
+    else:  # True among the indices is an axis of its own
+        wide = scatter_at(reshape(x, place.shape), place, given)
+        write_whole(x, reshape(wide, x.shape))
+
+
+def _has_ellipsis(index: Any) -> bool:
+    return any(part is ... for part in (index if isinstance(index, tuple) else (index,)))
+
+
+def _check_element(value: Any) -> None:
+    """Raise what the NumPy that runs raises where an array of one element is given for a number."""
+    shape = np.shape(value)
+    if shape and math.prod(shape) == 1:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            np.zeros(1)[0] = np.zeros(shape)
 
 
 def _is_own_view(x: Tensor, index: Any, value: Any) -> bool:

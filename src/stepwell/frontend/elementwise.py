@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stepwell.core.dtypes import DType
+from stepwell.core.dtypes import DTYPES, DType
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import (
     BOOL,
@@ -31,14 +31,14 @@ from stepwell.frontend.promotion import (
 from stepwell.frontend.table import method, public
 from stepwell.frontend.tensor import Tensor
 
-BYTE, DOUBLE = as_dtype("i8"), as_dtype("f64")
+BYTE, DOUBLE = DTYPES["i8"], as_dtype("f64")
 
 
 def _floating(x: Tensor) -> Tensor:
     """Return ``x`` as floats, integers as NumPy does: the narrowest that holds each of them."""
     if x.kind.kind == "float":
         return x
-    return cast(x, as_dtype({1: "f16", 2: "f32"}.get(x.kind.bytes, "f64")))
+    return cast(x, DTYPES[{1: "f16", 2: "f32"}.get(x.kind.bytes, "f64")])
 
 
 def _emit(op: str, operands: list[Tensor], dtype: DType | None = None) -> Tensor:
@@ -64,13 +64,13 @@ def _unary(name: str, formula: str, op: str = "", floats: bool = True) -> Callab
 
 
 def _binary(
-    name: str, formula: str, op: str = "", floats: bool = False, result: DType | None = None
+    name: str, formula: str, op: str = "", floats: bool = False
 ) -> Callable[[Any, Any], Tensor]:
     def function(x1: Any, x2: Any, /) -> Tensor:
         values = together(x1, x2)
         if floats:
             values = [_floating(v) for v in values]
-        return _emit(op or name, values, result)
+        return _emit(op or name, values)
 
     return _named(function, name, f"Return ``{formula}`` element by element, broadcast.")
 
@@ -105,12 +105,38 @@ divide = _binary("divide", "x1 / x2 as floats", "div", floats=True)
 atan2 = _binary("atan2", "the angle of the point (x2, x1)", floats=True)
 hypot = _binary("hypot", "sqrt(x1*x1 + x2*x2)", floats=True)
 copysign = _binary("copysign", "|x1| with the sign of x2", floats=True)
-equal = _binary("equal", "x1 == x2", "eq", result=BOOL)
-not_equal = _binary("not_equal", "x1 != x2", "ne", result=BOOL)
-less = _binary("less", "x1 < x2", "lt", result=BOOL)
-less_equal = _binary("less_equal", "x1 <= x2", "le", result=BOOL)
-greater = _binary("greater", "x1 > x2", "gt", result=BOOL)
-greater_equal = _binary("greater_equal", "x1 >= x2", "ge", result=BOOL)
+
+
+def _comparison(name: str, formula: str, op: str) -> Callable[[Any, Any], Tensor]:
+    def function(x1: Any, x2: Any, /) -> Tensor:
+        wide = _beyond(x1, x2)
+        if wide is None:
+            return _emit(op, together(x1, x2), BOOL)
+        signed, unsigned = (x1, x2) if wide else (x2, x1)
+        # a negative number is less than any without a sign
+        known = getattr(np, name)(*((-1, 0) if wide else (0, -1)))
+        other = cast(lift(signed), unsigned.kind)
+        found = _emit(op, together(*((other, x2) if wide else (x1, other))), BOOL)
+        return where(less(signed, 0), bool(known), found)
+
+    return _named(function, name, f"Return ``{formula}`` element by element, broadcast.")
+
+
+def _beyond(x1: Any, x2: Any) -> bool | None:
+    """Whether the first of two is signed where no integer holds both; None where one does."""
+    kinds = [v.kind.name if isinstance(v, Tensor) and not v.weak else "" for v in (x1, x2)]
+    if "ui64" not in kinds:
+        return None
+    other = kinds[1 - kinds.index("ui64")]
+    return kinds[1] == "ui64" if other in ("i8", "i16", "i32", "i64") else None
+
+
+equal = _comparison("equal", "x1 == x2", "eq")
+not_equal = _comparison("not_equal", "x1 != x2", "ne")
+less = _comparison("less", "x1 < x2", "lt")
+less_equal = _comparison("less_equal", "x1 <= x2", "le")
+greater = _comparison("greater", "x1 > x2", "gt")
+greater_equal = _comparison("greater_equal", "x1 >= x2", "ge")
 
 
 def _integers(name: str, formula: str, op: str) -> Callable[[Any, Any], Tensor]:
@@ -265,7 +291,7 @@ def _rounding(name: str, formula: str) -> Callable[[Any], Tensor]:
     def function(x: Any, /) -> Tensor:
         value = lift(x)
         if value.kind is BOOL and name == "round":
-            return cast(value, as_dtype("f16"))
+            return cast(value, DTYPES["f16"])
         return _emit(name, [value]) if value.kind.kind == "float" else value
 
     return _named(function, name, f"Return {formula}; integers are returned as they are.")

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from stepwell.core.dtypes import DTYPES
 from stepwell.core.shapes import ShapeError
 from stepwell.core.shapes.indexing import dynamic_slice as sliced_shape
 from stepwell.core.shapes.indexing import dynamic_update_slice as updated_shape
@@ -314,7 +315,7 @@ class _Place:
     def _of_booleans(self, op: str, value: Any, mode: str | None) -> Tensor:
         """Change booleans: their sum is whether one is true, their product whether all are."""
         said = {"scatter_add": "scatter_max", "scatter_mul": "scatter_min"}.get(op, op)
-        byte = as_dtype("i8")
+        byte = DTYPES["i8"]
         inner = _Place(cast(self.x, byte), self.index)
         return cast(inner._scatter(said, cast(lift(value, BOOL), BOOL), mode), BOOL)
 

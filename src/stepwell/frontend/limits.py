@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stepwell.core.dtypes import DTYPES
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.elementwise import DOUBLE
 from stepwell.frontend.promotion import (
@@ -43,7 +44,7 @@ def rounded(a: Any, decimals: int = 0) -> Tensor:
     if value.kind is BOOL and decimals:
         raise TypeError("booleans cannot be rounded to decimals; convert with astype first")
     if value.kind.kind != "float" and decimals >= 0:
-        return fresh(cast(value, as_dtype("f16")) if value.kind is BOOL else value)
+        return fresh(cast(value, DTYPES["f16"]) if value.kind is BOOL else value)
     if not decimals:
         return e.round(value)
     if value.kind.kind != "float":

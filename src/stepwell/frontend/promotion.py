@@ -8,6 +8,7 @@ takes the float's dtype (`narrow`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -26,27 +27,54 @@ SINGLE = DTYPES["f32"]
 INTEGER = DTYPES["i64"]
 """The dtype of integers where nothing says another, as in NumPy."""
 BOOL = DTYPES["i1"]
+_OWN_NAMES = {n: d for n, d in DTYPES.items() if n not in ("i8", "i1", "f16")}
+_OWN_NAMES["bfloat16"] = DTYPES["bf16"]
+"""Names of dtypes that NumPy does not know, or means so too."""
 _WEAK: dict[str, Any] = {"bool": np.dtype(bool), "signed": int, "float": float}
 """What NumPy takes for a traced value that stands for a Python number."""
 
 
 def as_dtype(dtype: Any) -> DType:
-    """Return what ``dtype`` names: a NumPy dtype or its name, a Python type, or one of ours."""
+    """Return what ``dtype`` names: a NumPy dtype or its name, a Python type, or one of ours.
+
+    What NumPy knows is NumPy's: ``"i8"`` has 8 bytes.
+
+    >>> as_dtype("i8").name, as_dtype("ui8").name, as_dtype(np.int8).name
+    ('i64', 'ui8', 'i8')
+    """
     if isinstance(dtype, DType):
         return dtype
     if dtype is float or dtype is int or dtype is bool:
         return {float: FLOAT, int: INTEGER, bool: BOOL}[dtype]
-    if isinstance(dtype, str) and dtype in DTYPES:
-        return DTYPES[dtype]
-    if dtype == "bfloat16":
-        return DTYPES["bf16"]
+    if isinstance(dtype, str) and dtype in _OWN_NAMES:
+        return _OWN_NAMES[dtype]
     try:
-        found = dtype_of(np.dtype(dtype))
+        theirs = np.dtype(dtype)
     except TypeError:
-        found = None
-    if found is None:
-        raise TypeError(f"no such dtype: {dtype!r}; there are {', '.join(DTYPES)}")
+        raise TypeError(_no_dtype(dtype)) from None
+    if (found := dtype_of(theirs)) is None:
+        raise TypeError(_no_dtype(dtype, theirs))
     return found
+
+
+def _no_dtype(given: Any, theirs: Any = None) -> str:
+    """Say that there is no such dtype, why, and what may be meant."""
+    if theirs is not None:
+        why = _LACKING.get(theirs.kind, "arrays have the byte order of the machine")
+        return f"no such dtype: {given!r}; {why}"
+    names = [d.numpy.name for d in DTYPES.values() if d.name != "bf16"] + ["bfloat16"]
+    near = get_close_matches(given, names, 1) if isinstance(given, str) else []
+    return f"no such dtype: {given!r}; " + (
+        f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
+    )
+
+
+_LACKING = {
+    "c": "complex numbers are not supported yet",
+    "f": "floats have 64 bits at most",
+    **dict.fromkeys("OSUVMm", "there are no objects, strings, records and dates"),
+}
+"""Why there are no dtypes of these kinds of NumPy's."""
 
 
 def narrow(a: DType, b: DType) -> DType:

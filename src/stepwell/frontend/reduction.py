@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from stepwell.core.dtypes import DTYPES
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.elementwise import axes_of, check_axis
 from stepwell.frontend.limits import isclose
@@ -109,7 +110,7 @@ def _arg(op: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
     if not value.shape[at]:
         raise ValueError("an empty axis has no largest or smallest element")
     if value.kind is BOOL:
-        value = cast(value, as_dtype("i8"))
+        value = cast(value, DTYPES["i8"])
     shape = tuple(n for a, n in enumerate(value.shape) if a != at)
     result = value.graph.emit(op, [value], [(INTEGER, shape)], (), axis=at)[0]
     if not keepdims:
@@ -215,7 +216,7 @@ def _of_arrays(op: str, x: Any, axis: int | None) -> Tensor:
 def _running(
     op: str, value: Tensor, axis: int | None, initial: bool = False, start: int = 0
 ) -> Tensor:
-    numbers = cast(value, as_dtype("i8")) if value.kind is BOOL else value
+    numbers = cast(value, DTYPES["i8"]) if value.kind is BOOL else value
     return cast(_cumulative(op, numbers, axis, initial, start), value.kind)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reducing as red
 from stepwell.frontend import reduction as r
+from stepwell.frontend.blocks import shape_at
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import element_numbers
@@ -217,13 +218,20 @@ def _changes_at_once(function: Any, write: str, x: Tensor, index: Any, value: An
     if is_number(value):
         wrapped = wrapped_number(value, kind)
         if wrapped != value and write in ("max", "min"):
-            raise TraceError(f"{value} does not fit into {x.dtype}; convert the array first")
+            return False
         value = full((), wrapped, kind)
     changes = converted(value, ours(given[1]))
     if function is np.subtract:
         changes = e.negative(changes)
     x.write(cast(getattr(cast(x, kind).at[index], write)(changes), x.kind))
     return True
+
+
+def _check_values(x: Tensor, index: Any, values: Any) -> None:
+    """Check that values fit where they are written, also where nothing is."""
+    shape, given = shape_at(subscript(x, index)), np.shape(values)
+    if given and (len(given) > len(shape) or np.broadcast_shapes(shape, given) != shape):
+        raise ValueError("array is not broadcastable to correct shape")
 
 
 def _at(function: Any, a: Any, indices: Any, b: Any = None) -> None:
@@ -235,6 +243,7 @@ def _at(function: Any, a: Any, indices: Any, b: Any = None) -> None:
         )
     if (b is None) != (function.nin == 1):
         raise ValueError("second operand needed for ufunc" if b is None else "too many operands")
+    _check_values(a, indices, b)
     write = _AT.get(function.__name__)
     once = write is not None and a.kind is not BOOL
     if once and _changes_at_once(function, write or "", a, indices, b):
@@ -246,7 +255,8 @@ def _at(function: Any, a: Any, indices: Any, b: Any = None) -> None:
     numbers = reshape(places, (places.size,))
     values = None
     if b is not None:
-        values = reshape(broadcast_to(array(b), places.shape), (places.size,))
+        given = array(np.asarray(b) if is_number(b) else b)  # NumPy makes an array of a number
+        values = reshape(broadcast_to(given, places.shape), (places.size,))
 
     def body(i: Any, whole: Tensor) -> Tensor:
         place = numbers[i]
