@@ -106,6 +106,11 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         return
     except NotKnown:
         pass
+    _write_at(x, index, value)
+
+
+def _write_at(x: Tensor, index: Any, value: Any) -> None:
+    """Do ``x[index] = value`` where the place has a size that is known."""
     place = subscript(x, index)
     shape = shape_at(place)
     if not shape and x.kind is not BOOL and not _has_ellipsis(index):

@@ -78,8 +78,8 @@ def integers(
     if isinstance(low, int) and isinstance(high, int):
         _check_bounds(low, high + endpoint, kind)
         if high + endpoint >= 1 << 63:
-            return _wide_integers(key, low, high + endpoint, shape, kind.name)
-    return _integers(key, low, high, shape, kind.name, endpoint)
+            return _wide_integers(key, low, high + endpoint, shape, kind.numpy.name)
+    return _integers(key, low, high, shape, kind.numpy.name, endpoint)
 
 
 def is_array(value: Any) -> bool:
