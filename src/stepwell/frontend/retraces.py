@@ -68,9 +68,11 @@ class Retraces:
 
 
 def _outside(change: Change) -> str:
-    help = "pass it as an argument, or sw.freeze it" if change.array else "pass it as an argument"
     what = "has another content" if change.array else f"is {change.now}, was {change.was}"
-    return f"'{change.path}', read outside of the function, {what}; {help} if it changes often"
+    return (
+        f"'{change.path}', read outside of the function, {what}; "
+        "pass it as an argument if it changes often"
+    )
 
 
 def _nearest(call: Call, earlier: Sequence[Call]) -> str:
