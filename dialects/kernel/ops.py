@@ -49,6 +49,7 @@ from stepwell.dialects.kernel.sharing import (
     check_destinations,
     check_in_place,
     check_names,
+    check_parts,
     check_shared_loops,
 )
 from stepwell.dialects.upstream.effects import EndsCall
@@ -82,6 +83,8 @@ class FuncOp(IRDLOperation):
     * (C8) kernel.nontemporal is an array of numbers of arguments that are destinations.
     * (C9) kernel.in_place is found by bufferize: a kernel on tensors has none; on buffers it is
       pairs of numbers of arguments that are buffers.
+    * (C10) kernel.within of a linalg.generic is arrays of three numbers: a loop, and the inputs,
+      of type index, where the part of it begins and ends outside of which the op does nothing.
     """
 
     name = "kernel.func"
@@ -107,7 +110,7 @@ class FuncOp(IRDLOperation):
         self.properties["sym_name"] = StringAttr(name)
 
     def verify_(self) -> None:
-        """Check C1 to C9."""
+        """Check C1 to C10."""
         inputs, outputs = self.function_type.inputs.data, self.function_type.outputs.data
         if tuple(inputs) != tuple(self.body.block.arg_types):  # kernel_func_c1
             raise VerifyException("arguments must have the types that the kernel's type says")
@@ -124,6 +127,7 @@ class FuncOp(IRDLOperation):
         check_names(self.attributes)
         check_destinations(self.attributes, inputs, len(outputs))
         check_in_place(self.attributes, inputs, len(outputs))
+        check_parts(self.body.block)
         if shared := check_choices(self.attributes):
             check_shared_loops(self.body.block, shared)
 

@@ -8,6 +8,7 @@ from math import prod
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
+    IndexType,
     IntegerAttr,
     MemRefType,
     TensorType,
@@ -31,6 +32,8 @@ _NUMBERS = {
     "kernel.ahead": 0,
 }
 _LISTS = ("kernel.tile", "kernel.block", "kernel.stream")
+WITHIN = "kernel.within"
+"""On a structured op: loop, number of the operand where its part begins, and of where it ends."""
 _MARKS = {
     "kernel.pack_rows": "kernel.block",
     "kernel.in_floats": "kernel.block",
@@ -49,6 +52,44 @@ _KNOWN = (
     *(*_NUMBERS, *_LISTS, *_MARKS),
     *("kernel.prefetch", "kernel.in_place", "kernel.nontemporal", "kernel.scalar"),
 )
+
+
+def parts_of(op: Operation) -> list[tuple[int, int, int]]:
+    """Return loop, number of the operand where its part begins, and of where it ends, of each."""
+    parts = op.attributes.get(WITHIN)
+    if not isinstance(parts, ArrayAttr):
+        return []
+    found = [
+        list(map(int, each.get_values())) for each in parts if isinstance(each, DenseArrayBase)
+    ]
+    return [(loop, low, high) for loop, low, high in found]
+
+
+def check_parts(block: Block) -> None:
+    """Check C10 of kernel.func."""
+    for op in block.ops:
+        if WITHIN not in op.attributes:
+            continue
+        if not isinstance(op, linalg.GenericOp) or not _are_parts(op):  # kernel_func_c10
+            raise VerifyException(
+                f"{WITHIN} must be arrays of three numbers on a linalg.generic: a loop, and the "
+                "inputs, of type index, where its part begins and ends, "
+                f"got {op.attributes[WITHIN]}"
+            )
+
+
+def _are_parts(op: linalg.GenericOp) -> bool:
+    parts = op.attributes[WITHIN]
+    loops, inputs = len(op.iterator_types), op.inputs
+    for each in parts.data if isinstance(parts, ArrayAttr) else (None,):
+        numbers = list(map(int, each.get_values())) if isinstance(each, DenseArrayBase) else []
+        if len(numbers) != 3 or not 0 <= numbers[0] < loops:
+            return False
+        if any(not 0 <= n < len(inputs) for n in numbers[1:]):
+            return False
+        if not all(isinstance(inputs[n].type, IndexType) for n in numbers[1:]):
+            return False
+    return True
 
 
 def is_border(op: Operation) -> bool:

@@ -21,6 +21,7 @@ from stepwell.lowering.linalg_to_loops.nest import NAMES, Nest
 from stepwell.lowering.linalg_to_loops.packing import STACK, bytes_of
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
+from stepwell.lowering.linalg_to_loops.within import part
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.transforms.passes import fail
 
@@ -107,7 +108,7 @@ class Columns(Nest):
 
         def run(p: Index) -> None:
             lower = writer.minimum(self._product(p, length), extent)
-            rows = lower, writer.minimum(lower + length, extent)
+            rows = part(writer, op, self.cut, (lower, writer.minimum(lower + length, extent)))
             self._begin(p)
             self._walk(p, list(op.reduced), {self.cut: rows})
 

@@ -14,6 +14,7 @@ from stepwell.dialects.types import fuse_locations
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.own_loops import OwnLoops, cover_all, spread, steps
 from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.within import shared_part
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
 from stepwell.transforms.passes import fail
 
@@ -40,10 +41,20 @@ class Nest(OwnLoops):
     def write(self) -> None:
         """Write everything."""
         self.prepare()
+        self._narrow()
         if self.plan.schedule.parallel:
             self._parallel()
         else:
             self._shared(0, {}, [])
+
+    def _narrow(self) -> None:
+        """Let shared loops begin later and end earlier, where all of what is written allows it."""
+        for k in range(self.plan.schedule.shared):
+            found = shared_part(self.writer, self.plan, k, self.extents[0][k])
+            if found is not None:
+                self.begins[k] = found[0]
+                for extents in self.extents:
+                    extents[k] = found[1] - found[0]
 
     def _extents(self, op: Structured) -> list[Index]:
         """Return how often each loop runs, read off the operands."""
@@ -275,6 +286,8 @@ class Nest(OwnLoops):
         """Return the points of a tile that starts at ``at`` and has these sizes."""
         points = [Point((None,) * len(at))]
         for k, (start, size) in enumerate(at):
+            if (begin := self.begins.get(k)) is not None:
+                start = begin + start
             width = self.plan.first.width if k == self.plan.axis else 1
             cover = cover_all if width > 1 and self._overlaps(k) else spread
             points = [q for p in points for q in cover(p, k, start, size, width)]

@@ -19,8 +19,10 @@ from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point
 from stepwell.lowering.linalg_to_loops.extremes import Watch, is_watched, joined
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.squares import read_squares
-from stepwell.lowering.linalg_to_loops.structured import Combiner, Structured
+from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.within import meets, part, rounded
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
+from stepwell.transforms.combiners import Combiner
 from stepwell.transforms.passes import fail
 from stepwell.transforms.structured import in_slivers
 
@@ -39,6 +41,8 @@ class OwnLoops:
         """How often the loops of each op run."""
         self.narrowed: dict[int, tuple[Index, Index]] = {}
         """The part of a loop to run, where it is not the whole."""
+        self.begins: dict[int, Index] = {}
+        """Where shared loops begin that do not begin at 0; their extents count from there."""
 
     def write_op(self, op: Structured, points: Sequence[Point]) -> None:
         """Write one op at the points of the shared loops."""
@@ -49,7 +53,11 @@ class OwnLoops:
         self._own(op, op.parallel_after(shared), here)
 
     def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
-        """Return the range of loop ``k``, or the part of it to be run now."""
+        """Return what of loop ``k`` is to be run now."""
+        return part(self.writer, op, k, self.whole(op, k))
+
+    def whole(self, op: Structured, k: int) -> tuple[Index, Index]:
+        """Return the range of loop ``k``, or the part of it that this run of a sum has."""
         if not self.plan.schedule.shared and k in self.narrowed:
             return self.narrowed[k]
         return Index(), self.extents[self.plan.ops.index(op)][k]
@@ -61,7 +69,7 @@ class OwnLoops:
             return
         k, width, hint = loops[0], op.width, NAMES[loops[0] % len(NAMES)]
         sizes = steps(width, op.interleave) if k == op.axis else [1]
-        (lower, upper), ragged = self.bounds(op, k), self._is_ragged(op, k)
+        (lower, upper), ragged = self._own_bounds(op, k), self._is_ragged(op, k)
         cover = cover_all if ragged else spread
 
         def body(start: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -77,9 +85,20 @@ class OwnLoops:
             self.writer.sweep((lower, middle), [size], (), body, hint)
             lower = middle
 
+    def _own_bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
+        """Return what of a parallel loop is to be run: all of it, where a fill is folded in."""
+        whole = self.whole(op, k)
+        if k not in op.within or op.initial:
+            return whole
+        step = op.width if k == op.axis else 1
+        low, high = rounded(self.writer, op, k, whole, step)
+        if step > 1:
+            high = self.writer.maximum(low, self.writer.minimum(high, whole[1]))
+        return low, high
+
     def _is_ragged(self, op: Structured, k: int) -> bool:
         """Whether the last vector along a parallel loop covers some iterations a second time."""
-        lower, upper = self.bounds(op, k)
+        lower, upper = self._own_bounds(op, k)
         extent = (upper - lower).number
         if k != op.axis or op.width == 1 or extent is None or extent < op.width:
             return False
@@ -99,7 +118,25 @@ class OwnLoops:
         self.finish(op, points, totals)
 
     def run(self, op: Structured, points: Sequence[Point], state: list[SSAValue]) -> list[SSAValue]:
-        """Run the reduction loops of ``op`` from ``state``, one value per point and output."""
+        """Run the reduction loops of ``op`` from ``state``, one value per point and output.
+
+        They do not run where none of the points matters.
+        """
+        shared = self.plan.schedule.shared
+        whole = [
+            k
+            for k, reduced in enumerate(op.reductions)
+            if not reduced and (k not in self.begins if k < shared else op.initial)
+        ]
+        if (some := meets(self.writer, op, whole, points)) is not None:
+            return self.writer.either(
+                some, lambda: self._run_loops(op, points, state), lambda: state
+            )
+        return self._run_loops(op, points, state)
+
+    def _run_loops(
+        self, op: Structured, points: Sequence[Point], state: list[SSAValue]
+    ) -> list[SSAValue]:
         count = len(op.carried)
         points = [replace(p, carried=i * count) for i, p in enumerate(points)]
         lanes = self._interleave(op)
@@ -126,7 +163,7 @@ class OwnLoops:
         """Return how many vectors of partial results each output gets, 0 for none."""
         if op.axis < 0 or not op.reductions[op.axis] or op.width * op.interleave == 1:
             return 0
-        lower, upper = self.bounds(op, op.axis)
+        lower, upper = self.whole(op, op.axis)
         trip = (upper - lower).number
         return op.interleave if trip is None else min(op.interleave, trip // op.width)
 
@@ -202,7 +239,8 @@ class OwnLoops:
         """Cover the vectorised reduction loop; each part of it carries only what it changes."""
         k, count, lanes = loops[0], len(op.carried), self._interleave(op)
         width = op.width if op.width > 1 else 0
-        at, upper = self.bounds(op, k)
+        at, upper = self.whole(op, k)
+        first = op.width * lanes
         for size in steps(op.width, lanes):
             scalar = size == 1 and (op.width > 1 or lanes > 1)
             if scalar:
@@ -236,8 +274,9 @@ class OwnLoops:
                 return watch.step(args, self._reduction(op, loops[1:], here, args))
 
             names = [*self._names(op, len(carried)), *(None for _ in marks)]
+            run = (at, end) if size < first else rounded(self.writer, op, k, (at, end), size)
             done = self.writer.loop(
-                (at, end), size, [*carried, *marks], body, NAMES[k % len(NAMES)], names
+                run, size, [*carried, *marks], body, NAMES[k % len(NAMES)], names
             )
             for e, value in zip(entries, watch.finish(done), strict=True):
                 state[e] = value
@@ -257,7 +296,7 @@ class OwnLoops:
         Return from where single iterations are left.
         """
         k, width = loops[0], op.width // 2
-        left = (self.bounds(op, k)[1] - at).number or 0
+        left = (self.whole(op, k)[1] - at).number or 0
         combiners = [self.combiner(op, output) for output in op.carried]
         while width >= NARROWEST:
             if left >= width:

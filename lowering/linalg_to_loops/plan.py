@@ -178,6 +178,9 @@ def make_plan(ops: Sequence[Structured], schedule: Schedule, foreign: set[SSAVal
     """Plan one run of ops; ``foreign`` are buffers that something else touches too."""
     kept, edges = take_edges(ops)
     plan = Plan(_fold_fills(kept), schedule, edges=edges)
+    if schedule.blocks or schedule.stream[0]:  # whose loops count from where a block begins
+        for op in plan.ops:
+            op.within = {}
     for op in plan.ops:
         _check_shared(plan, op)
     accesses: dict[SSAValue, list[tuple[Structured, Access]]] = {}

@@ -48,7 +48,7 @@ def _write_runs(nest: Nest, op: Structured) -> None:
     combiners = [nest.combiner(op, k) for k in op.carried]
     starts = [nest.start(op, k, point) for k in op.carried]
     partials = [writer.result(memref.AllocaOp.get(v.type, 64, [most]), "partial") for v in starts]
-    extents = [nest.bounds(op, k)[1] for k in op.reduced]
+    extents = [nest.whole(op, k)[1] for k in op.reduced]
     cut, runs = _longest(extents), _runs(writer, extents, most)
     extent = extents[cut]
     unit = op.width * op.interleave if op.axis == cut else 1

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from xdsl.dialects import arith, math, memref
-from xdsl.dialects.builtin import (
-    FloatAttr,
-    IntegerAttr,
-    IntegerType,
-    MemRefType,
-)
+from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -25,6 +19,9 @@ from xdsl.ir.affine import (
 )
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.sharing import parts_of
+from stepwell.lowering.linalg_to_loops.writer import Index
+from stepwell.transforms.combiners import COMBINERS, Combiner
 from stepwell.transforms.passes import fail
 
 
@@ -34,62 +31,6 @@ class Access:
 
     buffer: SSAValue
     exprs: tuple[AffineExpr, ...]
-
-
-@dataclass(frozen=True)
-class Combiner:
-    """How a reduction joins two partial results: an op without order."""
-
-    op: type[Operation]
-    kind: str
-    """Its name in vector.reduction."""
-    identity: Callable[[Attribute], FloatAttr | IntegerAttr]
-
-
-def _float(value: float) -> Callable[[Attribute], FloatAttr]:
-    def identity(type: Any) -> FloatAttr:
-        return FloatAttr(value, type)
-
-    return identity
-
-
-def _integer(value: Callable[[int], int]) -> Callable[[Attribute], IntegerAttr]:
-    def identity(type: Attribute) -> IntegerAttr:
-        assert isinstance(type, IntegerType)
-        return IntegerAttr(value(type.width.data), type)
-
-    return identity
-
-
-def _lowest(bits: int) -> int:
-    return -(1 << (bits - 1))
-
-
-def _highest(bits: int) -> int:
-    return (1 << (bits - 1)) - 1
-
-
-_INFINITY = float("inf")
-_COMBINERS: dict[type[Operation], Combiner] = {
-    c.op: c
-    for c in (
-        Combiner(arith.AddfOp, "add", _float(-0.0)),
-        Combiner(arith.MulfOp, "mul", _float(1.0)),
-        Combiner(arith.MaximumfOp, "maximumf", _float(-_INFINITY)),
-        Combiner(arith.MinimumfOp, "minimumf", _float(_INFINITY)),
-        Combiner(arith.MaxnumfOp, "maxnumf", _float(-_INFINITY)),
-        Combiner(arith.MinnumfOp, "minnumf", _float(_INFINITY)),
-        Combiner(arith.AddiOp, "add", _integer(lambda bits: 0)),
-        Combiner(arith.MuliOp, "mul", _integer(lambda bits: 1)),
-        Combiner(arith.MaxSIOp, "maxsi", _integer(_lowest)),
-        Combiner(arith.MinSIOp, "minsi", _integer(_highest)),
-        Combiner(arith.MaxUIOp, "maxui", _integer(lambda bits: 0)),
-        Combiner(arith.MinUIOp, "minui", _integer(lambda bits: -1)),
-        Combiner(arith.AndIOp, "and", _integer(lambda bits: -1)),
-        Combiner(arith.OrIOp, "or", _integer(lambda bits: 0)),
-        Combiner(arith.XOrIOp, "xor", _integer(lambda bits: 0)),
-    )
-}
 
 
 @dataclass(eq=False)
@@ -111,6 +52,8 @@ class Structured:
     interleave: int = 1
     initial: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
     """The scalar each output was filled with before, where that fill is folded in."""
+    within: dict[int, tuple[Index, Index]] = field(default_factory=dict[int, tuple[Index, Index]])
+    """The part of each loop outside of which nothing changes, where there is one."""
 
     def parallel_after(self, shared: int) -> list[int]:
         """Return the parallel iterators that are not among the first ``shared``."""
@@ -148,8 +91,8 @@ class Structured:
         if not isinstance(owner, Operation) or not new.has_one_use():
             return None
         if isinstance(owner, math.FmaOp) and owner.c is arg:
-            return _COMBINERS[arith.AddfOp]
-        return _COMBINERS.get(type(owner)) if arg in owner.operands else None
+            return COMBINERS[arith.AddfOp]
+        return COMBINERS.get(type(owner)) if arg in owner.operands else None
 
     def name(self, output: int) -> str | None:
         """Return what the running value of an output is called."""
@@ -243,6 +186,10 @@ def _read_fill(op: linalg.FillOp) -> Structured:
 def _read_schedule(found: Structured) -> None:
     """Read `kernel.loops` and refuse what this op cannot do."""
     op = found.op
+    found.within = {
+        loop: (Index.of(op.operands[low]), Index.of(op.operands[high]))
+        for loop, low, high in parts_of(op)
+    }
     loops = op.attributes.get("kernel.loops")
     if loops is None:
         return

@@ -252,6 +252,15 @@ class Writer:
             self.shared((arith.MinSIOp, lhs, rhs), lambda: self.binary(arith.MinSIOp, lhs, rhs))
         )
 
+    def maximum(self, a: Index, b: Index) -> Index:
+        """Return the greater of two."""
+        if (found := self.interval(b - a)) is not None and (found[0] >= 0 or found[1] <= 0):
+            return b if found[0] >= 0 else a
+        lhs, rhs = self.value(a), self.value(b)
+        return Index.of(
+            self.shared((arith.MaxSIOp, lhs, rhs), lambda: self.binary(arith.MaxSIOp, lhs, rhs))
+        )
+
     def affine(self, expr: AffineExpr, dims: Sequence[Index | None]) -> Index:
         """Evaluate ``expr`` at the given loop indices."""
         match expr:

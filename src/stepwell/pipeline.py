@@ -40,7 +40,12 @@ STAGES = (
         "outline-kernels",
     ),
     Stage("buffers", "bufferize,run-together,plan-memory", _BUFFERS, "bufferize"),
-    Stage("loops", "linalg-to-loops,expand-math,canonicalize,cse", _LOOPS, "linalg-to-loops"),
+    Stage(
+        "loops",
+        "narrow-loops,linalg-to-loops,expand-math,canonicalize,cse",
+        _LOOPS,
+        "linalg-to-loops",
+    ),
 )
 
 SCHEDULING = "schedule"

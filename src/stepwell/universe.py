@@ -34,6 +34,7 @@ PASSES: dict[str, str] = {
     "inline-calls": "stepwell.transforms.inline_calls:InlineCalls",
     "decompose": "stepwell.transforms.decompose:Decompose",
     "fold-scales": "stepwell.transforms.fold_scales:FoldScales",
+    "narrow-loops": "stepwell.lowering.narrow_loops:NarrowLoops",
     "linalg-to-loops": "stepwell.lowering.linalg_to_loops:LinalgToLoops",
     "expand-math": "stepwell.lowering.expand_math:ExpandMath",
     "nd-to-linalg": "stepwell.lowering.nd_to_linalg:NdToLinalg",

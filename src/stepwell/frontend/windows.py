@@ -457,17 +457,42 @@ def product(a: Any, b: Any) -> Any:
         raise TraceError(f"@ of slices with traced bounds takes vectors and matrices; {ADVICE}")
     own, other = _bounds_of(a), _bounds_of(b)
     shared = own[-1] or other[0]
-    one = a.filled(0) if isinstance(a, Window) else a
-    two = b.filled(0) if isinstance(b, Window) else b
+    summed = min(len(own), len(other)) == 1 and not _is_narrow(a, b)
+    one, two = (
+        v if not isinstance(v, Window) else v.values if summed else v.filled(0) for v in (a, b)
+    )
     if shared is not None:
         if own[-1] is None or other[0] is None:
             raise TraceError(f"an array meets a slice of another size; {ADVICE}")
         two = _moved(two, 0, other[0], own[-1])
         one, two = _cropped([one, two.T], -1, own[-1])
         two = two.T
-    found = ufunc(np.matmul, one, two)
     left = [*own[:-1], *other[1:]]
+    found = _summed(one, two, own, left) if summed else ufunc(np.matmul, one, two)
     return Window(found, left) if any(left) else found
+
+
+def _is_narrow(a: Any, b: Any) -> bool:
+    """Whether products are to be added up in another type than their own."""
+    return min(lift(_values(v)).kind.bytes for v in (a, b)) < 4
+
+
+def _values(value: Any) -> Any:
+    return value.values if isinstance(value, Window) else value
+
+
+def _summed(
+    one: Any, two: Any, own: Sequence[Bounds | None], left: Sequence[Bounds | None]
+) -> Tensor:
+    """Return the product with a vector as a sum, in which nothing is added beyond the bounds."""
+    axis = len(own) - 1
+    if _rank(one) < _rank(two):
+        products = ufunc(np.multiply, expand_dims(lift(one), 1), two)
+    else:
+        products = ufunc(np.multiply, one, two)
+    bounds = [*left[:axis], own[-1], *left[axis:]]
+    given = Window(products, bounds).filled(0) if any(bounds) else products
+    return call_named("sum", (given,), {"axis": axis, "dtype": given.dtype})
 
 
 def _rank(value: Any) -> int:

@@ -14,6 +14,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 from xdsl.ir.affine.affine_expr import AffineBinaryOpExpr, AffineBinaryOpKind
 
 from stepwell.dialects.upstream.effects import touches_nothing
+from stepwell.transforms.combiners import COMBINERS
 
 Index: TypeAlias = tuple[AffineExpr, ...]
 """Where an operand is read: one expression of the loops for each of its axes."""
@@ -77,24 +78,6 @@ CASTS: tuple[type[Operation], ...] = (
     arith.SIToFPOp,
     arith.UIToFPOp,
 )
-COMBINERS: tuple[type[Operation], ...] = (
-    arith.AddfOp,
-    arith.AddiOp,
-    arith.MulfOp,
-    arith.MuliOp,
-    arith.MaximumfOp,
-    arith.MinimumfOp,
-    arith.MaxnumfOp,
-    arith.MinnumfOp,
-    arith.MaxSIOp,
-    arith.MaxUIOp,
-    arith.MinSIOp,
-    arith.MinUIOp,
-    arith.AndIOp,
-    arith.OrIOp,
-    arith.XOrIOp,
-)
-"""Combiners whose partial results may be merged in any order."""
 
 
 def cost(block: Block) -> int:

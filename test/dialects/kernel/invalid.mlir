@@ -227,6 +227,18 @@ kernel.func @k(%x: memref<4xf32>, %y: memref<4xf32>) attributes {kernel.in_place
 
 // -----
 
+// kernel_func_c10
+// expected-error@+1 {{kernel.within must be arrays of three numbers on a linalg.generic: a loop, and the inputs, of type index, where its part begins and ends, got [array<i64: 0, 0, 1>]}}
+kernel.func @k(%x: memref<4xf32>, %n: index, %y: memref<4xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x, %n : memref<4xf32>, index) outs(%y : memref<4xf32>) attrs = {kernel.within = [array<i64: 0, 0, 1>]} {
+  ^bb0(%a: f32, %m: index, %o: f32):
+    linalg.yield %a : f32
+  }
+  kernel.return
+}
+
+// -----
+
 // kernel_launch_c1
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error@+1 {{no kernel.func @k in the module}}

@@ -1,0 +1,102 @@
+"""Running no more of a loop than the part outside of which an op changes nothing.
+
+Where a loop is one of vectors its part is rounded to them: what is between the limits of the part
+and those of whole vectors does nothing, as the body's own test says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
+
+
+def part(
+    writer: Writer, op: Structured, loop: int, bounds: tuple[Index, Index]
+) -> tuple[Index, Index]:
+    """Return what of ``bounds`` matters of a loop; an empty part lies between them too."""
+    if (limits := op.within.get(loop)) is None:
+        return bounds
+    lower, upper = bounds
+    low = writer.minimum(writer.maximum(limits[0], lower), upper)
+    return low, writer.minimum(writer.maximum(limits[1], low), upper)
+
+
+def rounded(
+    writer: Writer, op: Structured, loop: int, bounds: tuple[Index, Index], step: int
+) -> tuple[Index, Index]:
+    """Return what of ``bounds`` matters of a loop, in whole steps from where they begin.
+
+    Its end may lie beyond ``bounds``, unless these are whole steps.
+    """
+    if loop not in op.within:
+        return bounds
+    start, _ = bounds
+    low, high = part(writer, op, loop, bounds)
+    first = writer.divide(low - start, step, arith.DivUIOp)
+    last = writer.divide(high - start + (step - 1), step, arith.DivUIOp)
+    return start + first * step, start + last * step
+
+
+def meets(
+    writer: Writer, op: Structured, loops: Sequence[int], points: Sequence[Point]
+) -> SSAValue | None:
+    """Return whether some of ``points`` lies within the parts of these loops; None for yes."""
+    found: SSAValue | None = None
+    for loop in loops:
+        if (limits := op.within.get(loop)) is None or (ends := _ends(points, loop)) is None:
+            continue
+        for test in (
+            writer.compare("slt", ends[0], limits[1]),
+            writer.compare("sgt", ends[1], limits[0]),
+        ):
+            found = test if found is None else writer.binary(arith.AndIOp, found, test)
+    return found
+
+
+def _ends(points: Sequence[Point], loop: int) -> tuple[Index, Index] | None:
+    """Return from where up to where points reach along a loop, where that is known."""
+    first = points[0].indices[loop]
+    if first is None:
+        return None
+    lowest, highest = 0, 0
+    for point in points:
+        at = point.indices[loop]
+        away = None if at is None else (at - first).number
+        if away is None:
+            return None
+        width = max(point.width, 1) if point.axis == loop else 1
+        lowest, highest = min(lowest, away), max(highest, away + width)
+    return first + lowest, first + highest
+
+
+def shared_part(writer: Writer, plan: Plan, loop: int, extent: Index) -> tuple[Index, Index] | None:
+    """Return the part of a shared loop outside of which no op of a kernel does anything.
+
+    What an op leaves in scratch, nobody reads outside of that part.
+    """
+    limits: list[tuple[Index, Index]] = []
+    for op in plan.ops:
+        kept = [k for k, o in enumerate(op.outputs) if plan.buffers[o.buffer].alloc is None]
+        if not kept:
+            continue
+        if loop not in op.within or any(k in op.initial for k in kept):
+            return None
+        limits.append(op.within[loop])
+    if not limits or plan.edges:
+        return None
+    low, high = limits[0]
+    for some, other in limits[1:]:
+        low, high = writer.minimum(low, some), writer.maximum(high, other)
+    width = plan.first.width if loop == plan.axis else 1
+    if width == 1:
+        return low, high
+    first = writer.divide(low, width, arith.DivUIOp) * width
+    last = writer.divide(high + (width - 1), width, arith.DivUIOp) * width
+    return first, writer.maximum(first, writer.minimum(last, extent))
