@@ -24,7 +24,7 @@ from stepwell.frontend.promotion import BOOL, broadcast, cast, full, is_number, 
 from stepwell.frontend.strides import has_traced_step, write_steps
 from stepwell.frontend.subscripts import subscript
 from stepwell.frontend.tensor import Tensor, has_traced_bounds
-from stepwell.frontend.windows import is_own_window, windowed
+from stepwell.frontend.windowed import is_own_window, windowed
 
 
 def getitem(x: Any, index: Any, /) -> Any:

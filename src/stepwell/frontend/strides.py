@@ -11,7 +11,7 @@ from stepwell.frontend.checks import check
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import INTEGER, cast, fresh, lift
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.windows import spread
+from stepwell.frontend.windowed import spread
 
 ADVICE = "write a loop: for k in range(start, stop): if k % step == start % step: ..."
 
