@@ -20,6 +20,7 @@ PAGES = (
     "CONTRIBUTING.md",
     "docs/architecture.md",
     "docs/extending.md",
+    "docs/python.md",
     "examples/digits/README.md",
     "bench/README.md",
 )
@@ -95,3 +96,11 @@ def test_passes_named_exist() -> None:
     known = {*PASSES, *OVERRIDES}
     for used in re.findall(r" -p (\S+)", README):
         assert set(used.split(",")) <= known
+
+
+def test_variables_of_the_environment_are_told_of() -> None:
+    told = (ROOT / "docs/python.md").read_text().partition("## Environment variables")[2]
+    files = [p for f in ("src", "dialects", "lowering") for p in (ROOT / f).rglob("*.py")]
+    used = {v for p in files for v in re.findall(r'"(STEPWELL_[A-Z]+)"', p.read_text())}
+    assert {"STEPWELL_CACHE", "STEPWELL_THREADS"} <= used
+    assert used - set(re.findall(r"STEPWELL_[A-Z]+", told)) == set()
