@@ -19,6 +19,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.edges import surrounded
+from stepwell.lowering.bufferize.ends import Ends
 from stepwell.lowering.bufferize.exchanges import Exchanges
 from stepwell.lowering.bufferize.facts import Facts
 from stepwell.lowering.bufferize.liveness import Liveness
@@ -84,8 +85,6 @@ class Analysis:
         """Those that should be."""
         self.taken: list[tuple[Operation, Loop, SSAValue]] = []
         """Ops that write what another slot of a loop takes over from a slot, with its buffer."""
-        self.ended: list[tuple[Loop, int, Storage]] = []
-        """Results in one of the buffers that a loop exchanges, with what the slot's was first."""
         self.there: set[Operation] = set()
         """Insertions whose destination is in place around them."""
         self.sizes = Sizes(block.args)
@@ -97,7 +96,8 @@ class Analysis:
         self.loops: dict[Operation, Loop] = {}
         self.exchanges = Exchanges(self.sizes, self.places, self.liveness, self.broken)
         self.extras: dict[Operation, list[Storage]] = {}
-        self.unions = Unions(self.sizes, self.places, self.liveness, self._exchanged)
+        self.unions = Unions(self.sizes, self.places, self.liveness, self._exchanged, self._begins)
+        self.ends = Ends(self.places, self.unions, self.exchanges)
         self.updated: dict[int, Storage] = {}
         """The memory of arguments that results replace, by number of the result."""
         updated = updated_arguments(function)
@@ -114,7 +114,8 @@ class Analysis:
         assert isinstance(last, func.ReturnOp)
         self.last = last
         self.returned = settle_results(last.operands, self.updated, self.places, self.unions)
-        self._check_ended()
+        if (loop := self.ends.clash()) is not None:
+            raise Refused(loop)
 
     @property
     def cost(self) -> int:
@@ -413,33 +414,21 @@ class Analysis:
             if other is loop and slot in broken:
                 raise Refused(op)
 
+    def _begins(self, value: SSAValue, op: Operation) -> Storage | None:
+        """Return the buffer in which ``value`` begins, where ``op`` exchanges buffers."""
+        number = loop.begins.get(value) if (loop := self.loops.get(op)) is not None else None
+        if loop is None or number is None:
+            return None
+        return self.places.root(loop.outside[number], ())[0]
+
     def _exit(self, tie: Tie) -> bool:
         """Settle where the result of an exchanging loop is; False where the loop does not."""
-        loop = self.loops[tie.at]
-        if (number := loop.number.get(tie.into)) is None:
+        if not self.ends.settle(tie, self.loops[tie.at], tie.at in self.refused):
             return False
-        inner, _ = self.places.of(tie.value)
-        ends = self.exchanges.ends(loop, number)
-        if len(ends) == 1:
-            outer, steps = ends[0]
-            tie.broken = self.unions.clash(inner, outer, steps)
-            if not tie.broken:
-                self.places.unite(inner, outer, steps)
-        elif tie.at in self.refused:
-            tie.broken = "which buffer the loop ends in is not known, and one is written too early"
-        else:
-            inner.kind = "result"
-            self.ended.append((loop, number, inner))
         if tie.broken:
             self.broken[tie.at, tie.value, tie.into] = tie.broken
             self._written(tie.value, tie.at)
         return True
-
-    def _check_ended(self) -> None:
-        """Check that no buffer in which a loop may have ended is written while that is read."""
-        for loop, number, inner in self.ended:
-            if any(self.unions.clash(inner, *end) for end in self.exchanges.ends(loop, number)):
-                raise Refused(loop.op)
 
 
 def _has_resource(function: func.FuncOp, number: int) -> bool:

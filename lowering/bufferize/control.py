@@ -163,14 +163,14 @@ def _end(writer: HostWriter, op: Operation, new: Operation) -> None:
 
 def _leave(writer: HostWriter, loop: Loop, slots: Sequence[SSAValue], new: Operation) -> None:
     """Note which buffer each exchanged tensor ended in; ``slots`` become the loop's results."""
-    buffers = _exchanged(loop, new.results)
+    writer.roots.update(zip(loop.carried, _exchanged(loop, new.results), strict=True))
     for result, slot in zip(loop.op.results, slots, strict=True):
-        if (number := loop.number.get(slot)) is None:
+        if loop.which(slot, writer.places) is None:
             writer.hand_on(loop.op, slot, result)
             continue
         storage, _ = writer.places.of(result)
         if storage.kind == "result":
-            writer.roots[storage] = buffers[number]
+            writer.roots[storage] = writer.roots[writer.places.of(slot)[0]]
         elif (loop.op, result, slot) in writer.analysis.broken:
             why = writer.why(loop.op, result, slot)
-            writer.copy_from(buffers[number], result, writer.place(result), why)
+            writer.copy_from(writer.place(slot), result, writer.place(result), why)

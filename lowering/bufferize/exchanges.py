@@ -66,19 +66,22 @@ class Exchanges:
         spares = [s for s in targets if s not in slots]
         values = [t.into for t in ties]
         values += [t.value for t, s in zip(ties, targets, strict=True) if s not in slots]
-        for storage, value in zip([*slots, *spares], values, strict=True):
-            outside = Storage("local", storage.type, storage.sizes, None, [(value, ())])
-            outside.name, outside.beside = value.name_hint, loop.op
-            loop.outside.append(outside)
-            storage.kind = "carried"
         loop.carried = [*slots, *spares]
         loop.number = {t.into: n for n, t in enumerate(ties)}
+        loop.begins = dict(loop.number)
         loop.following = [loop.carried.index(t) for t in targets]
         left = [n for n in range(len(loop.carried)) if n not in loop.following]
         for spare in spares:
             fitting = next(n for n in left if loop.carried[n].type == spare.type)
             left.remove(fitting)
             loop.following.append(fitting)
+        for number, (storage, value) in enumerate(zip(loop.carried, values, strict=True)):
+            outside = Storage("local", storage.type, storage.sizes)
+            for other in cycle(loop.following, number):  # all that comes to lie there
+                outside.members += loop.carried[other].members
+            outside.name, outside.beside = value.name_hint, loop.op
+            loop.outside.append(outside)
+            storage.kind = "carried"
         for tie in ties:
             tie.broken = ""
             del self.broken[tie.at, tie.value, tie.into]
@@ -104,6 +107,7 @@ class Exchanges:
         if loop.following[spare] != number or value != (storage, ()) or not inside:
             return False
         loop.edges.append((spare, edges.slot, edges.boxes))
+        loop.begins[edges.value] = spare
         self.places.writes.setdefault(edges.value, []).append((loop.op, None))
         return True
 
@@ -112,13 +116,10 @@ class Exchanges:
 
         number : of the slot's first buffer
         """
-        cycle, turns = period(loop.following), self._turns(loop)
-        found: list[Storage] = []
-        for _ in range(cycle):
-            found.append(loop.outside[number])
-            number = loop.following[number]
-        ends = found if turns is None else [found[turns % cycle]]
-        return [self.places.root(s, ()) for s in dict.fromkeys(ends)]
+        turns = self._turns(loop)
+        found = [loop.outside[n] for n in cycle(loop.following, number)]
+        ends = found if turns is None else [found[turns % len(found)]]
+        return [self.places.root(s, ()) for s in ends]
 
     def _turns(self, loop: Loop) -> int | None:
         """Return how often a loop runs, where that is known."""
@@ -130,13 +131,13 @@ class Exchanges:
         return max(0, -(-(stop - start) // step))
 
 
-def period(following: Sequence[int]) -> int:
-    """Return after how many steps every buffer is back where it was.
+def cycle(following: Sequence[int], number: int) -> list[int]:
+    """Return which buffers one is, in one iteration after the other, until it is itself again.
 
-    >>> period([1, 0, 3, 4, 2])
-    6
+    >>> cycle([1, 0, 3, 4, 2], 3)
+    [3, 4, 2]
     """
-    at, steps = list(following), 1
-    while at != list(range(len(at))):
-        at, steps = [following[n] for n in at], steps + 1
-    return steps
+    found = [number]
+    while (number := following[number]) != found[0]:
+        found.append(number)
+    return found

@@ -231,7 +231,8 @@ def _aside(
 ) -> SSAValue | None:
     """Copy what lies in memory that another result is about to take; None where nothing does."""
     storage, steps = writer.places.of(value)
-    if storage.kind != "updated" or (storage, steps) == (returned.output, ()):
+    others = [s for s in writer.analysis.ends.of(storage) if s is not returned.output]
+    if (storage, steps) == (returned.output, ()) or all(s.kind != "updated" for s in others):
         return None
     aside = writer.places.storage(value)
     aside.beside = op

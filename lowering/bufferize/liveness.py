@@ -208,17 +208,23 @@ def _ends_beside(query: Query, value: SSAValue) -> bool:
             given = end.operands
         case scf.ConditionOp(), scf.WhileOp():
             held, given, after = parent.after_region.block.args, end.args, parent.results
-        case ((scf.ForOp() | scf.WhileOp()), _):
+        case ((scf.ForOp() | scf.WhileOp()), _) if query.writing in end.results:
             results = end.results
-            beside = value in results and query.writing in results and value is not query.writing
+            beside = value in results and value is not query.writing
             return beside and value.first_use is not None
+        case scf.ForOp(), _:
+            held, given, after = end.body.block.args[1:], end.iter_args, end.results
+        case scf.WhileOp(), _:
+            held, given = end.before_region.block.args, end.arguments
+            after = held
         case _:
             return False
     if value.owner is not query.writing.owner or value not in held or query.writing not in held:
         return False
     other, this = held.index(value), held.index(query.writing)
     used = value.first_use is not None or after[other].first_use is not None
-    return given[other] is not given[this] and used
+    defined = given[other] not in query.places.undefined
+    return given[other] is not given[this] and used and defined
 
 
 def _goes_on_as(op: Operation, index: int) -> SSAValue | None:

@@ -68,6 +68,13 @@ class Loop:
     """Spare buffers, by number, that must begin as a slot does, except for some boxes."""
     number: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     """For each slot that rotates, its number among ``carried``."""
+    begins: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    """For what is written before the first iteration, the number of the buffer."""
+
+    def which(self, value: SSAValue, places: Places) -> int | None:
+        """Return the number of the exchanged buffer that holds what a region is given, if one."""
+        storage = places.of(value)[0] if value in places else None
+        return self.carried.index(storage) if storage in self.carried else None
 
     def exchanges(self, a: Storage, b: Storage, places: Places) -> bool:
         """Whether each of two buffers is, or contains, one of those exchanged."""

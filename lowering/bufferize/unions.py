@@ -32,10 +32,14 @@ class Unions:
         places: Places,
         liveness: Liveness,
         exchanged: Callable[[Storage, Storage], bool],
+        begins: Callable[[SSAValue, Operation], Storage | None],
     ) -> None:
         self.sizes, self.places, self.liveness = sizes, places, liveness
         self.exchanged = exchanged
         """Whether a loop exchanges two buffers."""
+        self.begins = begins
+        """The buffer in which a tensor begins, where an op exchanges buffers: it is written there
+        alone, though it comes to lie in others as well."""
         self.view: Operation | None = None
         """The view that kept the last two from being one, where a copy of it would not."""
 
@@ -47,7 +51,8 @@ class Unions:
         why, self.view = "", None
         for inner, outer, to, way in tries:
             back = inverse(way)
-            if inner.kind != "local" or outer.kind in ("input", "constant") or back is None:
+            fixed = inner.kind != "local" or outer.kind in ("input", "constant", "carried")
+            if fixed or back is None:
                 why = why or why_not(inner, outer)
                 continue
             view = join(to, back)
@@ -78,9 +83,9 @@ class Unions:
             return "a loop exchanges them"
         self.places.pending = (inner, outer, view)
         try:
-            theirs = [self._member(b, path) for b, path in outer.members]
+            theirs = [self._member(b, path, outer) for b, path in outer.members]
             for a, path in inner.members:
-                mine = self._member(a, join(view, path))
+                mine = self._member(a, join(view, path), inner)
                 for other in theirs:
                     for x, y in ((mine, other), (other, mine)):
                         if self._overwrites(x, y):
@@ -92,9 +97,13 @@ class Unions:
             self.places.pending = None
         return ""
 
-    def _member(self, value: SSAValue, steps: Steps) -> _Member:
+    def _member(self, value: SSAValue, steps: Steps, storage: Storage) -> _Member:
         writes = self.places.parts_written(value, steps)
-        queries = [Query(self.places, op, over, value) for op, over in writes]
+        queries = [
+            Query(self.places, op, over, value)
+            for op, over in writes
+            if self.begins(value, op) in (None, storage)
+        ]
         return _Member(value, steps, part(steps), queries)
 
     def _overwrites(self, x: _Member, y: _Member) -> bool:
@@ -116,6 +125,8 @@ def why_not(inner: Storage, outer: Storage) -> str:
             return "it is in the memory of an argument that is updated"
         if storage.kind == "constant":
             return "a constant is never written"
+        if storage.kind == "carried":
+            return "a loop exchanges its buffer"
         if storage.kind == "result":
             return "which buffer a loop ends in depends on its number of iterations"
     return "it is part of another buffer"

@@ -38,3 +38,22 @@ func.func @both(%a: tensor<4x8xf32>, %v: tensor<8xf32>) -> (tensor<4x8xf32>, ten
 func.func @exchange(%a: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<8xf32> {nd.into = 0 : i64}, tensor<8xf32> {nd.into = 1 : i64}) {
   func.return %b, %a : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+// A loop leaves the arguments in their own places or in each other's: only the run knows.
+// CHECK-LABEL: func.func @swapped
+// CHECK: [[U:%\w+]], [[V:%\w+]] = scf.while (%u = %a_1, %v = %b_1)
+// CHECK: memref.copy [[U]], [[T:%\w+]] :
+// CHECK-NEXT: memref.copy [[V]], [[S:%\w+]] :
+// CHECK-NEXT: memref.copy [[T]], {{%\w+}} :
+// CHECK-NEXT: memref.copy [[S]], {{%\w+}} :
+func.func @swapped(%go: tensor<i1>, %a: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<8xf32> {nd.into = 1 : i64}, tensor<8xf32> {nd.into = 2 : i64}) {
+  %r, %q = scf.while (%u = %a, %v = %b) : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+    %c = tensor.extract %go[] : tensor<i1>
+    scf.condition(%c) %u, %v : tensor<8xf32>, tensor<8xf32>
+  } do {
+  ^bb0(%u: tensor<8xf32>, %v: tensor<8xf32>):
+    scf.yield %v, %u : tensor<8xf32>, tensor<8xf32>
+  }
+  func.return %r, %q : tensor<8xf32>, tensor<8xf32>
+}

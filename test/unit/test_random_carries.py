@@ -1,0 +1,32 @@
+"""Loops that permute, keep, replace and update what they carry give what NumPy gives."""
+
+from __future__ import annotations
+
+import pytest
+from carried_programs.checking import check_bufferized, check_compiled
+
+
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(25, 2000, 25))]
+)
+def test_on_buffers(first: int) -> None:
+    for seed in range(first, first + 25):
+        check_bufferized(seed)
+
+
+FOUND = (26, 392, 568, 767, 807, 832, 958, 963)
+"""Each went wrong once: a result in a buffer that its loop exchanged, arguments that a loop left in
+each other's place, two results of one buffer, starts of two tensors in one place, what a spare
+buffer held in between."""
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_found(seed: int) -> None:
+    check_bufferized(seed)
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(k, marks=pytest.mark.slow) for k in range(4, 150))]
+)
+def test_compiled(seed: int) -> None:
+    check_compiled(seed)
