@@ -38,8 +38,7 @@ class _Nd:
         )
         for k in range(2):
             self.put(
-                f"%k{k}_1 = nd.slice %k[{k}:{k + 1}] : "
-                "tensor<2xi64> -> tensor<1xi64>",
+                f"%k{k}_1 = nd.slice %k[{k}:{k + 1}] : tensor<2xi64> -> tensor<1xi64>",
                 f"%k{k} = nd.reshape %k{k}_1 : tensor<1xi64> -> tensor<i64>",
             )
         self.statements(program.body)
