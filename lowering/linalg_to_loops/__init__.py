@@ -37,6 +37,7 @@ from stepwell.lowering.linalg_to_loops.slivers import Slivers, lays_out
 from stepwell.lowering.linalg_to_loops.split import write_split
 from stepwell.lowering.linalg_to_loops.streamed import Streamed
 from stepwell.lowering.linalg_to_loops.structured import Structured, read
+from stepwell.lowering.linalg_to_loops.sums import vectorise_sums
 from stepwell.lowering.linalg_to_loops.writer import Writer
 from stepwell.transforms.passes import Pass
 
@@ -91,6 +92,7 @@ def _lower_kernel(function: kernel.FuncOp) -> None:
     entry = function.body.block
     writer = Writer(entry, entry)
     _lower_block(writer, entry, schedule)
+    vectorise_sums(entry)
     if schedule.ahead > 1:
         run_ahead(writer, schedule.ahead)
     for name in CHOICES:

@@ -31,6 +31,7 @@ from stepwell.lowering.schedule.blocking import Contraction, asks_ahead, choose
 from stepwell.lowering.schedule.locked import write_all_tuned
 from stepwell.lowering.schedule.reasons import because, unheard
 from stepwell.lowering.schedule.rows import cut_rows
+from stepwell.lowering.schedule.sums import choose_lanes
 from stepwell.lowering.schedule.tiles import register_tile
 from stepwell.lowering.schedule.turning import turning
 from stepwell.lowering.schedule.vectors import (
@@ -126,6 +127,7 @@ class Schedule(Pass):
         ready = constant_arguments(op)
         for function in op.ops:
             if isinstance(function, kernel.FuncOp):
+                choose_lanes(function, machine)
                 _schedule(function, machine, self.l2, ready.get(function.sym_name.data, set()))
 
 

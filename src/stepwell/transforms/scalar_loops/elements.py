@@ -222,6 +222,8 @@ def _reduction(t: Translation, op: linalg.GenericOp) -> None:
         refuse(op, "a reduction gives several results that lie differently")
     if contracts(op) and prod(extents(op)) > _FEW_PRODUCTS:
         refuse(op, "kernels have tiles for a product of matrices")
+    if _sums_rows(op) and prod(extents(op)) > _FEW_PRODUCTS:
+        refuse(op, "kernels have vectors along the rows that this op adds up")
     if all(map(is_number, op.results)):
         found = _summed(t, op, outputs[0], [t.code.index(0) for _ in outputs[0]])
         for result, value in zip(op.results, found, strict=True):
@@ -233,6 +235,19 @@ def _reduction(t: Translation, op: linalg.GenericOp) -> None:
             return _summed(t, op, outputs[0], at)[number]
 
         t.views[result] = _once(t, op, element)
+
+
+def _sums_rows(op: linalg.GenericOp) -> bool:
+    """Whether a reduction to arrays reads what does not lie side by side, one after the other."""
+    if all(map(is_number, op.results)):
+        return False
+    parallel = is_parallel(op)
+    for index in indices(op)[: len(op.inputs)]:
+        loops = [plain(expression) for expression in index]
+        summed = any(loop is not None and not parallel[loop] for loop in loops)
+        if summed and loops[-1] is not None and parallel[loops[-1]]:
+            return True
+    return False
 
 
 def _summed(

@@ -179,9 +179,15 @@ def _is_vector_loop(block: Block) -> bool:
     return all(sums)
 
 
+_SUMMED = (
+    *(arith.AddfOp, arith.MulfOp),
+    *(arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp),
+)
+
+
 def _is_sum(value: SSAValue, argument: SSAValue) -> bool:
     if not isinstance(value.type, AnyFloat):
         return True
     made_by = value.owner
-    summed = isinstance(made_by, arith.AddfOp | arith.MulfOp) and argument in made_by.operands
+    summed = isinstance(made_by, _SUMMED) and argument in made_by.operands
     return summed and argument.has_one_use()
