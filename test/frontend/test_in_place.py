@@ -147,3 +147,16 @@ def test_blocks_by_at() -> None:
     outside = sw.jit(lambda x, i: x.at[i].set(7.0))  # left out, as JAX documents it
     np.testing.assert_array_equal(outside(x, 6), x)
     np.testing.assert_array_equal(outside(x, -7), x)
+
+
+def test_arguments_that_change_places_are_exchanged_without_copies() -> None:
+    def run(u: Any, v: Any, steps: Any) -> Any:
+        i = 0
+        while i < steps:
+            v[1:-1] = 0.5 * (u[:-2] + u[2:])
+            u, v = v, u
+            i += 1
+        return u
+
+    text = sw.jit(run).trace(np.ones(50), np.ones(50), 3).lower("buffers").text
+    assert "memref.copy" not in text[text.index("scf.while") : text.rindex("scf.yield")]

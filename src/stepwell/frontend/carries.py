@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from stepwell.frontend.elementwise import where
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import (
     RESULT,
@@ -28,6 +29,7 @@ from stepwell.frontend.flow import (
 )
 from stepwell.frontend.promotion import BOOL, full, is_number
 from stepwell.frontend.pytree import Branch, flatten, unflatten
+from stepwell.frontend.swaps import Swapped, order_of
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Region, Trace, current_trace
 from stepwell.frontend.unbound import ASSIGN, Maybe, Undefined
@@ -47,27 +49,61 @@ class Variables:
 
     grows: Callable[[Region], None] | None = None
     """Lets lists grow in the region of an iteration."""
+    swaps: bool = True
+    """Whether arrays may change places; else the loop raises `Swapped`."""
 
     def is_free(self, name: str) -> bool:
         """Whether nobody sees what the variable was before the loop."""
         return self.once and name not in self.entering
 
 
-class Swapped(TraceError):
-    """Arrays that are written to change places; after ``order`` iterations they are in theirs."""
-
-    def __init__(self, told: str, order: int) -> None:
-        super().__init__(
-            f"{told} change places in a loop of which only the run knows how often it goes "
-            "round; copy instead: u[:] = v"
-        )
-        self.order = order
-
-
 def loop(test: Callable[[], Any], body: Callable[[], None], variables: Variables) -> None:
-    """Repeat ``body`` while ``test``, which only the run knows; carries are found by tracing."""
+    """Repeat ``body`` while ``test``, which only the run knows; carries are found by tracing.
+
+    Where arrays that are written to change places, the loop counts how often they did.
+    """
     trace, before = current_trace(), variables.get()
-    carries = _Carries(trace, before, variables)
+    mark = trace.mark()
+    try:
+        _loop(test, body, variables, 0)
+    except Swapped as error:
+        if not variables.swaps:
+            raise
+        trace.back(mark)
+        variables.put(before)
+        _counting(test, body, variables, error.order)
+
+
+TURNS = "how often arrays changed places"
+
+
+def _counting(
+    test: Callable[[], Any], body: Callable[[], None], variables: Variables, order: int
+) -> None:
+    """Do a loop that carries, in its first variable, after how many of ``order`` turns it is."""
+    turns: list[Any] = [0]
+
+    def step() -> None:
+        body()
+        turns[0] = (turns[0] + 1) % order
+
+    def get() -> tuple[Any, ...]:
+        return (turns[0], *variables.get())
+
+    def put(values: tuple[Any, ...]) -> None:
+        turns[0] = values[0]
+        variables.put(values[1:])
+
+    names, entering = (TURNS, *variables.names), variables.entering | {TURNS}
+    own = replace(variables, get=get, put=put, names=names, entering=entering)
+    _loop(test, step, own, order)
+
+
+def _loop(
+    test: Callable[[], Any], body: Callable[[], None], variables: Variables, order: int
+) -> None:
+    trace, before = current_trace(), variables.get()
+    carries = _Carries(trace, before, variables, order)
     try:
         for _ in range(ROUNDS):
             mark = trace.mark()
@@ -93,8 +129,13 @@ def _is_alike(a: Any, b: Any) -> bool:
 class _Carries:
     """What a loop carries: leaves of variables, and arrays that its body writes to."""
 
-    def __init__(self, trace: Trace, before: tuple[Any, ...], variables: Variables) -> None:
+    def __init__(
+        self, trace: Trace, before: tuple[Any, ...], variables: Variables, order: int
+    ) -> None:
         self.trace, self.variables, self.names = trace, variables, variables.names
+        self.order = order
+        """After how many iterations arrays that change places are in theirs, where these are
+        counted."""
         self.free = [
             variables.is_free(n) or (variables.once and isinstance(v, Undefined) and n != RESULT)
             for n, v in zip(self.names, before, strict=True)
@@ -225,7 +266,7 @@ class _Carries:
                 "is written to; assign to its elements, x[:] = ..., or begin with a copy"
             )
         self.moved = {k: m for k, m in moved.items() if m is not None}
-        if (order := _order(self.moved)) > 1:
+        if (order := order_of(self.moved)) > 1 and order != self.order:
             told = " and ".join(quoted(owners[k]) for k in sorted(self.moved))
             raise Swapped(told, order)
 
@@ -407,22 +448,32 @@ class _Carries:
 
     def _places(self, given: Sequence[Any], ends: Sequence[Tensor]) -> dict[int, Tensor]:
         """Let arrays that are written to stand for what is in them; return them by variable."""
-        found: dict[int, Tensor] = {}
-        for k in self.moved:
-            if not isinstance(array := given[k], Tensor):
-                raise TraceError("an array that a loop writes to is a number before it")
-            array.become(ends[k])
-            found[k] = array
+        if not all(isinstance(given[k], Tensor) for k in self.moved):
+            raise TraceError("an array that a loop writes to is a number before it")
+        if not self.order:
+            for k in self.moved:
+                given[k].become(ends[k])
+            return {k: given[k] for k in self.moved}
+        for array, held in [(given[k], self._chosen(k, ends)) for k in self.moved]:
+            if array.part is None:
+                array.become(held)
+            else:
+                array.write(held)
+        for k in self.moved:  # each is one of the arrays; nobody can tell which
+            for other in self.moved:
+                ends[k].may_share(given[other])
+        return {k: ends[k] for k in self.moved}
+
+    def _chosen(self, array: int, ends: Sequence[Tensor]) -> Tensor:
+        """Return what is in an array after the loop: what the variable has whose array it is."""
+        at = dict(zip(self.moved, self.moved, strict=True))
+        found = ends[array]
+        for turns in range(1, self.order):
+            at = {k: self.moved[m] for k, m in at.items()}
+            variable = next(k for k, m in at.items() if m == array)
+            if variable != array:
+                found = where(ends[0] == turns, ends[variable], found)
         return found
-
-
-def _order(moved: dict[int, int]) -> int:
-    """Return after how many iterations all arrays are in their places again."""
-    at, order = dict(moved), 1
-    while any(k != m for k, m in at.items()):
-        at = {k: moved[m] for k, m in at.items()}
-        order += 1
-    return order
 
 
 def _is_equal(a: Any, b: Any) -> bool:

@@ -11,12 +11,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from stepwell.frontend.carries import Swapped, Variables, loop
+from stepwell.frontend.carries import Variables, loop
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import Get, Put, if_
 from stepwell.frontend.growing import Grown, allowed, extend, slots_of, write
 from stepwell.frontend.logic import and_, not_
 from stepwell.frontend.promotion import lift
+from stepwell.frontend.swaps import Swapped
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Region, Trace, active_trace, current_trace
 from stepwell.frontend.ufuncs import weakened
@@ -324,13 +325,12 @@ class _Long:
         mark, before = trace.mark(), variables.get()
         known = self.counter in variables.names and self.statement.stop is None
         inner = _without(variables, self.counter) if known else variables
-        statement = replace(self.statement, variables=replace(inner, once=True))
+        swaps = self.statement.stop is not None
+        statement = replace(self.statement, variables=replace(inner, once=True, swaps=swaps))
         try:
             try:
                 self._count(counters, statement)
             except Swapped as error:
-                if self.statement.stop is not None:
-                    raise
                 trace.back(mark)
                 variables.put(before)
                 self._in_turns(counters, statement, error.order)

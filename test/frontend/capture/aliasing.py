@@ -309,3 +309,44 @@ def centres(x: Any, label: Any) -> Any:
         if np.any(label == k):
             out[k] = x[label == k].mean(axis=0)
     return out
+
+
+@captured((W, -W, 0), (W, -W, 1), (W, -W, 2), (W, -W, 5))
+def exchanged_as_often_as_told(u: Any, v: Any, n: int) -> Any:
+    first, i = u, 0
+    while i < n:
+        v[1:-1] = (u[2:] + u[:-2]) * 0.5
+        u, v = v, u
+        i += 1
+    return u, first
+
+
+@captured((V, -V, V * V, 2), (V, -V, V * V, 4))
+def three_in_turn(a: Any, b: Any, c: Any, n: int) -> Any:
+    for _ in range(n):
+        c[:4] = a[:4] * 0.5 + b[:4]
+        a, b, c = b, c, a
+    return a[:2] - b[:2]
+
+
+@captured((V, 3), (V, 4))
+def exchanged_until_left(x: Any, n: int) -> Any:
+    u, v = x.copy(), x * 2
+    for k in range(50):
+        v[1:] = u[:-1] * 0.5 + k
+        u, v = v, u
+        if k >= n:
+            break
+    u[0] = 7.0
+    return u, v
+
+
+@refused("may lie in the same memory as another", (V, V + 1, 3))
+def written_after_an_exchange(u: Any, v: Any, n: int) -> Any:
+    i = 0
+    while i < n:
+        v[:] = u + 1
+        u, v = v, u
+        i += 1
+    u[0] = 9.0
+    return u

@@ -1,0 +1,25 @@
+"""Arrays that change places in a loop."""
+
+from __future__ import annotations
+
+from stepwell.frontend.errors import TraceError
+
+
+class Swapped(TraceError):
+    """Arrays that are written to change places; after ``order`` iterations they are in theirs."""
+
+    def __init__(self, told: str, order: int) -> None:
+        super().__init__(
+            f"{told} change places in a loop that cannot say how often it went round; "
+            "copy instead: u[:] = v"
+        )
+        self.order = order
+
+
+def order_of(moved: dict[int, int]) -> int:
+    """Return after how many iterations all arrays are in their places again."""
+    at, order = dict(moved), 1
+    while any(k != m for k, m in at.items()):
+        at = {k: moved[m] for k, m in at.items()}
+        order += 1
+    return order
