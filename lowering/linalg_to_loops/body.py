@@ -19,6 +19,8 @@ from stepwell.dialects.types import UNKNOWN
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import INDEX, Index, Writer, vector_type
 from stepwell.transforms.passes import fail
+from stepwell.transforms.shifts import Shift, shift_of
+from stepwell.transforms.structured import constant_of
 
 NEAR = 64
 """Numbers of lanes up to this and a vector more are constants that every type has."""
@@ -99,7 +101,7 @@ class BodyWriter:
         elif isinstance(op, arith.IndexCastOp) and isinstance(op.input.owner, linalg.IndexOp):
             new = self._index(op.input.owner, point, op.result.type)
         elif isinstance(op, memref.LoadOp) and _widths(operands):
-            new = self._row(op, point, operands) or self._gather(op, operands, _widths(operands))
+            new = self._row(op, point, operands, values)
         elif _widths(operands):
             new = self._lanes(op, operands, _widths(operands))
         else:
@@ -177,18 +179,70 @@ class BodyWriter:
         return self.writer.binary(arith.AddiOp, self.writer.broadcast(start, width), steps)
 
     def _row(
-        self, op: memref.LoadOp, point: Point, operands: Sequence[SSAValue]
-    ) -> SSAValue | None:
+        self,
+        op: memref.LoadOp,
+        point: Point,
+        operands: Sequence[SSAValue],
+        values: dict[SSAValue, SSAValue],
+    ) -> SSAValue:
         """Load a vector along a row, where only the place in it varies from lane to lane."""
         buffer, *indices = operands
-        along, type = op.indices[-1].owner, buffer.type
+        shift, type = shift_of(op.indices[-1]), buffer.type
         assert isinstance(type, MemRefType)
         together = isinstance(type.layout, NoneAttr) or (type.get_strides() or [0])[-1] == 1
-        if not isinstance(along, linalg.IndexOp) or not together or _widths(indices[:-1]):
-            return None
-        at, _ = self._place(along, point)
-        where = [*(Index.of(i) for i in indices[:-1]), at]
-        return self.writer.load(buffer, where, point.width, op.results[0].name_hint)
+        if shift is None or not together or _widths(indices[:-1]):
+            return self._gather(op, operands, _widths(operands))
+        if _widths([values.get(v, v) for v in shift.others]):
+            return self._gather(op, operands, _widths(operands))
+        rows = [Index.of(i) for i in indices[:-1]]
+        at = self._first(shift.plain, point, values)
+        hint = op.results[0].name_hint
+        tests = self._inside(shift, at, point.width, values)
+
+        def side_by_side() -> list[SSAValue]:
+            return [self.writer.load(buffer, [*rows, at], point.width, hint)]
+
+        if tests is None:
+            return side_by_side()[0]
+        width = _widths(operands)
+        return self.writer.either(tests, side_by_side, lambda: [self._gather(op, operands, width)])[
+            0
+        ]
+
+    def _first(self, value: SSAValue, point: Point, values: dict[SSAValue, SSAValue]) -> Index:
+        """Return the place of the first lane of a place that goes along with the lanes."""
+        match value.owner:
+            case linalg.IndexOp():
+                return self._place(value.owner, point)[0]
+            case arith.IndexCastOp(input=inner):
+                return self._first(inner, point, values)
+            case arith.AddiOp(lhs=a, rhs=b) | arith.SubiOp(lhs=a, rhs=b):
+                sign = 1 if isinstance(value.owner, arith.AddiOp) else -1
+                return self._first(a, point, values) + self._first(b, point, values) * sign
+            case _:
+                return self._as_index(values.get(value, value))
+
+    def _as_index(self, value: SSAValue) -> Index:
+        if value.type == INDEX:
+            return Index.of(value)
+        if (number := constant_of(value)) is not None:
+            return Index.of(number)
+        cast = arith.IndexCastOp(value, INDEX)
+        key = ("index of", value)
+        return Index.of(self.writer.shared(key, lambda: self.writer.result(cast, value.name_hint)))
+
+    def _inside(
+        self, shift: Shift, at: Index, width: int, values: dict[SSAValue, SSAValue]
+    ) -> SSAValue | None:
+        """Return whether all lanes from ``at`` on are within the limits; None for yes."""
+        tests = [("sge", 0, limit) for limit in shift.lows]
+        tests += [("sle", 1 - width, limit) for limit in shift.highs]
+        found: SSAValue | None = None
+        for side, less, limit in tests:  # nothing is added to a place: it might wrap around
+            end = self._as_index(values.get(limit, limit)) + less
+            test = self.writer.compare(side, at, end)
+            found = test if found is None else self.writer.binary(arith.AndIOp, found, test)
+        return found
 
     def _gather(self, op: memref.LoadOp, operands: Sequence[SSAValue], width: int) -> SSAValue:
         """Load lane by lane from where each lane says."""

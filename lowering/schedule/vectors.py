@@ -13,6 +13,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from stepwell.transforms.shifts import shift_of
 from stepwell.transforms.structured import (
     Index,
     combiner,
@@ -127,14 +128,12 @@ def read(op: linalg.GenericOp | linalg.FillOp) -> Loops:
 def _row_read(op: linalg.GenericOp, read: tensor.ExtractOp) -> Index:
     """Return the index of what a body reads along a row that it chooses; empty where it does not.
 
-    The last loop in it walks along the row; the row may vary with any other.
+    The last loop in it walks along the row, from anywhere on; the row may vary with any other.
     """
-    if not read.indices or not isinstance(read.indices[-1].owner, linalg.IndexOp):
+    if not read.indices or (shift := shift_of(read.indices[-1])) is None:
         return ()
-    *rows, last = read.indices
-    assert isinstance(last.owner, linalg.IndexOp)
-    along = last.owner.dim.value.data
-    if any(along in _loops_behind(op, row) for row in rows):
+    along = shift.loop.dim.value.data
+    if any(along in _loops_behind(op, v) for v in (*read.indices[:-1], *shift.others)):
         return ()
     others = [k for k in range(len(op.iterator_types)) if k != along]
     return tuple(AffineDimExpr(k) for k in (*others, along))

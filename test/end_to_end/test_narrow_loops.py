@@ -16,6 +16,7 @@ from stepwell.runtime.extension import load_extension
 
 random = np.random.default_rng(5)
 BOUNDS = [(0, 0), (2, 5), (5, 2), (0, 1000), (7, 7), (-3, 1000), (-5, -2), (13, 61), (16, 48)]
+FAR = [(2**63 - 1, -(2**63) + 9), (-(2**62), 2**63 - 5)]
 SIZES = [(1, 3), (17, 40), (61, 131), (128, 1100)]
 
 
@@ -47,6 +48,15 @@ def updates(x: Any, y: Any, m: Any, i: Any, j: Any) -> Any:
     m[i:, :j] += np.outer(m[i:, 0], y[:j])
     m[0, i:j] = x[i:j]
     return x[i:j].sum()
+
+
+def moved(x: Any, y: Any, m: Any, i: Any, j: Any) -> Any:
+    n = len(x)
+    places = np.clip(np.arange(n) + i, 0, n - 1)
+    y[:i] += 2 * np.flip(x[:i])
+    x[i:] += np.flip(y[i:])
+    m[0, :j] = np.flip(m[1, :j])
+    return np.dot(np.flip(x[:i]), y[:i]), x[places], y[np.clip(np.arange(n) - j, 2, n - 2)]
 
 
 def extremes(x: Any, y: Any, m: Any, i: Any, j: Any) -> Any:
@@ -85,7 +95,7 @@ def expected(function: Callable[..., Any], given: list[Any], i: int, j: int) -> 
     return [*(result if isinstance(result, tuple) else (result,)), *copies]
 
 
-@pytest.mark.parametrize("function", [sums, products, updates])
+@pytest.mark.parametrize("function", [sums, products, updates, moved, extremes])
 @pytest.mark.parametrize("kind", ["float64", "float32", "int32"])
 def test_what_lies_outside_is_left_out(
     function: Callable[..., Any], kind: str, all_threads: Any, monkeypatch: pytest.MonkeyPatch
@@ -95,10 +105,11 @@ def test_what_lies_outside_is_left_out(
         size = (size[1], size[1]) if size[1] < 200 else (131, 131)
     given = arrays(kind, *size)
     narrow = sw.jit(function)
+    bounds = [*BOUNDS, *FAR] if function is moved else BOUNDS
     found: dict[tuple[int, int], list[Any]] = {}
     for threads in (1, 3):
         all_threads.set_threads(threads)
-        for i, j in BOUNDS:
+        for i, j in bounds:
             copies = [a.copy() for a in given]
             result = narrow(*copies, i, j)
             flat = [*(result if isinstance(result, tuple) else (result,)), *copies]

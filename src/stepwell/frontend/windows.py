@@ -19,6 +19,7 @@ from stepwell.frontend.bounds import Bounds, flipped, length
 from stepwell.frontend.checks import check
 from stepwell.frontend.creation import iota
 from stepwell.frontend.errors import TraceError
+from stepwell.frontend.indexing import gather
 from stepwell.frontend.manipulation import expand_dims
 from stepwell.frontend.promotion import INTEGER, cast, fresh, lift
 from stepwell.frontend.table import call_named
@@ -325,10 +326,9 @@ def _moved(x: Tensor, axis: int, given: Bounds, wanted: Bounds) -> Tensor:
     if given.first.root == wanted.first.root:
         by = wanted.first.offset - given.first.offset
         return call_named("roll", (x, by), {"axis": axis})
-    size = x.shape[axis]
     apart = e.subtract(lift(wanted.low), lift(given.low))
-    places = e.remainder(e.subtract(iota((size,), 0, INTEGER), apart), size)
-    return call_named("take", (x, places), {"axis": axis})
+    places = e.subtract(iota((x.shape[axis],), 0, INTEGER), apart)
+    return gather(x, [places], (axis,))  # beyond the bounds any element will do
 
 
 def product(a: Any, b: Any) -> Any:

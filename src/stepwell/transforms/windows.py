@@ -15,12 +15,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import IndexType, IntegerType, ShapedType, i1
+from xdsl.dialects.builtin import IntegerType, ShapedType, i1
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from stepwell.dialects.readings import reference
 from stepwell.transforms.combiners import COMBINERS
+from stepwell.transforms.shifts import is_wide
 from stepwell.transforms.structured import constant_of, indices, is_parallel, yielded
 
 Value: TypeAlias = "SSAValue | np.generic"
@@ -168,7 +169,7 @@ def _place(value: SSAValue) -> tuple[int, int] | None:
     match value.owner:
         case linalg.IndexOp():
             return value.owner.dim.value.data, 0
-        case arith.IndexCastOp(input=inner) if _is_wide(value) and _is_wide(inner):
+        case arith.IndexCastOp(input=inner) if is_wide(value) and is_wide(inner):
             return _place(inner)
         case arith.AddiOp(lhs=lhs, rhs=rhs):
             if (by := constant_of(rhs)) is None:
@@ -184,12 +185,6 @@ def _place(value: SSAValue) -> tuple[int, int] | None:
 
 _SMALL = 1 << 31
 """Numbers of less than this can be added to the index of a loop, a few of them, in 64 bits."""
-
-
-def _is_wide(value: SSAValue) -> bool:
-    """Whether a number has 64 bits, in which no index of a loop comes out as another."""
-    kind = value.type
-    return isinstance(kind, IndexType) or (isinstance(kind, IntegerType) and kind.width.data == 64)
 
 
 @dataclass

@@ -37,6 +37,34 @@ kernel.func @columns(%x: memref<8x8xf32>, %i: memref<8xindex>, %y: memref<4x8xf3
   kernel.return
 }
 
+// A place that goes along with the lanes is a vector where all of them are within the limits.
+// CHECK-LABEL: kernel.func @shifted
+//       CHECK: %[[AT:.*]] = arith.index_cast %by : i64 to index
+//       CHECK: %[[LOW:.*]] = arith.cmpi sge, %[[AT]], %c0
+//       CHECK: %[[HIGH:.*]] = arith.cmpi sle, %[[AT]], %c24
+//       CHECK: %[[IN:.*]] = arith.andi %[[LOW]], %[[HIGH]]
+//       CHECK: scf.if %[[IN]] -> (vector<8xf32>)
+//       CHECK:   vector.load %x[%[[AT]]]
+//       CHECK: else
+//       CHECK:   memref.load %x
+kernel.func @shifted(%x: memref<32xf32>, %i: memref<4xi64>, %y: memref<4x8xf32>) attributes {kernel.shared = 1} {
+  linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%i : memref<4xi64>) outs(%y : memref<4x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 8, interleave = 1>} {
+  ^bb0(%by: i64, %old: f32):
+    %j = linalg.index 1 : index
+    %c = arith.index_cast %j : index to i64
+    %p = arith.addi %c, %by : i64
+    %zero = arith.constant 0 : i64
+    %last = arith.constant 31 : i64
+    %q = arith.maxsi %p, %zero : i64
+    %r = arith.minsi %q, %last : i64
+    %at = arith.index_cast %r : i64 to index
+    %v = memref.load %x[%at] : memref<32xf32>
+    linalg.yield %v : f32
+  }
+  kernel.return
+}
+
 // CHECK-LABEL: kernel.func @numbers
 //       CHECK: arith.constant dense<[0, 1, 2, 3, 4, 5, 6, 7]> : vector<8xi16>
 //       CHECK: arith.constant dense<[8, 9, 10, 11, 12, 13, 14, 15]> : vector<8xi16>
