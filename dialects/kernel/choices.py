@@ -7,6 +7,12 @@ from collections.abc import Iterable
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.ir import Attribute, Operation
 
+INDEPENDENT = "kernel.independent"
+"""On an scf.for of a kernel: no iteration reads or writes an element that another writes.
+
+The outermost loop may then run in parallel, an innermost one in vectors of the C compiler's.
+"""
+
 
 def number(op: Operation, name: str, default: int = 0) -> int:
     """Return the number that ``op`` has under ``name``."""

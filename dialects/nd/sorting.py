@@ -49,7 +49,7 @@ class OrderOp(SpelledOp, ABC):
 class SortOp(OrderOp):
     """y = x with the elements along ``axis`` in rising order, or falling with ``descending``.
 
-    NaN is the greatest; -0.0 equals 0.0, and elements that are equal stay in their order.
+    NaN is the greatest; which of -0.0 and 0.0 comes first, and the bits of NaN, are not said.
 
     * (C1) axis is an axis of x.
     """

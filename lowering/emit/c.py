@@ -149,7 +149,9 @@ class CWriter(FunctionWriter):
     ) -> str:
         """Return a struct for what a loop captures and the loop as a function."""
         taken = "void *context, int64_t begin, int64_t end"
-        rows = [Line(0, f"static void {function}({taken}) {{", "")]
+        before = f"{self.spelling.scalar_code}static" if self.scalar else "static"
+        alone = "restrict " if self.scalar and self.alone else ""
+        rows = [Line(0, f"{before} void {function}({taken}) {{", "")]
         struct = ""
         if captured:
             fields = " ".join(f"{_declared(type, name)};" for name, type in captured.items())
@@ -159,7 +161,7 @@ class CWriter(FunctionWriter):
         else:
             rows.append(Line(1, "(void)context;", self.note))
         for name, type in captured.items():
-            const = f"{type}const {name}" if type[-1] == "*" else f"const {type} {name}"
+            const = f"{type}{alone}const {name}" if type[-1] == "*" else f"const {type} {name}"
             rows.append(Line(1, f"{const} = captured->{name};", self.note))
         head = f"for (int64_t {counter} = begin; {counter} < end; {counter}++) {{"
         rows += [Line(1, head, self.note), *body, Line(1, "}", "")]

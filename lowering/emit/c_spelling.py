@@ -108,6 +108,17 @@ class CSpelling(Spelling):
         added = "".join(f" reduction({operator}:{name})" for operator, name in sums)
         return (f"#pragma omp simd{added}",)
 
+    def independent(self) -> str:
+        """Use what either compiler has."""
+        self.prelude.types["SW_INDEPENDENT"] = (
+            "#if defined(__clang__)\n"
+            '#define SW_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")\n'
+            "#else\n"
+            '#define SW_INDEPENDENT _Pragma("GCC ivdep")\n'
+            "#endif"
+        )
+        return "SW_INDEPENDENT"
+
     def held(self, kind: Kind, x: str) -> str:
         """Say that ``x`` may change here: gcc else reads memory again for each of a few uses."""
         condition = _REGISTERS.get(kind.bits * kind.lanes)

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.choices import INDEPENDENT
 from stepwell.lowering.emit.guards import check_loop, check_same_sizes
 from stepwell.lowering.emit.kinds import Kind, kind_of
 from stepwell.lowering.emit.names import WORD
@@ -98,7 +99,7 @@ def _for(w: Writer, op: scf.ForOp) -> None:
     for result, argument, start in zip(op.res, carried, op.iter_args, strict=True):
         carry(w, result, start, result.name_hint or argument.name_hint)
         alias(w, argument, result)
-    if (times := _written_out(op)) and (request := w.spelling.unroll(times)):
+    if request := _request(w, op):
         w.line(request)
     if "kernel.simd" in op.attributes and (sums := _sums(w, op)) is not None:
         for request in w.spelling.side_by_side(sums):
@@ -132,6 +133,18 @@ def _sums(w: Writer, op: scf.ForOp) -> list[tuple[str, str]] | None:
             return None
         found.append((operator, w[argument]))
     return found
+
+
+def _request(w: Writer, op: scf.ForOp) -> str:
+    """Return what the C compiler is told of a loop.
+
+    That no iteration waits for another is not believed where a text of this floor says it.
+    """
+    if times := _written_out(op):
+        return w.spelling.unroll(times)
+    if INDEPENDENT in op.attributes and w.guards is None:
+        return w.spelling.independent()
+    return ""
 
 
 def _written_out(op: scf.ForOp) -> int:

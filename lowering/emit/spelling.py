@@ -140,6 +140,10 @@ class Spelling(ABC):
         """Ask for the next loop to be written out; "" where that cannot be said."""
         return ""
 
+    def independent(self) -> str:
+        """Say that iterations of the next loop do not wait for each other; "" where it cannot."""
+        return ""
+
     def held(self, kind: Kind, x: str) -> str:
         """Return ``x``, just loaded, to be kept in a register rather than loaded at each use."""
         del kind

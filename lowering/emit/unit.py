@@ -152,6 +152,8 @@ class Unit:
         writes = self.written_in(op)
         writer = self.writer(name)
         writer.threads = is_kernel
+        writer.scalar = "kernel.scalar" in op.attributes
+        writer.alone = self.guards is None and "kernel.in_place" not in op.attributes
         writer.note = self.notes.of(op.location)
         arguments = op.body.block.args
         wanted = parameters(writer, op, arguments, "", writes)
@@ -169,9 +171,9 @@ class Unit:
         before = self.spelling.private_function
         if is_kernel or RUNTIME in used:
             before = before.replace("inline ", "")
-        if "kernel.scalar" in op.attributes:
+        if writer.scalar:
             before = f"{self.spelling.scalar_code}{before}"
-            if self.guards is None and "kernel.in_place" not in op.attributes:
+            if writer.alone:
                 kept = [replace(p, alone=True) for p in kept]
         taken = ", ".join(p.declaration for p in kept) or "void"
         head = f"{result_type} {name}({taken})"
@@ -260,6 +262,10 @@ class FunctionWriter(Writer):
     result_type: str = "void"
     outlined: bool = False
     """Whether a loop is being written that is a function of its own."""
+    scalar: bool = False
+    """Whether loops are the C compiler's to make vectors of."""
+    alone: bool = False
+    """Whether no two of its pointers point to the same memory."""
     deepest: int = 0
     """Bytes that the functions called have on the stack, at most."""
 

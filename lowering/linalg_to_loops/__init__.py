@@ -19,13 +19,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref
+from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType, ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.choices import INDEPENDENT
 from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.lowering.linalg_to_loops.ahead import run_ahead
 from stepwell.lowering.linalg_to_loops.blocked import Blocked, is_blocked
@@ -91,12 +92,33 @@ def _lower_kernel(function: kernel.FuncOp) -> None:
     schedule = read_schedule(function)
     entry = function.body.block
     writer = Writer(entry, entry)
+    if "kernel.scalar" in function.attributes and "kernel.grain" in function.attributes:
+        _share_tasks(entry, function.attributes["kernel.grain"])
     _lower_block(writer, entry, schedule)
     vectorise_sums(entry)
     if schedule.ahead > 1:
         run_ahead(writer, schedule.ahead)
     for name in CHOICES:
         function.attributes.pop(f"kernel.{name}", None)
+
+
+def _share_tasks(block: Block, grain: Attribute) -> None:
+    """Run the loop over tasks in parallel."""
+    for op in block.ops:
+        if not isinstance(op, scf.ForOp) or INDEPENDENT not in op.attributes or op.iter_args:
+            continue
+        body = op.body.block
+        end = body.last_op
+        assert end is not None
+        end.detach()
+        end.erase()
+        done = scf.ReduceOp()
+        done.location = op.location
+        body.add_op(done)
+        new = scf.ParallelOp([op.lb], [op.ub], [op.step], op.detach_region(op.body))
+        new.attributes["kernel.grain"] = grain
+        new.location = op.location
+        Rewriter.replace_op(op, new, [])
 
 
 def _lower_block(writer: Writer, block: Block, schedule: Schedule) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.dialects import scf, tensor
+from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Region, SSAValue
 
 from stepwell.core.dtypes import DType
+from stepwell.dialects.kernel.choices import INDEPENDENT
 from stepwell.dialects.types import tensor_type
 from stepwell.lowering.nd_to_linalg.body import INDEX, Body
 from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
 from stepwell.lowering.nd_to_linalg.table import Lowering
 
 Operands: TypeAlias = Sequence[SSAValue]
+UNROLL = "kernel.unroll"
 AtEach: TypeAlias = Callable[[Body, Operands, Operands], Operands]
 """``(body, loop indices, carried) -> carried``."""
 
@@ -56,3 +60,70 @@ def read(b: Body, x: SSAValue, at: Operands) -> SSAValue:
 def written(b: Body, value: SSAValue, x: SSAValue, at: Operands) -> SSAValue:
     """Return a tensor with an element replaced."""
     return b.emit(tensor.InsertOp(value, x, at))
+
+
+def tasks(
+    lowering: Lowering, count: Size, carried: Operands, at_each: AtEach, kind: DType
+) -> Operands:
+    """Return ``carried`` after ``at_each`` for each of ``count`` tasks, which threads may share."""
+    results = nest(lowering, [count], carried, at_each, kind)
+    made_by = results[0].owner
+    assert isinstance(made_by, scf.ForOp)
+    made_by.attributes[INDEPENDENT] = UnitAttr()
+    return results
+
+
+def loop(
+    b: Body,
+    bounds: tuple[int | SSAValue, int | SSAValue],
+    carried: Operands,
+    at_each: Callable[[Body, SSAValue, Operands], Operands],
+    step: int | SSAValue = 1,
+    mark: str = "",
+) -> Operands:
+    """Return ``carried`` after ``at_each`` for each number of a range, inside of another loop.
+
+    mark : an attribute of the loop: INDEPENDENT, or UNROLL where it is to be written out
+    """
+    low, high, by = (Places(b).value(n) for n in (*bounds, step))
+    block = Block(arg_types=[INDEX, *(v.type for v in carried)])
+    index, *inside = block.args
+    block.add_op(scf.YieldOp(*at_each(Body(block, b.dtype), index, inside)))
+    made = scf.ForOp(low, high, by, carried, Region(block))
+    if mark:
+        made.attributes[mark] = UnitAttr()
+    b.block.add_op(made)
+    return made.res
+
+
+@dataclass(frozen=True)
+class Places:
+    """Arithmetic on indices, which are not negative, where ``b`` writes."""
+
+    b: Body
+
+    def value(self, n: int | SSAValue) -> SSAValue:
+        """Return a number as an index."""
+        return self.b.constant(n, INDEX) if isinstance(n, int) else n
+
+    def add(self, x: SSAValue, y: int | SSAValue) -> SSAValue:
+        """Return x + y."""
+        return self.b.emit(arith.AddiOp(x, self.value(y)))
+
+    def sub(self, x: int | SSAValue, y: int | SSAValue) -> SSAValue:
+        """Return x - y."""
+        return self.b.emit(arith.SubiOp(self.value(x), self.value(y)))
+
+    def mul(self, x: SSAValue, y: int | SSAValue) -> SSAValue:
+        """Return x * y."""
+        return self.b.emit(arith.MuliOp(x, self.value(y)))
+
+    def min(self, x: SSAValue, y: int | SSAValue) -> SSAValue:
+        """Return the lesser."""
+        return self.b.emit(arith.MinSIOp(x, self.value(y)))
+
+    def div(self, x: SSAValue, y: int | SSAValue) -> tuple[SSAValue, SSAValue]:
+        """Return how often y goes into x, and what is left."""
+        by = self.value(y)
+        times = self.b.emit(arith.DivSIOp(x, by))
+        return times, self.sub(x, self.mul(times, by))

@@ -31,6 +31,7 @@ from stepwell.lowering.schedule.blocking import Contraction, asks_ahead, choose
 from stepwell.lowering.schedule.locked import write_all_tuned
 from stepwell.lowering.schedule.reasons import because, unheard
 from stepwell.lowering.schedule.rows import cut_rows
+from stepwell.lowering.schedule.scalar import share_tasks
 from stepwell.lowering.schedule.sums import choose_lanes
 from stepwell.lowering.schedule.tiles import register_tile
 from stepwell.lowering.schedule.turning import turning
@@ -134,7 +135,7 @@ class Schedule(Pass):
 def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int]) -> None:
     ops = [read(op) for op in function.body.block.ops if _is_scheduled(op)]
     if not ops:
-        return
+        return share_tasks(function)
     shared = choices.number(function, "kernel.shared")
     by_hand = any("kernel.loops" in loops.op.attributes for loops in ops)
     if by_hand:

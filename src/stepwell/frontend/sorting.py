@@ -33,8 +33,8 @@ def sort(
 ) -> Tensor:
     """Return ``a`` with the elements along ``axis`` in rising order, or falling if ``descending``.
 
-    The order is NumPy's: NaN is the greatest, -0.0 equals 0.0. It is stable whatever ``kind`` and
-    ``stable`` ask for.
+    The order is NumPy's: NaN is the greatest, -0.0 equals 0.0. Which zero comes first, and the
+    bits of NaN, are as they were where ``kind`` or ``stable`` asks for a stable sort.
 
     axis : None for all elements in one row
     raises AxisError : a has no such axis
@@ -42,7 +42,13 @@ def sort(
     source : the array API's ``sort``, `numpy.sort`
     """
     _one_of(kind, stable)
-    return _ordered("sort", a, axis, kind, descending)
+    value = lift(a)
+    if value.kind.kind == "float" and (stable or kind in ("stable", "mergesort")):
+        if axis is None:
+            value, axis = reshape(value, (value.size,)), 0
+        order = _ordered("argsort", value, axis, kind, descending)
+        return take_along_axis(value, order, axis=axis) if value.ndim else fresh(value)
+    return _ordered("sort", value, axis, kind, descending)
 
 
 @method("sort")

@@ -1,0 +1,153 @@
+"""What is sorted: unsigned integers that are in the order wanted, one for each element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Attribute, SSAValue
+
+from stepwell.core.dtypes import DTYPES, DType
+from stepwell.dialects.nd.sorting import ArgsortOp, OrderOp
+from stepwell.dialects.nd.syntax import element, shape_of
+from stepwell.dialects.types import dtype, tensor_type
+from stepwell.lowering.nd_to_linalg.body import Body, signless_element
+from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
+from stepwell.lowering.nd_to_linalg.table import Lowering
+
+_NAN_BITS = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF << 52}
+"""The bits of infinity; those of any NaN, without the sign, are more."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of elements of one dtype.
+
+    Keys that only tell where elements go (``stable``) are equal where the elements are. Those that
+    elements are made of again tell -0.0, which comes first, from 0.0; each NaN has the same.
+    """
+
+    kind: DType
+    """Of the elements."""
+    descending: bool = False
+    stable: bool = True
+
+    @property
+    def dtype(self) -> DType:
+        """Unsigned, as wide as the elements."""
+        return DTYPES[f"ui{8 * self.kind.bytes}"]
+
+    @property
+    def bits(self) -> int:
+        """How many of a key."""
+        return 8 * self.kind.bytes
+
+    def of(self, b: Body, x: SSAValue) -> SSAValue:
+        """Return an unsigned integer that is less exactly where an element goes before."""
+        return self.of_bits(b, self.bits_of(b, x))
+
+    def bits_of(self, b: Body, x: SSAValue) -> SSAValue:
+        """Return an element as an integer of the same bits."""
+        match self.kind.kind:
+            case "bool":
+                return b.emit(arith.ExtUIOp(x, IntegerType(8)))
+            case "float":
+                return b.emit(arith.BitcastOp(x, IntegerType(self.bits)))
+            case _:
+                return x
+
+    def element(self, b: Body, raw: SSAValue) -> SSAValue:
+        """Return the element that an integer has the bits of."""
+        match self.kind.kind:
+            case "bool":
+                return b.emit(arith.TruncIOp(raw, IntegerType(1)))
+            case "float":
+                return b.emit(arith.BitcastOp(raw, signless_element(self.kind)))
+            case _:
+                return raw
+
+    def of_bits(self, b: Body, raw: SSAValue) -> SSAValue:
+        """Return the key of an element of those bits."""
+        b, sign = b.of(self.dtype), 1 << self.bits - 1
+        match self.kind.kind:
+            case "signed":
+                key = b.differ(raw, b.number(sign))
+            case "float":
+                size = b.both(raw, b.number(sign - 1))
+                negative = b.compare("ge", raw, b.number(sign))
+                key = b.differ(raw, b.select(negative, b.number(-1), b.number(sign)))
+                nan = b.compare("gt", size, b.number(_NAN_BITS[self.kind.name]))
+                key = b.select(nan, b.number(-1), key)
+                if self.stable:
+                    key = b.select(b.compare("eq", size, b.number(0)), b.number(sign), key)
+            case _:
+                key = raw
+        return b.differ(key, b.number(-1)) if self.descending else key
+
+    def back(self, b: Body, key: SSAValue) -> SSAValue:
+        """Return the element of a key."""
+        return self.element(b, self.back_to_bits(b, key))
+
+    def back_to_bits(self, b: Body, key: SSAValue) -> SSAValue:
+        """Return the bits of the element of a key."""
+        b, sign = b.of(self.dtype), 1 << self.bits - 1
+        if self.descending:
+            key = b.differ(key, b.number(-1))
+        match self.kind.kind:
+            case "signed":
+                return b.differ(key, b.number(sign))
+            case "float":
+                positive = b.compare("ge", key, b.number(sign))
+                return b.differ(key, b.select(positive, b.number(sign), b.number(-1)))
+            case _:
+                return key
+
+
+@dataclass
+class Sort:
+    """One sort, and what all its loops need."""
+
+    lowering: Lowering
+    op: OrderOp
+    x: SSAValue
+    axis: int = field(init=False)
+    rank: int = field(init=False)
+    keys: Keys = field(init=False)
+    extents: list[Size] = field(init=False)
+    """Of x."""
+
+    def __post_init__(self) -> None:
+        self.axis, self.rank = self.op.axis.value.data, len(shape_of(self.op.x))
+        descending, stable = self.op.descending is not None, self.places is not None
+        self.keys = Keys(dtype(element(self.op.x)), descending, stable)
+        self.extents = Sizes(self.lowering).all_of(self.x)
+
+    @property
+    def places(self) -> IntegerType | None:
+        """The type of the places that are asked for; None where the elements are."""
+        kind = element(self.op.y)
+        return kind if isinstance(self.op, ArgsortOp) and isinstance(kind, IntegerType) else None
+
+    @property
+    def result(self) -> Attribute:
+        """The type of an element of the result."""
+        return self.places or tensor_type(self.x).element_type
+
+    @property
+    def n(self) -> Size:
+        """How many elements are sorted at a time."""
+        return self.extents[self.axis]
+
+    @property
+    def others(self) -> list[Size]:
+        """The sizes of the other axes."""
+        return [n for axis, n in enumerate(self.extents) if axis != self.axis]
+
+    def rows(self) -> Size:
+        """Return how many sorts there are."""
+        sizes = Sizes(self.lowering)
+        total: Size = 1
+        for n in self.others:
+            total = sizes.mul(total, n)
+        return total
