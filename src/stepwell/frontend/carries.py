@@ -18,6 +18,7 @@ from stepwell.frontend.flow import (
     as_spec,
     is_data,
     joined,
+    lives_on,
     now,
     quoted,
     share,
@@ -337,9 +338,13 @@ class _Carries:
                 _, way.trees[k] = flatten(Maybe(self.names[k], True, way.values[k]))
                 way.leaves[k] = [True, *way.leaves[k]]
         self.trees[k] = way.trees[k]
-        self.specs[k] = [spec_of(v) if isinstance(v, Tensor) else None for v in way.leaves[k]]
-        pairs = zip(way.leaves[k], self.specs[k], strict=True)
-        self.leaves[k] = [v if s is None else Zeros() for v, s in pairs]
+        self.specs[k], self.leaves[k] = [], []
+        sources = flatten(way.values[k])[0]
+        sources = [*way.leaves[k][: len(way.leaves[k]) - len(sources)], *sources]  # the flag, too
+        for leaf, bound in zip(way.leaves[k], sources, strict=True):
+            carried = isinstance(leaf, Tensor) and not lives_on(bound)
+            self.specs[k].append(spec_of(leaf) if carried else None)
+            self.leaves[k].append(Zeros() if carried else bound if lives_on(bound) else leaf)
         if self.unsure[k]:
             self.leaves[k][0], self.specs[k][0] = False, spec_of(False)
         return False

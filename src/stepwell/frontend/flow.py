@@ -292,7 +292,10 @@ class _Merge:
         self, leaves: list[Any], tree: Tree, sources: list[Any], of_other: bool
     ) -> Callable[[Sequence[Tensor]], Any]:
         """Return what makes a variable that one way gives a value, and of the other nobody sees."""
-        given = [self._placeholder(leaf, of_other) for leaf in leaves]
+        given = [
+            self._placeholder(leaf, source, of_other)
+            for leaf, source in zip(leaves, sources, strict=True)
+        ]
 
         def made(results: Sequence[Tensor]) -> Any:
             found = [g(results) for g in given]
@@ -302,8 +305,12 @@ class _Merge:
 
         return made
 
-    def _placeholder(self, leaf: Any, first: bool) -> Callable[[Sequence[Tensor]], Any]:
-        """Let the way that has no value give zeros, which nobody sees."""
+    def _placeholder(
+        self, leaf: Any, source: Any, first: bool
+    ) -> Callable[[Sequence[Tensor]], Any]:
+        """Let the way that has no value give zeros, which nobody sees; an array stays itself."""
+        if lives_on(source):
+            return lambda _: source
         if not is_data(leaf) or is_number(leaf):
             return lambda _: leaf
         spec = spec_of(leaf)
@@ -314,6 +321,8 @@ class _Merge:
     def _leaf(
         self, a: Any, b: Any, sources: tuple[Any, Any], name: str
     ) -> Callable[[Sequence[Tensor]], Any]:
+        if sources[0] is sources[1] and lives_on(sources[0]):
+            return lambda _: sources[0]
         if not is_data(a) or not is_data(b):
             if type(a) is type(b) and bool(a == b):
                 return lambda _: a
@@ -369,6 +378,11 @@ def typed(value: Tensor, spec: Spec) -> Tensor:
     """Return ``value``, weak where ``spec`` is."""
     value.weak = spec.weak
     return value
+
+
+def lives_on(bound: Any) -> bool:
+    """Whether what a region has bound to a variable is an array from outside of the region."""
+    return isinstance(bound, Tensor) and bound.scope in bound.graph.scopes
 
 
 def share(found: Any, source: Any) -> None:

@@ -350,3 +350,30 @@ def written_after_an_exchange(u: Any, v: Any, n: int) -> Any:
         i += 1
     u[0] = 9.0
     return u
+
+
+@captured((V, 1e-3, 100), (V, 1e-9, 3))
+def relaxed_until_settled(u: Any, limit: float, most: int) -> Any:
+    for sweep in range(most):
+        change = 0.0
+        for i in range(1, len(u) - 1):
+            old = u[i]
+            u[i] = 0.5 * (u[i - 1] + u[i + 1])
+            change = max(change, abs(u[i] - old))
+        if change < limit:
+            return u, sweep
+    return u, most
+
+
+@captured((V, W, 2.0), (V, W, 50.0))
+def bound_in_a_branch_to_one_from_outside(a: Any, b: Any, most: float) -> Any:
+    for i in range(8):
+        a[i] += i
+        if a[i] > most:
+            found = b
+            found[0] = -1.0
+            break
+    else:
+        found = b
+    b[1] = 5.0
+    return a, b, found
