@@ -16,6 +16,14 @@ RUNTIME = "__stepwell__"
 _LEFT = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}
 """Functions that look at the frame they are called from."""
 
+MAKING = frozenset(
+    (
+        *("arange", "array", "astype", "copy", "empty", "empty_like", "eye", "full", "full_like"),
+        *("identity", "linspace", "ones", "ones_like", "repeat", "tile", "zeros", "zeros_like"),
+    )
+)
+"""Functions and methods of NumPy's that give an array in memory of its own."""
+
 _COMPARES: dict[type[ast.cmpop], Any] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -87,6 +95,20 @@ def setter(name: str) -> str:
     return f"__set_{name}__"
 
 
+def stays(node: ast.expr) -> ast.expr:
+    """Return a call that is bound to a variable through which nobody writes to what it gives."""
+    vars(node)["local"] = True
+    return node
+
+
+def _called(node: ast.Call) -> str:
+    match node.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
 class Expressions(ast.NodeTransformer):
     """Rewrites what an expression decides and calls."""
 
@@ -102,9 +124,20 @@ class Expressions(ast.NodeTransformer):
         base = node.func.value if isinstance(node.func, ast.Attribute) else None
         if isinstance(base, ast.Name) and base.id == RUNTIME:
             return node
-        call = ast.copy_location(runtime("call").func, node.func)  # the line that Python names
+        name = "make" if _called(node) in MAKING and "local" not in vars(node) else "call"
+        call = ast.copy_location(runtime(name).func, node.func)  # the line that Python names
         made = ast.Call(call, [node.func, *node.args], node.keywords)
         return place(ast.copy_location(made, node), node)
+
+    def _displayed(self, node: Any) -> Any:
+        """``[a, b]``, ``{k: v}``, ``[f(x) for x in y]``: a new object."""
+        self.generic_visit(node)
+        if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+            return node
+        return place(ast.copy_location(runtime("own", node), node), node)
+
+    visit_List = visit_Dict = visit_Set = visit_ListComp = visit_DictComp = _displayed
+    visit_SetComp = _displayed
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         """``x if c else y``."""

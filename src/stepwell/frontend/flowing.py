@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import partial, reduce
 from operator import eq, ge, gt, is_, is_not, le, lt, ne
 from types import FunctionType, MethodType
@@ -20,13 +20,16 @@ import numpy as np
 from stepwell.frontend.checks import raise_in_branch
 from stepwell.frontend.creation import has_traced
 from stepwell.frontend.errors import TraceError
+from stepwell.frontend.expressions import MAKING
 from stepwell.frontend.flow import assert_, if_, returned
 from stepwell.frontend.growing import appending, joined
+from stepwell.frontend.instances import MAKERS, instance, is_own, is_rewritable, own
 from stepwell.frontend.known import is_known, known_array
 from stepwell.frontend.logic import and_, compare, not_, or_, ternary
 from stepwell.frontend.loops import Items, Range, for_, while_
 from stepwell.frontend.pythons import GOING, PYTHONS
 from stepwell.frontend.reads import (
+    CHANGING,
     Outer,
     attribute_or,
     changing,
@@ -64,6 +67,7 @@ __all__ = [
     "ne",
     "not_",
     "or_",
+    "own",
     "raising",
     "rebinding",
     "returned",
@@ -94,6 +98,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return call(function.__func__, function.__self__, *args, **kwargs)
     if isinstance(function, partial):
         return _call_partial(function, args, kwargs)
+    if is_rewritable(function, _is_library) and active_trace() is not None:
+        return instance(call, function, args, kwargs)
     kind = type(function)
     if (inlined := getattr(kind, "inlined", None)) is not None and active_trace() is not None:
         return inlined(function, args, kwargs)
@@ -129,7 +135,15 @@ def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if function is getattr and len(args) in (2, 3):
         return _attribute_of(*args)
     _look(function)
-    return function(*_callbacks(function, args), **kwargs)
+    found = function(*_callbacks(function, args), **kwargs)
+    return own(found) if _is_one_of(function, MAKERS) else found
+
+
+def _is_one_of(function: Any, known: Container[Any]) -> bool:
+    try:
+        return function in known
+    except TypeError:
+        return False
 
 
 def _meaning(function: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
@@ -243,21 +257,29 @@ _PURE_BUILTINS = frozenset(
 
 def _is_pure(function: Any) -> bool:
     """Whether calling it changes nothing, and depends on nothing but traced values."""
-    try:
-        if function in _PURE_BUILTINS:
-            return True
-    except TypeError:
-        return False
+    if _is_one_of(function, _PURE_BUILTINS) or _is_one_of(function, MAKERS):
+        return True
     if isinstance(function, np.ufunc) or _is_library(getattr(function, "__module__", None)):
         return "random" not in str(getattr(function, "__module__", ""))
     if isinstance(function, type):
-        return issubclass(function, np.generic | BaseException)
+        return issubclass(function, np.generic | BaseException) or _is_named_tuple(function)
     owner = getattr(function, "__self__", None)
+    if is_own(owner) or (isinstance(owner, dict | tuple | str) and _reads(function)):
+        return True
     if isinstance(function, partial):
         return False
     if isinstance(owner, Tensor | Window):
         return True
     return isinstance(owner, np.ndarray) and function.__name__ not in _CHANGING
+
+
+def _is_named_tuple(kind: type[Any]) -> bool:
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def _reads(method: Any) -> bool:
+    """Whether a method of a container or a text gives something, and changes nothing."""
+    return method.__name__ not in CHANGING
 
 
 _CHANGING = {"fill", "sort", "partition", "put", "resize", "itemset", "setflags", "setfield"}
@@ -266,7 +288,7 @@ _CHANGING = {"fill", "sort", "partition", "put", "resize", "itemset", "setflags"
 def make(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call ``function`` for an array that is assigned to later: it becomes a part of the trace."""
     found = call(function, *args, **kwargs)
-    known = getattr(function, "__name__", "") in _MAKING and _is_making(function)
+    known = getattr(function, "__name__", "") in MAKING and _is_making(function)
     return made(found) if known else found
 
 
@@ -277,24 +299,20 @@ def made(found: Any) -> Any:
     return known_array(found) if found.dtype.kind in "fiub" else found
 
 
-_MAKING = frozenset(
-    (
-        *("arange", "array", "astype", "copy", "empty", "empty_like", "eye", "full", "full_like"),
-        *("identity", "linspace", "ones", "ones_like", "repeat", "tile", "zeros", "zeros_like"),
-    )
-)
-
-
 def _is_making(function: Any) -> bool:
     return _is_library(getattr(function, "__module__", None)) or isinstance(
         getattr(function, "__self__", None), np.ndarray
     )
 
 
-def storing(target: Any = None) -> None:
-    """Look at what is changed by the next statement."""
+def storing(target: Any = None, attribute: bool = False) -> None:
+    """Look at what is changed by the next statement: an item, or an attribute, of ``target``."""
     if isinstance(target, Maybe):
         target = target.value
+    if is_own(target):
+        return
+    if attribute:
+        target = None
     storing_outside(target)
     if not isinstance(target, Tensor | int | float | str | tuple | Undefined) and in_branch():
         what = "an attribute" if target is None else f"a {type(target).__name__}"

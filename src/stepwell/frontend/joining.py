@@ -12,6 +12,7 @@ import numpy as np
 from stepwell.core.shapes import ShapeError, show
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.errors import TraceError
+from stepwell.frontend.known import content, is_known
 from stepwell.frontend.manipulation import (
     atleast_1d,
     atleast_2d,
@@ -174,6 +175,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
 
 def _times(repeats: Any, size: int, axis: int) -> np.ndarray[Any, Any]:
     """Return how often elements are repeated: one number, or one for each of ``size``."""
+    if is_known(repeats):
+        repeats = content(repeats)
     if isinstance(repeats, Tensor):
         raise TraceError(
             "repeats must be known while tracing, as the shape of the result depends on them; "

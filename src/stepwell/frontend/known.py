@@ -64,6 +64,11 @@ def is_known(value: Any) -> bool:
     return type(value.name) is Known
 
 
+def rearranged(x: Tensor, how: Callable[[NDArray[Any]], NDArray[Any]]) -> Tensor | None:
+    """Return the elements of a known array in other places; None for what only the run knows."""
+    return known_array(how(content(x)).copy(order="C")) if is_known(x) else None
+
+
 def handled(found: Any) -> Any:
     """Return what NumPy gave: arrays with axes as parts of the trace."""
     if type(found) is np.ndarray and found.shape and dtype_of(found.dtype) is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from stepwell.core.shapes import ShapeError, show
 from stepwell.frontend.elementwise import axes_of, check_axis
 from stepwell.frontend.errors import TraceError
+from stepwell.frontend.known import rearranged
 from stepwell.frontend.promotion import broadcast, fresh, lift
 from stepwell.frontend.table import method, public
 from stepwell.frontend.tensor import Tensor
@@ -54,16 +55,43 @@ def reshape(a: Any, shape: Any, order: str = "C", copy: bool | None = None) -> T
         value = fresh(value)
     if sizes == value.shape:
         return value
-    found = value.graph.emit("reshape", [value], [(value.kind, sizes)])[0]
-    if value.part is not None and [n for n in sizes if n != 1] != [
-        n for n in value.shape if n != 1
-    ]:
+    found = rearranged(value, lambda a: a.reshape(sizes))
+    if found is None:
+        found = value.graph.emit("reshape", [value], [(value.kind, sizes)])[0]
+    if not _is_dense(value) and [n for n in sizes if n != 1] != [n for n in value.shape if n != 1]:
         return found.may_share(value)  # NumPy copies what does not lie row by row
     return found.part_of(
         value,
         lambda base: reshape(base, sizes),
         lambda base, part: base.write(reshape(part, base.shape)),
+        whole=True,
     )
+
+
+def _is_dense(x: Tensor) -> bool:
+    """Whether the elements of ``x`` lie row by row without a gap, as whole arrays do."""
+    while x.part is not None:
+        if not x.part.whole and not _is_run(x.part.index):
+            return False
+        x = x.part.base
+    return True
+
+
+def _is_run(index: Any) -> bool:
+    """Whether an index takes neighbours: numbers, then at most one part of an axis."""
+    given: tuple[Any, ...] = index if type(index) is tuple else (index,)
+    cut = False
+    for part in given:
+        number = isinstance(part, int | np.integer | Tensor) and not isinstance(part, bool)
+        if isinstance(part, slice):
+            if cut and part != slice(None):
+                return False
+            if part.step not in (None, 1):
+                return False
+            cut = True
+        elif not number or cut:
+            return False
+    return True
 
 
 def in_order(order: Any) -> None:
@@ -87,7 +115,10 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
         return value
     shape = tuple(value.shape[a] for a in order)
     back = [order.index(a) for a in range(len(order))]
-    found = value.graph.emit("transpose", [value], [(value.kind, shape)], (), permutation=order)[0]
+    found = rearranged(value, lambda a: a.transpose(order))
+    if found is None:
+        types = [(value.kind, shape)]
+        found = value.graph.emit("transpose", [value], types, (), permutation=order)[0]
     return found.part_of(
         value,
         lambda base: permute_dims(base, order),
@@ -225,7 +256,9 @@ def flip(m: Any, axis: Any = None) -> Tensor:
     axes = tuple(sorted(check_axis(k, value.ndim) for k in given))
     if len(set(axes)) < len(axes):
         raise ValueError("repeated axis")
-    found = value.graph.emit("reverse", [value], [(value.kind, value.shape)], (), axes=axes)[0]
+    found = rearranged(value, lambda a: np.flip(a, axes))
+    if found is None:
+        found = value.graph.emit("reverse", [value], [(value.kind, value.shape)], (), axes=axes)[0]
     return found.part_of(
         value, lambda base: flip(base, axes), lambda base, part: base.write(flip(part, axes))
     )

@@ -12,6 +12,7 @@ from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import take as taken
 from stepwell.frontend.joining import concat as concatenate
 from stepwell.frontend.joining import split, stack
+from stepwell.frontend.known import NotKnown, content
 from stepwell.frontend.linear_algebra import dot
 from stepwell.frontend.manipulation import (
     atleast_1d,
@@ -73,9 +74,10 @@ def array(x: Any) -> Tensor:
 
 def known(x: Any, what: str) -> np.ndarray[Any, Any]:
     """Return ``x`` as a plain array; what only the run knows is refused: ``what`` says why."""
-    if has_traced(x):
-        raise TraceError(f"{what}; pass it in static_argnames")
-    return np.asarray(x)
+    try:
+        return np.asarray(content(x))
+    except NotKnown:
+        raise TraceError(f"{what}; pass it in static_argnames") from None
 
 
 def floating(x: Any) -> Tensor:

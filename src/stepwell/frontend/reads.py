@@ -29,7 +29,7 @@ from stepwell.frontend.tensor import Tensor, has_traced_bounds
 from stepwell.frontend.tracing import active_trace
 from stepwell.frontend.unbound import UNSURE
 
-_CHANGING = frozenset(
+CHANGING = frozenset(
     (
         *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update"),
         *("setdefault", "popitem", "add", "discard", "move_to_end", "appendleft", "popleft"),
@@ -159,7 +159,7 @@ def _attribute(runtime: Any, captures: Captures, of: Any, name: str, base: bool)
             return value
         return captures.read(ATTRIBUTE, of, name, path, value, base)
     if isinstance(of, list | dict | set | tuple | str | bytes | np.ndarray | np.generic):
-        if name not in _CHANGING:
+        if name not in CHANGING:
             captures.whole(of)
         return captures.local(getattr(of, name))
     return _of_object(runtime, captures, of, name, base)
@@ -203,7 +203,7 @@ def attribute_or(runtime: Any, of: Any, name: Any, default: Any) -> Any:
 def changing(function: Any) -> None:
     """Warn where a method is about to be called that changes a container from outside."""
     owner = getattr(function, "__self__", None)
-    if owner is None or getattr(function, "__name__", "") not in _CHANGING:
+    if owner is None or getattr(function, "__name__", "") not in CHANGING:
         return
     if (captures := current_captures()) is not None and captures.knows(owner):
         warn(f"'{captures.paths[id(owner)]}' is changed by {function.__name__}()")

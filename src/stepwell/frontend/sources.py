@@ -274,9 +274,11 @@ def stored_in(target: ast.expr) -> list[ast.expr]:
     """Return what is changed by storing to ``target``, where it can be asked for twice."""
     if isinstance(target, ast.Name):
         return [ast.Name(target.id, ast.Load())]
-    base = target.value if isinstance(target, ast.Subscript) else None
+    attribute = isinstance(target, ast.Attribute)
+    base = target.value if isinstance(target, ast.Subscript | ast.Attribute) else None
     simple = base is not None and all(isinstance(n, _SIMPLE) for n in ast.walk(base))
-    return [_loaded(base)] if base is not None and simple else []
+    more: list[ast.expr] = [ast.Constant(True)] if attribute else []
+    return [_loaded(base), *more] if base is not None and simple else []
 
 
 def _loaded(node: ast.expr) -> ast.expr:
@@ -298,6 +300,28 @@ def written_names(node: ast.FunctionDef) -> set[str]:
                 found |= _root(each.func.value)
             elif each.func.attr == "at" and each.args:
                 found |= _root(each.args[0])
+    return found
+
+
+def handed_names(node: ast.FunctionDef) -> set[str]:
+    """Return variables that the function hands on: to another function, a container or a name."""
+    found: set[str] = set()
+    for each in ast.walk(node):
+        given: list[ast.expr | None] = []
+        match each:
+            case ast.Call():
+                given = [*each.args, *(k.value for k in each.keywords)]
+            case ast.Tuple() | ast.List() | ast.Set():
+                given = [*each.elts]
+            case ast.Dict():
+                given = [*each.values]
+            case ast.Return() | ast.Yield() | ast.Assign() | ast.NamedExpr() | ast.Lambda():
+                given = [each.body if isinstance(each, ast.Lambda) else each.value]
+            case ast.ListComp() | ast.GeneratorExp() | ast.IfExp():
+                given = [each.body, each.orelse] if isinstance(each, ast.IfExp) else [each.elt]
+            case _:
+                pass
+        found |= {n.id for n in given if isinstance(n, ast.Name)}
     return found
 
 

@@ -18,6 +18,7 @@ from stepwell.frontend.expressions import (
     runtime,
     set_to,
     setter,
+    stays,
     tuple_of,
 )
 from stepwell.frontend.flow import RESULT
@@ -27,6 +28,7 @@ from stepwell.frontend.sources import (
     bound_in_expressions,
     calls,
     declared,
+    handed_names,
     has_flow,
     is_generator,
     may_leave,
@@ -54,6 +56,7 @@ class Function:
         self.flags: list[str] = []
         """The variables that say that the loop, or the function, is left."""
         self.written = written_names(node)
+        self.handed = handed_names(node)
         self.globals = declared(node, ast.Global)
         self.outer = declared(node, ast.Nonlocal)
         self.around = around
@@ -263,15 +266,15 @@ class Function:
             and isinstance(node.value, ast.Call | ast.BinOp | ast.UnaryOp | ast.Compare)
             and len(node.targets) == 1
             and isinstance(node.targets[0], ast.Name)
-            and node.targets[0].id in self.written
         )
+        if makes and isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            makes = node.targets[0].id in self.written
+            if not makes and node.targets[0].id not in self.handed:
+                node.value = stays(node.value)
         node = self.visited(node)
         if makes and isinstance(node, ast.Assign):
             value: Any = node.value
-            if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-                if value.func.attr == "call":
-                    value.func.attr = "make"
-            else:
+            if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
                 node.value = place(runtime("made", node.value), node.value)
         return [*checks, node]
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.known import NotKnown, by_numpy
+from stepwell.frontend.known import NotKnown, by_numpy, content, is_known
 from stepwell.frontend.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -119,9 +119,20 @@ def call_named(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> A
             given |= given.pop("kwargs", {})
     if "out" not in takes:
         out = given.pop("out", None)
+    for key in given.keys() & _SIZES:
+        given[key] = content(given[key]) if is_known(given[key]) else given[key]
     for key in [k for k in given if k not in takes]:
         _check_default(name, key, given.pop(key), theirs)
     return stored(ours(*positional, **given), out)
+
+
+_SIZES = frozenset(
+    (
+        *("axes", "axis", "condition", "destination", "indices_or_sections", "newshape", "obj"),
+        *("pad_width", "repeats", "reps", "shape", "shift", "source"),
+    )
+)
+"""Parameters on which shapes depend, so that known arrays are passed as what they are."""
 
 
 def _spoken(error: TypeError) -> str:

@@ -68,6 +68,8 @@ class View(NamedTuple):
     """Writes the second to the place that it has in the first."""
     index: Any = None
     """For ``base[index]``, what the index means."""
+    whole: bool = False
+    """Whether it has all elements of ``base``, in their order."""
 
 
 class State(NamedTuple):
@@ -234,10 +236,11 @@ class Tensor:
         read: Callable[[Tensor], Tensor],
         write: Callable[[Tensor, Tensor], None],
         index: Any = None,
+        whole: bool = False,
     ) -> Tensor:
         """Return it, as a view of ``base`` from now on; numbers are none, as in NumPy."""
         if self is not base and self.shape:
-            self.part, self.seen = View(base, read, write, index), base.stamp
+            self.part, self.seen = View(base, read, write, index, whole), base.stamp
         return self
 
     def may_share(self, other: Tensor) -> Tensor:

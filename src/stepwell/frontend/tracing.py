@@ -382,6 +382,8 @@ class Region:
         """The user's variables that it may change."""
         self.grown: Any = None
         """The lists that grow in it (`growing.Grown`); None where none may."""
+        self.own: dict[int, Any] = {}
+        """Objects that it makes for itself, by id."""
         self.depth = len(trace.scopes)
         self.head = ", ".join(f"{a.name}: {type_text(a.kind, a.shape)}" for a in arguments)
         for argument in arguments:

@@ -1,0 +1,79 @@
+"""Objects of users' classes that a traced function makes: their ``__init__`` is rewritten too.
+
+What a branch or loop makes for itself, an object, a list, a dict, is its own: it may change there.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from copy import copy, deepcopy
+from dataclasses import fields, is_dataclass
+from types import FunctionType
+from typing import Any, TypeGuard
+
+from stepwell.frontend.tracing import active_trace
+
+Call = Callable[..., Any]
+
+
+def is_rewritable(kind: Any, is_library: Callable[[str | None], bool]) -> TypeGuard[type[Any]]:
+    """Whether objects of a class are made by its ``__init__`` alone, and that is the user's."""
+    return (
+        isinstance(kind, type)
+        and type(kind).__call__ is type.__call__
+        and kind.__new__ is object.__new__
+        and isinstance(kind.__init__, FunctionType)
+        and not is_library(kind.__module__)
+    )
+
+
+def instance(call: Call, kind: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return an object of a class; ``call`` calls its ``__init__``, as it calls any function."""
+    init: Any = kind.__init__
+    found = own(object.__new__(kind))
+    if not (is_dataclass(kind) and init.__code__.co_filename == "<string>"):
+        if call(init, found, *args, **kwargs) is not None:
+            raise TypeError("__init__() should return None")
+        return found
+    if not hasattr(kind, "__post_init__"):
+        init(found, *args, **kwargs)
+        return found
+    try:
+        bound = inspect.signature(init).bind(found, *args, **kwargs).arguments
+    except TypeError:
+        init(found, *args, **kwargs)  # says what is wrong
+        raise
+    for each in fields(kind):
+        if each.name in bound:
+            object.__setattr__(found, each.name, bound[each.name])
+        elif each.default_factory is not each.default:  # one of them is missing
+            default: Any = each.default_factory
+            value = call(default) if callable(default) else each.default
+            object.__setattr__(found, each.name, value)
+    names = {each.name for each in fields(kind)}
+    parameters = list(inspect.signature(init).parameters.values())[1:]
+    more = [bound.get(p.name, p.default) for p in parameters if p.name not in names]
+    call(kind.__post_init__, found, *more)
+    return found
+
+
+def own(value: Any) -> Any:
+    """Return a new object, which the branch or loop that is being traced makes for itself."""
+    trace = active_trace()
+    if trace is not None and trace.branches:
+        trace.branches[-1].own[id(value)] = value
+    return value
+
+
+def is_own(value: Any) -> bool:
+    """Whether the branch or loop that is being traced has made ``value``, and may change it."""
+    trace = active_trace()
+    return trace is not None and bool(trace.branches) and id(value) in trace.branches[-1].own
+
+
+MAKERS = frozenset(
+    (list, dict, set, sorted, deque, defaultdict, OrderedDict, Counter, copy, deepcopy)
+)
+"""Python's functions that give a new object, and do nothing else."""
