@@ -1,4 +1,4 @@
-"""Make one loop of several rows, columns or sums of a contraction that lie together in memory.
+"""Make one loop of those of a contraction or reduction whose axes lie together in memory.
 
 Before:  kernel.func @k(%x: tensor<8x3x64xf32>, %w, %y) attributes {kernel.shared = 3} {
            linalg.generic {maps: (b, s, k), (k, j), (b, s, j)} ins(%x, %w) ... }
@@ -9,7 +9,8 @@ After:   kernel.func @k(%x: tensor<24x64xf32>, %w, %y) attributes {kernel.shared
          %r = kernel.launch @k ins(%xc, %w) outs(%ec)
          %y = tensor.expand_shape %r
 
-Afterwards a register tile has rows of several lines, where each line alone would not fill it. Only
+Afterwards a register tile has rows of several lines, where each line alone would not fill it, and
+a sum over several axes goes through memory in one loop, of whole vectors but the last. Only
 loops become one that every operand of the kernel has side by side, or not at all, and whose axes
 follow each other in memory; a kernel that has any of its schedule already is left as it is.
 """
@@ -45,7 +46,7 @@ from stepwell.transforms.structured import array_of_maps, at, indices, shape
 
 @dataclass(frozen=True)
 class CollapseLoops(Pass):
-    """Make one loop of those of a contraction whose axes lie together."""
+    """Make one loop of those of a contraction or reduction whose axes lie together."""
 
     name = "collapse-loops"
     one_block = True

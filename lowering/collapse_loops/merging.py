@@ -119,14 +119,14 @@ def find(function: kernel.FuncOp, launches: Sequence[kernel.LaunchOp]) -> Mergin
 
 
 def _wanted(ops: Sequence[linalg.GenericOp], shared: int) -> Iterator[Pair]:
-    """List the pairs of loops by which some contraction gains: rows, columns, or its sum."""
+    """List the pairs of loops by which an op gains: rows and columns of contractions, and sums."""
     outer, inner = set[int](), set[int]()
     for op in ops:
-        if not contracts(op):
+        if all(is_parallel(op)):
             continue
         where, sizes = indices(op), extents(op)
         inputs = where[: len(op.inputs)]
-        for a, b in _neighbours(where[-1], lambda k: k < shared):
+        for a, b in _neighbours(where[-1], lambda k: k < shared) if contracts(op) else ():
             users = [_uses(index, a, b) for index in inputs]
             known = sizes[a] != DYNAMIC_INDEX or sizes[b] < LONG
             gains = known and sizes[a] != 1 and any(users) and not all(users)
@@ -135,7 +135,7 @@ def _wanted(ops: Sequence[linalg.GenericOp], shared: int) -> Iterator[Pair]:
                 inner.add(b)
                 yield None, a, b
         summed = {k for k, parallel in enumerate(is_parallel(op)) if k >= shared and not parallel}
-        for a, b in _neighbours(inputs[0], summed.__contains__):
+        for a, b in _neighbours(inputs[0], summed.__contains__) if inputs else ():
             yield op, a, b
 
 

@@ -49,9 +49,9 @@ def _write_runs(nest: Nest, op: Structured) -> None:
     starts = [nest.start(op, k, point) for k in op.carried]
     partials = [writer.result(memref.AllocaOp.get(v.type, 64, [most]), "partial") for v in starts]
     extents = [nest.whole(op, k)[1] for k in op.reduced]
-    cut, runs = _longest(extents), _runs(writer, extents, most)
-    extent = extents[cut]
-    unit = op.width * op.interleave if op.axis == cut else 1
+    units = [op.width * op.interleave if op.axis == k else 1 for k in range(len(extents))]
+    cut, runs = _longest(extents, units), _runs(writer, extents, most)
+    extent, unit = extents[cut], units[cut]
     per = runs * unit
     blocks = writer.divide(extent + per + -1, per.number or writer.value(per), arith.DivUIOp)
     length = blocks * unit
@@ -79,10 +79,11 @@ def _write_runs(nest: Nest, op: Structured) -> None:
     nest.finish(op, [point], totals)
 
 
-def _longest(extents: Sequence[Index]) -> int:
-    """Return which loop to cut."""
+def _longest(extents: Sequence[Index], units: Sequence[int]) -> int:
+    """Return which loop to cut: that with the most parts, each of which fills its vectors."""
     sizes = [GUESS if extent.number is None else extent.number for extent in extents]
-    return sizes.index(max(sizes))
+    parts = [size // unit for size, unit in zip(sizes, units, strict=True)]
+    return parts.index(max(parts))
 
 
 def _runs(writer: Writer, extents: Sequence[Index], most: int) -> Index:

@@ -158,3 +158,24 @@ func.func @one_after_the_other(%x: tensor<5x3x7xf32>, %w: tensor<7x7xf32>) -> te
   %z = kernel.launch @twice ins(%y, %w : tensor<5x3x7xf32>, tensor<7x7xf32>) outs(%f : tensor<5x3x7xf32>) -> tensor<5x3x7xf32>
   func.return %z : tensor<5x3x7xf32>
 }
+
+// A sum over neighbouring axes is one sum.
+// CHECK:       kernel.func @total(%x: tensor<5x21xf32>
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
+kernel.func @total(%x: tensor<5x3x7xf32>, %y: tensor<5xf32>) -> tensor<5xf32> attributes {kernel.shared = 1} {
+  %zero = arith.constant 0.0 : f32
+  %s = linalg.fill ins(%zero : f32) outs(%y : tensor<5xf32>) -> tensor<5xf32>
+  %h = linalg.generic {indexing_maps = [affine_map<(b, s, k) -> (b, s, k)>, affine_map<(b, s, k) -> (b)>], iterator_types = ["parallel", "reduction", "reduction"]} ins(%x : tensor<5x3x7xf32>) outs(%s : tensor<5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %q = arith.addf %o, %a : f32
+    linalg.yield %q : f32
+  } -> tensor<5xf32>
+  kernel.return %h : tensor<5xf32>
+}
+// CHECK-LABEL: func.func @sums(
+// CHECK:         tensor.collapse_shape %x {{.*}} : tensor<5x3x7xf32> into tensor<5x21xf32>
+func.func @sums(%x: tensor<5x3x7xf32>) -> tensor<5xf32> {
+  %e = tensor.empty() : tensor<5xf32>
+  %y = kernel.launch @total ins(%x : tensor<5x3x7xf32>) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+  func.return %y : tensor<5xf32>
+}
