@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import stepwell.numpy as snp
+from stepwell.frontend.table import METHODS
 from stepwell.testing.numpy_calls import functions, ufuncs
 from stepwell.testing.numpy_calls.checking import call, check
-from stepwell.testing.numpy_calls.further import UNKNOWN_SIZES
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,9 @@ def test_random_calls(seed: int) -> None:
 def test_every_name_is_drawn() -> None:
     callables = {n for n in snp.__all__ if callable(getattr(snp, n)) and hasattr(np, n)}
     types = {n for n in callables if isinstance(getattr(snp, n), type)}
-    drawn = {*functions.names(), *ufuncs.names(), *functions.UNDRAWN, *UNKNOWN_SIZES}
+    drawn = {*functions.names(), *ufuncs.names(), *functions.UNDRAWN, *functions.DRAWN_APART}
     plain = {n for n in callables if getattr(snp, n) is getattr(np, n, None)}
     assert sorted(callables - types - drawn - plain) == []
+    assert len(functions.UNDRAWN) < 10
+    methods = {*functions.method_names(), *functions.IN_PLACE, *functions.UNDRAWN}
+    assert {*METHODS} - methods <= {"view"}, "which is refused"

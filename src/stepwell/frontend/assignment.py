@@ -15,12 +15,13 @@ import numpy as np
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.blocks import shape_at
+from stepwell.frontend.checks import check_fits
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import read_at, scatter_at
 from stepwell.frontend.known import NotKnown, content, handled, is_known, known_array
 from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.masked import Masked, masked, widened
-from stepwell.frontend.promotion import BOOL, broadcast, cast, full, is_number, lift
+from stepwell.frontend.promotion import BOOL, broadcast, cast, check_castable, full, is_number, lift
 from stepwell.frontend.strides import has_traced_step, write_steps
 from stepwell.frontend.subscripts import subscript
 from stepwell.frontend.tensor import Tensor, has_traced_bounds
@@ -151,11 +152,7 @@ def write(x: Tensor, value: Any, what: str) -> None:
     what : the function whose result it is, for messages
     """
     given = value if isinstance(value, Tensor) else lift(value, x.kind)
-    if not _same_kind(given, x):
-        raise TypeError(
-            f"cannot cast the result of {what or 'the operator'} from {given.kind.name} to "
-            f"{x.kind.name} as it is assigned in place; write x = x op y for a new array"
-        )
+    check_castable(what or "the operator", given.kind, x.kind)
     if given.shape != x.shape and np.broadcast_shapes(given.shape, x.shape) != x.shape:
         raise ValueError(
             f"non-broadcastable output operand with shape {x.shape} doesn't match the broadcast "
@@ -165,11 +162,6 @@ def write(x: Tensor, value: Any, what: str) -> None:
         write_whole(x, _changed(x, ..., content(given)))
         return
     write_whole(x, broadcast(cast(given, x.kind), x.shape))
-
-
-def _same_kind(given: Tensor, x: Tensor) -> bool:
-    order = ("bool", "unsigned", "signed", "float")
-    return order.index(given.kind.kind) <= order.index(x.kind.kind)
 
 
 def write_whole(x: Tensor, value: Tensor) -> None:
@@ -193,6 +185,7 @@ def fitting(value: Any, x: Tensor, shape: tuple[int, ...]) -> Tensor:
             value = Tensor.operators["stack"](list(value))
         else:
             value = np.asarray(value)
+    check_fits(value, x.kind)
     given = cast(lift(value), x.kind)
     while given.ndim > len(shape) and given.shape[0] == 1:
         given = reshape(given, given.shape[1:])

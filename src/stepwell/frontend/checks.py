@@ -6,11 +6,14 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+
+from stepwell.core.dtypes import DType
 from stepwell.core.escape import literal
 from stepwell.core.guards import RAISED, VALUES
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.promotion import BOOL, INTEGER, cast, full
+from stepwell.frontend.promotion import BOOL, INTEGER, cast, fresh, full
 from stepwell.frontend.ranges import is_integer
 from stepwell.frontend.spelling import Verbatim
 from stepwell.frontend.tensor import Tensor
@@ -42,6 +45,35 @@ def _check_uncaught(trace: Any, kind: str) -> None:
                 f"a program cannot catch the {kind} that it may raise here when it runs; test the "
                 "condition before, with if, or move this out of the try"
             )
+
+
+def fits(value: Any, kind: DType) -> Tensor | None:
+    """Return whether a Python integer that only the run knows fits into a dtype of integers.
+
+    None where it does, and for everything else.
+    """
+    if not isinstance(value, Tensor) or not value.weak or value.kind is not INTEGER:
+        return None
+    if kind.kind not in ("signed", "unsigned") or kind is INTEGER:
+        return None
+    limits, known = np.iinfo(kind.numpy), value.graph.ranges.of(value)
+    least, most = int(limits.min), min(int(limits.max), np.iinfo(np.int64).max)
+    if known is not None and known[0] >= least and known[1] <= most:
+        return None
+    plain = fresh(value)
+    return e.logical_and(e.greater_equal(plain, least), e.less_equal(plain, most))
+
+
+def check_fits(value: Any, kind: DType) -> None:
+    """Raise OverflowError, when the program runs, where a Python integer does not fit a dtype.
+
+    In loops and branches it is not looked at.
+    """
+    if not isinstance(value, Tensor) or len(value.graph.scopes) > 1:
+        return
+    if (test := fits(value, kind)) is not None:
+        words = "Python integer ", f" out of bounds for {kind.numpy}"
+        check(test, "OverflowError", words, [fresh(value)])
 
 
 def check_index(index: Tensor, size: int, axis: int) -> None:

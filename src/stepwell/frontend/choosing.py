@@ -15,9 +15,20 @@ from stepwell.frontend.elementwise import axes_of, check_axis
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import take, take_along_axis
 from stepwell.frontend.operands import array, clip, common, cumsum, in_order, known, stored, unified
-from stepwell.frontend.promotion import BOOL, INTEGER, broadcast, cast, fresh, full, is_number
+from stepwell.frontend.promotion import (
+    BOOL,
+    INTEGER,
+    broadcast,
+    cast,
+    fresh,
+    full,
+    is_number,
+    kind_of,
+    stored_number,
+    wrapped_number,
+)
 from stepwell.frontend.sorting import argsort, sort
-from stepwell.frontend.table import public
+from stepwell.frontend.table import method, public
 from stepwell.frontend.tensor import Tensor
 
 
@@ -79,6 +90,8 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     found = full(value.shape, 0, value.kind)
     for mask, function in zip(masks, funclist, strict=True):
         given = function(value, *args, **kw) if callable(function) else function
+        if is_number(given):
+            given = full((), stored_number(given, value.kind), value.kind)
         found = e.where(mask, cast(array(given), value.kind), found)
     return found
 
@@ -92,13 +105,20 @@ def _is_mask(condlist: Any, value: Tensor) -> bool:
     return bool(value.ndim) and all(not isinstance(c, Tensor) and np.ndim(c) == 0 for c in condlist)
 
 
-@public(method=True)
+@public()
 def partition(
     a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
 ) -> Tensor:
     """`numpy.partition`: everything is put in order, which is one of the partitions."""
     _check_kth(a, kth, axis)
     return sort(array(a), axis)
+
+
+@method("partition")
+def _partition(
+    x: Tensor, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None
+) -> None:
+    x[...] = partition(x, kth, axis, kind, order)
 
 
 @public(method=True)
@@ -164,26 +184,46 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     """`numpy.copyto`: it writes to ``dst``."""
     target = _target(dst, "copyto")
     source = src if is_number(src) else array(src)
-    if isinstance(source, Tensor) and casting == "unsafe":
-        source = cast(source, target.kind)
+    if casting != "unsafe":
+        _check_cast(source, target, casting)
+    if is_number(source):
+        number = wrapped_number if casting == "unsafe" else stored_number
+        source = full((), number(source, target.kind), target.kind)
+    source = cast(source, target.kind)
     if where is True:
         target[...] = source
+    else:
+        wide = broadcast(source, target.shape)
+        target[...] = e.where(array(where), wide, target)
+
+
+def _check_cast(source: Any, target: Tensor, casting: str) -> None:
+    """Raise where NumPy does not convert; Python integers may be unsigned ones."""
+    kind = kind_of(source)
+    if kind is int and target.kind.kind == "unsigned":
         return
-    wide = broadcast(array(source), target.shape)
+    told: Any = np.dtype(kind)
     rule: Any = casting
-    if not np.can_cast(wide.dtype, target.dtype, rule) and not is_number(src):
+    if not np.can_cast(told, target.dtype, rule):
+        what = "scalar" if isinstance(kind, type) or is_number(source) else "array data"
         raise TypeError(
-            f"Cannot cast array data from {wide.dtype!r} to {target.dtype!r} "
-            f"according to the rule '{casting}'"
+            f"Cannot cast {what} from {told!r} to {target.dtype!r} according to the rule "
+            f"'{casting}'"
         )
-    target[...] = e.where(array(where), cast(wide, target.kind), target)
+
+
+def _as_stored(values: Any, target: Tensor) -> Tensor:
+    """Return values to be written; Python numbers that do not fit raise, as in NumPy."""
+    if is_number(values):
+        return full((), stored_number(values, target.kind), target.kind)
+    return array(values)
 
 
 @public()
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """`numpy.putmask`: it writes to ``a``; values that are too few are taken again."""
     target = _target(a, "putmask")
-    value = m.ravel(array(values))
+    value = m.ravel(_as_stored(values, target))
     if not value.size:
         return
     flat = take(value, np.arange(target.size) % value.size) if value.size > 1 else value
@@ -197,7 +237,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """`numpy.place`: it writes to ``arr`` the first values at the places of the mask, in order."""
     target = _target(arr, "place")
-    value = m.ravel(array(vals))
+    value = m.ravel(_as_stored(vals, target))
     truths = m.ravel(e.logical_not(e.logical_not(array(mask))))
     number = cumsum(cast(truths, INTEGER)) - 1
     flat = take(value, e.clip(number, 0, None) % value.size)
@@ -210,7 +250,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """`numpy.put`: it writes to ``a`` by the numbers of elements, row by row."""
     target = _target(a, "put")
     index = m.ravel(array(ind))
-    value = m.ravel(array(v))
+    value = m.ravel(_as_stored(v, target))
     if not index.size or not value.size:
         return
     if mode == "clip":

@@ -9,6 +9,7 @@ import numpy as np
 
 from stepwell.frontend import joining as j
 from stepwell.frontend import manipulation as m
+from stepwell.frontend.checks import check_fits
 from stepwell.frontend.creation import asarray
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.indexing import take
@@ -148,6 +149,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
         if not -size <= place <= size:
             raise IndexError(f"index {place} is out of bounds for axis {at} with size {size}")
     places = np.where(places < 0, places + size, places)
+    check_fits(values, value.kind)
     new = asarray(values, value.kind)
     count = len(places)
     if single:  # one place: all that is given goes there

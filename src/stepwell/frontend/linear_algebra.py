@@ -106,7 +106,8 @@ def _total(x: Tensor, axis: Any) -> Tensor:
 @public()
 def outer(a: Any, b: Any) -> Tensor:
     """Return ``a[i] * b[j]`` for the elements of two arrays, taken flat."""
-    x, y = (reshape(v, (-1,)) for v in same_dtype(lift(a), lift(b)))
+    # arrays of numbers, whose dtype counts here
+    x, y = (reshape(v, (-1,)) for v in same_dtype(fresh(lift(a)), fresh(lift(b))))
     return dot_general(x, y, ((), ()), ((), ()))
 
 

@@ -14,7 +14,7 @@ from stepwell.frontend.creation import checked_shape, iota
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.manipulation import flip, swapaxes
 from stepwell.frontend.operands import array, cumprod, dot, dtype_of, stored, taken, ufunc, unified
-from stepwell.frontend.promotion import INTEGER, cast, fresh, full
+from stepwell.frontend.promotion import INTEGER, cast, fresh, full, is_number, stored_number
 from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
@@ -170,19 +170,21 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
 
 @public()
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    """`numpy.fill_diagonal`: it writes to ``a``; ``wrap`` is not known."""
+    """`numpy.fill_diagonal`: it writes to ``a``."""
     if not isinstance(a, Tensor) or a.ndim < 2:
         raise ValueError("array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) > 1:
         raise ValueError("All dimensions of input must be of equal length")
-    if wrap and a.ndim == 2 and a.shape[0] > a.shape[1] + 1:
-        raise TypeError("fill_diagonal(wrap=True) of tall matrices is not known to Stepwell")
     n = min(a.shape)
-    value = array(val)
-    if value.ndim:
-        row = m.ravel(value)
-        value = taken(row, np.arange(n) % max(row.size, 1))
-    a[(np.arange(n),) * a.ndim] = value
+    if a.ndim == 2 and wrap:
+        places = np.unravel_index(np.arange(0, a.size, a.shape[1] + 1), a.shape)
+    else:
+        places = (np.arange(n),) * a.ndim
+    if is_number(val):
+        a[places] = stored_number(val, a.kind)
+        return
+    row = m.ravel(array(val))
+    a[places] = taken(row, np.arange(len(places[0])) % max(row.size, 1))
 
 
 def _indices(of: Any, arr: Any, k: int) -> tuple[np.ndarray[Any, Any], ...]:

@@ -19,7 +19,7 @@ from stepwell.frontend.tensor import Tensor
 def numbers(value: Tensor, where: Any) -> Any:
     """Return the mask of what is no NaN and chosen by ``where``; True where that is all."""
     if value.kind.kind != "float":
-        return where
+        return where if where is True else broadcast(array(where), value.shape)
     mask = e.logical_not(e.isnan(value))
     return mask if where is True else e.logical_and(mask, broadcast(array(where), value.shape))
 

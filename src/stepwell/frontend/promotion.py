@@ -217,6 +217,16 @@ def _special(value: float, dtype: DType) -> str:
     return f"0x{number:0{2 * dtype.bytes}X} : {dtype.name}"
 
 
+def check_castable(what: str, given: DType, wanted: DType) -> None:
+    """Raise where a result may not be written to an array of ``wanted``: never to a lower kind."""
+    order = ("bool", "unsigned", "signed", "float")
+    if order.index(given.kind) > order.index(wanted.kind):
+        raise TypeError(
+            f"cannot cast the result of {what} from {given.name} to {wanted.name} as it is "
+            " assigned in place; write x = x op y for a new array"
+        )
+
+
 def stored_number(value: Any, kind: DType) -> Any:
     """Return a Python number as NumPy stores it in an array; what does not fit raises."""
     if kind.kind == "float":

@@ -230,7 +230,8 @@ def _variance(
     if dtype is not None and dtype_of(dtype).kind != "float":
         raise TraceError("the dtype= of a variance is one of floats; convert the result")
     value = _converted(a, dtype)
-    _check_counted(axis, value.ndim)
+    if where is True:
+        _check_counted(axis, value.ndim)
     wide = _at_least_single(value)
     if mean is not None:
         middle = cast(array(mean), wide.kind)

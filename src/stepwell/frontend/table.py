@@ -117,13 +117,21 @@ def call_named(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> A
         given = dict(bound.arguments) | extra
         if "kwargs" not in takes:
             given |= given.pop("kwargs", {})
-    if "out" not in takes:
+    if "out" not in takes or name in CASTING:
         out = given.pop("out", None)
     for key in given.keys() & _SIZES:
         given[key] = content(given[key]) if is_known(given[key]) else given[key]
     for key in [k for k in given if k not in takes]:
         _check_default(name, key, given.pop(key), theirs)
-    return stored(ours(*positional, **given), out)
+    return stored(ours(*positional, **given), out, name in CASTING)
+
+
+CASTING = {
+    *("sum", "prod", "max", "min", "amax", "amin", "any", "all", "mean", "var", "std"),
+    *("cumsum", "cumprod", "cumulative_sum", "cumulative_prod", "nansum", "nanprod", "nanmax"),
+    *("nanmin", "nancumsum", "nancumprod"),
+}
+"""Reductions, which NumPy converts to any dtype of ``out=``."""
 
 
 _SIZES = frozenset(
@@ -198,8 +206,11 @@ def _called(function: Any, name: str) -> str:
     return f"{module.removeprefix('numpy.')}.{name}" if module.startswith("numpy.") else name
 
 
-def stored(value: Any, out: Any) -> Any:
-    """Return ``value``, written to the array of ``out=`` where one is given."""
+def stored(value: Any, out: Any, casting: bool = False) -> Any:
+    """Return ``value``, written to the array of ``out=`` where one is given.
+
+    casting : whether any dtype is converted to any; else none to one of a lower kind
+    """
     out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     if out is None:
         return value
@@ -208,7 +219,7 @@ def stored(value: Any, out: Any) -> Any:
             "out= is an array that is not part of the trace; "
             "pass it as an argument, or make it in the function (out = numpy.zeros(...))"
         )
-    out.write(value)
+    out.write(Tensor.operators["cast"](value, out.kind) if casting else value)
     return out
 
 

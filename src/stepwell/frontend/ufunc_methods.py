@@ -122,7 +122,7 @@ def _reduce(
     ours = _REDUCTIONS.get(function.__name__)
     bitwise = function.__name__.startswith(("bitwise", "logical"))
     if ours is not None and not (bitwise and initial is not None):
-        return stored(ours(value, axis, dtype, None, keepdims, initial, where), out)
+        return stored(ours(value, axis, dtype, None, keepdims, initial, where), out, casting=True)
     if where is not True:
         raise TraceError(f"numpy.{function.__name__}.reduce: where= is not known to Stepwell")
     along = axes(axis, value.ndim)
@@ -145,7 +145,7 @@ def _reduce(
             found = cast(ufunc(function, found, rows[i]), rows.kind)
     else:
         found = scan(lambda c, x: (_step(function, c, x), None), found, rows[1:])[0]
-    return stored(with_kept(fresh(found), value.shape, axis, keepdims), out)
+    return stored(with_kept(fresh(found), value.shape, axis, keepdims), out, casting=True)
 
 
 def _operands(function: Any, value: Tensor, dtype: Any) -> Tensor:
@@ -177,21 +177,21 @@ def _accumulate(function: Any, a: Any, axis: int = 0, dtype: Any = None, out: An
     at = check_axis(axis, value.ndim)
     rows = _operands(function, value, dtype)
     if rows.kind is BOOL and function.__name__ in ("logical_and", "minimum"):
-        return stored(r.cumulative_min(rows, axis=at), out)
+        return stored(r.cumulative_min(rows, axis=at), out, casting=True)
     if rows.kind is BOOL and function.__name__ in ("logical_or", "maximum"):
-        return stored(r.cumulative_max(rows, axis=at), out)
+        return stored(r.cumulative_max(rows, axis=at), out, casting=True)
     if (ours := _RUNNING.get(function.__name__)) is not None:
-        return stored(cast(ours(rows, axis=at), rows.kind), out)
+        return stored(cast(ours(rows, axis=at), rows.kind), out, casting=True)
     rows = moveaxis(rows, at, 0)
     if rows.shape[0] < 2:
-        return stored(fresh(moveaxis(rows, 0, at)), out)
+        return stored(fresh(moveaxis(rows, 0, at)), out, casting=True)
 
     def step(carry: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         found = _step(function, carry, x)
         return found, found
 
     rest = scan(step, rows[0], rows[1:])[1]
-    return stored(moveaxis(concat([rows[:1], rest]), 0, at), out)
+    return stored(moveaxis(concat([rows[:1], rest]), 0, at), out, casting=True)
 
 
 def _outer(
@@ -244,6 +244,8 @@ def _at(function: Any, a: Any, indices: Any, b: Any = None) -> None:
     if (b is None) != (function.nin == 1):
         raise ValueError("second operand needed for ufunc" if b is None else "too many operands")
     _check_values(a, indices, b)
+    if b is not None and (a.kind is BOOL or not a.size):
+        function.resolve_dtypes((a.dtype, np.dtype(kind_of(b)), None))
     write = _AT.get(function.__name__)
     once = write is not None and a.kind is not BOOL
     if once and _changes_at_once(function, write or "", a, indices, b):
@@ -283,7 +285,7 @@ def _reduceat(
         last = int(places[i + 1]) if i + 1 < len(places) else n
         part = value[(*head, slice(first, max(last, first + 1)))]
         parts.append(_reduce(function, part, at, dtype, None, True))
-    return stored(concat(parts, axis=at), out)
+    return stored(concat(parts, axis=at), out, casting=True)
 
 
 _METHODS: dict[str, Callable[..., Any]] = {

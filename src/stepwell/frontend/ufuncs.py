@@ -17,7 +17,7 @@ from stepwell.core.dtypes import DType
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import linear_algebra as linear
 from stepwell.frontend import reduction as r
-from stepwell.frontend.checks import check
+from stepwell.frontend.checks import check, check_fits, fits
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.known import NotKnown, by_numpy
 from stepwell.frontend.promotion import (
@@ -25,6 +25,7 @@ from stepwell.frontend.promotion import (
     INTEGER,
     SINGLE,
     cast,
+    check_castable,
     converted,
     fresh,
     full,
@@ -67,6 +68,12 @@ def _computed(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
     *operands, result = _resolved(function, inputs, dtype)
     if name in _COMPARES and (known := _compared(function, inputs, operands)) is not None:
         return known
+    beyond: list[Tensor | None] = []
+    for value, kind in zip(inputs, operands, strict=True):
+        if name in _COMPARES:
+            beyond.append(fits(value, kind))
+        else:
+            check_fits(value, kind)
     if name == "power" and operands[0].kind in ("signed", "unsigned"):
         _check_exponent(inputs)
     values = [
@@ -77,6 +84,8 @@ def _computed(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
     found = compute(*values)
     if function.nout > 1:
         return found
+    if any(test is not None for test in beyond):
+        found = _with_those_beyond(function, inputs, beyond, found)
     found = cast(found, result)
     if found.shape == () and function in _PYTHON and all(map(_is_weak, inputs)):
         return weakened(found)
@@ -144,6 +153,18 @@ def _compared(function: Any, inputs: Sequence[Any], kinds: Sequence[Any]) -> Ten
         beyond = 1 if number > 0 else -1
         return full(other.shape, bool(function(*((beyond, 0) if at == 0 else (0, beyond)))), BOOL)
     return None
+
+
+def _with_those_beyond(
+    function: Any, inputs: Sequence[Any], fits: Sequence[Tensor | None], found: Tensor
+) -> Tensor:
+    """Return a comparison with what it is of integers that the dtype does not hold."""
+    for at, test in enumerate(fits):
+        if test is not None:
+            above, below = (bool(function(*((n, 0) if at == 0 else (0, n)))) for n in (1, -1))
+            other = e.where(e.greater(fresh(inputs[at]), 0), above, below)
+            found = e.where(test, found, other)
+    return found
 
 
 def _check_exponent(inputs: Sequence[Any]) -> None:
@@ -292,8 +313,8 @@ def _called(
             f"numpy.{function.__name__}: where= without out= leaves elements that nobody wrote; "
             "give out=, or choose with numpy.where"
         )
-    mask = lift(where)
-    return stored(e.where(mask, cast(found, target.kind), target), target)
+    check_castable(function.__name__, found.kind, target.kind)
+    return stored(e.where(lift(where), cast(found, target.kind), target), target)
 
 
 def no_more(name: str, keywords: Any) -> None:

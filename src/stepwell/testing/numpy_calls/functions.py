@@ -9,9 +9,10 @@ from functools import cache
 import numpy as np
 
 from stepwell.frontend.facade import facades
-from stepwell.frontend.table import FUNCTIONS, METHODS
-from stepwell.testing.numpy_calls.further import FURTHER, UNKNOWN_SIZES
+from stepwell.frontend.table import FUNCTIONS, METHODS, complete
+from stepwell.testing.numpy_calls.further import FURTHER
 from stepwell.testing.numpy_calls.values import Call, Draw
+from stepwell.testing.numpy_calls.writing import COPIES, UNKNOWN_SIZES
 
 SUMS = {
     *("sum", "prod", "mean", "var", "std", "cumsum", "cumprod", "cumulative_sum", "nansum"),
@@ -61,7 +62,7 @@ PLAIN: dict[str, Callable[[Draw], str]] = {
 FIRST = ("a", "x", "m", "A", "arr", "array", "object", "ary", "prototype", "a1", "condition", "v")
 SECOND = ("b", "x2", "a2", "y", "x1", "weights", "xp", "fp")
 SKIPPED = {
-    *("out", "like", "device", "subok", "casting", "optimize", "overwrite_input", "where"),
+    *("out", "like", "device", "subok", "casting", "optimize", "overwrite_input"),
     *("args", "kwargs", "sorter", "mode", "bias", "correction"),
 }
 
@@ -76,18 +77,30 @@ def names() -> list[str]:
     """Return the names of functions that are drawn from."""
     ufuncs = {n for n, f in facades().items() if hasattr(f, "nin")}
     lacking = {n for n in facades() if not hasattr(np, n)} - SAID
-    return sorted(set(facades()) - ufuncs - UNDRAWN - UNKNOWN_SIZES - lacking)
+    return sorted(set(facades()) - ufuncs - set(UNDRAWN) - DRAWN_APART - lacking)
 
 
-SAID = {"cumulative_max", "cumulative_min", "erf", "erfc", "logsumexp", "rsqrt"}
+SAID = {"cumulative_max", "cumulative_min", "erf", "erfc", "logsumexp", "rsqrt", "top_k"}
 """Names that NumPy lacks, said in terms of it by the oracle."""
 CREATING = {"array", "asarray", "asanyarray", "ascontiguousarray", "full"}
 """Functions that NumPy does not dispatch: rewritten source calls ours."""
-UNDRAWN = {
-    *("empty", "empty_like", "finfo", "iinfo", "result_type", "bitcast", "save", "load"),
-    *("concat", "concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"),
+JOINING = ("concat", "concatenate", "stack", "vstack", "hstack", "dstack", "column_stack")
+DRAWN_APART = {
+    *UNKNOWN_SIZES,
+    *JOINING,
+    *COPIES,
+    *("partition", "argpartition", "ix_", "compress", "extract", "piecewise"),
 }
-"""Functions whose results nobody knows, that take no arrays, or are drawn by `joins`."""
+"""Functions with a way of their own to be drawn."""
+UNDRAWN = {
+    "empty": "nobody wrote what it holds",
+    "empty_like": "nobody wrote what it holds",
+    "finfo": "it takes a dtype; test_maths.py compares all",
+    "iinfo": "it takes a dtype; test_maths.py compares all",
+    "result_type": "it gives a dtype, which every call compares",
+    "bitcast": "NumPy has it as a method, view, of which traced values have none",
+}
+"""Functions that are not drawn, and why."""
 
 
 def function(g: Draw) -> Call:
@@ -113,11 +126,20 @@ def call_of(g: Draw, name: str, method: bool = False) -> Call:
 
 def method(g: Draw) -> Call:
     """Return a call of a method."""
-    drawn = [n for n in METHODS if n in names() and n not in _IN_PLACE]
-    return call_of(g, g.name(drawn), method=True)
+    return call_of(g, g.name(method_names()), method=True)
 
 
-_IN_PLACE = {"partition", "sort", "put"}
+def method_names() -> list[str]:
+    """Return the names of methods that are drawn as their functions are."""
+    complete()
+    return [n for n in METHODS if n in names() and n not in IN_PLACE]
+
+
+IN_PLACE = {
+    *("partition", "sort", "put", "argpartition", "compress", "nonzero", "flatten"),
+    *("conj", "conjugate"),
+}
+"""Methods that `writing` draws, as they write, or have a way of their own."""
 
 
 def _given(g: Draw, own: str) -> str:
@@ -141,6 +163,8 @@ def _given(g: Draw, own: str) -> str:
             text = g.axis(len(shape), none=parameter.default is None, many=own in MANY_AXES)
         elif name == "dtype":
             text = g.some_dtype()
+        elif name == "where":
+            text = g.array(g.like(shape), "bool")
         elif required or name in SECOND:
             text = g.operand(shape)
         else:
@@ -352,6 +376,12 @@ def _astype(g: Draw) -> str:
     return f"{g.array()}, {g.some_dtype()}"
 
 
+def _greatest(g: Draw) -> str:
+    a = g.array((*g.shape(0, 1), g.pick((1, 3, 5))))
+    g.arrays[a] = np.nan_to_num(g.of(a))
+    return f"{a}, {g.pick((0, 1, 1, 3))}"
+
+
 SPECIAL: dict[str, Callable[[Draw], str]] = {
     "arange": _arange,
     "array": _listed,
@@ -384,6 +414,7 @@ SPECIAL: dict[str, Callable[[Draw], str]] = {
     "take_along_axis": _along,
     "tensordot": _tensordot,
     "tile": _tiled,
+    "top_k": _greatest,
     "transpose": _permuted,
     "where": _chosen,
     "zeros": _new,
@@ -394,7 +425,7 @@ SPECIAL: dict[str, Callable[[Draw], str]] = {
 
 def joined(g: Draw) -> Call:
     """Return a call that joins arrays."""
-    name = g.pick(("concatenate", "stack", "vstack", "hstack", "column_stack", "concat"))
+    name = g.pick(JOINING)
     shape = g.shape(0 if g.chance(0.1) else 1)
     arrays = ", ".join(g.array(shape) for _ in range(g.pick((1, 2, 2, 3))))
     axis = ""

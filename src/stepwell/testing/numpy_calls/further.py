@@ -259,11 +259,3 @@ FURTHER: dict[str, Callable[[Draw], str]] = {
     "vsplit": _cut(2),
 }
 """Arguments that fit together."""
-UNKNOWN_SIZES = {
-    *("argwhere", "compress", "extract", "flatnonzero", "intersect1d", "nonzero", "setdiff1d"),
-    *("setxor1d", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse"),
-    *("unique_values", "copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"),
-    *("partition", "argpartition", "piecewise", "ix_", "trim_zeros"),
-}
-"""Functions whose results have a size that only the run knows, or an order that NumPy leaves open,
-or that return nothing."""

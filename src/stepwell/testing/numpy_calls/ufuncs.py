@@ -98,7 +98,7 @@ def operator(g: Draw) -> Call:
         a, b = g.array(shape), g.operand(shape)
     if g.chance(0.25):
         a, b = b, a
-    if g.chance(0.15) and a in g.arrays and g.of(a).ndim:
+    if g.chance(0.15) and a in g.arrays and np.ndim(g.of(a)):
         text = f"y = {a}.copy(); y {sign}= {b}; r = y"
         if sign in ("==", "!=", "<", "<=", ">", ">="):
             text = f"r = {a} {sign} {b}"

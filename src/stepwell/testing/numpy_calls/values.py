@@ -17,6 +17,7 @@ FLOATS = ("float16", "float32", "float64")
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 DTYPES = ("bool", *SIGNED, *UNSIGNED, *FLOATS)
+SMALL = ("float64", "float32", "int32", "int64", "uint8", "bool")
 SIZES = (0, 1, 1, 2, 3, 3, 4, 5)
 MOST_ELEMENTS = 400
 
@@ -26,7 +27,8 @@ class Call:
     """Lines of Python that leave a result in ``r``, over the module ``m`` and arrays."""
 
     text: str
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, Any]
+    """What it is called with: arrays, and numbers that are arguments."""
     name: str
     """What is called, for counting."""
     module: str = "np"
@@ -41,7 +43,9 @@ class Call:
         return f"m = {self.module}; {given}; {self.text}"
 
 
-def _spelled(array: NDArray[Any]) -> str:
+def _spelled(array: Any) -> str:
+    if not isinstance(array, np.ndarray):
+        return repr(array)
     listed = str(array.tolist())
     shown = listed if len(listed) < 300 else f"{listed[:300]}..."
     return f"np.array({shown}, '{array.dtype}').reshape({array.shape})"
@@ -52,7 +56,7 @@ class Draw:
     """Draws what a call is made of."""
 
     random: Random
-    arrays: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
+    arrays: dict[str, Any] = field(default_factory=dict[str, Any])
     tame: bool = False
     """Whether numbers are small and finite, mostly."""
 
@@ -121,7 +125,7 @@ class Draw:
         self.arrays[name] = self.numbers(self.dtype() if dtype is None else dtype, shape)
         return name
 
-    def of(self, name: str) -> NDArray[Any]:
+    def of(self, name: str) -> Any:
         """Return an array by its name."""
         return self.arrays[name]
 
@@ -131,9 +135,13 @@ class Draw:
             dtype = self.dtype()
             number = self.numbers(dtype, ())
             name = f"a{len(self.arrays)}"
-            self.arrays[name] = number
+            self.arrays[name] = number if self.chance(0.7) else number[()]
             return name
         small = ("2", "-1", "0", "1", "3", "7", "-4", "100", "300", "True", "False")
+        if self.chance(0.1):
+            name = f"a{len(self.arrays)}"
+            self.arrays[name] = self.pick((2, -1, 0, 3, 0.5, -1.5, 2.0, True, False))
+            return name
         floats = ("0.5", "-1.5", "2.0", "0.0", "-0.0", "1e-3", "inf", "nan", "1e30", "-3.0")
         return self.pick((*small, *floats, "1000000", "2**40", "-2**31"))
 
