@@ -8,7 +8,7 @@ Afterwards every function that has an `expansion` rule is called, on f32 and vec
 `expansion_f64` rule, on f64; the others are left to the C library. The scalar function is written
 by the same formulas, so an element does not depend on whether it was computed in a vector or in
 the tail of a loop. An integer division or remainder of a vector by a positive constant is a call of
-such a function too, of products and shifts.
+such a function too, of products and shifts, and so is a power by a small constant (3, 1.5, -2).
 Results are within 2 units in the last place of the exact ones.
 """
 
@@ -33,6 +33,7 @@ from stepwell.lowering.expand_math import (
     double_powers,
     exponential,
     hyperbolic,
+    known_powers,
     logarithm,
     other,
     remainder,
@@ -97,15 +98,20 @@ def _found(module: ModuleOp) -> Iterator[Operation]:
         scalar = "kernel.scalar" in function.attributes
         for op in function.walk():
             in_library = scalar and isinstance(op, IN_LIBRARY) and op.results[0].type == f64
-            if not in_library and _is_replaced(op):
+            if _by_constant(op) is not None or (not in_library and _is_replaced(op)):
                 yield op
+
+
+def _by_constant(op: Operation) -> tuple[str, Callable[..., Lanes]] | None:
+    """Return the name and the formula of a function of two numbers of which one is known."""
+    if isinstance(op, math.PowFOp):
+        return known_powers.formula(op) if _formula(op) is not None else None
+    return division.formula(op)
 
 
 def _is_replaced(op: Operation) -> bool:
     function = op.name.startswith("math.") or isinstance(op, RemFOp)
-    if function and op.results and _formula(op) is not None:
-        return True
-    return division.formula(op) is not None
+    return bool(function and op.results) and _formula(op) is not None
 
 
 def _formula(op: Operation) -> Callable[..., Lanes] | None:
@@ -162,7 +168,7 @@ class _Library:
     def replace(self, op: Operation) -> None:
         """Call the function that computes ``op``."""
         name, formula, operands = op.name.partition(".")[2], _formula(op), op.operands
-        if (found := division.formula(op)) is not None:
+        if (found := _by_constant(op)) is not None:
             (name, formula), operands = found, operands[:1]
         assert formula is not None
         callee = self._function(name, formula, op.results[0].type, len(operands), op.location)

@@ -70,13 +70,13 @@ def formula(op: Operation) -> tuple[str, Callable[[Lanes], Lanes]] | None:
 
 def _constant(value: SSAValue) -> int | None:
     """Return the integer that all lanes of ``value`` are."""
-    lanes = _evaluated(value)
+    lanes = evaluated(value)
     if lanes is None or np.any(lanes != np.ravel(lanes)[0]):
         return None
     return int(np.ravel(lanes)[0])
 
 
-def _evaluated(value: SSAValue) -> Array | None:
+def evaluated(value: SSAValue) -> Array | None:
     """Return what ``value`` always is: a constant, or chosen by comparing constants.
 
     That is how a divisor comes here: what divides by 0 or -1 is told apart before.
@@ -84,7 +84,7 @@ def _evaluated(value: SSAValue) -> Array | None:
     op = value.owner
     if not isinstance(op, _CHOOSING):
         return None
-    known = [found for each in op.operands if (found := _evaluated(each)) is not None]
+    known = [found for each in op.operands if (found := evaluated(each)) is not None]
     if len(known) < len(op.operands):
         return None
     return np.asarray(reference[type(op)](op, known))

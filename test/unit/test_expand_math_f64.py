@@ -213,3 +213,23 @@ def test_periods_of_what_is_huge_or_no_number() -> None:
     with np.errstate(all="ignore"):
         for name, exact in (("sin", np.sin), ("cos", np.cos), ("tan", np.tan)):
             assert np.all(error(compiled(name, x), exact(x.astype(np.longdouble))) <= 2)
+
+
+@pytest.mark.skipif(not EXACT, reason="long double is no longer than double here")
+@pytest.mark.parametrize("power", [-2.0, -1.5, -1.0, -0.5, 1.5, 3.0, 4.0])
+def test_known_powers(power: float) -> None:
+    edge = np.minimum(RANDOM.uniform(0.95, 1.05, 2000) * 1023 / abs(power), 1023)
+    near = np.exp2(np.concatenate([edge, -edge, RANDOM.uniform(-1074, 1023, 4000)]))
+    x = np.concatenate([ENDS, samples(-9, 9), near])
+    type = f"vector<{len(x)}xf64>"
+    text = f"""func.func @f(%x: {type}) -> {type} {{
+      %p = arith.constant dense<{power}> : {type}
+      %y = math.powf %x, %p : {type}
+      func.return %y : {type} }}"""
+    context, module = parsed(text)
+    ExpandMath().apply(context, module)
+    assert "@powf_" in str(module) and "math.fma" not in str(module)
+    with np.errstate(all="ignore"):
+        got = Interpreter(module).call("f", [x])[0]
+        want = np.power(x.astype(np.longdouble), np.longdouble(power))
+    assert error(got, want).max() <= 2
