@@ -341,3 +341,41 @@ func.func @merged_broadcast(%a: tensor<4x8xf32>, %b: tensor<4xf32>) -> tensor<32
   } -> tensor<32xf32>
   func.return %y : tensor<32xf32>
 }
+
+// A mask that a sum and a count both read is computed where they are, once they are one op.
+// CHECK-LABEL: func.func @masked
+// CHECK:         linalg.generic
+// CHECK-SAME:    iterator_types = ["reduction"]
+// CHECK-SAME:    ins(%a, %x, %b, %y
+// CHECK-NOT:     linalg.generic
+// CHECK:         return
+func.func @masked(%a: tensor<f64>, %b: tensor<f64>, %x: tensor<9000xf64>, %y: tensor<9000xf64>) -> (tensor<f64>, tensor<i64>) {
+  %zero = arith.constant 0.0 : f64
+  %none = arith.constant 0 : i64
+  %e = tensor.empty() : tensor<9000xi1>
+  %s0 = tensor.empty() : tensor<f64>
+  %c0 = tensor.empty() : tensor<i64>
+  %s1 = linalg.fill ins(%zero : f64) outs(%s0 : tensor<f64>) -> tensor<f64>
+  %c1 = linalg.fill ins(%none : i64) outs(%c0 : tensor<i64>) -> tensor<i64>
+  %mask = linalg.generic {indexing_maps = [affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%a, %x, %b : tensor<f64>, tensor<9000xf64>, tensor<f64>) outs(%e : tensor<9000xi1>) {
+  ^bb0(%low: f64, %v: f64, %high: f64, %o: i1):
+    %1 = arith.cmpf ole, %low, %v : f64
+    %2 = arith.cmpf olt, %v, %high : f64
+    %3 = arith.andi %1, %2 : i1
+    linalg.yield %3 : i1
+  } -> tensor<9000xi1>
+  %sum = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]} ins(%mask, %y : tensor<9000xi1>, tensor<9000xf64>) outs(%s1 : tensor<f64>) {
+  ^bb0(%m: i1, %v: f64, %acc: f64):
+    %0 = arith.constant 0.0 : f64
+    %1 = arith.select %m, %v, %0 : f64
+    %2 = arith.addf %acc, %1 : f64
+    linalg.yield %2 : f64
+  } -> tensor<f64>
+  %count = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]} ins(%mask : tensor<9000xi1>) outs(%c1 : tensor<i64>) {
+  ^bb0(%m: i1, %acc: i64):
+    %1 = arith.extui %m : i1 to i64
+    %2 = arith.addi %acc, %1 : i64
+    linalg.yield %2 : i64
+  } -> tensor<i64>
+  func.return %sum, %count : tensor<f64>, tensor<i64>
+}

@@ -26,7 +26,7 @@ def test_found(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(4), *(pytest.param(k, marks=pytest.mark.slow) for k in range(4, 150))]
+    "seed", [*range(4), 10567, *(pytest.param(k, marks=pytest.mark.slow) for k in range(4, 150))]
 )
 def test_compiled(seed: int) -> None:
     check_compiled(seed)

@@ -44,10 +44,12 @@ class FuseElementwise(Pass):
         for function in op.ops:
             if isinstance(function, func.FuncOp):
                 for block in function.body.blocks:
-                    _fuse(block)
+                    if _fuse(block):  # what several ops read may have one reader now
+                        _fuse(block)
 
 
-def _fuse(block: Block) -> None:
+def _fuse(block: Block) -> bool:
+    """Fuse in one block, and in those inside; return whether ops over the same elements met."""
     resolve_sizes(block)
     erase_dead(block)
     fusion = ReshapingFusion()
@@ -64,6 +66,7 @@ def _fuse(block: Block) -> None:
     for op in gone:
         op.erase(safe_erase=False)
     _erase_unused([v.owner for v in values if isinstance(v, OpResult)])
+    return bool(away)
 
 
 def _merge_siblings(fusion: ReshapingFusion) -> set[int]:

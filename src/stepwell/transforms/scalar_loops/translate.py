@@ -85,7 +85,7 @@ class Translation:
             match old.owner:
                 case arith.ConstantOp():
                     return self.code.number(old.owner.clone())
-                case Operation() as made_by if isinstance(
+                case (Operation() | Block()) as made_by if isinstance(
                     above := made_by.parent_op(), linalg.GenericOp
                 ):  # seen through what it is yielded to, which is what the host has
                     return self.value(above.results[list(yielded(above.body.block)).index(old)])
