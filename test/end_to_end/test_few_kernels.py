@@ -190,7 +190,7 @@ def chosen(x: Any) -> Any:
 
 
 def scanned(x: Any) -> Any:
-    return sw.lax.scan(lambda c, u: (c + u, snp.tanh(c)), snp.zeros((4,), dtype="float32"), x)[1]
+    return sw.lax.scan(lambda c, u: (c + u, snp.tanh(c)), snp.zeros_like(x[0]), x)[1]
 
 
 @pytest.mark.parametrize(
@@ -198,8 +198,8 @@ def scanned(x: Any) -> Any:
     [(counted, r"for \("), (grown, r"(while|for) \("), (chosen, r"if \("), (scanned, r"for \(")],
 )
 def test_control_flow_stays_control_flow(function: Callable[..., Any], words: str) -> None:
-    """The host's function has the branch or the loop once, and each kernel is called once."""
-    compiled = sw.jit(function).trace(np.ones((50, 4), np.float32)).compile()
+    """Where rows are long the host has the branch or the loop once, and calls each kernel once."""
+    compiled = sw.jit(function).trace(np.ones((50, 5000), np.float32)).compile()
     name = compiled.signature.entry
     host = compiled.source.split(f" func_{name}(")[1].split("\n}\n")[0]
     assert re.search(words, host)
