@@ -15,11 +15,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from statistics import median
 from sysconfig import get_path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -226,6 +228,33 @@ def calls(machine: Any) -> Iterator[Figure]:
             yield Figure(what, (best[name] - best[""]) * 1e6, targets.get(name), "µs")
 
 
+RATE = 2.0
+TABLE = {"rate": 2.0}
+SETTINGS = SimpleNamespace(rate=2.0)
+OFFSETS = np.ones(128, np.float32)
+"""Large enough to be a hidden argument."""
+
+
+def guards() -> Iterator[Figure]:
+    """Measure what a call costs more where the function reads something outside of itself."""
+    x = np.ones(128, np.float32)
+    functions: dict[str, Any] = {
+        "": sw.jit(lambda x: x * 2.0),
+        "a variable of its module": sw.jit(lambda x: x * RATE),
+        "an item of a dict there": sw.jit(lambda x: x * TABLE["rate"]),
+        "an attribute of an object there": sw.jit(lambda x: x * SETTINGS.rate),
+        "an array there": sw.jit(lambda x: x * OFFSETS),
+    }
+    calls = {name: partial(f, x) for name, f in functions.items()}
+    for call in calls.values():
+        call()
+    rounds = [{name: _per_call(call) for name, call in calls.items()} for _ in range(RUNS)]
+    best = {name: min(r[name] for r in rounds) for name in calls}
+    for name in filter(None, calls):
+        what = f"call of a function that reads {name}, above one that reads nothing"
+        yield Figure(what, (best[name] - best[""]) * 1e6, None, "µs")
+
+
 def _per_call(call: Callable[[], Any]) -> float:
     times, start = 20_000, time.perf_counter()
     for _ in range(times):
@@ -251,7 +280,9 @@ def main() -> None:
     for figure in (f for part in (start_up(), graphs()) for f in part):
         rows.append(str(figure))
         print(rows[-1], flush=True)
-    for figure in (f for part in (bandwidth(machine), chains(), calls(machine)) for f in part):
+    for figure in (
+        f for part in (bandwidth(machine), chains(), calls(machine), guards()) for f in part
+    ):
         rows.append(str(figure))
         print(rows[-1], flush=True)
     load = max(load, os.getloadavg()[0])

@@ -119,17 +119,19 @@ class Worker:
     call: Callable[[], Any] | None = None
     restore: Callable[[], Any] | None = None
 
-    def prepare(self, name: str, tiny: bool) -> dict[str, Any]:
-        """Compile every form, and keep the fastest of those that are right."""
+    def prepare(self, name: str, tiny: bool, form: str | None = None) -> dict[str, Any]:
+        """Compile every form, or the one named, and keep the fastest of those that are right."""
         self.call = None
         asked = program(name)
         expected = asked.expected(tiny)
         arguments = asked.inputs(tiny)
         said: dict[str, Any] = {"problems": {}}
         best = float("inf")
-        for way, form in self.library.forms(asked, arguments).items():
+        for way, function in self.library.forms(asked, arguments).items():
+            if form is not None and way != form:
+                continue
             try:
-                seconds, problem = self._first(asked, form, arguments, expected)
+                seconds, problem = self._first(asked, function, arguments, expected)
             except Exception as error:
                 traceback.print_exc()
                 text = str(error).strip().replace("\n", " ")
@@ -138,7 +140,7 @@ class Worker:
             if problem:
                 said["problems"][way] = f"wrong: {problem}"
                 continue
-            call, restore = self._kept(form, arguments, expected)
+            call, restore = self._kept(function, arguments, expected)
             if (took := quick(call, restore)) < best:
                 best = took
                 self.call, self.restore = call, restore
@@ -181,7 +183,7 @@ class Worker:
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Do what is asked."""
         if request["do"] == "prepare":
-            return self.prepare(request["program"], request["tiny"])
+            return self.prepare(request["program"], request["tiny"], request.get("form"))
         if request["do"] == "batch":
             assert self.call is not None
             gc.collect()
