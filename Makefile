@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help dev demo test test-machine lint types imports package docs bench bench-programs bench-against bench-peers limits figures sanitize clean
+.PHONY: help dev demo test test-machine lint types imports package docs bench bench-programs bench-against bench-peers limits figures note-figures sanitize clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -67,6 +67,10 @@ limits: dev  ## measure what this machine can do at most
 
 figures: dev  ## measure start-up, compile times and calls: docs/figures.md
 	$(BIN)/python bench/figures.py
+
+NOTED := loops in_place random_numbers sorting
+note-figures: dev  ## measure what notes 042, 043, 047 and 054 say (NOTED="loops")
+	set -e; for each in $(NOTED); do $(BIN)/python bench/$$each.py; done
 
 clean:  ## remove what was built here
 	rm -rf $(VENV) build
