@@ -21,6 +21,7 @@ from stepwell.frontend.promotion import (
     common,
     converted,
     fresh,
+    has_traced,
     is_number,
     lift,
     number_dtype,
@@ -284,13 +285,6 @@ def _arrayed(a: Any) -> Tensor:
         value = lift(a)
         return fresh(value) if value.weak else value  # in an array a number has its own dtype
     return stack([_arrayed(v) for v in a])
-
-
-def has_traced(value: Any) -> bool:
-    """Whether a traced value stands in a nested list."""
-    if isinstance(value, list | tuple):
-        return any(map(has_traced, value))
-    return isinstance(value, Tensor)
 
 
 @public()

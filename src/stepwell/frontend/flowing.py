@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from stepwell.frontend.checks import raise_in_branch
-from stepwell.frontend.creation import has_traced
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.expressions import MAKING
 from stepwell.frontend.flow import assert_, if_, returned
@@ -27,6 +26,7 @@ from stepwell.frontend.instances import MAKERS, instance, is_own, is_rewritable,
 from stepwell.frontend.known import is_known, known_array
 from stepwell.frontend.logic import and_, compare, not_, or_, ternary
 from stepwell.frontend.loops import Items, Range, for_, while_
+from stepwell.frontend.promotion import has_traced
 from stepwell.frontend.pythons import GOING, PYTHONS
 from stepwell.frontend.reads import (
     CHANGING,
@@ -39,7 +39,7 @@ from stepwell.frontend.reads import (
 )
 from stepwell.frontend.reads import storing as storing_outside
 from stepwell.frontend.rewriting import is_rewritten, rewritten
-from stepwell.frontend.table import FUNCTIONS, call_function
+from stepwell.frontend.table import FUNCTIONS, call_function, complete
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace, users_frame
 from stepwell.frontend.unbound import Maybe, Undefined
@@ -123,10 +123,8 @@ def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
                 value.graph.check(value)
         return ours(*args, **kwargs)
     _spelling(function, args)
-    if _takes_lists(function):
-        args = tuple(found if (found := joined(a)) is not None else a for a in args)
-        if any(map(has_traced, args)):
-            return call_function(function, args, kwargs)
+    if (computed := _of_lists(function, args, kwargs)) is not None:
+        return computed()
     if appending(active_trace(), function, args):
         return None
     if in_branch() and not _is_pure(function):
@@ -207,6 +205,26 @@ def _top(module: str | None, parts: int = 1) -> str:
     return ".".join((module or "").split(".")[:parts])
 
 
+def _of_lists(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[[], Any] | None:
+    """Return what calls a function of NumPy's for lists of traced values, which are arrays to it;
+    None where there is none such.
+    """
+    if _takes_lists(function):
+        args = tuple(found if (found := joined(a)) is not None else a for a in args)
+        if any(map(has_traced, (*args, *kwargs.values()))):
+            return partial(call_function, function, args, kwargs)
+        return None
+    ufunc = function if isinstance(function, np.ufunc) else getattr(function, "__self__", None)
+    if not isinstance(ufunc, np.ufunc) or active_trace() is None:
+        return None
+    if not any(isinstance(a, list | tuple) and has_traced(a) for a in args):
+        return None
+    method = "__call__" if ufunc is function else function.__name__
+    return partial(Tensor.operators["call_ufunc"], ufunc, method, args, kwargs)
+
+
 def _takes_lists(function: Any) -> bool:
     """Whether it is a function of NumPy's to which a list is an array."""
     if getattr(function, "__module__", None) != "numpy" or active_trace() is None:
@@ -214,6 +232,8 @@ def _takes_lists(function: Any) -> bool:
     name = getattr(function, "__name__", "")
     if getattr(np, name, None) is not function:
         return False
+    if name not in FUNCTIONS:
+        complete()
     return name in FUNCTIONS and name not in ("stack", "concatenate", "vstack", "hstack", "dstack")
 
 

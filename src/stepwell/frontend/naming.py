@@ -29,7 +29,6 @@ _ATTRIBUTES = {
     "dump": "return the array, and write what the caller gets",
     "dumps": "return the array, and write what the caller gets",
     "flags": _MEMORY,
-    "flat": "use x.ravel(), or x.reshape(-1)[...] = value",
     "getfield": _MEMORY,
     "imag": _LATER["complex"],
     "resize": "an array keeps its shape; use numpy.resize(x, shape)",
@@ -45,8 +44,8 @@ _ATTRIBUTES = {
 def attribute_refused(name: str) -> str:
     """Return why arrays of a trace lack what NumPy's have, and what to write.
 
-    >>> attribute_refused("flat")
-    '; use x.ravel(), or x.reshape(-1)[...] = value'
+    >>> attribute_refused("resize")
+    '; an array keeps its shape; use numpy.resize(x, shape)'
     """
     if name in _ATTRIBUTES:
         return f"; {_ATTRIBUTES[name]}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stepwell.frontend.creation import full_like, has_traced, linspace
+from stepwell.frontend.creation import full_like, linspace
 from stepwell.frontend.elementwise import axes_of, check_axis, clip
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import take as taken
@@ -24,7 +24,7 @@ from stepwell.frontend.manipulation import (
 )
 from stepwell.frontend.promotion import FLOAT as WIDE
 from stepwell.frontend.promotion import as_dtype as dtype_of
-from stepwell.frontend.promotion import cast, common, is_number, lift
+from stepwell.frontend.promotion import cast, common, has_traced, is_number, lift
 from stepwell.frontend.promotion import same_dtype as unified
 from stepwell.frontend.reduction import cumprod, cumsum, diff
 from stepwell.frontend.table import stored

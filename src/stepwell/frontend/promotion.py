@@ -175,9 +175,16 @@ def lift(x: Any, dtype: DType | None = None) -> Tensor:
 
 
 def _lift_sequence(items: Sequence[Any]) -> Tensor:
-    if any(isinstance(i, Tensor) for i in items):
-        raise TypeError("a list of traced values is no array; join them with stepwell.numpy.stack")
+    if has_traced(items):
+        return Tensor.operators["asarray"](items)
     return current_trace().constant(np.asarray(items))
+
+
+def has_traced(value: Any) -> bool:
+    """Whether a traced value stands in a nested list."""
+    if isinstance(value, list | tuple):
+        return any(map(has_traced, value))
+    return isinstance(value, Tensor)
 
 
 def full(shape: Shape, value: bool | int | float, dtype: DType) -> Tensor:

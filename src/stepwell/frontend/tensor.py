@@ -170,6 +170,11 @@ class Tensor:
         return self.operators["permute_dims"](self, tuple(reversed(range(self.ndim))))
 
     @property
+    def flat(self) -> Tensor:
+        """The elements in order, as a view with one axis."""
+        return self.operators["reshape"](self, -1)
+
+    @property
     def real(self) -> Tensor:
         """The value itself: there are no complex numbers."""
         return self

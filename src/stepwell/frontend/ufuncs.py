@@ -30,6 +30,7 @@ from stepwell.frontend.promotion import (
     fresh,
     full,
     has_bfloat16,
+    has_traced,
     is_number,
     kind_of,
     lift,
@@ -61,7 +62,7 @@ def _computed(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
     name = function.__name__
     if not has_ufunc(name):
         raise TraceError(refusal(name))
-    inputs = tuple(np.asarray(v) if isinstance(v, list | tuple) else v for v in inputs)
+    inputs = tuple(_array(v) if isinstance(v, list | tuple) else v for v in inputs)
     compute = UFUNCS[name]
     if has_bfloat16(inputs):
         return compute(*inputs)
@@ -90,6 +91,10 @@ def _computed(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
     if found.shape == () and function in _PYTHON and all(map(_is_weak, inputs)):
         return weakened(found)
     return found
+
+
+def _array(values: Any) -> Any:
+    return lift(values) if has_traced(values) else np.asarray(values)
 
 
 def _check_numbers(name: str, inputs: tuple[Any, ...], values: list[Any]) -> None:

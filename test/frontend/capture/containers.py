@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from capture.cases import M, V, W, X, captured, refused
+from capture.cases import I, M, V, W, X, captured, refused
 
 Point = namedtuple("Point", ["x", "y"])  # pyright: ignore[reportUntypedNamedTuple]
 
@@ -263,3 +263,29 @@ def mapped(x: Any) -> Any:
     rows = list(map(lambda r: r.sum(), x))
     keep = list(filter(lambda k: k % 2, range(4)))
     return np.array(rows), x[:, keep]
+
+
+@captured((W,))
+def lists_are_arrays_to_numpy(w: Any) -> Any:
+    a, b = w[0], w[1] + 1
+    both = np.logical_and.reduce([w > 0, w < 4])
+    return (
+        np.sqrt([a, b]),
+        np.maximum.reduce([w, -w, w * w]),
+        np.median([a, b, a * b]),
+        np.argmax([b, a]),
+        np.mean([w, w * 2], axis=0),
+        np.sort([[b, a], [a, b]], axis=0),
+        np.hypot([a, b], [[1.0], [2.0]]),
+        w[both.argmax()],
+    )
+
+
+@captured((I.reshape(3, 4).copy(),))
+def elements_in_order(m: Any) -> Any:
+    counts = np.zeros(10, int)
+    for value in m.flat:
+        counts[value] += 1
+    m.flat[2] = 7
+    m.flat[[0, 5]] += 1
+    return counts, m.flat[5], sum(i * v for i, v in enumerate(m.flat))
