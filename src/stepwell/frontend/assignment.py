@@ -18,6 +18,7 @@ from stepwell.frontend.blocks import shape_at
 from stepwell.frontend.checks import check_fits
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import read_at, scatter_at
+from stepwell.frontend.indirect import has_window, read_through, write_through
 from stepwell.frontend.known import NotKnown, content, handled, is_known, known_array
 from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.masked import Masked, masked, widened
@@ -33,6 +34,8 @@ def getitem(x: Any, index: Any, /) -> Any:
     value = lift(x)
     if has_traced_bounds(index):
         return windowed(value, index)
+    if has_window(index):
+        return read_through(value, index)
     if (mask := _mask(index)) is not None:
         _check_mask(value, mask)
         return masked(value, mask)
@@ -96,6 +99,9 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
             write_steps(x, index, value)
         elif not is_own_window(x, index, value):
             windowed(x, index)[...] = value
+        return
+    if has_window(index):
+        write_through(x, index, value)
         return
     if (mask := _mask(index)) is not None:
         _set_masked(x, mask, value)

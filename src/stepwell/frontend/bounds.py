@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from stepwell.frontend import elementwise as e
+from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import INTEGER, cast, lift
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.ufuncs import weakened
@@ -79,6 +82,25 @@ def flipped(bounds: Bounds | None, size: int) -> Bounds | None:
     last = Place(f"{size} - {bounds.first.root}", -bounds.first.offset)
     low, high = e.subtract(size, lift(bounds.high)), e.subtract(size, lift(bounds.low))
     return Bounds(low, high, first, last, bounds.extent)
+
+
+def cut(bounds: Bounds, part: slice) -> Bounds:
+    """Return the bounds of a slice of what lies within ``bounds``, which goes forward by one."""
+
+    def inside(bound: Any, default: Any, last: bool) -> tuple[Any, Place]:
+        if bound is None:
+            return default, bounds.last if last else bounds.first
+        if not isinstance(bound, int | np.integer):
+            raise TraceError("a slice of a slice with traced bounds has bounds that are known")
+        from_end = bound < 0
+        place = bounds.last if from_end else bounds.first
+        value = e.add(lift(bounds.high if from_end else bounds.low), int(bound))
+        value = e.maximum(value, bounds.low) if from_end else e.minimum(value, bounds.high)
+        return value, Place(place.root, place.offset + int(bound))
+
+    low, first = inside(part.start, bounds.low, False)
+    high, last = inside(part.stop, bounds.high, True)
+    return _bounded(low, high, first, last)
 
 
 def length(bounds: Bounds) -> Any:

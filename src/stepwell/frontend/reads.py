@@ -25,7 +25,7 @@ from stepwell.frontend.captures import (
     looked_up,
 )
 from stepwell.frontend.notices import warn_once
-from stepwell.frontend.tensor import Tensor, has_traced_bounds
+from stepwell.frontend.tensor import Partial, Tensor, has_traced_bounds
 from stepwell.frontend.tracing import active_trace
 from stepwell.frontend.unbound import UNSURE
 
@@ -130,7 +130,7 @@ class Outer:
 def is_traced_index(index: Any) -> bool:
     """Whether only the run knows where an index is."""
     parts: tuple[Any, ...] = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(part, Tensor) for part in parts) or has_traced_bounds(index)
+    return any(isinstance(part, Tensor | Partial) for part in parts) or has_traced_bounds(index)
 
 
 def _plain_item(of: Any, index: Any, captures: Captures | None) -> Any:

@@ -82,6 +82,10 @@ class State(NamedTuple):
     seen: int
 
 
+class Partial:
+    """What stands for a part of a traced value, and is none."""
+
+
 def has_traced_bounds(index: Any) -> bool:
     """Whether a slice in an index has bounds that only the run knows."""
     parts: tuple[Any, ...] = index if type(index) is tuple else (index,)

@@ -15,15 +15,16 @@ from typing import Any, NoReturn
 import numpy as np
 
 from stepwell.frontend import elementwise as e
-from stepwell.frontend.bounds import Bounds, flipped, length
+from stepwell.frontend.bounds import Bounds, cut, flipped, length
 from stepwell.frontend.checks import check
 from stepwell.frontend.creation import iota
+from stepwell.frontend.equal_values import is_same_value
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import gather
 from stepwell.frontend.manipulation import expand_dims
 from stepwell.frontend.promotion import INTEGER, cast, fresh, lift
 from stepwell.frontend.table import call_named
-from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tensor import Partial, Tensor
 from stepwell.frontend.ufuncs import ufunc
 
 ADVICE = (
@@ -32,7 +33,7 @@ ADVICE = (
 )
 
 
-class Window(np.lib.mixins.NDArrayOperatorsMixin):
+class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
     """The elements of ``values`` within bounds along some axes."""
 
     def __init__(self, values: Tensor, bounds: Sequence[Bounds | None]) -> None:
@@ -99,7 +100,7 @@ class Window(np.lib.mixins.NDArrayOperatorsMixin):
         if function is np.matmul:
             found = product(*inputs)
         else:
-            given, bounds = _together(inputs)
+            given, bounds = together(inputs)
             found = Window(ufunc(function, *given), bounds)
         if out is None:
             return found
@@ -224,7 +225,7 @@ class Window(np.lib.mixins.NDArrayOperatorsMixin):
     def __setitem__(self, index: Any, value: Any) -> None:
         if index is not Ellipsis and not (isinstance(index, slice) and index == slice(None)):
             self._refuse()
-        (_, given), bounds = _together((self, value))
+        (_, given), bounds = together((self, value))
         if [b and b.key for b in bounds] != [b and b.key for b in self.bounds]:
             self._refuse()
         kept = cast(lift(given, self.values.kind), self.values.kind)
@@ -239,11 +240,20 @@ class Window(np.lib.mixins.NDArrayOperatorsMixin):
             return Window(self.values[::-1], [first, *self.bounds[1:]])
         if index is Ellipsis or (isinstance(index, slice) and index == slice(None)):
             return self
-        if not isinstance(index, int) or bounds is None or self.ndim != 1:
+        if isinstance(index, slice) and bounds is not None and index.step in (None, 1):
+            return Window(self.values, [cut(bounds, index), *self.bounds[1:]])
+        if bounds is None or self.ndim != 1 or not _is_number(index):
             self._refuse()
         count = length(bounds)
+        if isinstance(index, Tensor):
+            inside = e.logical_and(e.less(index, count), e.greater_equal(index, -count))
+            said = ("index ", " is out of bounds for axis 0 with size ", "")
+            check(inside, "IndexError", said, [index, lift(count)])
+            first = e.where(e.less(index, 0), bounds.high, bounds.low)
+            return self.values[e.add(cast(lift(first), INTEGER), cast(index, INTEGER))]
         least = index + 1 if index >= 0 else -index
-        check(lift(least <= count), "IndexError", [f"index {index} is out of bounds"])
+        said = (f"index {index} is out of bounds for axis 0 with size ", "")
+        check(lift(least <= count), "IndexError", said, [lift(count)])
         return self.values[bounds.low + index if index >= 0 else bounds.high + index]
 
     def __iter__(self) -> Iterator[Any]:
@@ -264,6 +274,12 @@ class Window(np.lib.mixins.NDArrayOperatorsMixin):
         raise TraceError(ADVICE)
 
 
+def _is_number(index: Any) -> bool:
+    if isinstance(index, Tensor):
+        return not index.shape and index.kind.kind in ("signed", "unsigned")
+    return isinstance(index, int | np.integer) and not isinstance(index, bool)
+
+
 _NAMES = {"amin": "min", "amax": "max"}
 
 
@@ -275,7 +291,7 @@ def _limit(dtype: Any, most: bool) -> Any:
     return np.iinfo(dtype).max if most else np.iinfo(dtype).min
 
 
-def _together(inputs: Sequence[Any]) -> tuple[list[Any], list[Bounds | None]]:
+def together(inputs: Sequence[Any]) -> tuple[list[Any], list[Bounds | None]]:
     """Return operands whose elements within the bounds lie in the same places, and the bounds."""
     rank = max(map(_rank, inputs))
     bounds: list[Bounds | None] = [None] * rank
@@ -319,16 +335,32 @@ def _fitted(value: Any, bounds: Sequence[Bounds | None]) -> Any:
 
 def _moved(x: Tensor, axis: int, given: Bounds, wanted: Bounds) -> Tensor:
     """Return ``x``, its elements within ``given`` in the places of those within ``wanted``."""
-    if given.key == wanted.key:
+    if given.key == wanted.key or _are_same(given, wanted):
         return x
-    if given.extent != wanted.extent:
-        raise TraceError(f"two slices with traced bounds are not known to be of one size; {ADVICE}")
-    if given.first.root == wanted.first.root:
+    sure = given.extent == wanted.extent
+    if sure and given.first.root == wanted.first.root:
         by = wanted.first.offset - given.first.offset
         return call_named("roll", (x, by), {"axis": axis})
     apart = e.subtract(lift(wanted.low), lift(given.low))
     places = e.subtract(iota((x.shape[axis],), 0, INTEGER), apart)
+    if not sure:
+        sizes = [length(wanted), length(given)]
+        single = e.equal(sizes[1], 1)
+        fits = e.logical_or(single, e.equal(*sizes))
+        said = ("operands could not be broadcast together with shapes (", ",) (", ",) ")
+        check(fits, "ValueError", said, sizes)
+        places = e.where(single, cast(lift(given.low), INTEGER), places)
     return gather(x, [places], (axis,))  # beyond the bounds any element will do
+
+
+def _are_same(a: Bounds, b: Bounds) -> bool:
+    """Whether bounds are computed alike of the same values."""
+    return all(
+        is_same_value(fresh(x), fresh(y))
+        if isinstance(x, Tensor) and isinstance(y, Tensor)
+        else type(x) is type(y) is int and x == y
+        for x, y in ((a.low, b.low), (a.high, b.high))
+    )
 
 
 def product(a: Any, b: Any) -> Any:

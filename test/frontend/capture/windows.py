@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from capture.cases import M, W, X, captured, refused
+from capture.cases import I, M, W, X, captured, refused
 
 
 @captured((M + 3 * np.eye(10),), (M.T + 4 * np.eye(10),), rtol=1e-9)
@@ -242,3 +242,46 @@ def flipped_windows(m: Any, i: Any) -> Any:
         (np.flip(m[:i]) * m[:i]).sum(),
         (np.flip(m[:, :i], 0) * at[:, None]).sum(),
     )
+
+
+J = I.copy()
+J[[2, 5]] = 100, -2
+
+
+@captured((W, I, 2, 6), (W, I, 0, 12), (W, J, 3, 6), (W, J, 1, 4), (W, I, 5, 5), (W, I, 7, 3))
+def indices_of_a_slice(w: Any, i: Any, a: Any, b: Any) -> Any:
+    s = w[i[a:b]].sum(), w[a:b] @ w[i[a:b]], len(w[i[a:b]])
+    w[i[a:b]] = 7
+    w[i[a:b]] += w[a:b]
+    return s
+
+
+@captured((M, I, 2, 6), (M, J, 3, 6), (M, I, 5, 5))
+def rows_of_a_slice_of_indices(m: Any, i: Any, a: Any, b: Any) -> Any:
+    s = m[i[a:b]].sum(axis=0), m[:, i[a:b]].sum(), m[i[a:b], i[a:b]].sum(), m[i[a:b], 2].sum()
+    m[i[a:b], 1] = i[a:b]
+    return s
+
+
+@captured((W, I, np.array([0, 3, 3, 7, 12])))
+def rows_of_a_sparse_matrix(v: Any, columns: Any, rows: Any) -> Any:
+    x = np.arange(10.0)
+    y = np.empty(4)
+    for i in range(4):
+        y[i] = v[rows[i] : rows[i + 1]] @ x[columns[rows[i] : rows[i + 1]]]
+    return y
+
+
+@captured((W, 3, 9, 2), (W, 5, 5, 0), (W, 0, 12, -1), (W, 4, 5, -1))
+def slices_of_slices(w: Any, a: Any, b: Any, k: Any) -> Any:
+    v = w[a:b]
+    s = 0.0
+    for j in range(len(v)):
+        s += v[j] * j
+    d = v[1:] - v[:-1]
+    return d.sum(), len(v[2:]), v[:3].sum(), v[-2:].sum(), s, v[k]
+
+
+@captured((W, 3, 6, 7, 10), (W, 3, 6, 7, 8), (W, 3, 6, 7, 11), (W, 3, 3, 7, 7), (W, -5, -2, 0, 3))
+def sizes_that_the_run_compares(w: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    return (w[a:b] + w[c:d]).sum()

@@ -1,0 +1,94 @@
+"""``x[indices[low:high]]``: indices that are a slice of which only the run knows the bounds.
+
+What lies outside of the bounds is index 0 as it is read, and an index past the end as it is written
+to, where nothing is written: so it is never out of bounds, and what is read there nobody sees.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stepwell.frontend import elementwise as e
+from stepwell.frontend.bounds import Bounds
+from stepwell.frontend.checks import check_index
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.indexing import read_at, scatter_at
+from stepwell.frontend.promotion import INTEGER, broadcast, cast, lift
+from stepwell.frontend.subscripts import BLOCK, Subscript, subscript
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.windows import Window, together
+
+
+def has_window(index: Any) -> bool:
+    """Whether an index has a `Window` in it."""
+    return type(index) is Window or (type(index) is tuple and Window in map(type, index))
+
+
+def _aligned(index: Any) -> tuple[list[Any], list[int], list[Bounds | None]]:
+    """Return the parts of an index with arrays in the place of windows, which ones these are, and
+    the bounds of the axes that they have together.
+    """
+    parts: list[Any] = list(index) if type(index) is tuple else [index]
+    at = [k for k, p in enumerate(parts) if isinstance(p, Window | Tensor) and p.ndim]
+    if any(isinstance(p, np.ndarray | list | bool | np.bool_) for p in parts):
+        raise TraceError("a slice with traced bounds is an index beside slices, numbers and others")
+    for k in at:
+        if np.dtype(parts[k].dtype).kind not in "iu":
+            raise IndexError("arrays used as indices must be of integer (or boolean) type")
+    arrays, bounds = together([parts[k] for k in at])
+    for k, array in zip(at, arrays, strict=True):
+        parts[k] = array
+    return parts, at, bounds
+
+
+def _block_axis(place: Subscript) -> int:
+    return place.layout.index(BLOCK)
+
+
+def read_through(x: Tensor, index: Any) -> Window:
+    """Return ``x[index]``, the elements of which lie within the bounds of the windows in it."""
+    parts, at, bounds = _aligned(index)
+    inside = Window(parts[at[0]], bounds).mask
+    for k in at:
+        parts[k] = e.where(inside, broadcast(parts[k], inside.shape), 0)
+    place = subscript(x, tuple(parts))
+    found = read_at(x, place)
+    first = _block_axis(place)
+    own: list[Bounds | None] = [None] * found.ndim
+    own[first : first + len(bounds)] = bounds
+    return Window(found, own)
+
+
+def write_through(x: Tensor, index: Any, value: Any) -> None:
+    """Do ``x[index] = value``, where ``value`` has the bounds of the windows, or none."""
+    parts, at, bounds = _aligned(index)
+    window = Window(parts[at[0]], bounds)
+    inside, sizes = window.mask, _sizes_at(x, parts, at)
+    for k in at:
+        wide = cast(broadcast(parts[k], inside.shape), INTEGER)
+        if x.graph.check_bounds:
+            check_index(e.where(inside, wide, 0), sizes[k], k)
+        parts[k] = e.where(inside, wide, sizes[k])
+    place = subscript(x, tuple(parts), checked=False)
+    first = _block_axis(place)
+    shape = list(n for a, n in enumerate(x.shape) if isinstance(place.parts[a], slice))
+    own: list[Bounds | None] = [None] * len(shape)
+    own[first:first], shape[first:first] = bounds, inside.shape
+    if any(isinstance(p, slice) and p != slice(None) for p in place.parts):
+        raise TraceError("a slice with traced bounds, as an index that is written to, stands alone")
+    given = lift(value, x.kind) if not isinstance(value, Window) else value
+    model = Window(broadcast(lift(0, x.kind), tuple(shape)), own)
+    (_, fitted), _ = together((model, given))
+    fitted = broadcast(cast(lift(fitted), x.kind), tuple(shape))
+    Tensor.operators["write_whole"](x, scatter_at(x, place, fitted))
+
+
+def _sizes_at(x: Tensor, parts: list[Any], at: list[int]) -> dict[int, int]:
+    """Return the sizes of the axes that the parts ``at`` index."""
+    if any(p is None or p is Ellipsis for p in parts):
+        raise TraceError("a slice with traced bounds is no index beside None or ...")
+    if len(parts) > x.ndim:
+        raise IndexError(f"too many indices for array: array is {x.ndim}-dimensional")
+    return {k: x.shape[k] for k in at}
