@@ -61,6 +61,24 @@ def within_a_row(a: Any, b: Any) -> None:
         b[i, ::2] += b[i, 0]
 
 
+def sweeps(a: Any, b: Any) -> Any:
+    """Columns that follow from those before, of several arrays, and back again."""
+    n = a.shape[1]
+    c, d = np.zeros_like(a), np.zeros_like(a)
+    c[:, 0], d[:, 0] = a[:, 0], b[:, 0]
+    for k in range(1, n):
+        below = a[:, k] - c[:, k - 1]
+        c[:, k] = a[:, k] * below
+        d[:, k] = (b[:, k] - d[:, k - 1]) * below
+    for k in range(n - 2, -1, -1):
+        d[:, k] -= c[:, k] * d[:, k + 1]
+    for k in range(2, n):
+        a[1:, k] += a[1:, k - 2] - b[:-1, k]
+    for k in range(1, n):
+        a[:, k] += a[::-1, k - 1]
+    return d
+
+
 def blocks(a: Any, b: Any) -> None:
     """Windows along both axes."""
     for i in range(min(a.shape)):
@@ -100,8 +118,20 @@ def transposed(a: Any, b: Any) -> None:
         b[i] -= (b[i - 1] @ b[i]) * a[i]
 
 
-PROGRAMS = (windows, products, between, running, within_a_row, blocks, counted, carried, transposed)
-NATIVE = (windows, products, running, blocks, counted)
+def elsewhere(a: Any, b: Any) -> None:
+    """Rows that are read as they were before others were written."""
+    for i in range(min(a.shape)):
+        for j in range(i):
+            t = a[j] + b[i]
+            a[i] -= t
+            b[j] += t[0]
+
+
+PROGRAMS = (
+    *(windows, products, between, running, sweeps, within_a_row),
+    *(blocks, counted, carried, transposed, elsewhere),
+)
+NATIVE = (windows, products, running, blocks, counted, elsewhere)
 
 
 def arrays(shape: tuple[int, int], dtype: type) -> list[Any]:

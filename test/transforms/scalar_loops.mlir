@@ -131,3 +131,33 @@ func.func @windows(%x: tensor<9x9xf64>, %y0: tensor<9x9xf64>) -> tensor<9x9xf64>
   }
   func.return %y : tensor<9x9xf64>
 }
+
+// Columns that follow from those before: each row goes through all of them, four rows side by side.
+// CHECK-LABEL: func.func @columns
+// CHECK:         arith.constant 4 : index
+// CHECK:         scf.for {{.*}} -> (tensor<9x7xf64>) {
+// CHECK-COUNT-4:   tensor.extract
+// CHECK:           scf.for %k = {{.*}} -> (tensor<9x7xf64>, f64, f64, f64, f64) {
+// CHECK-COUNT-4:     tensor.insert
+// CHECK:         scf.for {{.*}} -> (tensor<9x7xf64>) {
+// CHECK:           scf.for {{.*}} -> (tensor<9x7xf64>, f64) {
+// CHECK-COUNT-1:     tensor.insert
+// C-LABEL: kernel_columns
+func.func @columns(%y0: tensor<9x7xf64>) -> tensor<9x7xf64> {
+  %zero = nd.full 0 : tensor<i64>
+  %one = nd.full 1 : tensor<i64>
+  %n, %y = nd.while (%k0 = %one, %a0 = %y0) : tensor<i64>, tensor<9x7xf64> {
+    %last = nd.full 7 : tensor<i64>
+    %go = nd.lt %k0, %last : tensor<i64> -> tensor<i1>
+    nd.condition %go
+  } do (%k, %a) {
+    %before = nd.sub %k, %one : tensor<i64>
+    %old = nd.dynamic_slice %a, starts(%zero, %before) {axes = [0, 1], sizes = [9, 1]} : (tensor<9x7xf64>, tensor<i64>, tensor<i64>) -> tensor<9x1xf64>
+    %now = nd.dynamic_slice %a, starts(%zero, %k) {axes = [0, 1], sizes = [9, 1]} : (tensor<9x7xf64>, tensor<i64>, tensor<i64>) -> tensor<9x1xf64>
+    %new = nd.mul %now, %old : tensor<9x1xf64>
+    %b = nd.dynamic_update_slice %a, %new, starts(%zero, %k) {axes = [0, 1]} : (tensor<9x7xf64>, tensor<9x1xf64>, tensor<i64>, tensor<i64>) -> tensor<9x7xf64>
+    %next = nd.add %k, %one : tensor<i64>
+    nd.yield %next, %b : tensor<i64>, tensor<9x7xf64>
+  }
+  func.return %y : tensor<9x7xf64>
+}

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import copysign
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -43,6 +43,14 @@ def refuse(op: Operation, why: str) -> NoReturn:
     raise Refused(op, why)
 
 
+class Write(NamedTuple):
+    """A part of an array was written."""
+
+    before: SSAValue
+    place: Sequence[SSAValue | None]
+    """Where, for each axis; None where there are several places along it."""
+
+
 @dataclass
 class Arrays:
     """Which array each tensor is a state of, and which state is the newest.
@@ -52,6 +60,8 @@ class Arrays:
 
     of: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     newest: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    written: dict[SSAValue, Write] = field(default_factory=dict[SSAValue, "Write"])
+    """What a state was made by, where that was writing a part of the one before."""
 
     def add(self, value: SSAValue) -> None:
         """Begin an array."""

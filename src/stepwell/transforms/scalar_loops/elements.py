@@ -92,9 +92,10 @@ def _insert_part(t: Translation, op: tensor.InsertSliceOp) -> None:
         return places
 
     into = t.readable(op.dest, op)
-    rank = len(offsets)
-    rows = kept[-1] == rank - 1 and op.static_strides.get_values()[-1] == 1
-    part = Part(place, lambda at: t.element(op, op.source, at), rows)
+    counts = op.static_sizes.get_values()
+    fixed = [None if counts[a] != 1 else offset for a, offset in enumerate(offsets)]
+    rows = counts[-1] != 1 and op.static_strides.get_values()[-1] == 1
+    part = Part(place, lambda at: t.element(op, op.source, at), fixed, rows)
     made = t.write_all(op, into, t.sizes(op.source), part)
     t.bind(op.result, made)
     if (view := t.views.get(op.source)) is not None:
@@ -108,7 +109,8 @@ def _insert_part(t: Translation, op: tensor.InsertSliceOp) -> None:
 
 def write_whole(t: Translation, op: Operation, value: SSAValue, into: SSAValue) -> SSAValue:
     """Write an array that is not made where another lies; return it."""
-    part = Part(list, lambda at: t.element(op, value, at), True)
+    fixed = [None for _ in tensor_type(value).get_shape()]
+    part = Part(list, lambda at: t.element(op, value, at), fixed, True)
     made = t.write_all(op, into, t.sizes(value), part)
     t.bind(value, made)
     return made

@@ -21,8 +21,9 @@ from stepwell.transforms.scalar_loops.flow import (
     is_within,
     origin,
 )
-from stepwell.transforms.scalar_loops.reuse import find_kept, hand_on
+from stepwell.transforms.scalar_loops.reuse import Kept, find_kept, hand_on
 from stepwell.transforms.scalar_loops.translate import Rule, Translation
+from stepwell.transforms.scalar_loops.turning import Turned, turn
 from stepwell.transforms.structured import yielded
 
 INDEX = IndexType()
@@ -92,14 +93,44 @@ def for_loop(t: Translation, op: scf.ForOp, inits: Sequence[SSAValue]) -> list[S
             code.bounds.order(bounds[0], block.args[0])
         _end(t, op, block, t.block(body), carried, newest)
         read_again = find_kept(code, block) if step == (1, 1) else []
-    starts = [inits[k] for k in carried]
-    starts += hand_on(code, block, read_again, starts, (bounds[0], bounds[1]))
-    new = scf.ForOp(bounds[0], bounds[1], bounds[2], starts, Region(block))
+    whole = bounds, bounds[0]
+    new = _finished(code, block, whole, [inits[k] for k in carried], read_again, None)
     code.put(new, [op.results[k].name_hint for k in carried])
     made = dict(zip(carried, new.results, strict=False))
     results = [made.get(k, inits[k]) for k in range(len(inits))]
     _leave(t, op, results, inits)
     return results
+
+
+def _finished(
+    code: Code,
+    block: Block,
+    limits: tuple[Sequence[SSAValue], SSAValue],
+    starts: Sequence[SSAValue],
+    kept: Sequence[Kept],
+    turned: Turned | None,
+) -> scf.ForOp:
+    """Return a loop that counts, in those that are put around it.
+
+    limits : from where, to where and by what it counts, and what its place is at first
+    kept : what it hands on from one iteration to the next besides
+    """
+
+    bounds, first = limits
+
+    def write(starts: Sequence[SSAValue]) -> scf.ForOp:
+        begin = [*starts, *hand_on(code, block, kept, starts, (bounds[0], bounds[1]), first)]
+        return scf.ForOp(bounds[0], bounds[1], bounds[2], begin, Region(block))
+
+    if turned is None:
+        return write(starts)
+
+    def put(starts: Sequence[SSAValue]) -> scf.ForOp:
+        loop = write(starts)
+        code.put(loop)
+        return loop
+
+    return turned.around(code, starts, put)
 
 
 def _entered(t: Translation, old: Block, slots: Sequence[int], starts: Sequence[SSAValue]) -> Block:
@@ -232,12 +263,12 @@ def _counted(
         times = _times(code, span, abs(counter.step))
         bounds = code.index(0), times, code.index(1)
     with code.inside(block):
-        _count(t, block.args[0], inits[counter.slot].type, (low, high), counter, after)
+        at = _count(t, block.args[0], inits[counter.slot].type, (low, high), counter, after)
         _end(t, op, block, t.block(after), carried, newest)
-        kept = find_kept(code, block) if counter.step == 1 else []
-    starts = [inits[k] for k in carried]
-    starts += hand_on(code, block, kept, starts, (low, high))
-    new = scf.ForOp(bounds[0], bounds[1], bounds[2], starts, Region(block))
+        turned = turn(block)
+        by_one = counter.step in (1, -1)
+        kept = find_kept(code, block, at, counter.step) if by_one else []
+    new = _finished(code, block, (bounds, low), [inits[k] for k in carried], kept, turned)
     code.put(new, [op.results[k].name_hint for k in carried])
     made = dict(zip(carried, new.results, strict=False))
     results = [made.get(k, inits[k]) for k in range(len(inits))]
@@ -282,8 +313,8 @@ def _count(
     limits: tuple[SSAValue, SSAValue],
     counter: Counter,
     body: Block,
-) -> None:
-    """Let the counter of a loop be what scf.for counts, or what follows from it."""
+) -> SSAValue:
+    """Let the counter of a loop be what scf.for counts, or what follows from it; return that."""
     code, counted, (low, high) = t.code, body.args[counter.slot], limits
     first, last = code.bounds.of(low), code.bounds.of(high)
     assert first is not None and last is not None
@@ -303,6 +334,7 @@ def _count(
     number = code.number(arith.IndexCastOp(at, type), counted.name_hint)
     code.bounds.note(number, range)
     t.bind(counted, number)
+    return at
 
 
 def _while(t: Translation, op: scf.WhileOp) -> None:

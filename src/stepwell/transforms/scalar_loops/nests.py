@@ -130,16 +130,42 @@ class Nests:
         It stays with the host where the element may have been overwritten already.
         """
         arrays = self.code.arrays
+        if (number := arrays.of.get(array)) is None:
+            return array
         for each in self.writing:
-            if array is each.before:
-                array = each.now
-            elif arrays.of.get(array) != each.array:
+            if each.array != number:
                 continue
+            if array is not each.now:
+                if not self._is_as_before(each.before, array, at):
+                    return array
+                array = each.now
             far = self._distance(each, at)
             if far is None:
                 refuse(op, "an array is written from what may have been overwritten")
             each.apart &= far == 0
-        return array
+            return array
+        newest = arrays.newest[number]
+        return newest if self._is_as_before(newest, array, at) else array
+
+    def _is_as_before(self, state: SSAValue, before: SSAValue, at: Sequence[SSAValue]) -> bool:
+        """Whether an element is in one state of an array what it was in another, before."""
+        while state is not before:
+            write = self.code.arrays.written.get(state)
+            if write is None:
+                return False
+            pairs = zip(write.place, at, strict=True)
+            if not any(a is not None and self._are_apart(a, b) for a, b in pairs):
+                return False
+            state = write.before
+        return True
+
+    def _are_apart(self, written: SSAValue, read: SSAValue) -> bool:
+        """Whether two places along an axis differ, the first of them being one alone."""
+        bounds = self.code.bounds
+        (a, more), (b, less) = bounds.sum_of(written), bounds.sum_of(read)
+        if _differ(written, read) or (a is b and more != less):
+            return True
+        return bounds.is_ordered(written, read, 1) or bounds.is_ordered(read, written, 1)
 
     def _distance(self, writing: Writing, at: Sequence[SSAValue]) -> int | None:
         """Return how far ahead of what is written an element lies; 0 where it is never another's.

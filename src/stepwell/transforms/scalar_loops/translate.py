@@ -12,7 +12,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from stepwell.dialects.types import tensor_type
-from stepwell.transforms.scalar_loops.code import Code, refuse
+from stepwell.transforms.scalar_loops.code import Code, Write, refuse
 from stepwell.transforms.scalar_loops.flow import (
     is_number,
     is_within,
@@ -33,6 +33,8 @@ class Part:
 
     place: Callable[[Sequence[SSAValue]], Sequence[SSAValue]]
     element: Element
+    fixed: Sequence[SSAValue | None]
+    """Where it lies along each axis of the array that it has not."""
     rows: bool
     """Whether neighbours along its last axis lie side by side."""
 
@@ -214,6 +216,7 @@ class Translation:
             refuse(op, "an array is written to that the loop does not carry")
         made = code.put(tensor.InsertOp(new, into, at), [op.results[0].name_hint]).results[0]
         code.arrays.change(into, made)
+        code.arrays.written[made] = Write(into, list(at))
         self.bind(op.results[0], made)
 
     def places(self, static: Any, dynamic: Sequence[SSAValue]) -> list[SSAValue]:
@@ -250,7 +253,9 @@ class Translation:
             """Neighbours must lie side by side too: gcc would make vectors of scattered ones."""
             return writing[0].apart and part.rows
 
-        return self.nests.write(op, sizes, [into], body, is_apart)[0]
+        made = self.nests.write(op, sizes, [into], body, is_apart)[0]
+        code.arrays.written[made] = Write(into, part.fixed)
+        return made
 
     def sizes(self, value: SSAValue) -> list[SSAValue]:
         """Return how many elements a tensor has along each axis."""
