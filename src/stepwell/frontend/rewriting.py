@@ -8,6 +8,7 @@ calls likewise. Lines and columns are those of the source, names of code and fil
 from __future__ import annotations
 
 import ast
+import linecache
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -16,6 +17,8 @@ from stepwell.frontend.read_source import OUTER, Reads
 from stepwell.frontend.reads import Outer
 from stepwell.frontend.sources import DEFINED, compiled, definition, lambda_of
 from stepwell.frontend.statements import Function
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import users_frame
 
 _DONE: set[CodeType] = set()
 """Code that is rewritten already."""
@@ -49,6 +52,20 @@ def rewritten(function: FunctionType, runtime: Any) -> FunctionType:
     found.__defaults__, found.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     found.__qualname__, found.__module__ = function.__qualname__, function.__module__
     return found
+
+
+def why_as_it_is() -> str:
+    """Return why the control flow of the user's function in progress is not traced; "" if it is."""
+    frame = users_frame()
+    if frame is None or _MADE.get(frame.f_code, frame.f_code) is not None:
+        return ""
+    name, file = frame.f_code.co_name, frame.f_code.co_filename
+    if not linecache.getlines(file, frame.f_globals):
+        return (
+            f"'{name}' has no source (it was made by exec, or typed in), so its control flow is "
+            "traced as it is: write it in a file, or "
+        )
+    return f"the source of '{name}' cannot be rewritten, so its control flow is traced as it is: "
 
 
 def _code_of(function: FunctionType) -> CodeType | None:
@@ -106,3 +123,6 @@ def _mark(code: CodeType) -> None:
     _DONE.add(code)
     for inner in _codes(code):
         _mark(inner)
+
+
+Tensor.operators["why_as_it_is"] = why_as_it_is

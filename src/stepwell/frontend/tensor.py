@@ -389,7 +389,8 @@ class Tensor:
     def __bool__(self) -> bool:
         if (known := self.operators["content"](self)) is not None:
             return bool(known)
-        self._refuse("bool", "whether a traced value is true is not known while tracing")
+        untraced = self.operators["why_as_it_is"]()
+        self._refuse("bool", "whether a traced value is true is not known while tracing", untraced)
 
     def __float__(self) -> float:
         if (known := self.operators["content"](self)) is not None:
@@ -470,6 +471,6 @@ class Tensor:
             return NotImplemented  # x[mask] knows how
         return self.operators["call_ufunc"](ufunc, method, inputs, kwargs)
 
-    def _refuse(self, how: str, why: str) -> NoReturn:
+    def _refuse(self, how: str, why: str, more: str = "") -> NoReturn:
         self.graph.check(self)
-        raise TraceError(f"{why}: {self!r}; {_HOW[how]}")
+        raise TraceError(f"{why}: {self!r}; {more}{_HOW[how]}")

@@ -1,0 +1,34 @@
+"""Functions whose control flow cannot be traced say why, where they meet some."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+
+
+def test_a_function_made_by_exec_has_no_source() -> None:
+    made: dict[str, Any] = {}
+    exec("def sign(x):\n    return 1 if x > 0 else -1", made)
+    told = "'sign' has no source (it was made by exec, or typed in), so its control flow"
+    with pytest.raises(sw.TraceError, match=re.escape(told)):
+        sw.jit(made["sign"])(np.float64(2))
+
+
+class Scaled:
+    """Has a name that its class spells otherwise."""
+
+    __factor = 2.0
+
+    def times(self, x: Any) -> Any:
+        return x * self.__factor if x > 0 else x
+
+
+def test_a_function_that_cannot_be_rewritten() -> None:
+    told = "the source of 'times' cannot be rewritten, so its control flow is traced as it is: use"
+    with pytest.raises(sw.TraceError, match=re.escape(told)):
+        sw.jit(Scaled().times)(np.float64(2))
