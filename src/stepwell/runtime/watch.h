@@ -16,11 +16,14 @@
 
 enum { IN_DICT, IN_CELL, IN_LIST, ATTRIBUTE, ITSELF };
 
-/* Python counts the changes of dictionaries until 3.13, where nothing else may use the counter. */
-#if PY_VERSION_HEX < 0x030E0000 && !defined(Py_GIL_DISABLED) && !defined(PYPY_VERSION)
-#define DICT_VERSION(d) (((PyDictObject *)(d))->ma_version_tag)
-#else
+/* Python counts the changes of dictionaries until 3.13, where nothing else may use the counter. There
+   it does not count what is stored to an attribute whose value lies in the object itself. */
+#if PY_VERSION_HEX >= 0x030E0000 || defined(Py_GIL_DISABLED) || defined(PYPY_VERSION)
 #define DICT_VERSION(d) ((uint64_t)0)
+#elif PY_VERSION_HEX >= 0x030D0000
+#define DICT_VERSION(d) (((PyDictObject *)(d))->ma_values ? 0 : ((PyDictObject *)(d))->ma_version_tag)
+#else
+#define DICT_VERSION(d) (((PyDictObject *)(d))->ma_version_tag)
 #endif
 
 typedef struct {
