@@ -109,11 +109,18 @@ class Nest(OwnLoops):
     def _overlaps(self, k: int) -> bool:
         """Whether the last vector along ``k`` covers some columns a second time, not leaving any.
 
-        A tile that is not whole then has fewer vectors, and there are no single elements.
+        A tile that is not whole then has fewer vectors, and there are no single elements, of which
+        each would wait for its own sum.
         """
         extent, width = self.extents[0][k].number, self.plan.first.width
-        tiled = self.plan.schedule.tile != (1, 1) and k == self.plan.axis
-        return tiled and extent is not None and extent >= width and self.plan.repeatable
+        if k != self.plan.axis or extent is None or extent < width:
+            return False
+        tiled = self.plan.schedule.tile != (1, 1)
+        return (tiled or (width > 1 and self._has_loops_inside())) and self.plan.repeatable
+
+    def _has_loops_inside(self) -> bool:
+        """Whether some op has loops of its own."""
+        return any(len(o.reductions) > self.plan.schedule.shared for o in self.plan.ops)
 
     def _repeats(self, k: int) -> bool:
         """Whether the last tile of rows along ``k`` begins early, so that all have as many rows.
@@ -144,8 +151,7 @@ class Nest(OwnLoops):
         alone = self.plan.axis < 0 and k == shared - 1 > 0 and size == 1
         if k != self.plan.axis and not alone:
             return size
-        inside = any(len(o.reductions) > shared for o in self.plan.ops)
-        return size if inside else -(-BLOCK // size) * size
+        return size if self._has_loops_inside() else -(-BLOCK // size) * size
 
     def _parallel(self) -> None:
         """Write the collapsed parallel loops; blocked where a loop is tiled or vectorised."""
