@@ -38,7 +38,7 @@ from stepwell.dialects.nd.shape import (
     TransposeOp,
 )
 from stepwell.dialects.nd.sizes import DimOp, FromIndexOp
-from stepwell.dialects.nd.sorting import OrderOp
+from stepwell.dialects.nd.sorting import OrderOp, OrderStatisticsOp
 from stepwell.dialects.nd.syntax import axes, shape_of
 from stepwell.dialects.readings import extents
 from stepwell.dialects.sizing import Shape, Sizing, named
@@ -230,6 +230,16 @@ def _arg_reduce(op: ArgReduceOp, s: Sizing) -> Sequence[Shape]:
     words = f"axis {along} of {named(op.x)} has nothing to choose from, but "
     _has_some(s, x[along], rest, words)
     return [rest]
+
+
+@extents(OrderStatisticsOp)
+def _order_statistics(op: OrderStatisticsOp, s: Sizing) -> Sequence[Shape]:
+    x, ranks, along = s.shape(op.x), s.shape(op.ranks), op.axis.value.data
+    for axis, (n, m) in enumerate(zip(x, ranks, strict=True)):
+        if axis != along:
+            s.same_size(n, m, op.x, axis, op.ranks, axis)
+    _has_some(s, x[along], ranks, f"axis {along} of {named(op.x)} has nothing to choose from, but ")
+    return [ranks]
 
 
 @extents(WindowOp)

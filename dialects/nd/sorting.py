@@ -79,6 +79,58 @@ class ArgsortOp(OrderOp):
             raise VerifyException(f"result must have elements i32 or i64, got {element(self.y)}")
 
 
+@irdl_op_definition
+class OrderStatisticsOp(SpelledOp):
+    """y[j] = the element along ``axis`` of x that nd.sort would put at ranks[j].
+
+    Few of them are found without sorting the others. A rank that is too small is that of the first
+    element, one that is too large that of the last.
+
+    * (C1) axis is an axis of x.
+    * (C2) ranks are i64.
+    * (C3) ranks have the sizes of x along all axes but ``axis``.
+    * (C4) The axis has an element, unless none is asked for.
+    """
+
+    name = "nd.order_statistics"
+    x = operand_def(TensorType)
+    ranks = operand_def(TensorType)
+    y = result_def(TensorType)
+    axis = prop_def(IntegerAttr[I64])
+
+    def __init__(self, x: SSAValue, ranks: SSAValue, axis: int) -> None:
+        result = rules.order_statistics(shape_of(x), shape_of(ranks), axis)
+        super().__init__(
+            operands=[x, ranks],
+            result_types=[like(x, result)],
+            properties={"axis": int_attr(axis)},
+        )
+
+    def verify_(self) -> None:
+        """Check C1 to C4."""
+        super().verify_()
+        if element(self.ranks) != i64:  # order_statistics_c2
+            raise VerifyException(f"ranks must be i64, got {element(self.ranks)}")
+
+
+@shape(OrderStatisticsOp)
+def _order_statistics_shape(op: OrderStatisticsOp) -> Sequence[Attribute]:
+    result = rules.order_statistics(shape_of(op.x), shape_of(op.ranks), op.axis.value.data)
+    return (like(op.x, result),)
+
+
+@reference(OrderStatisticsOp)
+def _order_statistics_reference(op: OrderStatisticsOp, operands: Sequence[Array]) -> Array:
+    x, ranks = operands
+    axis = op.axis.value.data
+    if not ranks.size:
+        return np.empty(ranks.shape, x.dtype)
+    narrow = dtype(element(op.x)).name in ("f16", "bf16")
+    order = np.argsort(x.astype(np.float32) if narrow else x, axis=axis, kind="stable")
+    places = np.clip(ranks, 0, x.shape[axis] - 1)
+    return np.take_along_axis(np.take_along_axis(x, order, axis), places, axis)
+
+
 @shape(SortOp)
 def _sort_shape(op: SortOp) -> Sequence[Attribute]:
     return (like(op.x, rules.sort(shape_of(op.x), op.axis.value.data)),)
@@ -111,4 +163,4 @@ def _argsort_reference(op: ArgsortOp, operands: Sequence[Array]) -> Array:
     return _order(op, operands[0]).astype(dtype(element(op.y)).numpy)
 
 
-OPS = (SortOp, ArgsortOp)
+OPS = (SortOp, ArgsortOp, OrderStatisticsOp)

@@ -48,4 +48,27 @@ def _narrow() -> tuple[Row, ...]:
     return tuple(replace(row, note=f"{row.note}, i32", dtypes=("f32", "i64")) for row in rows)
 
 
-ROWS = (*_rows("sort", "{e}"), *_rows("argsort", "i64"), *_narrow())
+def _statistics() -> tuple[Row, ...]:
+    """Return rows of ranks, some of them beyond the ends."""
+
+    def row(
+        note: str,
+        shape: str,
+        many: str,
+        dtypes: Sequence[str] = ("f32",),
+        sizes: Sequence[Shape] = ((),),
+    ) -> Row:
+        x, ranks, y = f"tensor<{shape}x{{e}}>", f"tensor<{many}xi64>", f"tensor<{many}x{{e}}>"
+        text = f"%y = nd.order_statistics %x, %ranks {{axis = 1}} : ({x}, {ranks}) -> {y}"
+        operands = {"x": x, "ranks": ranks}
+        return Row("nd.order_statistics", operands, text, y, dtypes, sizes, anything, note=note)
+
+    return (
+        row("short", "20x13", "20x2", ("f32", "i1")),
+        row("long", "2x3000", "2x2", ("f32", "i16", "ui8", "bf16")),
+        row("of many ranks", "1x300", "1x20", ("i64",)),
+        row("of unknown sizes", "?x?", "?x3", ("f64",), ((0, 5, 0), (7, 33, 7))),
+    )
+
+
+ROWS = (*_statistics(), *_rows("sort", "{e}"), *_rows("argsort", "i64"), *_narrow())

@@ -12,12 +12,15 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from stepwell.core.shapes import DYNAMIC
-from stepwell.dialects.nd.sorting import ArgsortOp, OrderOp, SortOp
-from stepwell.dialects.nd.syntax import shape_of
+from stepwell.dialects.nd.sorting import ArgsortOp, OrderOp, OrderStatisticsOp, SortOp
+from stepwell.dialects.nd.syntax import element, shape_of
+from stepwell.dialects.types import dtype
 from stepwell.lowering.nd_to_linalg.nests import Operands
+from stepwell.lowering.nd_to_linalg.sizes import Sizes
 from stepwell.lowering.nd_to_linalg.sorting.digits import Parts, Rows, parts
 from stepwell.lowering.nd_to_linalg.sorting.keys import Sort
 from stepwell.lowering.nd_to_linalg.sorting.network import Network, exchanges
+from stepwell.lowering.nd_to_linalg.sorting.selection import Selection, chosen
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower
 
 EXCHANGE, TURN = 1.2, 0.6
@@ -27,6 +30,9 @@ MOVE, ROW = 1.0, 110.0
 """Nanoseconds of moving an element by one digit, and what a digit costs a row besides."""
 BOTH = 1.5
 """How much longer places beside the keys take."""
+CHOOSE, FINISH, MOST = 1.2, 600.0, 8
+"""Nanoseconds for an element of those among which one of a rank is looked for, and for the last of
+them; of more ranks than ``MOST`` in a row, all is sorted."""
 LONGEST = 2048
 """Scratch of longer rows leaves no room in the second cache."""
 MANY = 256
@@ -36,20 +42,42 @@ MANY = 256
 @lower(SortOp, ArgsortOp)
 def _order(lowering: Lowering, op: OrderOp, operands: Operands) -> Operands:
     (x,) = operands
-    sort = Sort(lowering, op, x)
-    if (0 in shape_of(op.x) or sort.n == 1) and sort.places is None:
+    sort = Sort.of(lowering, op, x)
+    if (0 in sort.shape or sort.n == 1) and sort.places is None:
         return (x,)
     return (_ordered(sort),)
 
 
+@lower(OrderStatisticsOp)
+def _order_statistics(lowering: Lowering, op: OrderStatisticsOp, operands: Operands) -> Operands:
+    x, ranks = operands
+    sort = Sort(lowering, x, dtype(element(op.x)), op.axis.value.data)
+    if 0 in (*sort.shape, *shape_of(op.ranks)):
+        return (Sizes(lowering).empty(Sizes(lowering).all_of(ranks), sort.result),)
+    n, many = sort.n, _product([shape_of(op.ranks)[sort.axis]])
+    if isinstance(n, int) and n <= LONGEST:
+        each = n * (MOVE + many * CHOOSE) + many * FINISH
+        rows = _product([size for k, size in enumerate(sort.shape) if k != sort.axis])
+        network = Network(sort)
+        if _is_known(sort) and _by_network(network) <= rows * each:
+            return (chosen(lowering, network.write(), ranks, sort.axis),)
+    if many > MOST:
+        return (chosen(lowering, _ordered(sort), ranks, sort.axis),)
+    return (Selection(sort, ranks).write(),)
+
+
 def _ordered(sort: Sort) -> SSAValue:
     n = sort.n
-    known = DYNAMIC not in shape_of(sort.op.x) or sort.rank < 3
-    if isinstance(n, int) and known:
+    if isinstance(n, int) and _is_known(sort):
         network = Network(sort)
         if n <= LONGEST and _by_network(network) <= _by_digits(sort, n):
             return network.write()
     return (Parts if parts(n, sort.rows()) > 1 else Rows)(sort).write()
+
+
+def _is_known(sort: Sort) -> bool:
+    """Whether a network can be written: it takes axes side by side as one."""
+    return DYNAMIC not in sort.shape or sort.rank < 3
 
 
 def _by_network(network: Network) -> float:
@@ -57,7 +85,7 @@ def _by_network(network: Network) -> float:
     sort = network.sort
     rows, outer = 1, 1
     if sort.others:
-        shape = shape_of(sort.op.x)
+        shape = sort.shape
         behind = sort.axis + 1 < sort.rank
         inner = shape[sort.axis + 1 :] if behind else shape[: sort.axis]
         rows = _product(inner)
@@ -69,7 +97,7 @@ def _by_network(network: Network) -> float:
 
 def _by_digits(sort: Sort, n: int) -> float:
     """Return how many nanoseconds a sort by digits takes."""
-    rows = _product([size for k, size in enumerate(shape_of(sort.op.x)) if k != sort.axis])
+    rows = _product([size for k, size in enumerate(sort.shape) if k != sort.axis])
     move = MOVE if sort.places is None else MOVE * BOTH
     return rows * sort.keys.kind.bytes * (n * move + ROW)
 

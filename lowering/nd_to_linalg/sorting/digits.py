@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from xdsl.dialects import arith, scf
@@ -46,16 +47,20 @@ def parts(n: Size, rows: Size) -> int:
 
 
 @dataclass
-class _Radix:
+class Radix:
     """What sorts by rows and in parts have in common."""
 
     sort: Sort
-    sizes: Sizes = field(init=False)
-    rows: Size = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.sizes = Sizes(self.sort.lowering)
-        self.rows = self.sort.rows()
+    @property
+    def sizes(self) -> Sizes:
+        """Arithmetic on sizes."""
+        return Sizes(self.sort.lowering)
+
+    @cached_property
+    def rows(self) -> Size:
+        """How many sorts there are."""
+        return self.sort.rows()
 
     @property
     def key(self) -> DType:
@@ -92,13 +97,15 @@ class _Radix:
         b = b.of(self.counts)
         return written(b, b.add(read(b, table, at), b.number(1)), table, at)
 
-    def cleared(self, b: Body, table: SSAValue, at: Sequence[SSAValue]) -> SSAValue:
+    def cleared(
+        self, b: Body, table: SSAValue, at: Sequence[SSAValue], digits: int = DIGITS
+    ) -> SSAValue:
         """Return a table without counts for any digit."""
 
         def clear(b: Body, v: SSAValue, now: Operands) -> Operands:
             return (written(b, b.of(self.counts).number(0), now[0], [*at, v]),)
 
-        return loop(b, (0, DIGITS), [table], clear, mark=INDEPENDENT)[0]
+        return loop(b, (0, digits), [table], clear, mark=INDEPENDENT)[0]
 
     def place_type(self) -> Attribute | None:
         """Return the type of the places that are moved beside keys."""
@@ -106,7 +113,7 @@ class _Radix:
 
 
 @dataclass
-class Rows(_Radix):
+class Rows(Radix):
     """Each row is sorted by one thread."""
 
     def write(self) -> SSAValue:
@@ -282,7 +289,7 @@ def as_place(b: Body, place: SSAValue, type: IntegerType) -> SSAValue:
 
 
 @dataclass
-class Parts(_Radix):
+class Parts(Radix):
     """Parts of rows are counted and moved by threads."""
 
     n: int = field(init=False)

@@ -9,8 +9,9 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, SSAValue
 
 from stepwell.core.dtypes import DTYPES, DType
+from stepwell.core.shapes import Shape
 from stepwell.dialects.nd.sorting import ArgsortOp, OrderOp
-from stepwell.dialects.nd.syntax import element, shape_of
+from stepwell.dialects.nd.syntax import element
 from stepwell.dialects.types import dtype, tensor_type
 from stepwell.lowering.nd_to_linalg.body import Body, signless_element
 from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
@@ -109,25 +110,38 @@ class Sort:
     """One sort, and what all its loops need."""
 
     lowering: Lowering
-    op: OrderOp
     x: SSAValue
-    axis: int = field(init=False)
-    rank: int = field(init=False)
+    kind: DType
+    """Of the elements of x."""
+    axis: int
+    descending: bool = False
+    places: IntegerType | None = None
+    """The type of the places that are asked for; None where the elements are."""
     keys: Keys = field(init=False)
     extents: list[Size] = field(init=False)
     """Of x."""
 
     def __post_init__(self) -> None:
-        self.axis, self.rank = self.op.axis.value.data, len(shape_of(self.op.x))
-        descending, stable = self.op.descending is not None, self.places is not None
-        self.keys = Keys(dtype(element(self.op.x)), descending, stable)
+        self.keys = Keys(self.kind, self.descending, self.places is not None)
         self.extents = Sizes(self.lowering).all_of(self.x)
 
+    @classmethod
+    def of(cls, lowering: Lowering, op: OrderOp, x: SSAValue) -> Sort:
+        """Return what an op asks for."""
+        places = element(op.y) if isinstance(op, ArgsortOp) else None
+        assert places is None or isinstance(places, IntegerType)
+        kind, falling = dtype(element(op.x)), op.descending is not None
+        return cls(lowering, x, kind, op.axis.value.data, falling, places)
+
     @property
-    def places(self) -> IntegerType | None:
-        """The type of the places that are asked for; None where the elements are."""
-        kind = element(self.op.y)
-        return kind if isinstance(self.op, ArgsortOp) and isinstance(kind, IntegerType) else None
+    def shape(self) -> Shape:
+        """Of x."""
+        return tensor_type(self.x).get_shape()
+
+    @property
+    def rank(self) -> int:
+        """How many axes x has."""
+        return len(self.shape)
 
     @property
     def result(self) -> Attribute:

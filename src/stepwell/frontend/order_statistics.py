@@ -1,4 +1,4 @@
-"""Medians and quantiles, by sorting: `median`, `quantile`, `percentile` and those without NaN."""
+"""Medians and quantiles, by ranks: `median`, `quantile`, `percentile` and those without NaN."""
 
 from __future__ import annotations
 
@@ -9,19 +9,30 @@ import numpy as np
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
-from stepwell.frontend.indexing import taken_along
-from stepwell.frontend.manipulation import broadcast_to, expand_dims, reshape
+from stepwell.frontend.joining import concat
+from stepwell.frontend.manipulation import broadcast_to, expand_dims, permute_dims, reshape
 from stepwell.frontend.operands import WIDE, array, in_one_row, stored, ufunc, with_kept
 from stepwell.frontend.promotion import INTEGER, cast, full, is_number
-from stepwell.frontend.sorting import sort
+from stepwell.frontend.sorting import of_ranks
 from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
 
 def _row(a: Any, axis: Any) -> tuple[Tensor, tuple[int, ...]]:
-    """Return ``a`` with what is looked at sorted along the last axis, and its shape."""
+    """Return ``a`` with what is looked at along the last axis, and its shape."""
     value = array(a)
-    return sort(in_one_row(value, axis), -1), value.shape
+    return in_one_row(value, axis), value.shape
+
+
+def _known_ranks(row: Tensor, ranks: list[int]) -> Tensor:
+    """Return the same ranks for each row."""
+    return broadcast_to(array(np.array(ranks, np.int64)), (*row.shape[:-1], len(ranks)))
+
+
+def _with_nan(row: Tensor, found: Tensor) -> Tensor:
+    """Return NaN for rows that have one, else what is found."""
+    nan = r.any(e.isnan(row), -1)
+    return e.where(nan, full((), math.nan, found.kind), found)
 
 
 def _counts(row: Tensor) -> Tensor:
@@ -37,16 +48,16 @@ def median(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Tensor:
-    """`numpy.median`: NaN where there is one. The whole row is put in order."""
+    """`numpy.median`: NaN where there is one."""
     row, shape = _row(a, axis)
     n = row.shape[-1]
     if not n:
         found = full(row.shape[:-1], math.nan, row.kind if row.kind.kind == "float" else WIDE)
     else:
-        half = n // 2
-        found = _middle(row[..., half - 1 + n % 2], row[..., half])
+        both = of_ranks(row, _known_ranks(row, sorted({(n - 1) // 2, n // 2})))
+        found = _middle(both[..., 0], both[..., -1])
         if row.kind.kind == "float":
-            found = e.where(e.isnan(row[..., -1]), row[..., -1], found)
+            found = _with_nan(row, found)
     return stored(with_kept(found, shape, axis, keepdims), out)
 
 
@@ -75,7 +86,8 @@ def nanmedian(
     count = _counts(row)
     low = e.clip(e.floor_divide(e.subtract(count, 1), 2), 0, None)
     high = e.clip(e.floor_divide(count, 2), 0, row.shape[-1] - 1)
-    found = _middle(taken_along(row, low), taken_along(row, high))[..., 0]
+    both = of_ranks(row, concat([low, high], axis=-1))
+    found = _middle(both[..., 0], both[..., 1])
     return stored(with_kept(found, shape, axis, keepdims), out)
 
 
@@ -128,29 +140,35 @@ def _quantile(
     if not n:
         raise IndexError("a quantile of no elements is not known")
     flat = reshape(share, (share.size, *(1,) * (row.ndim - 1), 1))
-    rows = broadcast_to(expand_dims(row, 0), (share.size, *row.shape))
     count: Any = _number(n, flat)
     if skip and value.kind.kind == "float":
         count = cast(expand_dims(_counts(row), 0), flat.kind)
     place = _PLACES[method](count, flat)
-    place = broadcast_to(place, (*rows.shape[:-1], 1))
+    place = broadcast_to(place, (share.size, *row.shape[:-1], 1))
     last_place = ufunc(np.maximum, count - 1, 0.0)
     low_end = e.less(place, 0)
     place = ufunc(np.minimum, ufunc(np.maximum, place, 0.0), last_place)
     before = e.floor(place)
-    low = taken_along(rows, cast(before, INTEGER))
     if method in ("lower", "higher", "nearest", "inverted_cdf", "closest_observation"):
-        found = low
+        (found,) = _at_ranks(row, before)
     else:
         after = ufunc(np.minimum, e.where(low_end, place, before + 1), last_place)
-        high = taken_along(rows, cast(after, INTEGER))
+        low, high = _at_ranks(row, before, after)
         found = _between_two(low, high, _share(place, before, method))
     found = found[..., 0]
     if not skip and value.kind.kind == "float":
-        last = row[..., -1]
-        found = e.where(e.isnan(last), cast(last, found.kind), found)
+        found = _with_nan(row, found)
     found = with_kept(found, shape, axis, keepdims)
     return reshape(found, (*share.shape, *found.shape[1:]))
+
+
+def _at_ranks(row: Tensor, *places: Tensor) -> list[Tensor]:
+    """Return the elements of ranks: (how many, ..., 1) each, of rows (..., n)."""
+    count, rank = places[0].shape[0], row.ndim
+    ranks = concat([cast(place, INTEGER) for place in places], axis=0)[..., 0]
+    found = of_ranks(row, permute_dims(ranks, [*range(1, rank), 0]))
+    turned = expand_dims(permute_dims(found, [rank - 1, *range(rank - 1)]), -1)
+    return [turned[k * count : (k + 1) * count] for k in range(len(places))]
 
 
 def _number(n: int, like: Tensor) -> Tensor:

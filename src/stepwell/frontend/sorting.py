@@ -94,6 +94,16 @@ def _ordered(op: str, x: Any, axis: int | None, kind: str | None, descending: bo
     return value.graph.emit(op, [value], [(result, value.shape)], (), **told)[0]
 
 
+def of_ranks(row: Tensor, ranks: Tensor) -> Tensor:
+    """Return the elements along the last axis that `sort` would put at ``ranks``, of i64.
+
+    ranks : of the shape of row but for the last axis
+    """
+    told = {"axis": row.ndim - 1}
+    result = [(row.kind, ranks.shape)]
+    return row.graph.emit("order_statistics", [row, cast(ranks, INTEGER)], result, (), **told)[0]
+
+
 def _exchanged(value: Tensor, axis: int, descending: bool) -> Tensor:
     """Return integers in order by exchanging neighbours (odd-even merge sort), rows as lanes."""
     rows = list(unstack(fresh(value), axis=axis))

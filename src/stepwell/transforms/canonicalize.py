@@ -25,6 +25,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.traits import HasCanonicalizationPatternsTrait
 
 from stepwell.dialects import nd, readings
+from stepwell.dialects.kernel.choices import INDEPENDENT
 from stepwell.dialects.types import UNKNOWN, fuse_locations
 from stepwell.transforms.effects import is_dead
 from stepwell.transforms.folding import foldable, folded
@@ -125,6 +126,8 @@ class _Worklist:
             return
         kind = _kind_of(type(op))
         if not (kind.foldable or kind.simplify or kind.patterns):
+            return
+        if INDEPENDENT in op.attributes:  # of one iteration too, it is one kernel
             return
         self.location = op.location
         if (results := self.computed(op, kind)) is not None:

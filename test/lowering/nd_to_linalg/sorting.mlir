@@ -67,3 +67,17 @@ func.func @parts(%x: tensor<300000xi8>) -> tensor<300000xi8> {
   %y = nd.sort %x {axis = 0} : tensor<300000xi8>
   func.return %y : tensor<300000xi8>
 }
+
+// Elements of few ranks of a long axis: counts of the highest digit, those that have the digit of the rank,
+// and so on among these.
+
+// CHECK-LABEL: func.func @ranks
+func.func @ranks(%x: tensor<20000xf64>, %r: tensor<2xi64>) -> tensor<2xf64> {
+  // CHECK: tensor.empty() : tensor<1x2048xi32>
+  // CHECK: tensor.empty() : tensor<1x20000xi64>
+  // CHECK: tensor.extract %r
+  // CHECK: arith.shrui
+  // CHECK: } {kernel.independent}
+  %y = nd.order_statistics %x, %r {axis = 0} : (tensor<20000xf64>, tensor<2xi64>) -> tensor<2xf64>
+  func.return %y : tensor<2xf64>
+}
