@@ -207,11 +207,19 @@ class _Limits:
             if value.owner is not self.op.body.block:
                 return value.owner is self.block
             given = self.op.operands[value.index]
+            if self._is_number(given):
+                self.first = self.op
+                return True
             return self._is_argument(given) and given not in self.written
         owner = value.owner
         if isinstance(owner, Operation) and owner.parent is self.op.body.block:
             return all(map(self._is_known, owner.operands))
         return isinstance(owner, arith.ConstantOp)
+
+    def _is_number(self, value: SSAValue) -> bool:
+        """Whether it is a number that the kernel has computed for itself before the op."""
+        one = isinstance(value.owner, memref.AllocOp) and value.owner.parent is self.block
+        return one and isinstance(value.type, MemRefType) and not value.type.get_shape()
 
     def _is_argument(self, value: SSAValue) -> bool:
         return isinstance(value, BlockArgument) and value.owner is self.block

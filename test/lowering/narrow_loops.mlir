@@ -34,6 +34,33 @@ kernel.func @first(%i: memref<i64>, %x: memref<100xf32>, %s: memref<f32>) attrib
   kernel.return
 }
 
+// A number that the kernel computes for itself is known right before the loop.
+// CHECK-LABEL: kernel.func @computed
+// CHECK:         linalg.yield
+// CHECK:         memref.load %m[]
+// CHECK:         kernel.within = [array<i64: 0, 2, 3>]
+kernel.func @computed(%i: memref<i64>, %x: memref<100xf32>, %s: memref<f32>) attributes {kernel.shared = 0} {
+  %m = memref.alloc() : memref<i64>
+  linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>], iterator_types = []} ins(%i : memref<i64>) outs(%m : memref<i64>) {
+  ^bb0(%n: i64, %o: i64):
+    %u = arith.addi %n, %n : i64
+    linalg.yield %u : i64
+  }
+  %z = arith.constant 0.0 : f32
+  linalg.fill ins(%z : f32) outs(%s : memref<f32>)
+  linalg.generic {indexing_maps = [#one, #id, #one], iterator_types = ["reduction"]} ins(%m, %x : memref<i64>, memref<100xf32>) outs(%s : memref<f32>) {
+  ^bb0(%n: i64, %a: f32, %o: f32):
+    %k = linalg.index 0 : index
+    %j = arith.index_cast %k : index to i64
+    %c = arith.cmpi slt, %j, %n : i64
+    %zero = arith.constant 0.0 : f32
+    %t = arith.select %c, %a, %zero : f32
+    %u = arith.addf %o, %t : f32
+    linalg.yield %u : f32
+  }
+  kernel.return
+}
+
 // 0 * inf is NaN: what is beyond %i does something.
 // CHECK-LABEL: kernel.func @factor
 // CHECK-NOT:     kernel.within

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from stepwell.frontend import elementwise as e
+from stepwell.frontend import reduction as r
 from stepwell.frontend.bounds import Bounds
-from stepwell.frontend.checks import check_index
+from stepwell.frontend.checks import check
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import read_at, scatter_at
 from stepwell.frontend.promotion import INTEGER, broadcast, cast, lift
@@ -43,6 +44,22 @@ def _aligned(index: Any) -> tuple[list[Any], list[int], list[Bounds | None]]:
     return parts, at, bounds
 
 
+def _check_inside(index: Tensor, inside: Tensor, size: int, axis: int) -> None:
+    """Raise IndexError where an index of those ``inside`` of the bounds is out of range."""
+    trace = index.graph
+    low, high = trace.ranges.of(index) or (0, 0)
+    if not trace.check_bounds or (low >= -size and high < size):
+        return
+    most = np.iinfo(index.kind.numpy)
+    words = ("index ", f" is out of bounds for axis {axis} with size {size}")
+    if high >= size:
+        found = r.max(e.where(inside, index, most.min))
+        check(e.less(found, size), "IndexError", words, [found])
+    if low < -size:
+        found = r.min(e.where(inside, index, most.max))
+        check(e.greater_equal(found, -size), "IndexError", words, [found])
+
+
 def _block_axis(place: Subscript) -> int:
     return place.layout.index(BLOCK)
 
@@ -50,10 +67,12 @@ def _block_axis(place: Subscript) -> int:
 def read_through(x: Tensor, index: Any) -> Window:
     """Return ``x[index]``, the elements of which lie within the bounds of the windows in it."""
     parts, at, bounds = _aligned(index)
-    inside = Window(parts[at[0]], bounds).mask
+    inside, sizes = Window(parts[at[0]], bounds).mask, _sizes_at(x, parts, at)
     for k in at:
+        _check_inside(broadcast(parts[k], inside.shape), inside, sizes[k], k)
         parts[k] = e.where(inside, broadcast(parts[k], inside.shape), 0)
-    place = subscript(x, tuple(parts))
+        x.graph.ranges.tell(parts[k], -sizes[k], sizes[k] - 1)
+    place = subscript(x, tuple(parts), checked=False)
     found = read_at(x, place)
     first = _block_axis(place)
     own: list[Bounds | None] = [None] * found.ndim
@@ -68,8 +87,7 @@ def write_through(x: Tensor, index: Any, value: Any) -> None:
     inside, sizes = window.mask, _sizes_at(x, parts, at)
     for k in at:
         wide = cast(broadcast(parts[k], inside.shape), INTEGER)
-        if x.graph.check_bounds:
-            check_index(e.where(inside, wide, 0), sizes[k], k)
+        _check_inside(wide, inside, sizes[k], k)
         parts[k] = e.where(inside, wide, sizes[k])
     place = subscript(x, tuple(parts), checked=False)
     first = _block_axis(place)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 
@@ -251,6 +251,7 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
             check(inside, "IndexError", said, [index, lift(count)])
             first = e.where(e.less(index, 0), bounds.high, bounds.low)
             return self.values[e.add(cast(lift(first), INTEGER), cast(index, INTEGER))]
+        index = int(index)
         least = index + 1 if index >= 0 else -index
         said = (f"index {index} is out of bounds for axis 0 with size ", "")
         check(lift(least <= count), "IndexError", said, [lift(count)])
@@ -274,7 +275,7 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
         raise TraceError(ADVICE)
 
 
-def _is_number(index: Any) -> bool:
+def _is_number(index: Any) -> TypeGuard[int | Tensor]:
     if isinstance(index, Tensor):
         return not index.shape and index.kind.kind in ("signed", "unsigned")
     return isinstance(index, int | np.integer) and not isinstance(index, bool)
