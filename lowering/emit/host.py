@@ -23,6 +23,7 @@ from stepwell.lowering.emit.arith import constant
 from stepwell.lowering.emit.device import OpenCLUnit, Part, scratch
 from stepwell.lowering.emit.entry import Entry
 from stepwell.lowering.emit.guard_numbers import Guards
+from stepwell.lowering.emit.host_callbacks import called
 from stepwell.lowering.emit.host_numbers import NUMBERS, constant_bytes
 from stepwell.lowering.emit.kinds import Kind, element_name
 from stepwell.lowering.emit.memref import kept_axes
@@ -484,6 +485,7 @@ _RULES: dict[type[Any], Rule] = {
     kernel.LaunchOp: Host.launch,
     kernel.ConcurrentOp: _concurrent,
     kernel.CheckOp: guards.check,
+    kernel.CallbackOp: called,
     func.CallOp: _call,
     func.ReturnOp: _return,
     scf.ForOp: _for,

@@ -157,9 +157,49 @@ def test_wrong_results(function: Any, wanted: Any, said: str) -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(sw.TraceError, match="has a shape and a dtype, not 'text'"):
         sw.jit(lambda x: sw.callback(ordered, "text", x))(X)
+
+
+def test_on_opencl(capsys: pytest.CaptureFixture[str]) -> None:
+    """The host reads arrays back, calls in order, and puts back what it is given."""
     pytest.importorskip("pyopencl")
-    with pytest.raises(sw.CompileError, match=r"kernel\.callback"):
-        sw.jit(target="opencl")(lambda x: sw.callback(ordered, x, x))(X)
+    seen: list[Any] = []
+
+    def half(x: Any, m: Any) -> Any:
+        seen.append((x.copy(), m.copy()))
+        if x[0] > 100:
+            raise KeyError("too large")
+        return x / 2
+
+    def run(x: Any, m: Any) -> Any:
+        for _ in range(3):
+            x = sw.callback(half, x, x + 1, m[1:, ::2].T) * 3
+        sw.debug.print("now {}", x[0])
+        return x
+
+    m = np.arange(20.0).reshape(4, 5)
+    f, g = sw.jit(target="opencl")(run), sw.jit(run)
+    np.testing.assert_allclose(f(X, m), g(X, m))
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 2 and said[0] == said[1]
+    assert len(seen) == 6
+    for ours, theirs in zip(seen[:3], seen[3:], strict=True):
+        for x, y in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(x, y)
+    with pytest.raises(KeyError, match="too large"):
+        f(X + 100, m)
+    again: Any = sw.jit(target="opencl")(lambda x: sw.callback(lambda v: g(v, m), x, x) + 1)
+    np.testing.assert_allclose(again(X), g(X, m) + 1)
+
+
+def test_a_callback_calls_its_own_program_on_opencl() -> None:
+    pytest.importorskip("pyopencl")
+
+    def inner(x: Any) -> Any:
+        return outer(x - 1) if x[0] > 0 else x
+
+    outer: Any = sw.jit(target="opencl")(lambda x: sw.callback(inner, x, x * 1) + np.cos(x))
+    expected = np.cos(np.full(3, 0.0)) + np.cos(np.full(3, 1.0)) + np.cos(np.full(3, 2.0))
+    np.testing.assert_allclose(outer(np.full(3, 2.0)), expected)
 
 
 def test_threads_stay_apart() -> None:

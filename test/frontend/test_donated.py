@@ -116,3 +116,29 @@ def test_a_cache_costs_a_token(layers: int) -> None:
             assert "x33x" not in line.partition(" to ")[2].partition("strided")[0], line
         if "memref.view %arena" in line or "memref.alloc" in line:
             assert "33x8" not in line, line
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3])
+def test_on_opencl(steps: int) -> None:
+    """Arguments are worked on in place there too: the device has one buffer for both."""
+    pytest.importorskip("pyopencl")
+
+    def swap(u: Any, v: Any, n: Any) -> Any:
+        i = 0
+        while i < n:
+            v[1:-1] = (u[2:] + u[:-2]) * 0.5
+            u, v = v, u
+            i += 1
+        return u + 0
+
+    u, v = np.arange(10.0) ** 2, np.ones(20)[::2]
+    a, b = u.copy(), v.copy()
+    want = swap(a, b, steps)
+    np.testing.assert_array_equal(sw.jit(target="opencl")(swap)(u, v, steps), want)
+    np.testing.assert_array_equal(u, a)
+    np.testing.assert_array_equal(v, b)
+    cache = np.zeros((2, 5, 3))
+    jitted = sw.jit(step, donate_argnames="cache", target="opencl")
+    found, sums = jitted(cache, steps, np.ones((2, 3)))
+    assert found is cache and cache.sum() == 6
+    np.testing.assert_array_equal(sums, cache.sum(axis=1))

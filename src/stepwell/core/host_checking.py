@@ -32,6 +32,7 @@ _FIELDS = {
     "allocate": ("buffer", "bytes"),
     "zero": ("buffer", "bytes"),
     "require": ("holds", "number", "values"),
+    "callback": ("function", "number", "inputs", "outputs"),
     "constant": ("buffer", "bytes"),
     "bind": ("names", "places"),
     "set": ("names", "values"),
@@ -187,11 +188,35 @@ class _Checker:
 
     def _require(self, step: Step, place: str) -> None:
         self.tree(step["holds"], f"{place}.holds")
-        number = step["number"]
-        if type(number) is not int or not 0 <= number - FIRST < self.guards:
-            raise wrong(f"{place}.number", "the number of a guard", number)
+        self.guard(step["number"], f"{place}.number")
         for number, each in enumerate(listed(_any, 0, VALUES)(step["values"], f"{place}.values")):
             self.tree(each, f"{place}.values[{number}]")
+
+    def guard(self, number: Any, place: str) -> None:
+        """Check the number of a guard."""
+        if type(number) is not int or not 0 <= number - FIRST < self.guards:
+            raise wrong(place, "the number of a guard", number)
+
+    def _callback(self, step: Step, place: str) -> None:
+        _name(step["function"], f"{place}.function")
+        self.guard(step["number"], f"{place}.number")
+        for kind in ("inputs", "outputs"):
+            for number, each in enumerate(listed(_any)(step[kind], f"{place}.{kind}")):
+                self.array(each, f"{place}.{kind}[{number}]")
+
+    def array(self, found: Any, place: str) -> None:
+        """Check an array that a Python function is given."""
+        if type(found) is not dict:
+            raise wrong(place, "an array", found)
+        array = cast(dict[str, Any], found)
+        check_names(array, dict.fromkeys(("place", "sizes", "strides", "dtype")), place)
+        self.place(array["place"], f"{place}.place")
+        sizes = listed(_any)(array["sizes"], f"{place}.sizes")
+        many = len(sizes)
+        strides = listed(_any, many, many)(array["strides"], f"{place}.strides")
+        for each in (*sizes, *strides):
+            self.amount(each, place)
+        _dtype(array["dtype"], f"{place}.dtype")
 
     def _constant(self, step: Step, place: str) -> None:
         data = text(1 << 30)(step["bytes"], f"{place}.bytes")

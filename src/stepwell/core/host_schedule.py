@@ -12,6 +12,7 @@ steps allocate or bind. A part of a buffer is named by the buffer and a tree of 
     {"do": "allocate", "buffer": name, "bytes": tree}     scratch memory, until the call ends
     {"do": "zero", "buffer": name, "bytes": tree}         so many bytes from its beginning
     {"do": "require", "holds": tree, "number": n, "values": [tree, ...]}    else guard n ends it
+    {"do": "callback", "function": name, "number": n, "inputs": [array, ...], "outputs": [...]}
     {"do": "constant", "buffer": name, "bytes": hexadecimal}    memory with these bytes
     {"do": "bind", "names": [...], "places": [[buffer, tree], ...]}    parts as buffers, all at once
     {"do": "set", "names": [...], "values": [tree, ...]}  all at once
@@ -27,6 +28,9 @@ steps allocate or bind. A part of a buffer is named by the buffer and a tree of 
 A launch runs ``items`` work items in one dimension, none where that is not positive. Its arguments
 follow the kernel's: ``{"buffer": name, "skip": tree}`` is two, the buffer and a long of bytes to
 skip; ``{"value": tree, "dtype": dtype}`` is a scalar (i1 is passed as i32).
+A callback calls a Python function of the process that runs the program; where it raises, guard n
+ends the call. An array is ``{"place": [buffer, tree], "sizes": [tree, ...], "strides": [tree, ...],
+"dtype": dtype}``, with strides in elements, none below zero.
 Of f16 and bf16 the host reads, writes and passes the bits, as i16; trees make numbers of them.
 Steps run in order, each seeing what those before it wrote.
 """

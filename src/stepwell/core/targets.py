@@ -34,6 +34,7 @@ class Target:
     limits : what of a machine its programs cannot have, whatever is asked for
     native : whether the text is C that the C compiler makes a library of; only such programs can
         be compiled in parts, tuned and profiled
+    in_place : whether its programs take one array for an argument and the result that replaces it
     """
 
     name: str
@@ -44,6 +45,7 @@ class Target:
     usual: Callable[[Machine], Machine] = _same
     limits: Callable[[Machine], Machine] = _same
     native: bool = False
+    in_place: bool = False
 
     def emitted(self, module: Any, entry: str) -> Any:
         """Return a module's text, header and signature."""
@@ -87,6 +89,7 @@ OURS = {
             source="program.c",
             about="C for this processor, compiled by the C compiler",
             native=True,
+            in_place=True,
         ),
         Target(
             "opencl",
@@ -96,6 +99,7 @@ OURS = {
             "OpenCL C for the first CPU device, else the first of all (stepwell[opencl])",
             _narrow,
             _of_work_items,
+            in_place=True,
         ),
     )
 }

@@ -65,7 +65,7 @@ class Program:
     @cached_property
     def updating(self) -> Entry:
         """What calls it so that arguments which results replace are changed."""
-        return Entry(self.signature, self.call, in_place=self.target.native)
+        return Entry(self.signature, self.call, in_place=self.target.in_place)
 
     @property
     def source(self) -> str:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from stepwell.core.dtypes import DTYPES
 from stepwell.core.escape import quoted
 from stepwell.core.guards import FIRST
 from stepwell.core.host_checking import MOST_ITEMS
+from stepwell.core.host_functions import raised, serve
 from stepwell.core.host_schedule import OPERATORS, Step, Tree
 from stepwell.runtime.entry import Array, Entry, dynamic_sizes, make_results
 from stepwell.runtime.opencl.device import Build, Device, OpenCLError, build, open_device
@@ -62,12 +63,14 @@ class OpenCLProgram:
         self.entry = entry
         self._device = open_device()
         self._build = build(source)
-        self._lock = threading.Lock()  # the arena and a kernel's arguments serve one call at a time
+        self._lock = threading.RLock()
+        """A kernel's arguments serve one thread; a callback may call this program again."""
         signature = entry.signature
         sizes, arena, *steps = signature.host
         self._sizes = [valued(tree) for tree in sizes["sizes"]]
         self._arena_bytes = valued(arena["bytes"])
         self._arena: tuple[Any, int] = (None, -1)
+        """Memory of the last call, which the next takes, and how many bytes it has."""
         self._run = Translator(self._device, self._build).block(steps)
         flags = self._device.cl.mem_flags
         self._constants = {
@@ -79,11 +82,13 @@ class OpenCLProgram:
         """Check, convert and call."""
         return self.entry.miss(args, kwargs)
 
-    def invoke(self, arguments: tuple[Array, ...], outs: tuple[Array, ...] | None) -> Any:
+    def invoke(self, arguments: tuple[Array, ...], outs: tuple[Array | None, ...] | None) -> Any:
         """Call with arrays that fit; RuntimeError where the device or the host's part fails."""
         try:
             return self._invoke(arguments, outs)
         except Failed as failed:
+            if (error := raised()) is not None:
+                raise error from None
             guards = self.entry.signature.guards
             raise guards[failed.number - FIRST].fault(failed.values) from None
         except self._device.cl.Error as error:
@@ -92,40 +97,44 @@ class OpenCLProgram:
             said = f"{self.entry.signature.entry} failed on the host: {error}"
         raise RuntimeError(said)
 
-    def _invoke(self, arguments: tuple[Array, ...], outs: tuple[Array, ...] | None) -> Any:
+    def _invoke(self, arguments: tuple[Array, ...], outs: tuple[Array | None, ...] | None) -> Any:
         if os.getpid() != self._device.process:
             raise RuntimeError("OpenCL drivers do not survive a fork: start processes by 'spawn'")
         signature = self.entry.signature
         sizes = dynamic_sizes(signature, arguments)
         call = Call({f"d{number}": size for number, size in enumerate(sizes)})
-        results = outs or make_results(signature, [n(call.variables) for n in self._sizes])
+        made = make_results(signature, [n(call.variables) for n in self._sizes])
+        pairs = zip(outs or made, made, strict=True)
+        results = [new if each is None else each for each, new in pairs]
         flags = self._device.cl.mem_flags
         with self._lock:
             call.memory.update(self._constants)
-            call.memory["arena"] = (self._arena_of(self._arena_bytes(call.variables)), 0)
-            for number, array in enumerate(map(self._aligned, arguments)):
-                call.memory[f"input{number}"] = (self._wrap(array, flags.READ_ONLY), 0)
+            arena = self._arena_of(self._arena_bytes(call.variables))
+            call.memory["arena"] = (arena[0], 0)
             for number, array in enumerate(results):
                 call.memory[f"output{number}"] = (self._wrap(array, flags.READ_WRITE), 0)
+            for number, array in enumerate(arguments):
+                call.memory[f"input{number}"] = self._given(call, array, results)
             try:
                 self._run(call)
-                self._check_guards(call)
+                check_guards(self._device, call)
             except Failed:  # what was begun works on arrays that nobody may keep
                 self._device.queue.finish()
                 raise
+            finally:
+                self._arena = arena
             for number, array in enumerate(results):
                 self._bring_back(call.memory[f"output{number}"][0], array)
             self._device.queue.finish()
             self._build.keep()
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _check_guards(self, call: Call) -> None:
-        """Raise where a guard has failed on the device."""
-        if "fault" in call.memory:
-            found = np.zeros(1, _FAULT)
-            self._device.cl.enqueue_copy(self._device.queue, found, call.memory["fault"][0])
-            if number := int(found["number"][0]):
-                raise Failed(number, found["values"][0].tolist())
+    def _given(self, call: Call, array: Array, results: Sequence[Array]) -> Place:
+        """Return the memory of an argument: that of the result that replaces it, if one does."""
+        for number, result in enumerate(results):
+            if result is array:
+                return call.memory[f"output{number}"]
+        return self._wrap(self._aligned(array), self._device.cl.mem_flags.READ_ONLY), 0
 
     def _aligned(self, array: Array) -> Array:
         """Return an array, or a copy of it that begins where elements of any type may."""
@@ -151,12 +160,22 @@ class OpenCLProgram:
         )
         mapped.base.release(queue)
 
-    def _arena_of(self, size: int) -> Any:
-        if size > self._arena[1]:
-            flags = self._device.cl.mem_flags.READ_WRITE
-            buffer = self._device.cl.Buffer(self._device.context, flags, max(size, ALIGNMENT))
-            self._arena = (buffer, size)
-        return self._arena[0]
+    def _arena_of(self, size: int) -> tuple[Any, int]:
+        """Return memory of a size, and how much it is; no other call has it until it is back."""
+        found, self._arena = self._arena, (None, -1)
+        if size <= found[1]:
+            return found
+        flags = self._device.cl.mem_flags.READ_WRITE
+        return self._device.cl.Buffer(self._device.context, flags, max(size, ALIGNMENT)), size
+
+
+def check_guards(device: Device, call: Call) -> None:
+    """Raise where a guard has failed on the device."""
+    if "fault" in call.memory:
+        found = np.zeros(1, _FAULT)
+        device.cl.enqueue_copy(device.queue, found, call.memory["fault"][0])
+        if number := int(found["number"][0]):
+            raise Failed(number, found["values"][0].tolist())
 
 
 def valued(tree: Tree) -> Value:
@@ -184,6 +203,14 @@ def _bounded(number: Any) -> Any:
     if -_MOST < number < _MOST or isinstance(number, float):
         return number
     raise OverflowError("a number has more than 128 bits")
+
+
+class _OnHost(NamedTuple):
+    """An array on the host: where it is on the device, its strides in elements, its bytes."""
+
+    place: Place
+    strides: list[int]
+    bytes: Array
 
 
 class Translator:
@@ -252,6 +279,42 @@ class Translator:
                 raise Failed(number, [value(call.variables) for value in values])
 
         return run
+
+    def _callback(self, step: Step) -> Action:
+        """Call a Python function, the arrays being copied to the host and back."""
+        name, number, count = step["function"], step["number"], len(step["inputs"])
+        arrays = [self._array(each) for each in (*step["inputs"], *step["outputs"])]
+
+        def run(call: Call) -> None:
+            check_guards(self.device, call)  # nothing is called after what has failed
+            found = [array(call) for array in arrays]
+            strides = [n for each in found for n in each.strides]
+            if serve(name, [each.bytes.ctypes.data for each in found], strides):
+                raise Failed(number, ())
+            for each in found[count:]:
+                if each.bytes.size:
+                    buffer, start = each.place
+                    self.cl.enqueue_copy(self.queue, buffer, each.bytes, dst_offset=start)
+
+        return run
+
+    def _array(self, array: Step) -> Callable[[Call], _OnHost]:
+        """Return what copies an array to the host, with what lies between its elements."""
+        place, size = self._place(array["place"]), DTYPES[array["dtype"]].bytes
+        sizes = [valued(tree) for tree in array["sizes"]]
+        strides = [valued(tree) for tree in array["strides"]]
+
+        def found(call: Call) -> _OnHost:
+            shape = [n(call.variables) for n in sizes]
+            steps = [n(call.variables) for n in strides]
+            last = sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
+            bytes = np.empty((last + 1) * size if all(n > 0 for n in shape) else 0, np.uint8)
+            memory, start = place(call)
+            if bytes.size:
+                self.cl.enqueue_copy(self.queue, bytes, memory, src_offset=start)
+            return _OnHost((memory, start), steps, bytes)
+
+        return found
 
     def _constant(self, step: Step) -> Action:
         name, data = step["buffer"], np.frombuffer(bytes.fromhex(step["bytes"]), np.uint8)
@@ -403,6 +466,7 @@ class Translator:
         "allocate": _allocate,
         "zero": _zero,
         "require": _require,
+        "callback": _callback,
         "constant": _constant,
         "launch": _launch,
         "copy": _copy,
