@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -26,7 +26,7 @@ from stepwell.dialects.types import place_of
 from stepwell.dialects.upstream.constant_places import check_constant_places
 from stepwell.dialects.verification import verify
 from stepwell.floors import LOOPS, first_stage, guard
-from stepwell.leavings import Introduced
+from stepwell.leavings import Introduced, is_foreign
 from stepwell.naming import result_names, write_result_names
 from stepwell.pass_pipeline import Step, steps_of
 from stepwell.pipeline import (
@@ -79,16 +79,23 @@ class Source:
 
     def steps(self, stage: Stage) -> Iterator[Step]:
         """Return the passes of ``stage``; an option that `Machine` has too is set to that."""
-        machine = {f.name: getattr(self.machine, f.name) for f in fields(Machine)}
-        machine["lock"] = self.lock
         for step in steps_of(stage, self.known.passes):
-            options: Any = {f.name: f.default for f in fields(step.pass_)}
-            told = {
-                name: value
-                for name, value in machine.items()
-                if name in options and getattr(step.pass_, name) == options[name]
-            }
-            yield replace(step, pass_=replace(step.pass_, **told)) if told else step
+            yield (_told if is_foreign(step.pass_) else _told_once)(step, self.machine, self.lock)
+
+
+def _told(step: Step, machine: Machine, lock: str) -> Step:
+    """Return a step with the options that are those of the machine."""
+    known = {f.name: getattr(machine, f.name) for f in fields(Machine)} | {"lock": lock}
+    options: Any = {f.name: f.default for f in fields(step.pass_)}
+    told = {
+        name: value
+        for name, value in known.items()
+        if name in options and getattr(step.pass_, name) == options[name]
+    }
+    return replace(step, pass_=replace(step.pass_, **told)) if told else step
+
+
+_told_once = lru_cache(1024)(_told)
 
 
 @dataclass

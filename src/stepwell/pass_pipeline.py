@@ -9,7 +9,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, get_type_hints
+from typing import Any, NamedTuple, NoReturn, get_type_hints
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -116,7 +116,10 @@ def _apply_alone(ctx: Context, pass_: ModulePass, target: Operation) -> None:
 
 def steps_of(stage: Stage, passes: Passes) -> list[Step]:
     """Return the steps of a stage, the one that makes its floor knowing so."""
-    return [
+    known = _STEPS.get(stage)
+    if known is not None and all(passes.get(n) is made for n, made in known.kinds.items()):
+        return known.steps
+    steps = [
         dataclasses.replace(
             step,
             named=False,
@@ -125,6 +128,21 @@ def steps_of(stage: Stage, passes: Passes) -> list[Step]:
         )
         for step in parse(stage.passes, passes)
     ]
+    if not any(is_foreign(step.pass_) for step in steps):  # ours cannot change
+        _STEPS[stage] = _Steps(steps, {s.pass_.name: passes[s.pass_.name] for s in steps})
+    return steps
+
+
+class _Steps(NamedTuple):
+    """The steps of a stage, read once."""
+
+    steps: list[Step]
+    kinds: dict[str, Callable[[], type[ModulePass]]]
+    """What each name of a pass stood for."""
+
+
+_STEPS: dict[Stage, _Steps] = {}
+"""To read them anew took a third of a small compile."""
 
 
 def parse(text: str, passes: Passes, stages: Sequence[Stage] | None = None) -> list[Step]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, NoReturn
 
 from xdsl.context import Context
@@ -88,10 +89,8 @@ def registry() -> Registry:
     An installed plug-in that cannot be loaded is left out; who asks for something that is unknown
     is told of it (`core.plugins.with_broken`). One that is named raises `CompileError`.
     """
-    found = Registry()
-    found.add(XDSL, Universe(all_dialects=get_all_dialects(), all_passes=get_all_passes()))
-    found.add(OURS, STEPWELL_UNIVERSE)
-    found.add(OURS, STEPWELL_OVERRIDES)
+    own = _own()
+    found = Registry(dict(own.dialects), dict(own.passes), dict(own.targets), dict(own.owner))
     for plugin in plugins():
         try:
             universe = load(plugin)
@@ -104,6 +103,16 @@ def registry() -> Registry:
     for dialect in defined():
         if ("dialect", dialect.name) not in found.owner:  # else a plug-in brings it
             found.add("this process", dialect)
+    return found
+
+
+@cache
+def _own() -> Registry:
+    """Return what xDSL and we have."""
+    found = Registry()
+    found.add(XDSL, Universe(all_dialects=get_all_dialects(), all_passes=get_all_passes()))
+    found.add(OURS, STEPWELL_UNIVERSE)
+    found.add(OURS, STEPWELL_OVERRIDES)
     return found
 
 

@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
@@ -184,11 +185,18 @@ def _installed() -> list[Plugin]:
 def _may_have_plugins(folder: str) -> bool:
     """Whether `importlib.metadata`, which takes long to load, may find a plug-in in ``folder``."""
     try:
-        found = os.listdir(folder or ".")
+        place = os.path.abspath(folder)
+        return _has_plugins(place, os.stat(place).st_mtime_ns)
     except NotADirectoryError:  # an archive
         return True
     except OSError:
         return False
+
+
+@cache
+def _has_plugins(folder: str, changed: int) -> bool:
+    """Return that of a folder as it is: what is installed there changes its time."""
+    found = os.listdir(folder)
     if "EGG-INFO" in found:
         return True
     notes = [n for n in found if n.lower().endswith((".dist-info", ".egg-info"))]
