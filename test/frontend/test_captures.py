@@ -234,6 +234,10 @@ def test_attributes(how: str) -> None:
         check()
     finally:
         Model.scale = 2.0
+    made, kept = property(lambda self: lambda x: x + self.n), vars(Model)["twice"]
+    for other in (staticmethod(lambda x: x - 1), made, kept):
+        Model.twice = other  # pyright: ignore[reportAttributeAccessIssue]
+        check()
     model.twice = lambda x: x * 3
     check()
     if how == "closure":

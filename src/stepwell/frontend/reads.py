@@ -170,6 +170,7 @@ def _of_object(runtime: Any, captures: Captures, of: Any, name: str, base: bool)
     path, kind = f"{captures.paths[id(of)]}.{name}", type(of)
     found = next((vars(k)[name] for k in kind.__mro__ if name in vars(k)), NOTHING)
     if isinstance(found, property) and isinstance(found.fget, FunctionType):
+        captures.read(ATTRIBUTE, kind, name, path, found, True)
         return runtime.call(found.fget, of)
     value = getattr(of, name)
     own: dict[str, Any] = vars(of) if kind.__dictoffset__ else {}

@@ -57,8 +57,10 @@ static PyObject *array_of(PyObject *value) {
 
 /* Whether two arrays have one dtype, shape and content; `a` is contiguous. */
 static int are_same_arrays(PyArrayObject *a, PyArrayObject *b) {
-  if (PyArray_NDIM(a) != PyArray_NDIM(b) || !PyArray_EquivTypes(PyArray_DESCR(a), PyArray_DESCR(b))) return 0;
-  if (!PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a))) return 0;
+  if (PyArray_NDIM(a) != PyArray_NDIM(b)) return 0;
+  if (PyArray_DESCR(a) != PyArray_DESCR(b) && !PyArray_EquivTypes(PyArray_DESCR(a), PyArray_DESCR(b))) return 0;
+  for (int i = 0; i < PyArray_NDIM(a); i++)
+    if (PyArray_DIM(a, i) != PyArray_DIM(b, i)) return 0;
   if (PyArray_IS_C_CONTIGUOUS(b)) return memcmp(PyArray_DATA(a), PyArray_DATA(b), (size_t)PyArray_NBYTES(a)) == 0;
   PyArrayObject *row = PyArray_GETCONTIGUOUS(b);
   if (row == NULL) return -1;
@@ -71,6 +73,7 @@ static int are_same_arrays(PyArrayObject *a, PyArrayObject *b) {
 static int is_same(PyObject *a, PyObject *b) {
   if (a == b) return 1;
   if (Py_TYPE(a) != Py_TYPE(b)) return 0;
+  if (PyArray_CheckExact(a)) return are_same_arrays((PyArrayObject *)a, (PyArrayObject *)b);
   if (PyFloat_CheckExact(a)) return memcmp(&((PyFloatObject *)a)->ob_fval, &((PyFloatObject *)b)->ob_fval, sizeof(double)) == 0;
   if (PyLong_CheckExact(a) || PyUnicode_CheckExact(a) || PyBytes_CheckExact(a)) return PyObject_RichCompareBool(a, b, Py_EQ);
   if (PyComplex_CheckExact(a)) return memcmp(&((PyComplexObject *)a)->cval, &((PyComplexObject *)b)->cval, sizeof(Py_complex)) == 0;
@@ -91,8 +94,7 @@ static int is_same(PyObject *a, PyObject *b) {
   SAME_BITS(CFloat);
   SAME_BITS(CDouble);
 #undef SAME_BITS
-  if (PyArray_IsScalar(a, Integer)) return PyObject_RichCompareBool(a, b, Py_EQ);
-  return PyArray_CheckExact(a) ? are_same_arrays((PyArrayObject *)a, (PyArrayObject *)b) : 0;
+  return PyArray_IsScalar(a, Integer) ? PyObject_RichCompareBool(a, b, Py_EQ) : 0;
 }
 
 /* Whether the keys of a dict are `keys`, which are as many and were all found in it, in their classes too. */
@@ -183,8 +185,6 @@ static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **
   *after = next;
   return plain ? 1 : are_same_keys(keys, value);
 }
-
-static int is_tree(PyObject *tree);
 
 static int is_tree(PyObject *tree);
 

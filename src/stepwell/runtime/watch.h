@@ -26,11 +26,19 @@ enum { IN_DICT, IN_CELL, IN_LIST, ATTRIBUTE, ITSELF };
 #define DICT_VERSION(d) (((PyDictObject *)(d))->ma_version_tag)
 #endif
 
+/* A class gets another tag when something in it, or in a class above it, changes; 0 is none. */
+#if PY_VERSION_HEX < 0x030D0000 && !defined(PYPY_VERSION)
+#define CLASS_VERSION(t) (PyType_HasFeature((t), Py_TPFLAGS_VALID_VERSION_TAG) ? (t)->tp_version_tag : 0)
+#else
+#define CLASS_VERSION(t) ((void)(t), 0u)
+#endif
+
 typedef struct {
   int kind, final;
   PyObject *holder, *key, *tree;
   PyObject *last;   /* what was there and fitted, where it cannot change; a reference of ours */
   PyObject *seen;   /* what was there as the dictionary had its version; a reference of the dictionary */
+  unsigned int tag; /* of the class in which `last` is an attribute as long as it has this tag; 0 for none */
   Py_ssize_t first; /* among the leaves */
 } Look;
 
@@ -80,12 +88,38 @@ static int fits_look(Look *look, PyObject *value, Leaves *l) {
   return found;
 }
 
+/* The tag with which a class has this function or property, which no descriptor makes; 0 for none. */
+static unsigned int tag_of(const Look *look, PyObject *value) {
+  if (look->kind != ATTRIBUTE || !Py_IS_TYPE(look->holder, &PyType_Type)) return 0;
+  if (!PyFunction_Check(value) && !Py_IS_TYPE(value, &PyProperty_Type)) return 0;
+  PyTypeObject *type = (PyTypeObject *)look->holder;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); i++) {
+    PyObject *names = ((PyTypeObject *)PyTuple_GET_ITEM(type->tp_mro, i))->tp_dict;
+    PyObject *found = names ? PyDict_GetItemWithError(names, look->key) : NULL;
+    if (found != NULL) return found == value || Py_IS_TYPE(found, &PyStaticMethod_Type) ? CLASS_VERSION(type) : 0;
+    if (names == NULL || PyErr_Occurred()) return PyErr_Clear(), 0;
+  }
+  return 0;
+}
+
 static int look_at(Look *look, Leaves *l) {
   PyObject *value = looked_up(look);
   look->seen = value;
   int found = fits_look(look, value, l);
+  look->tag = found == 1 && look->final && value != NULL ? tag_of(look, value) : 0;
   Py_XDECREF(value);
   return found;
+}
+
+/* Whether nothing in a group can be other than the last time, as most are and a few instructions tell. */
+static inline int is_unchanged(const Watch *w, const Group *group) {
+  const Look *look = &w->looks[group->begin];
+  switch (look->kind) {
+  case IN_DICT: return group->changing == group->end && group->version != 0 && group->version == DICT_VERSION(look->holder);
+  case IN_CELL: return look->final && look->last != NULL && look->last == PyCell_GET(look->holder);
+  case ATTRIBUTE: return look->tag != 0 && look->tag == CLASS_VERSION((PyTypeObject *)look->holder);
+  default: return 0;
+  }
 }
 
 static int watch_group(Watch *w, Group *group, Leaves *l) {
@@ -113,6 +147,7 @@ static int watch_group(Watch *w, Group *group, Leaves *l) {
    than was, -1 after an error. */
 static int watch_collect(Watch *w, Leaves *l) {
   for (Py_ssize_t i = 0; i < w->groups; i++) {
+    if (is_unchanged(w, &w->group[i])) continue;
     int found = watch_group(w, &w->group[i], l);
     if (found != 1) return found;
   }
