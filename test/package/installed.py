@@ -1,8 +1,9 @@
 """Build the sdist, the wheel from it, and try that outside of the tree: `make package`.
 
 On each Python from 3.11 that is there, in an environment that has the wheel alone: README's
-examples run, and lit's files pass with the one line of lit.cfg that packages outside write. Pythons that the
-metadata names and that are not there are told.
+examples run, and lit's files pass with the one line of lit.cfg that packages outside write. On another Python than
+that of the suite, the tests of what differs between Pythons run too. Pythons that the metadata names and that are
+not there are told.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 OLDEST, NEWEST = 11, 20
 """Minor versions of Python that are looked for."""
 SUITES = ("test/transforms", "test/dialects/nd")
+OF_PYTHON = ("captures", "trees")
+"""Tests in test/frontend: how objects are watched and taken apart is the own of each Python."""
 CONFIGURATION = "import stepwell.testing.lit; stepwell.testing.lit.configure(config)\n"
 BUILD = "import sys, setuptools.build_meta as backend; print(backend.build_{}(sys.argv[1]))"
 
@@ -118,8 +121,15 @@ def try_on(python: Path, wheel: Path, folder: Path) -> str:
         shutil.copytree(ROOT / suite, home / "lit" / suite)
     (home / "lit" / "lit.cfg").write_text(CONFIGURATION)
     said = run([own / "lit", "lit"], home, environment)
+    tests = "the Python of the suite"
+    if f"{sys.version_info.major}.{sys.version_info.minor}" not in python.name:
+        shutil.copytree(ROOT / "test" / "frontend", home / "frontend")
+        files = [f"frontend/test_{name}.py" for name in OF_PYTHON]
+        tests = run([own / "python", "-m", "pytest", "-q", *files], home, environment).split("\n")[
+            -2
+        ]
     version = run([own / "stepwell", "--version"], home, environment).strip()
-    return f"{version} on {python}: README's examples, {' '.join(said.split()[-3:])}"
+    return f"{version} on {python}: README's examples, {' '.join(said.split()[-3:])}, {tests}"
 
 
 def readme(own: Path, home: Path, environment: Mapping[str, str]) -> None:
