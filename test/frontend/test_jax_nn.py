@@ -45,9 +45,9 @@ SIGNATURES = {
     "sparse_plus": "(x)",
     "sparse_sigmoid": "(x)",
     "squareplus": "(x, b=4)",
-    "standardize": "(x, axis=-1, mean=None, variance=None, epsilon=1e-05, where=None)",
+    "standardize": "(x, axis=-1, mean=None, variance=None, epsilon=1e-05, where=None, *, algorithm='fast')",
     "swish": "(x)",
-    "tanh": "(x)",
+    "tanh": "(x, /)",
 }
 
 

@@ -144,7 +144,7 @@ def mish(x: Any) -> Tensor:
     return e.multiply(value, e.tanh(softplus(value)))
 
 
-def tanh(x: Any) -> Tensor:
+def tanh(x: Any, /) -> Tensor:
     """Return the hyperbolic tangent of ``x`` element by element.
 
     x : an array of any shape; floats keep their dtype, integers become float32

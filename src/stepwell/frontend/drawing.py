@@ -16,9 +16,9 @@ from stepwell.frontend import elementwise as e
 from stepwell.frontend.creation import checked_shape
 from stepwell.frontend.jit import jit
 from stepwell.frontend.joining import stack
-from stepwell.frontend.lax import random_bits
 from stepwell.frontend.operands import array, dtype_of
 from stepwell.frontend.promotion import as_dtype, cast, is_number
+from stepwell.frontend.random_bits import random_bits
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace
 

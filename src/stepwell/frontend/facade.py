@@ -51,7 +51,7 @@ class Ufunc:
     """A ufunc of NumPy's: called, or by ``reduce``, ``accumulate``, ``outer`` and ``at``."""
 
     def __init__(self, theirs: Any, name: str) -> None:
-        self._theirs = theirs
+        self.theirs = theirs
         self.__name__ = self.__qualname__ = name
         self.__doc__ = theirs.__doc__
 
@@ -81,13 +81,13 @@ class Ufunc:
 
     def _call(self, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if active_trace() is None:
-            return getattr(self._theirs, method)(*inputs, **keywords)
-        return Tensor.operators["call_ufunc"](self._theirs, method, inputs, keywords)
+            return getattr(self.theirs, method)(*inputs, **keywords)
+        return Tensor.operators["call_ufunc"](self.theirs, method, inputs, keywords)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(self._theirs, name)
+        return getattr(self.theirs, name)
 
     def __repr__(self) -> str:
         return f"<ufunc '{self.__name__}' of stepwell.numpy>"

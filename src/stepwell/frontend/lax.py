@@ -1,14 +1,68 @@
-"""Control flow and other primitives on traced values. ``sw.lax``."""
+"""Control flow and other primitives on traced values, as `jax.lax` has them. ``sw.lax``.
+
+Names, order and defaults of parameters are JAX's. Arrays are converted and broadcast by nothing but
+Python numbers and values without axes: `stepwell.numpy` does that.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, NoReturn
 
-from stepwell.core.shapes import ShapeError
-from stepwell.core.shapes import reduction as windows
 from stepwell.frontend.associative_scans import associative_scan
-from stepwell.frontend.creation import checked_shape
-from stepwell.frontend.indexing import dynamic_slice, dynamic_update_slice
+from stepwell.frontend.lax_arrays import (
+    argmax,
+    argmin,
+    batch_matmul,
+    bitcast_convert_type,
+    broadcast,
+    broadcast_in_dim,
+    broadcast_like,
+    broadcast_shapes,
+    broadcast_to_rank,
+    broadcasted_iota,
+    collapse,
+    concatenate,
+    convert_element_type,
+    cumlogsumexp,
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+    dynamic_index_in_dim,
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_update_index_in_dim,
+    dynamic_update_slice,
+    dynamic_update_slice_in_dim,
+    empty,
+    expand_dims,
+    full,
+    full_like,
+    index_in_dim,
+    iota,
+    pad,
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_prod,
+    reduce_sum,
+    reduce_xor,
+    reshape,
+    rev,
+    slice_in_dim,
+    sort,
+    sort_key_val,
+    split,
+    squeeze,
+    stack,
+    tile,
+    top_k,
+    transpose,
+    unstack,
+)
+from stepwell.frontend.lax_arrays import slice_ as slice
 from stepwell.frontend.lax_control import (
     cond,
     fori_loop,
@@ -17,175 +71,289 @@ from stepwell.frontend.lax_control import (
     switch,
     while_loop,
 )
-from stepwell.frontend.linear_algebra import dot_general as _dot_general
-from stepwell.frontend.promotion import as_dtype, cast, lift, same_narrow
-from stepwell.frontend.sorting import top_k
-from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import current_trace
+from stepwell.frontend.lax_elementwise import (
+    RoundingMethod,
+    acos,
+    acosh,
+    add,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    cbrt,
+    ceil,
+    clamp,
+    clz,
+    cos,
+    cosh,
+    div,
+    eq,
+    erf,
+    erfc,
+    exp,
+    exp2,
+    expm1,
+    floor,
+    fma,
+    ge,
+    gt,
+    integer_pow,
+    is_finite,
+    le,
+    log,
+    log1p,
+    logistic,
+    lt,
+    mul,
+    ne,
+    neg,
+    nextafter,
+    population_count,
+    reciprocal,
+    rem,
+    rsqrt,
+    select,
+    select_n,
+    shift_left,
+    shift_right_arithmetic,
+    shift_right_logical,
+    sign,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    sub,
+    tan,
+    tanh,
+)
+from stepwell.frontend.lax_elementwise import abs_ as abs
+from stepwell.frontend.lax_elementwise import max_ as max
+from stepwell.frontend.lax_elementwise import min_ as min
+from stepwell.frontend.lax_elementwise import pow_ as pow
+from stepwell.frontend.lax_elementwise import round_ as round
+from stepwell.frontend.lax_examples import EXAMPLES, told
+from stepwell.frontend.lax_scatter import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    gather,
+    scatter,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_sub,
+)
+from stepwell.frontend.lax_windows import (
+    ConvDimensionNumbers,
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_with_general_padding,
+    dot,
+    dot_general,
+    padtype_to_pads,
+    reduce,
+    reduce_window,
+)
+from stepwell.frontend.promotion import lift
+from stepwell.frontend.random_bits import random_bits
 
 
 def stop_gradient(x: Any) -> Any:
-    """Return ``x``; derivatives take it as a constant.
-
-    x : an array of any shape and dtype
-    source : `jax.lax.stop_gradient`
-
-    >>> import numpy as np, stepwell as sw
-    >>> sw.jit(sw.lax.stop_gradient)(np.arange(3))
-    array([0, 1, 2])
-    """
+    """Return ``x``; derivatives take it as a constant."""
     return lift(x)
 
 
-def dot_general(x: Any, w: Any, batch: Any = ((), ()), contract: Any = ((), ())) -> Tensor:
-    """Multiply elementwise over ``batch`` axes and sum over ``contract`` axes.
-
-    x, w : arrays of any shapes; of one dtype, or converted to one
-    batch, contract : pairs of lists of axes of ``x`` and ``w``
-    returns : batch axes, then the free axes of ``x``, then those of ``w``
-    raises ShapeError : the sizes of axes that meet differ
-    source : XLA's DotGeneral
-
-    >>> import numpy as np, stepwell as sw
-    >>> @sw.jit
-    ... def product(x, w):
-    ...     return sw.lax.dot_general(x, w, contract=([1], [0]))
-    >>> product(np.ones((2, 3)), np.ones((3, 1)))
-    array([[3.],
-           [3.]])
-    """
-    a, b = same_narrow(x, w)
-    return _dot_general(a, b, batch, contract)
+def optimization_barrier(operand: Any, /) -> Any:
+    """Return ``operand``: nothing is computed twice, and no result depends on what is fused."""
+    return operand
 
 
-def reduce_window(
-    x: Any, op: str, window: Any, strides: Any = None, padding: Any = None, dilation: Any = None
-) -> Tensor:
-    """Reduce each window of ``x`` by ``op``.
-
-    x : an array of numbers, whose dtype stays
-    op : 'sum', 'max' or 'min'
-    window, strides, dilation : one int per axis; strides and dilation are 1 where None
-    padding : a pair (before, after) per axis; none where None
-    returns : (n + padding - dilation * (window - 1) - 1) // strides + 1 along each axis, or 0
-    raises ValueError : there is no such ``op``
-    source : XLA's ReduceWindow
-
-    >>> import numpy as np, stepwell as sw
-    >>> sw.jit(lambda x: sw.lax.reduce_window(x, 'sum', (2,)))(np.arange(4.0))
-    array([1., 3., 5.])
-    """
-    if op not in ("sum", "max", "min"):
-        raise ValueError(f"op must be 'sum', 'max' or 'min', got {op!r}")
-    value = lift(x)
-    ones, zeros = (1,) * value.ndim, (0,) * value.ndim
-    size = tuple(window)
-    strides = ones if strides is None else tuple(strides)
-    apart = ones if dilation is None else tuple(dilation)
-    low = zeros if padding is None else tuple(p[0] for p in padding)
-    high = zeros if padding is None else tuple(p[1] for p in padding)
-    shape = windows.window_reduce(value.shape, size, strides, low, high, apart)
-    return value.graph.emit(
-        f"window_{op}",
-        [value],
-        [(value.kind, shape)],
-        (),
-        window=size,
-        strides=strides,
-        low=low,
-        high=high,
-        dilation=apart,
-    )[0]
+NOT_HERE = {
+    "it is about several devices": "after_all all_gather all_to_all axis_index axis_size "
+    "create_token pbroadcast pcast platform_dependent pmax pmean pmin ppermute precv psend "
+    "pshuffle psum psum_scatter pswapaxes ragged_all_to_all with_sharding_constraint",
+    "it is about derivatives": "custom_linear_solve custom_root random_gamma_grad igamma_grad_a",
+    "complex numbers are not supported yet": "complex conj fft FftType imag real",
+    "sort and take the first": "approx_max_k approx_min_k",
+    "use sw.random": "rng_bit_generator rng_uniform RandomAlgorithm",
+    "use sw.lax.conv_general_dilated": "conv_general_dilated_local conv_general_dilated_patches "
+    "conv_transpose conv_general_permutations conv_general_shape_tuple conv_shape_tuple "
+    "conv_transpose_shape_tuple reduce_window_shape_tuple ConvGeneralDilatedDimensionNumbers",
+    "there is one precision for each dtype": "AccuracyMode DotAlgorithm DotAlgorithmPreset "
+    "Precision PrecisionLike Tolerance reduce_precision",
+    "use sw.lax.dot_general": "DotDimensionNumbers RaggedDotDimensionNumbers ragged_dot "
+    "ragged_dot_general scaled_dot",
+    "use sw.lax.scatter": "scatter_apply",
+    "use x[i, j]": "index_take",
+    "use x.dtype": "dtype",
+    "not here yet": "bessel_i0e bessel_i1e betainc composite dce_sink digamma erf_inv igamma "
+    "igammac lgamma linalg mulhi polygamma shape_as_value stage zeta",
+}
+"""What `jax.lax` has and this module has not, by reason."""
 
 
-def random_bits(key: Any, start: Any, shape: Any, dtype: Any = "ui32") -> Tensor:
-    """Return random integers that depend on ``key`` and ``start`` alone.
-
-    key : (2,) uint32        start : uint64 without axes, the number of the first element
-    shape : an int or a tuple of them        dtype : ui32 or ui64
-    source : Threefry-2x32, Salmon et al. 2011
-
-    >>> import numpy as np, stepwell as sw
-    >>> @sw.jit
-    ... def words(key):
-    ...     return sw.lax.random_bits(key, np.uint64(0), 2)
-    >>> words(sw.random.key(7)).dtype
-    dtype('uint32')
-    """
-    first = cast(lift(start), as_dtype("ui64"))
-    words = cast(lift(key), as_dtype("ui32"))
-    kind = (as_dtype(dtype), checked_shape(shape))
-    return current_trace().emit("random_bits", [words, first], [kind])[0]
-
-
-def _primitive(op: str, *operands: Any) -> Tensor:
-    values = same_narrow(*operands)
-    if len({v.shape for v in values}) > 1:
-        listed = " and ".join(str(v.shape) for v in values)
-        raise ShapeError(f"operands of {op} have one shape, got {listed}")
-    return values[0].graph.emit(op, values, [(values[0].kind, values[0].shape)])[0]
-
-
-def clz(x: Any) -> Tensor:
-    """Return the number of leading zero bits, element by element.
-
-    x : an array of integers, whose dtype stays
-    source : `jax.lax.clz`
-
-    >>> import numpy as np, stepwell as sw
-    >>> sw.jit(sw.lax.clz)(np.int32([1, 255]))
-    array([31, 24], dtype=int32)
-    """
-    return _primitive("clz", x)
-
-
-def clamp(x: Any, low: Any, high: Any) -> Tensor:
-    """Return ``min(max(x, low), high)`` element by element; NaN where any of the three is.
-
-    x, low, high : numbers of one shape; of one dtype, or converted to one
-    raises ShapeError : their shapes differ
-    source : XLA's Clamp
-
-    >>> import numpy as np, stepwell as sw
-    >>> x = np.float32([-1, 0.5, 3])
-    >>> sw.jit(sw.lax.clamp)(x, np.zeros_like(x), np.ones_like(x))
-    array([0. , 0.5, 1. ], dtype=float32)
-    """
-    return _primitive("clamp", x, low, high)
-
-
-def fma(x: Any, y: Any, z: Any) -> Tensor:
-    """Return ``x * y + z``, rounded once, element by element.
-
-    x, y, z : floats of one shape; of one dtype, or converted to one
-    raises ShapeError : their shapes differ
-    source : IEEE 754's fusedMultiplyAdd
-
-    >>> import numpy as np, stepwell as sw
-    >>> x = np.array([1 + 2.0**-30])
-    >>> sw.jit(sw.lax.fma)(x, x, -(x * x))  # what rounding took from x * x
-    array([8.67361738e-19])
-    """
-    return _primitive("fma", x, y, z)
+def __getattr__(name: str) -> NoReturn:
+    if name.startswith("__"):
+        raise AttributeError(f"module 'stepwell.lax' has no attribute '{name}'")
+    for why, names in NOT_HERE.items():
+        if name in names.split():
+            raise AttributeError(f"stepwell.lax has no '{name}', which jax.lax has: {why}")
+    near = get_close_matches(name, __all__, 1, 0.6)
+    told = f"; the nearest is {near[0]}" if near else ""
+    raise AttributeError(f"module 'stepwell.lax' has no attribute '{name}'{told}")
 
 
 __all__ = [
+    "ConvDimensionNumbers",
+    "GatherDimensionNumbers",
+    "GatherScatterMode",
+    "RoundingMethod",
+    "ScatterDimensionNumbers",
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "argmax",
+    "argmin",
+    "asin",
+    "asinh",
     "associative_scan",
+    "atan",
+    "atan2",
+    "atanh",
+    "batch_matmul",
+    "bitcast_convert_type",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "broadcast",
+    "broadcast_in_dim",
+    "broadcast_like",
+    "broadcast_shapes",
+    "broadcast_to_rank",
+    "broadcasted_iota",
+    "cbrt",
+    "ceil",
     "clamp",
     "clz",
+    "collapse",
+    "concatenate",
     "cond",
+    "conv",
+    "conv_dimension_numbers",
+    "conv_general_dilated",
+    "conv_with_general_padding",
+    "convert_element_type",
+    "cos",
+    "cosh",
+    "cumlogsumexp",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
+    "div",
+    "dot",
     "dot_general",
+    "dynamic_index_in_dim",
     "dynamic_slice",
+    "dynamic_slice_in_dim",
+    "dynamic_update_index_in_dim",
     "dynamic_update_slice",
+    "dynamic_update_slice_in_dim",
+    "empty",
+    "eq",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expand_dims",
+    "expm1",
+    "floor",
     "fma",
     "fori_loop",
+    "full",
+    "full_like",
+    "gather",
+    "ge",
+    "gt",
+    "index_in_dim",
+    "integer_pow",
+    "iota",
+    "is_finite",
+    "le",
+    "log",
+    "log1p",
+    "logistic",
+    "lt",
     "map",
+    "max",
+    "min",
+    "mul",
+    "ne",
+    "neg",
+    "nextafter",
+    "optimization_barrier",
+    "pad",
+    "padtype_to_pads",
+    "population_count",
+    "pow",
     "random_bits",
+    "reciprocal",
+    "reduce",
+    "reduce_and",
+    "reduce_max",
+    "reduce_min",
+    "reduce_or",
+    "reduce_prod",
+    "reduce_sum",
     "reduce_window",
+    "reduce_xor",
+    "rem",
+    "reshape",
+    "rev",
+    "round",
+    "rsqrt",
     "scan",
+    "scatter",
+    "scatter_add",
+    "scatter_max",
+    "scatter_min",
+    "scatter_mul",
+    "scatter_sub",
+    "select",
+    "select_n",
+    "shift_left",
+    "shift_right_arithmetic",
+    "shift_right_logical",
+    "sign",
+    "sin",
+    "sinh",
+    "slice",
+    "slice_in_dim",
+    "sort",
+    "sort_key_val",
+    "split",
+    "sqrt",
+    "square",
+    "squeeze",
+    "stack",
     "stop_gradient",
+    "sub",
     "switch",
+    "tan",
+    "tanh",
+    "tile",
     "top_k",
+    "transpose",
+    "unstack",
     "while_loop",
 ]
 
@@ -193,3 +361,7 @@ __all__ = [
 def __dir__() -> list[str]:
     """Leave out what is imported."""
     return __all__
+
+
+for _name in EXAMPLES:
+    globals()[_name].__doc__ = told(_name, globals()[_name])

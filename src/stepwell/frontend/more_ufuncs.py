@@ -9,7 +9,7 @@ import numpy as np
 from stepwell.core.dtypes import DType
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
-from stepwell.frontend.lax import while_loop
+from stepwell.frontend.lax_control import while_loop
 from stepwell.frontend.linear_algebra import matmul
 from stepwell.frontend.promotion import as_dtype, cast, full, together
 from stepwell.frontend.table import UFUNCS

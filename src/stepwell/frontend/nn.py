@@ -6,7 +6,8 @@ Images are (N, C, ...) with any number of spatial axes, weights (O, I, ...).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -87,7 +88,8 @@ def _padding(padding: Any, axes: int, extent: Shape, size: Shape, stride: Shape)
     return same, same
 
 
-def _convolve(x: Tensor, w: Tensor, window: shapes.Window, groups: int) -> Tensor:
+def convolved(x: Tensor, w: Tensor, window: shapes.Window, groups: int) -> Tensor:
+    """Return a convolution of images (N, C, ...) with filters (O, C / groups, ...)."""
     natural = tuple(range(x.ndim))
     layout = shapes.Layout(natural, natural, natural)
     shape = shapes.convolution(x.shape, w.shape, window, groups, layout)
@@ -136,7 +138,7 @@ def conv(
     extent = tuple(shapes.dilated(k, d) for k, d in zip(size, apart, strict=True))
     low, high = _padding(padding, axes, extent, value.shape[2:], strides)
     window = shapes.Window(size, strides, low, high, (1,) * axes, apart)
-    return _convolve(value, weights, window, groups)
+    return convolved(value, weights, window, groups)
 
 
 def conv_transpose(x: Any, w: Any, stride: Any = 1, padding: Any = 0, groups: int = 1) -> Tensor:
@@ -167,7 +169,7 @@ def conv_transpose(x: Any, w: Any, stride: Any = 1, padding: Any = 0, groups: in
     if min(edge, default=0) < 0:
         raise ValueError(f"padding {around} is more than the window of {tuple(size)} allows")
     window = shapes.Window(tuple(size), (1,) * axes, edge, edge, strides, (1,) * axes)
-    return _convolve(value, turned, window, groups)
+    return convolved(value, turned, window, groups)
 
 
 def _pool(op: str, x: Any, window: Any, stride: Any, padding: Any, **properties: Any) -> Tensor:
@@ -290,3 +292,26 @@ __all__ = [
 def __dir__() -> list[str]:
     """Leave out what is imported."""
     return __all__
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name.startswith("__"):
+        raise AttributeError(f"module 'stepwell.nn' has no attribute '{name}'")
+    if name in _NOT_HERE:
+        raise AttributeError(f"stepwell.nn has no '{name}', which jax.nn has: {_NOT_HERE[name]}")
+    near = get_close_matches(name, __all__, 1, 0.6)
+    told = f"; the nearest is {near[0]}" if near else ""
+    raise AttributeError(f"module 'stepwell.nn' has no attribute '{name}'{told}")
+
+
+_NOT_HERE = {
+    "dot_product_attention": "write sw.nn.softmax(q @ k.T * scale) @ v, which is one program",
+    "initializers": "use sw.random",
+    **dict.fromkeys(
+        ("get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul"),
+        "there are no scaled formats",
+    ),
+    "log1mexp": "write np.log(-np.expm1(-x))",
+    "logmeanexp": "write sw.nn.logsumexp(x, axis) - np.log(n)",
+}
+"""What `jax.nn` has and this module has not, and what to write."""

@@ -124,6 +124,8 @@ def standardize(
     variance: Any = None,
     epsilon: Any = 1e-5,
     where: Any = None,
+    *,
+    algorithm: str = "fast",
 ) -> Tensor:
     """Return ``(x - mean) / sqrt(variance + epsilon)``.
 
@@ -131,6 +133,7 @@ def standardize(
     axis : along which mean and variance are taken: an int, a tuple of them, or None for all
     mean, variance : arrays that broadcast to ``x``; those of ``x`` where None
     where : booleans that broadcast to ``x``; what is not chosen counts nothing in mean and variance
+    algorithm : makes no difference: the variance is always that of the differences from the mean
     raises AxisError : ``x`` has no such axis
     source : `jax.nn.standardize`
 

@@ -30,10 +30,11 @@ from stepwell.frontend.drawing import (
     wide_dtype,
     words_of,
 )
-from stepwell.frontend.lax import random_bits, while_loop
+from stepwell.frontend.lax_control import while_loop
 from stepwell.frontend.normal_quantile import normal_quantile
 from stepwell.frontend.operands import WIDE, array
 from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, broadcast, cast, full
+from stepwell.frontend.random_bits import random_bits
 from stepwell.frontend.tensor import Tensor
 
 

@@ -19,7 +19,7 @@ from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import element_numbers
 from stepwell.frontend.joining import concat
-from stepwell.frontend.lax import fori_loop, scan
+from stepwell.frontend.lax_control import fori_loop, scan
 from stepwell.frontend.manipulation import broadcast_to, expand_dims, moveaxis, reshape
 from stepwell.frontend.nan_functions import nanmax, nanmin
 from stepwell.frontend.operands import array, axes, known, stored, ufunc, with_kept

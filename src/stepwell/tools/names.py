@@ -69,6 +69,7 @@ REFUSED = {
     "NumPy deprecates it; use `vstack`": "row_stack",
 }
 """NumPy's names that are refused, by reason."""
+_LACKING = [name for names in lax.NOT_HERE.values() for name in names.split()]
 JAX = {
     "jax.nn": (
         nn,
@@ -78,9 +79,7 @@ JAX = {
     ),
     "jax.lax": (
         lax,
-        "associative_scan bitcast_convert_type clamp cond conv_general_dilated dot_general "
-        "dynamic_slice dynamic_update_slice erf_inv fori_loop map reduce_window rsqrt scan select "
-        "stop_gradient switch top_k while_loop",
+        " ".join([*(n for n in lax.__all__ if n not in ("fma", "random_bits")), *_LACKING]),
     ),
     "jax.random": (
         random,
@@ -148,11 +147,25 @@ def page() -> str:
         rows.append(
             f"| `{module}` | {_listed(known)} | {_listed(set(names.split()) - set(known))} |"
         )
+    rows += [
+        "",
+        "Parameters have the names, order and defaults that JAX 0.10.2 gives them, but for",
+    ]
+    rows += [
+        "`out_sharding`, `sharding` and `_split_transpose`, which are about several devices and"
+    ]
+    rows += ["derivatives. `accuracy`, `precision`, `unique_indices`, `indices_are_sorted`,"]
+    rows += [
+        "`is_stable` and `allow_negative_indices` are taken and make no difference. `sw.lax` has"
+    ]
+    rows += ["`fma` and `random_bits` besides. What `jax.lax` has and `sw.lax` has not:", ""]
+    rows += ["| reason | names |", "|---|---|"]
+    rows += [f"| {why} | {_listed(names.split())} |" for why, names in lax.NOT_HERE.items()]
     return "\n".join(rows) + "\n"
 
 
 def _has(module: Any, name: str) -> bool:
-    return name in module.__all__ or name in ("rsqrt", "logsumexp")  # of `stepwell.numpy`
+    return name in module.__all__
 
 
 def _row(family: str, names: list[str]) -> str:
