@@ -2,8 +2,8 @@
 
 A program takes three arrays of two shapes and two integers that only the run knows. It assigns to
 elements, rows, columns, blocks, steps and views of them, moves and exchanges rows, binds names to
-other arrays, and does so in loops and branches. `python -m in_place_programs SEED SECONDS` looks
-for one that goes wrong.
+other arrays, and does so in loops and branches. `python -m in_place_programs SEED SECONDS [FOLDER]`
+looks for one that goes wrong; programs that do stay in the folder, a temporary one if none is told.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import importlib.util
 import random
 import re
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -253,7 +254,7 @@ def _results(value: Any) -> tuple[Any, ...]:
 
 if __name__ == "__main__":
     start, seconds = int(sys.argv[1]), float(sys.argv[2])
-    folder = Path(sys.argv[3])
+    folder = Path(sys.argv[3] if len(sys.argv) > 3 else tempfile.mkdtemp())
     end, seed, said = time.monotonic() + seconds, start, {}
     while time.monotonic() < end:
         try:

@@ -46,6 +46,9 @@ def same_as_numpy(
         before, after = flatten(want_arguments)[0], flatten(got_arguments)[0]
         pairs = zip([*wanted, *before], [*found, *after], strict=True)
         for at, (w, g) in enumerate(pairs):
+            if isinstance(w, str) or callable(w):
+                assert w == g
+                continue
             a, b = np.asarray(w), np.asarray(g)
             assert (a.dtype, a.shape) == (b.dtype, b.shape), f"value {at}: {a!r} and {b!r}"
             np.testing.assert_allclose(b, a, rtol=rtol, atol=1e-14, err_msg=f"value {at}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from itertools import accumulate
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -85,6 +87,15 @@ def constant_defaults(signature: inspect.Signature) -> frozenset[str]:
     """
     defaults = {n: p.default for n, p in signature.parameters.items() if p.default is not p.empty}
     return frozenset(n for n, v in defaults.items() if is_constant(v) and flatten(v)[0])
+
+
+_NO_DATA = (str, bytes, type, FunctionType, BuiltinFunctionType, type(np.max), np.ufunc)
+
+
+def is_no_data(value: Any) -> bool:
+    """Whether an argument can only be known while tracing: text, a function, a class, a dtype."""
+    other = isinstance(value, np.dtype | Enum) and not isinstance(value, int | float)
+    return other or isinstance(value, _NO_DATA)
 
 
 def _check_hashable(name: str, value: Any) -> None:

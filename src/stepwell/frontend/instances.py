@@ -9,7 +9,7 @@ import inspect
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from copy import copy, deepcopy
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from types import FunctionType
 from typing import Any, TypeGuard
 
@@ -37,7 +37,8 @@ def instance(call: Call, kind: type[Any], args: tuple[Any, ...], kwargs: dict[st
         if call(init, found, *args, **kwargs) is not None:
             raise TypeError("__init__() should return None")
         return found
-    if not hasattr(kind, "__post_init__"):
+    every = fields(kind)
+    if not hasattr(kind, "__post_init__") and all(f.default_factory is MISSING for f in every):
         init(found, *args, **kwargs)
         return found
     try:
@@ -45,14 +46,16 @@ def instance(call: Call, kind: type[Any], args: tuple[Any, ...], kwargs: dict[st
     except TypeError:
         init(found, *args, **kwargs)  # says what is wrong
         raise
-    for each in fields(kind):
+    for each in every:
         if each.name in bound:
             object.__setattr__(found, each.name, bound[each.name])
-        elif each.default_factory is not each.default:  # one of them is missing
-            default: Any = each.default_factory
-            value = call(default) if callable(default) else each.default
-            object.__setattr__(found, each.name, value)
-    names = {each.name for each in fields(kind)}
+        elif each.default_factory is not MISSING:
+            object.__setattr__(found, each.name, call(each.default_factory))
+        elif each.default is not MISSING:
+            object.__setattr__(found, each.name, each.default)
+    if not hasattr(kind, "__post_init__"):
+        return found
+    names = {each.name for each in every}
     parameters = list(inspect.signature(init).parameters.values())[1:]
     more = [bound.get(p.name, p.default) for p in parameters if p.name not in names]
     call(kind.__post_init__, found, *more)

@@ -17,6 +17,7 @@ from stepwell.frontend.calls import (
     Spelling,
     constant_defaults,
     has_traced,
+    is_no_data,
     lifted,
     spelling,
     take_apart,
@@ -348,7 +349,8 @@ class Function:
     def _bind(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[inspect.BoundArguments, set[str]]:
-        """Return the arguments by name, and which are static: named so, or left to a default.
+        """Return the arguments by name, and which are static: named so, left to a default, or
+        texts, functions and the like.
 
         What is to be known while tracing must be known.
         """
@@ -361,7 +363,8 @@ class Function:
         for name in self._static & bound.arguments.keys():
             if has_traced((bound.arguments[name],), {}):
                 raise TraceError(f"the static argument '{name}' is not known while tracing")
-        return bound, self._static | left
+        told = {name for name, value in bound.arguments.items() if is_no_data(value)}
+        return bound, self._static | left | told
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         bound, static = self._bind(args, kwargs)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from stepwell.frontend import elementwise as e
 from stepwell.frontend.carries import Variables, loop
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import Get, Put, if_
@@ -36,6 +37,17 @@ class Range:
         if not self.step:
             raise ValueError("range() arg 3 must not be zero")
         self.first, self.last = first, last
+
+    def count(self) -> Any:
+        """Return how many numbers there are."""
+        apart = self.last - self.first if self.step > 0 else self.first - self.last
+        step = abs(self.step)
+        return weakened(e.maximum(lift(apart + (step - 1)) // step, 0))
+
+    def backwards(self) -> Range:
+        """Return the numbers in reverse order."""
+        before = self.first - self.step
+        return Range(before + self.count() * self.step, before, -self.step)
 
     def __repr__(self) -> str:
         return f"<range({self.first!r}, {self.last!r}, {self.step!r})>"

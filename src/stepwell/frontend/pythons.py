@@ -119,6 +119,8 @@ def _range(*bounds: Any) -> Any:
 
 
 def _reversed(values: Any) -> Any:
+    if isinstance(values, Range):
+        return values.backwards()
     found = items_of(values)
     if found is None:
         raise TypeError(f"{type(values).__name__!r} object is not reversible")
@@ -126,6 +128,8 @@ def _reversed(values: Any) -> Any:
 
 
 def _length(values: Any) -> Any:
+    if isinstance(values, Range):
+        return values.count()
     return values.shape[0] if isinstance(values, Window) else len(values)
 
 

@@ -268,6 +268,14 @@ class Tensor:
         """The transpose of the last two axes."""
         return self.operators["matrix_transpose"](self)
 
+    def __copy__(self) -> Tensor:
+        """Return a copy, as `copy.copy` of an array is."""
+        return self.copy()
+
+    def __deepcopy__(self, memory: dict[int, Any]) -> Tensor:
+        found = memory[id(self)] = self.copy()
+        return found
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("a value without axes has no length")

@@ -2,7 +2,8 @@
 
 # ruff: noqa: SIM108
 import math
-from dataclasses import dataclass
+from copy import copy, deepcopy
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any
 
@@ -468,3 +469,56 @@ def arrays_made_in_expressions(w: Any) -> Any:
     late = np.arange(3.0) if len(w) > 3 else np.ones(3)
     late[0] += w[1]
     return state, late, np.repeat(w, np.arange(12))
+
+
+@dataclass
+class Account:
+    """What was paid, in what order."""
+
+    total: Any = 0.0
+    history: list[Any] = field(default_factory=list[Any])
+    last: Any = field(default_factory=lambda: np.zeros(3))
+
+    def add(self, v: Any) -> None:
+        """Pay."""
+        self.total += v
+        self.history.append(v)
+        self.last[len(self.history) % 3] = v
+
+
+@captured((W,), (W * 2,))
+def factories_of_a_dataclass(w: Any) -> Any:
+    a, b = Account(), Account(1.0)
+    for i in range(4):
+        a.add(w[i])
+    b.add(w[5])
+    return a.total, a.history, a.last, b.last, b.total
+
+
+@captured((W,), (W * 2,))
+def copied_by_the_library(w: Any) -> Any:
+    y, z = copy(w), deepcopy({"a": w, "b": [w[2:5]]})
+    y[0] = 5
+    z["a"][1] = 6
+    z["b"][0][0] = 7
+    return y, z
+
+
+@captured((W, 5), (W, 11), (W, 0))
+def ranges_backwards(w: Any, n: Any) -> Any:
+    out = np.zeros(12)
+    for i in reversed(range(3, n)):
+        out[i] = w[n - i] + out.sum()
+    for i in reversed(range(0, n, 2)):
+        out[i] -= 2 * i
+    return out, len(range(1, n, 3))
+
+
+@captured((W, "sum"), (W, "rms"), (W, "sum"), (W, "none"), (W, np.max), (W, np.min))
+def chosen_by_a_text_or_a_function(w: Any, how: Any) -> Any:
+    table = {"sum": np.sum, "rms": lambda a: np.sqrt(np.mean(a**2))}
+    if callable(how):
+        return how(w)
+    if how not in table:
+        raise ValueError(f"unknown reduction {how!r}; choose from {sorted(table)}")
+    return table[how](w)
