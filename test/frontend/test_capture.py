@@ -16,6 +16,7 @@ for _topic in (
     "control_flow",
     "dtypes",
     "functions",
+    "objects",
     "unbound",
     "windows",
 ):
