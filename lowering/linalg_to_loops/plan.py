@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects import memref
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -74,6 +74,8 @@ class Schedule:
     """Whether an input may lie where an output does."""
     overwritten: frozenset[SSAValue] = frozenset()
     """The inputs that may."""
+    pairs: tuple[tuple[SSAValue, SSAValue], ...] = ()
+    """Each with the output that may lie there."""
     nontemporal: frozenset[SSAValue] = frozenset()
     """The destinations that are written past the caches."""
 
@@ -121,7 +123,8 @@ class Plan:
     def repeatable(self) -> bool:
         """Whether an iteration may run twice, even at the same time.
 
-        Nothing that it overwrites is read before, and nothing in memory is written by two ops.
+        Nothing that it overwrites is read before but to be left as it is, and nothing in memory is
+        written by two ops.
         """
         written = [
             access.buffer
@@ -130,12 +133,48 @@ class Plan:
             if not self.buffers[access.buffer].passed
         ]
         return (
-            not self.schedule.in_place
+            (not self.schedule.in_place or self._only_keeps())
             and len(written) == len(set(written))
             and all(
                 op.argument(k) is None or k in op.initial
                 for op in self.ops
                 for k in range(len(op.outputs))
+            )
+        )
+
+    def _only_keeps(self) -> bool:
+        """Whether what is overwritten is only read to be chosen again for the same place."""
+        pairs = self.schedule.pairs
+        return bool(pairs) and all(
+            self._is_kept(input, output) for input, output in pairs if self._reads(input)
+        )
+
+    def _reads(self, buffer: SSAValue) -> bool:
+        read = (a.buffer for op in self.ops for a in op.inputs)
+        return any(b is buffer for b in read) or any(buffer in _used_by_body(o) for o in self.ops)
+
+    def _is_kept(self, input: SSAValue, output: SSAValue) -> bool:
+        """Whether one op alone reads ``input``, and ``output`` gets that or something else."""
+        readers = [op for op in self.ops if any(a.buffer is input for a in op.inputs)]
+        inside = any(input in _used_by_body(op) or output in _used_by_body(op) for op in self.ops)
+        if len(readers) != 1 or inside or self._reads(output):
+            return False
+        (op,) = readers
+        numbers = [k for k, a in enumerate(op.inputs) if a.buffer is input]
+        if len(numbers) != 1 or op.body is None:
+            return False
+        argument, access = op.body.args[numbers[0]], op.inputs[numbers[0]]
+        uses = list(argument.uses)
+        if len(uses) != 1 or not isinstance(chosen := uses[0].operation, arith.SelectOp):
+            return False
+        yielded = op.body.last_op
+        assert yielded is not None
+        return (
+            uses[0].index > 0
+            and chosen.result.has_one_use()
+            and any(
+                chosen.result is value and o.buffer is output and o.exprs == access.exprs
+                for value, o in zip(yielded.operands, op.outputs, strict=True)
             )
         )
 
@@ -157,8 +196,10 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
     schedule.unroll = "kernel.unroll" in function.attributes
     schedule.in_place = "kernel.in_place" in function.attributes
     if isinstance(pairs := function.attributes.get("kernel.in_place"), ArrayAttr):
-        inputs = [pair.get_values()[0] for pair in pairs if isinstance(pair, DenseArrayBase)]
-        schedule.overwritten = frozenset(function.body.block.args[int(n)] for n in inputs)
+        args = function.body.block.args
+        numbers = [pair.get_values() for pair in pairs if isinstance(pair, DenseArrayBase)]
+        schedule.pairs = tuple((args[int(a)], args[int(b)]) for a, b in numbers)
+        schedule.overwritten = frozenset(a for a, _ in schedule.pairs)
     schedule.band = max(number("band", 1), 1)
     schedule.ahead = number("ahead", 0)
     if isinstance(past := function.attributes.get("kernel.nontemporal"), DenseArrayBase):

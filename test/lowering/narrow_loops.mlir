@@ -146,6 +146,30 @@ kernel.func @updated(%i: memref<i64>, %x: memref<40x?xf32>, %y: memref<40x?xf32>
   kernel.return
 }
 
+// Columns may be computed twice, by vectors that lie over each other, where what was there is only kept.
+// CHECK-LABEL: kernel.func @kept
+// LOOPS-LABEL: kernel.func @kept
+// LOOPS:         vector.store %{{.*}}, %z[%c0]
+// LOOPS-NEXT:    scf.for
+// LOOPS:         vector.store %{{.*}}, %z[%c4]
+// LOOPS-NEXT:    kernel.return
+kernel.func @kept(%b: memref<12xi1>, %x: memref<9x12xf32>, %y: memref<12xf32>, %z: memref<12xf32>) attributes {kernel.shared = 1, kernel.in_place = [array<i64: 2, 3>]} {
+  %s = memref.alloc() : memref<12xf32>
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%s : memref<12xf32>)
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, #row], iterator_types = ["parallel", "reduction"]} ins(%x : memref<9x12xf32>) outs(%s : memref<12xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 8, interleave = 1>} {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %o, %a : f32
+    linalg.yield %t : f32
+  }
+  linalg.generic {indexing_maps = [#id, #id, #id, #id], iterator_types = ["parallel"]} ins(%b, %s, %y : memref<12xi1>, memref<12xf32>, memref<12xf32>) outs(%z : memref<12xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 8, interleave = 1>} {
+  ^bb0(%c: i1, %a: f32, %old: f32, %o: f32):
+    %t = arith.select %c, %a, %old : f32
+    linalg.yield %t : f32
+  }
+  kernel.return
+}
+
 // Two arrays may not be one.
 // CHECK-LABEL: kernel.func @copied
 // CHECK-NOT:     kernel.within
