@@ -1,7 +1,7 @@
 """Measure programs that write to their arguments beside NumPy, for note 043.
 
-`python bench/in_place.py`. The least of many calls, ours and NumPy's in turn. The decoder's step is
-compiled twice: working in its cache of keys and values, and with a copy of it.
+`python bench/in_place.py`. The least of many calls, ours and NumPy's in turn. `decoding.py` measures
+a decoder's step.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ import stepwell as sw
 ROUNDS = 7
 SECONDS = 0.05
 """How long a side is called in a round."""
-LAYERS, WIDTH, HEADS, CACHED = 12, 768, 12, 1024
-"""A decoder of the size of GPT-2, and the tokens that its cache has room for."""
 
 
 def element(A: Any, v: Any) -> None:
@@ -75,41 +73,6 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
-def decoder(params: Any, cache: Any, x: Any, position: Any) -> tuple[Any, Any]:
-    """Return what a token becomes, and the cache with its keys and values."""
-    size = WIDTH // HEADS
-    for layer in range(LAYERS):
-        p = params[layer]
-        cache[layer, 0, position] = x @ p["k"]
-        cache[layer, 1, position] = x @ p["v"]
-        keys, values = (cache[layer, k].reshape(CACHED, HEADS, size) for k in (0, 1))
-        q = (x @ p["q"]).reshape(HEADS, size)
-        scores = (keys.transpose(1, 0, 2) @ q[:, :, None])[:, :, 0] / np.float32(size**0.5)
-        scores = np.where(np.arange(CACHED) <= position, scores, np.float32(-1e9))
-        weights = sw.nn.softmax(scores)
-        x = x + (weights[:, None, :] @ values.transpose(1, 0, 2)).reshape(WIDTH) @ p["o"]
-        x = x + np.maximum(x @ p["up"], np.float32(0)) @ p["down"]
-    return x, cache
-
-
-def copied(params: Any, cache: Any, x: Any, position: Any) -> tuple[Any, Any]:
-    """The same step with the caller's cache left as it is."""
-    return decoder(params, cache.copy(), x, position)
-
-
-def step_arguments() -> tuple[Any, ...]:
-    """Return the arguments of a decoder's step."""
-    draw = np.random.default_rng(0)
-
-    def matrix(n: int, m: int) -> Any:
-        return (draw.standard_normal((n, m)) / n).astype(np.float32)
-
-    square = [{name: matrix(WIDTH, WIDTH) for name in "qkvo"} for _ in range(LAYERS)]
-    wide = [{"up": matrix(WIDTH, 4 * WIDTH), "down": matrix(4 * WIDTH, WIDTH)} for _ in square]
-    params = [{**a, **b} for a, b in zip(square, wide, strict=True)]
-    return params, np.zeros((LAYERS, 2, CACHED, WIDTH), np.float32), np.ones(WIDTH, np.float32), 700
-
-
 def least(calls: list[Callable[[], Any]]) -> list[float]:
     """Return the least time of each of several calls, which are made in turn."""
     times = [[float("inf")] for _ in calls]
@@ -141,12 +104,6 @@ def main() -> None:
     for name, (function, arguments) in CASES.items():
         times = beside_numpy(function, arguments)
         print(f"| {name} | {' | '.join(map(spell_seconds, times))} |", flush=True)
-    given = step_arguments()
-    steps = sw.jit(decoder), sw.jit(copied)
-    times = least([lambda: steps[0](*given), lambda: steps[1](*given)])
-    size = given[1].nbytes / 1e6
-    print(f"\nA step of {LAYERS} layers of {WIDTH}, a cache of {CACHED} tokens ({size:.0f} MB):")
-    print(f"in place {spell_seconds(times[0])}, with the cache copied {spell_seconds(times[1])}")
 
 
 if __name__ == "__main__":
