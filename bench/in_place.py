@@ -1,7 +1,7 @@
 """Measure programs that write to their arguments beside NumPy, for note 043.
 
-`python bench/in_place.py`. The least of many calls, ours and NumPy's in turn. `decoding.py` measures
-a decoder's step.
+`python bench/in_place.py`. The least of many calls, ours and NumPy's in turn. A decoder's step is
+measured by `decoding.py`.
 """
 
 from __future__ import annotations
