@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from stepwell.core.dtypes import DType
+from stepwell.core.shapes import Shape
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
-from stepwell.frontend.creation import checked_shape
+from stepwell.frontend.creation import checked_shape, iota
 from stepwell.frontend.distributions import standard_gumbel
 from stepwell.frontend.drawing import LONG, block_bits, drawing, spread, unit
 from stepwell.frontend.elementwise import check_axis
@@ -19,7 +20,7 @@ from stepwell.frontend.indexing import take
 from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.operands import WIDE, array
 from stepwell.frontend.promotion import INTEGER, as_dtype, broadcast, cast, full, is_number
-from stepwell.frontend.sorting import argsort, searchsorted
+from stepwell.frontend.sorting import argsort, searchsorted, sort
 from stepwell.frontend.tensor import Tensor
 
 
@@ -142,9 +143,21 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int6
     return integers(key, minval, maxval, shape, dtype)
 
 
+def _random_order(key: Any, shape: Shape, axis: int = 0) -> Tensor:
+    """Return 0, 1, ... n - 1 along an axis, in random order.
+
+    Words of 64 bits are sorted whose upper bits are random and whose lower ones are the places.
+    """
+    held = max(shape[axis] - 1, 0).bit_length()
+    places = np.uint64((1 << held) - 1)
+    upper = e.bitwise_and(block_bits(key, shape, LONG), ~places)
+    words = sort(e.bitwise_or(upper, iota(shape, axis, LONG)), axis=axis)
+    return cast(e.bitwise_and(words, places), INTEGER)
+
+
 @drawing("x")
 def _permuted_range(key: Any, x: int) -> Tensor:
-    return argsort(block_bits(key, (x,), LONG))
+    return _random_order(key, (x,))
 
 
 @drawing("axis", "independent")
@@ -152,9 +165,9 @@ def _permuted(key: Any, x: Any, axis: int, independent: bool) -> Tensor:
     value = array(x)
     at = check_axis(axis, value.ndim)
     if independent:
-        order = argsort(block_bits(key, value.shape, LONG), axis=at)
+        order = _random_order(key, value.shape, at)
         return Tensor.operators["take_along_axis"](value, order, axis=at)
-    return take(value, argsort(block_bits(key, (value.shape[at],), LONG)), axis=at)
+    return take(value, _random_order(key, (value.shape[at],)), axis=at)
 
 
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
@@ -205,7 +218,7 @@ def _chosen_places(key: Any, a: int, shape: Any, replace: bool, p: Any) -> Tenso
     if not replace and count > a:
         raise ValueError(f"cannot take {count} of {a} elements without replacement")
     if p is None:
-        return reshape(argsort(block_bits(key, (a,), LONG))[:count], sizes)
+        return reshape(_random_order(key, (a,))[:count], sizes)
     share = cast(array(p), WIDE)
     if share.shape != (a,):
         raise ValueError(f"p has shape {share.shape}, there are {a} elements")

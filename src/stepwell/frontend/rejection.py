@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from stepwell.frontend.drawing import (
     ROUND,
     SECOND,
     WORD,
+    bits_of_blocks,
     drawing,
     float_dtype,
     opened,
@@ -30,41 +32,101 @@ from stepwell.frontend.drawing import (
     wide_dtype,
     words_of,
 )
-from stepwell.frontend.lax_control import while_loop
+from stepwell.frontend.indexing import take
+from stepwell.frontend.lax_control import cond, while_loop
+from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.normal_quantile import normal_quantile
 from stepwell.frontend.operands import WIDE, array
 from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, broadcast, cast, full
 from stepwell.frontend.random_bits import random_bits
+from stepwell.frontend.sets import packed
 from stepwell.frontend.tensor import Tensor
 
+LARGE = 1 << 14
+"""Of so many elements those that are rejected are gathered; fewer go round together."""
+SHARE = 16
+"""One of so many elements is taken at a time from those that the first round has rejected."""
 
-def _until_accepted(
-    shape: Shape, kind: DType, propose: Callable[[Tensor], tuple[Tensor, Tensor]]
-) -> Tensor:
-    """Return proposals: each element the first of its own that is accepted.
 
-    propose : returns proposals and whether each is accepted, of the number of the round
-    """
+@dataclass(frozen=True)
+class _Elements:
+    """The elements that a round is for, all or some."""
+
+    key: Any
+    shape: Shape
+    numbers: Tensor | None = None
+    """Which they are, of uint64, in one row; None for all."""
+
+    def unit(self, kind: DType, number: Tensor, stream: int) -> Tensor:
+        """Return numbers in (0, 1) of one round of rejection."""
+        first = e.multiply(e.add(e.multiply(cast(number, LONG), 4), stream), np.uint64(ROUND))
+        if self.numbers is not None:
+            drawn = bits_of_blocks(self.key, e.add(self.numbers, first))
+            drawn = drawn if kind.bytes == 8 else cast(drawn, WORD)
+        else:
+            word = LONG if kind.bytes == 8 else WORD
+            drawn = random_bits(words_of(self.key), first, self.shape, word)
+        return opened(unit_of_long(drawn) if kind.bytes == 8 else unit_of_word(drawn, kind))
+
+    def of(self, parameter: Tensor) -> Tensor:
+        """Return what of a parameter these elements have."""
+        if self.numbers is None:
+            return broadcast(parameter, self.shape)
+        if parameter.size == 1:
+            return broadcast(reshape(parameter, (1,)), self.numbers.shape)
+        return take(reshape(broadcast(parameter, self.shape), (-1,)), cast(self.numbers, INTEGER))
+
+
+def _scattered(x: Tensor, places: Tensor, updates: Tensor) -> Tensor:
+    """Return a row with elements replaced, those that are out of range left out."""
+    result = [(x.kind, x.shape)]
+    return x.graph.emit("scatter", [x, updates, places], result, (), axes=(0,))[0]
+
+
+_Propose: TypeAlias = Callable[[_Elements, Tensor], tuple[Tensor, Tensor]]
+"""Return proposals for elements, and whether each is accepted, by the number of the round."""
+
+
+def _until_accepted(key: Any, shape: Shape, kind: DType, propose: _Propose) -> Tensor:
+    """Return proposals: each element the first of its own that is accepted."""
+    every = _Elements(key, shape)
+    n = math.prod(shape)
+    if n < LARGE:
+        begin = full((), 0, INTEGER), full(shape, False, BOOL), full(shape, 0.0, kind)
+        return _rounds(every, begin, propose)
+    found, done = propose(every, full((), 0, INTEGER))
+    found, done = reshape(found, (n,)), reshape(done, (n,))
+    size = n // SHARE
+
+    def going(carry: Any) -> Any:
+        return e.logical_not(r.all(carry[0]))
+
+    def again(carry: Any) -> Any:
+        done, found = carry
+        places = packed(e.logical_not(done), size)
+        none = e.less(places, 0)
+        some = _Elements(key, shape, cast(e.maximum(places, 0), LONG))
+        new = _rounds(some, (full((), 1, INTEGER), none, full((size,), 0.0, kind)), propose)
+        where = e.where(none, n, places)  # what is out of range is left out
+        done = _scattered(done, where, full((size,), True, BOOL))
+        return done, _scattered(found, where, new)
+
+    return reshape(while_loop(going, again, (done, found))[1], shape)
+
+
+def _rounds(elements: _Elements, begin: tuple[Tensor, ...], propose: _Propose) -> Tensor:
+    """Return proposals after rounds of all these elements, until each is done."""
 
     def going(carry: Any) -> Any:
         return e.logical_not(r.all(carry[1]))
 
     def again(carry: Any) -> Any:
         number, done, found = carry
-        proposal, accepted = propose(number)
+        proposal, accepted = propose(elements, number)
         new = e.logical_and(accepted, e.logical_not(done))
         return e.add(number, 1), e.logical_or(done, accepted), e.where(new, proposal, found)
 
-    begin = full((), 0, INTEGER), full(shape, False, BOOL), full(shape, 0.0, kind)
     return while_loop(going, again, begin)[2]
-
-
-def _round_unit(key: Any, shape: Shape, kind: DType, number: Tensor, stream: int) -> Tensor:
-    """Return numbers in (0, 1) of one round of rejection."""
-    first = e.multiply(e.add(e.multiply(cast(number, LONG), 4), stream), np.uint64(ROUND))
-    word = LONG if kind.bytes == 8 else WORD
-    drawn = random_bits(words_of(key), first, shape, word)
-    return opened(unit_of_long(drawn) if kind.bytes == 8 else unit_of_word(drawn, kind))
 
 
 @drawing("shape", "dtype")
@@ -87,7 +149,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = float, scale: Any = 
     kind = float_dtype(dtype)
     wide = wide_dtype(kind)
     sizes = spread(shape, a, scale)
-    order = broadcast(cast(array(a), wide), sizes)
+    order = cast(array(a), wide)
     return moved(cast(_gamma(key, order, sizes), kind), 0, scale)
 
 
@@ -95,12 +157,12 @@ def _gamma(key: Any, order: Tensor, sizes: Shape) -> Tensor:
     kind = order.kind
     small = e.less(order, 1.0)
     lifted = e.where(small, e.add(order, 1.0), order)
-    d = e.subtract(lifted, 1.0 / 3.0)
-    c = e.divide(1.0 / 3.0, e.sqrt(d))
 
-    def propose(number: Tensor) -> tuple[Tensor, Tensor]:
-        x = normal_quantile(_round_unit(key, sizes, kind, number, 0))
-        drawn = _round_unit(key, sizes, kind, number, 1)
+    def propose(elements: _Elements, number: Tensor) -> tuple[Tensor, Tensor]:
+        d = e.subtract(elements.of(lifted), 1.0 / 3.0)
+        c = e.divide(1.0 / 3.0, e.sqrt(d))
+        x = normal_quantile(elements.unit(kind, number, 0))
+        drawn = elements.unit(kind, number, 1)
         root = e.add(e.multiply(c, x), 1.0)
         v = e.multiply(e.multiply(root, root), root)
         inside = e.greater(v, 0.0)
@@ -110,10 +172,14 @@ def _gamma(key: Any, order: Tensor, sizes: Shape) -> Tensor:
         )
         return e.multiply(d, v), e.logical_and(inside, e.less(e.log(drawn), bound))
 
-    found = _until_accepted(sizes, kind, propose)
-    boost = opened(unit(key, sizes, kind, SECOND))
-    power = e.exp(e.divide(e.log(boost), e.where(small, order, 1.0)))
-    return e.where(small, e.multiply(found, power), found)
+    found = _until_accepted(key, sizes, kind, propose)
+
+    def boosted() -> Tensor:
+        boost = opened(unit(key, sizes, kind, SECOND))
+        power = e.exp(e.divide(e.log(boost), e.where(small, order, 1.0)))
+        return e.where(small, e.multiply(found, power), found)
+
+    return cond(r.any(small), boosted, lambda: found)
 
 
 @drawing("shape", "dtype")
@@ -136,9 +202,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = float) -> Ten
     wide = wide_dtype(kind)
     sizes = spread(shape, a, b)
     keys = split(key)
-    x, y = (
-        _gamma(keys[i], broadcast(cast(array(v), wide), sizes), sizes) for i, v in enumerate((a, b))
-    )
+    x, y = (_gamma(keys[i], cast(array(v), wide), sizes) for i, v in enumerate((a, b)))
     return cast(e.divide(x, e.add(x, y)), kind)
 
 
@@ -165,7 +229,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = float) -> Te
         raise ValueError("alpha needs at least one axis")
     lead = order.shape[:-1] if shape is None else checked_shape(shape)
     sizes = (*lead, order.shape[-1])
-    found = _gamma(key, broadcast(order, sizes), sizes)
+    found = _gamma(key, order, sizes)
     return cast(e.divide(found, r.sum(found, axis=-1, keepdims=True)), kind)
 
 
@@ -187,7 +251,7 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = float) -> Tenso
     """
     kind = float_dtype(dtype)
     sizes = spread(shape, df)
-    half = broadcast(e.multiply(cast(array(df), wide_dtype(kind)), 0.5), sizes)
+    half = e.multiply(cast(array(df), wide_dtype(kind)), 0.5)
     return cast(e.multiply(_gamma(key, half, sizes), 2.0), kind)
 
 
@@ -211,7 +275,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = float) -> Tensor:
     wide = wide_dtype(kind)
     sizes = spread(shape, df)
     keys = split(key)
-    half = broadcast(e.multiply(cast(array(df), wide), 0.5), sizes)
+    half = e.multiply(cast(array(df), wide), 0.5)
     wider = e.sqrt(e.divide(half, _gamma(keys[1], half, sizes)))
     return cast(e.multiply(standard_normal(keys[0], sizes, wide), wider), kind)
 
@@ -236,10 +300,19 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Ten
     """
     kind = as_dtype(dtype)
     sizes = spread(shape, lam)
-    mean = broadcast(cast(array(lam), WIDE), sizes)
+    mean = cast(array(lam), WIDE)
     small = e.less(mean, 10.0)
-    few = _poisson_by_search(unit(key, sizes, WIDE, SECOND), e.where(small, mean, 0.0))
-    many = _poisson_by_rejection(key, e.where(small, 10.0, mean), sizes)
+    none = full(sizes, 0.0, WIDE)
+    few = cond(
+        r.any(small),
+        lambda: _poisson_by_search(unit(key, sizes, WIDE, SECOND), e.where(small, mean, 0.0)),
+        lambda: none,
+    )
+    many = cond(
+        r.all(small),
+        lambda: none,
+        lambda: _poisson_by_rejection(key, e.where(small, 10.0, mean), sizes),
+    )
     return cast(e.where(small, few, many), kind)
 
 
@@ -255,20 +328,20 @@ def _poisson_by_search(drawn: Tensor, mean: Tensor) -> Tensor:
         found = e.add(below, share)  # where it grows no more, it is all there is
         return number, share, e.where(e.equal(found, below), e.where(beyond, 2.0, below), found)
 
-    first = e.exp(e.negative(mean))
+    first = broadcast(e.exp(e.negative(mean)), drawn.shape)
     return while_loop(going, again, (full(drawn.shape, 0.0, WIDE), first, first))[0]
 
 
-def _poisson_by_rejection(key: Any, mean: Tensor, sizes: Shape) -> Tensor:
-    root = e.sqrt(mean)
-    b = e.add(e.multiply(root, 2.53), 0.931)
-    a = e.add(e.multiply(b, 0.02483), -0.059)
-    alpha = e.add(e.divide(1.1328, e.subtract(b, 3.4)), 1.1239)
-    sure = e.subtract(0.9277, e.divide(3.6224, e.subtract(b, 2.0)))
-
-    def propose(number: Tensor) -> tuple[Tensor, Tensor]:
-        u = e.subtract(_round_unit(key, sizes, WIDE, number, 0), 0.5)
-        v = _round_unit(key, sizes, WIDE, number, 1)
+def _poisson_by_rejection(key: Any, means: Tensor, sizes: Shape) -> Tensor:
+    def propose(elements: _Elements, number: Tensor) -> tuple[Tensor, Tensor]:
+        mean = elements.of(means)
+        root = e.sqrt(mean)
+        b = e.add(e.multiply(root, 2.53), 0.931)
+        a = e.add(e.multiply(b, 0.02483), -0.059)
+        alpha = e.add(e.divide(1.1328, e.subtract(b, 3.4)), 1.1239)
+        sure = e.subtract(0.9277, e.divide(3.6224, e.subtract(b, 2.0)))
+        u = e.subtract(elements.unit(WIDE, number, 0), 0.5)
+        v = elements.unit(WIDE, number, 1)
         us = e.subtract(0.5, e.abs(u))
         place = e.multiply(e.add(e.divide(e.multiply(a, 2.0), us), b), u)
         k = e.floor(e.add(e.add(place, mean), 0.43))
@@ -283,7 +356,7 @@ def _poisson_by_rejection(key: Any, mean: Tensor, sizes: Shape) -> Tensor:
         slow = e.logical_and(e.logical_not(out), e.less_equal(left, right))
         return k, e.logical_or(quick, slow)
 
-    return _until_accepted(sizes, WIDE, propose)
+    return _until_accepted(key, sizes, WIDE, propose)
 
 
 def _log_factorial(k: Tensor) -> Tensor:

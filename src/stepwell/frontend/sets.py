@@ -58,7 +58,7 @@ def _sized(name: str, size: int | None, instead: str = "") -> int:
     return n
 
 
-def _packed(mask: Tensor, size: int) -> Tensor:
+def packed(mask: Tensor, size: int) -> Tensor:
     """Return the places of the first ``size`` true elements of one row, -1 behind the last."""
     n = mask.shape[0]
     none = full((size,), -1, INTEGER)
@@ -88,7 +88,7 @@ def _places(value: Tensor, size: int, fill_value: Any) -> tuple[Tensor, ...]:
     if not value.ndim:
         raise ValueError("Calling nonzero on 0d arrays is not allowed.")
     truths = e.logical_not(e.logical_not(value))
-    flat = _packed(ravel(truths), size)
+    flat = packed(ravel(truths), size)
     found: list[Tensor] = []
     rest = flat
     for n in reversed(value.shape):
@@ -161,7 +161,7 @@ def _grouped(x: Any, equal_nan: bool) -> _Groups:
 
 def _kept(row: Tensor, mask: Tensor, size: int, fill_value: Any) -> tuple[Tensor, Tensor]:
     """Return the chosen elements of a row, and their places in it."""
-    places = _packed(mask, size)
+    places = packed(mask, size)
     if not row.size:
         fill = 0 if fill_value is None else fill_value
         return full((size,), 0, row.kind) + cast(array(fill), row.kind), places
