@@ -141,12 +141,18 @@ def while_(
 
     go: Any = test()
     turns, unrolled = 0, Unrolled()
+    trace = active_trace()
+    if _is_long(trace, statement, test, go) and _rolled_while(statement, more):
+        return
     while not isinstance(go, Tensor):
         if not go:
             return
         turns += 1
-        if turns % TRIED == 0 and active_trace() is not None and _rolled_while(statement, more):
-            return
+        if turns % TRIED == 0 and trace is not None:
+            if trace.trials:  # to be thrown away: its first iterations show what can go wrong
+                return
+            if _rolled_while(statement, more):
+                return
         body()
         unrolled.turn()
         left = statement.left()
@@ -156,6 +162,35 @@ def while_(
             return
         go = test()
     loop(more, body, variables)
+
+
+def _is_long(trace: Trace | None, statement: Statement, test: Callable[[], Any], go: Any) -> bool:
+    """Whether a ``while`` of which Python decides the test, ``go`` at first, goes round more often
+    than it is unrolled, and needs no Python.
+    """
+    if trace is None or trace.trials or isinstance(go, Tensor) or not go:
+        return False
+
+    def goes_on() -> bool:
+        for _ in range(TRIED - 1):
+            statement.body()
+            for said, wanted in ((statement.left, False), (test, True)):
+                value = said()
+                if isinstance(value, Tensor) or bool(value) is not wanted:
+                    return False
+        return True
+
+    mark, before = trace.mark(), statement.variables.get()
+    trace.trials += 1
+    try:
+        with Region(trace, (), statement.variables.names).writing():
+            return goes_on()
+    except REFUSALS:
+        return False
+    finally:
+        trace.trials -= 1
+        statement.variables.put(before)
+        trace.back(mark)
 
 
 def _rolled_while(statement: Statement, more: Callable[[], Any]) -> bool:
@@ -241,7 +276,7 @@ def _itself(counter: Any) -> Any:
 class _Trial:
     """What became of an iteration that was traced and thrown away."""
 
-    refused: TraceError | None
+    refused: Exception | None
     grown: Grown
     ops: int
     """How many lines it wrote; where it wrote none, Python knows all of it."""
@@ -258,7 +293,9 @@ def _tried(
     arguments: tuple[Any, ...],
     lists: dict[int, list[Any]] | None = None,
 ) -> _Trial:
-    """Trace an iteration and throw it away. Exceptions of the user's come out as they are."""
+    """Trace an iteration and throw it away. Loops in it do not go round as often as they do, so
+    an exception of the user's says no more than that: it comes again where Python has it.
+    """
     mark, before = trace.mark(), statement.variables.get()
     region = Region(trace, (), statement.variables.names)
     region.grown = grown = Grown(lists or {})
@@ -266,7 +303,7 @@ def _tried(
     try:
         with region.writing():
             statement.body(*arguments)
-    except TraceError as error:
+    except REFUSALS as error:
         return _Trial(error, grown, 0)
     finally:
         trace.trials -= 1

@@ -249,3 +249,33 @@ def lambda_in_function(w: Any) -> Any:
     for i in range(12):
         s += clip(w[i])
     return s
+
+
+@captured((W,), (W * 2,))
+def loops_that_python_counts(w: Any) -> Any:
+    k = 0
+    s = w * 0
+    while k < 20:
+        j = 0
+        while j < 15:
+            s[j % 12] += w[k % 12] * j
+            j += 1
+        k += 1
+    width = 1
+    while width < len(w):
+        w[width:] += w[:-width].copy()
+        width *= 2
+    return s, k, j, width  # pyright: ignore[reportPossiblyUnboundVariable]
+
+
+@captured((W,), (V,))
+def ends_of_loops_in_a_loop(w: Any) -> Any:
+    s = 0.0
+    for i in range(12):
+        j = 0
+        while j < 11:
+            j += 1
+        for q in range(11):
+            last = q
+        s += w[j - 11 + i] + w[last - 10]  # pyright: ignore[reportPossiblyUnboundVariable]
+    return s
