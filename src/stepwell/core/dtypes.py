@@ -84,3 +84,19 @@ def dtype_of(array: np.dtype[Any]) -> DType | None:
     if found is not None:
         return found if array.isnative else None
     return DTYPES["bf16"] if array.name == "bfloat16" else None  # `name` is slow to ask
+
+
+_LACKING = {
+    "c": "complex numbers are not supported yet",
+    "f": "floats have 64 bits at most",
+    **dict.fromkeys("OSUVMm", "there are no objects, strings, records and dates"),
+}
+
+
+def lacking(dtype: np.dtype[Any]) -> str:
+    """Say why there is no such dtype as this one of NumPy's.
+
+    >>> lacking(np.dtype(complex))
+    'complex numbers are not supported yet'
+    """
+    return _LACKING.get(dtype.kind, "arrays have the byte order of the machine")

@@ -186,6 +186,10 @@ def fitting(value: Any, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return ``value`` in the dtype of ``x``, as an assignment converts it, and in ``shape``."""
     if is_number(value):
         return full(shape, _number(value, x), x.kind)
+    if isinstance(value, str):
+        place = np.zeros(1, x.kind.numpy)
+        place[0] = value  # which may be a number that is spelled
+        value = place[0]
     if isinstance(value, list | tuple):
         if any(isinstance(v, Tensor) for v in value):
             value = Tensor.operators["stack"](list(value))

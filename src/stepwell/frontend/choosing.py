@@ -303,6 +303,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     """`numpy.ravel_multi_index`; indices out of range are not checked."""
     in_order(order)
     sizes = tuple(dims)
+    if len(multi_index) != len(sizes):
+        raise ValueError(f"parameter multi_index must be a sequence of length {len(sizes)}")
     modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
     found: Any = 0
     for index, n, how in zip(multi_index, sizes, modes, strict=True):

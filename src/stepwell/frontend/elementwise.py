@@ -431,9 +431,11 @@ def axes_of(axis: Any) -> tuple[Any, ...]:
     if isinstance(axis, int | np.integer | Tensor):
         return (axis,)
     try:
-        return tuple(axis)
+        if not isinstance(axis, str):
+            return tuple(axis)
     except TypeError:
-        raise TypeError(f"an axis is a plain int, or a tuple of them, got {axis!r}") from None
+        pass
+    raise TypeError(f"an axis is a plain int, or a tuple of them, got {axis!r}")
 
 
 def check_axis(axis: Any, rank: int) -> int:

@@ -331,6 +331,11 @@ def storing(target: Any = None, attribute: bool = False) -> None:
     """Look at what is changed by the next statement: an item, or an attribute, of ``target``."""
     if isinstance(target, Maybe):
         target = target.value
+    if attribute and isinstance(target, Tensor):
+        raise AttributeError(
+            "attributes of an array cannot be assigned to while it is traced; write "
+            "x = x.reshape(shape), x = x.astype(dtype)"
+        )
     if is_own(target):
         return
     if attribute:

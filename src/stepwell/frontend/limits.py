@@ -16,6 +16,7 @@ from stepwell.frontend.promotion import (
     cast,
     fresh,
     full,
+    is_number,
     kind_of,
     lift,
     same_dtype,
@@ -28,10 +29,13 @@ from stepwell.frontend.tensor import Tensor
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Tensor:
     """Return whether ``|a - b| <= atol + rtol * |b|``; infinities equal themselves.
 
-    Integers and plain numbers are compared as float64. equal_nan : whether NaN equals NaN
+    Integers are compared as float64. equal_nan : whether NaN equals NaN
     """
-    x, y = (v if v.kind.kind == "float" else cast(v, DOUBLE) for v in (lift(a), lift(b)))
-    x, y = same_dtype(x, y)
+    numbers = is_number(a) and is_number(b)
+    given = (v if is_number(v) and not numbers else lift(v) for v in (a, b))
+    x, y = same_dtype(
+        *(v if is_number(v) or v.kind.kind == "float" else cast(v, DOUBLE) for v in given)
+    )
     near = e.less_equal(e.abs(e.subtract(x, y)), e.add(atol, e.multiply(rtol, e.abs(y))))
     found = e.logical_or(e.equal(x, y), e.logical_and(near, e.isfinite(y)))
     return e.logical_or(found, e.logical_and(e.isnan(x), e.isnan(y))) if equal_nan else found

@@ -144,6 +144,8 @@ def nanvar(
     mask = numbers(value, where)
     given = {"mean": mean, "correction": correction}
     found = red.var(value, axis, dtype, None, ddof, keepdims, where=mask, **given)
+    if value.kind.kind != "float":  # NumPy looks for NaN in floats only
+        mask = True
     return stored(_enough(found, mask, axis, keepdims, red.degrees(ddof, correction)), out)
 
 
@@ -165,6 +167,8 @@ def nanstd(
     mask = numbers(value, where)
     given = {"mean": mean, "correction": correction}
     found = red.std(value, axis, dtype, None, ddof, keepdims, where=mask, **given)
+    if value.kind.kind != "float":  # NumPy looks for NaN in floats only
+        mask = True
     return stored(_enough(found, mask, axis, keepdims, red.degrees(ddof, correction)), out)
 
 

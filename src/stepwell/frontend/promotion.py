@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stepwell.core.dtypes import DTYPES, DType, dtype_of
+from stepwell.core.dtypes import DTYPES, DType, dtype_of, lacking
 from stepwell.core.shapes import Shape, ShapeError, show
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.spelling import Verbatim, float_text
@@ -60,21 +60,12 @@ def as_dtype(dtype: Any) -> DType:
 def _no_dtype(given: Any, theirs: Any = None) -> str:
     """Say that there is no such dtype, why, and what may be meant."""
     if theirs is not None:
-        why = _LACKING.get(theirs.kind, "arrays have the byte order of the machine")
-        return f"no such dtype: {given!r}; {why}"
+        return f"no such dtype: {given!r}; {lacking(theirs)}"
     names = [d.numpy.name for d in DTYPES.values() if d.name != "bf16"] + ["bfloat16"]
     near = get_close_matches(given, names, 1) if isinstance(given, str) else []
     return f"no such dtype: {given!r}; " + (
         f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
     )
-
-
-_LACKING = {
-    "c": "complex numbers are not supported yet",
-    "f": "floats have 64 bits at most",
-    **dict.fromkeys("OSUVMm", "there are no objects, strings, records and dates"),
-}
-"""Why there are no dtypes of these kinds of NumPy's."""
 
 
 def narrow(a: DType, b: DType) -> DType:

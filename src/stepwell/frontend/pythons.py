@@ -127,10 +127,11 @@ def _reversed(values: Any) -> Any:
     return Items(len(found), lambda k: found.get(len(found) - 1 - k))
 
 
-def _length(values: Any) -> Any:
-    if isinstance(values, Range):
-        return values.count()
-    return values.shape[0] if isinstance(values, Window) else len(values)
+def _length(*values: Any) -> Any:
+    (value,) = values if len(values) == 1 else (None,)
+    if isinstance(value, Range):
+        return value.count()
+    return value.shape[0] if isinstance(value, Window) else len(*values)
 
 
 def _enumerate(values: Any, start: Any = 0) -> Any:

@@ -194,7 +194,8 @@ def mean(
 ) -> Tensor:
     """`numpy.mean`."""
     value = _converted(a, dtype)
-    _check_counted(axis, value.ndim)
+    if where is True:
+        _check_counted(axis, value.ndim)
     if where is True and value.kind.kind == "float":
         return stored(fresh(r.mean(value, axis, keepdims=keepdims)), out)
     return stored(_mean(value, axis, where, keepdims), out)

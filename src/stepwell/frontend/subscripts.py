@@ -192,7 +192,7 @@ def _read(part: Any) -> Any:
         return part
     if isinstance(part, Tensor):
         known = part.graph.known(lift(part))
-        return _checked(part) if known is None else known
+        return _checked(part) if known is None or part.kind.kind == "float" else known
     if isinstance(part, int | np.integer) and not isinstance(part, bool):
         return part
     if isinstance(part, list | tuple) and any(isinstance(i, Tensor) for i in part):
@@ -217,7 +217,7 @@ def _checked(index: Tensor) -> Tensor:
             "use stepwell.numpy.where"
         )
     if index.kind.kind == "float":
-        raise IndexError(f"an index must be an integer, got {index.kind.name}")
+        raise IndexError(f"an index must be an integer, got {index.dtype}")
     return index
 
 

@@ -214,6 +214,8 @@ def stored(value: Any, out: Any, casting: bool = False) -> Any:
     out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     if out is None:
         return value
+    if not isinstance(out, Tensor | np.ndarray):
+        raise TypeError("return arrays must be of ArrayType")
     if not isinstance(out, Tensor):
         raise TraceError(
             "out= is an array that is not part of the trace; "

@@ -25,6 +25,8 @@ _HOW = {
 def _binary(ufunc: Any, reflected: bool = False) -> Callable[[Any, Any], Any]:
     def operator(self: Tensor, other: Any) -> Any:
         if not isinstance(other, Tensor | np.ndarray | np.generic | int | float | list | tuple):
+            if type(other) is complex:
+                raise TypeError("complex numbers are not supported yet")
             return NotImplemented
         operands = (other, self) if reflected else (self, other)
         return Tensor.operators["ufunc"](ufunc, *operands)

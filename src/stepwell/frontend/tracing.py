@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stepwell.core.dtypes import DType, dtype_of
+from stepwell.core.dtypes import DType, dtype_of, lacking
 from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.ranges import Ranges, is_integer
@@ -208,7 +208,9 @@ class Trace:
             return found
         kind = dtype_of(array.dtype.newbyteorder("="))
         if kind is None:
-            raise TraceError(f"arrays of dtype {array.dtype} cannot be used; see stepwell.numpy")
+            raise TraceError(
+                f"arrays of dtype {array.dtype} cannot be used: {lacking(array.dtype)}"
+            )
         shape = array.shape
         given = array
         array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
