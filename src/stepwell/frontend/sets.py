@@ -5,21 +5,20 @@ from __future__ import annotations
 import operator
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
+from stepwell.frontend.creation import iota
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import take
 from stepwell.frontend.joining import concat, stack
 from stepwell.frontend.manipulation import expand_dims, ravel, reshape
 from stepwell.frontend.operands import array, unified
-from stepwell.frontend.promotion import BOOL, INTEGER, cast, full
+from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, cast, full
 from stepwell.frontend.sorting import argsort, searchsorted, sort
 from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
-FEW = 16
+FEW = 128
 """Up to so many elements are compared one by one: below the cost of sorting and searching them."""
 
 
@@ -64,9 +63,10 @@ def packed(mask: Tensor, size: int) -> Tensor:
     none = full((size,), -1, INTEGER)
     if not n or not size:
         return none
-    order = r.cumulative_sum(cast(mask, INTEGER), axis=0)
+    kind = as_dtype("i32") if max(n, size) < 1 << 31 else INTEGER
+    order = r.cumulative_sum(cast(mask, kind), axis=0, dtype=kind.numpy)
     where = e.where(mask, order - 1, size)  # what is out of range is left out
-    numbers = array(np.arange(n))
+    numbers = iota((n,), 0, INTEGER)
     operands = [none, numbers, where]
     return mask.graph.emit("scatter", operands, [(INTEGER, (size,))], (), axes=(0,))[0]
 
