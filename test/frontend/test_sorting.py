@@ -80,6 +80,12 @@ def test_little_to_sort(shape: tuple[int, ...], axis: int) -> None:
     assert y[0].shape == y[1].shape == shape and (bits(y[0]) == bits(x)).all()
 
 
+def test_no_row_of_many() -> None:
+    x = np.zeros((0, 3000), np.float32)
+    y = sw.jit(lambda x: (snp.sort(x), snp.argsort(x), snp.median(x, -1)))(x)
+    assert [each.shape for each in y] == [(0, 3000), (0, 3000), (0,)]
+
+
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("n", [0, 1, 8, 100])
 @pytest.mark.parametrize(

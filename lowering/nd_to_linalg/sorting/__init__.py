@@ -43,7 +43,9 @@ MANY = 256
 def _order(lowering: Lowering, op: OrderOp, operands: Operands) -> Operands:
     (x,) = operands
     sort = Sort.of(lowering, op, x)
-    if (0 in sort.shape or sort.n == 1) and sort.places is None:
+    if 0 in sort.shape:
+        return (Sizes(lowering).empty(sort.extents, sort.result),)
+    if sort.n == 1 and sort.places is None:
         return (x,)
     return (_ordered(sort),)
 
