@@ -11,9 +11,11 @@ from stepwell.frontend.sources import may_leave
 
 
 class Desugar(ast.NodeTransformer):
-    """Rewrites the statements of one function: ``match``, ``del``, ``:=`` in a ``while``."""
+    """Rewrites statements of one function: ``match``, ``del``, ``x: T``, ``:=`` in a ``while``."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: str) -> None:
+        """Rewrite statements of a function whose first parameter is ``first``, "" for none."""
+        self.first = first
         self.subjects = 0
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
@@ -37,6 +39,20 @@ class Desugar(ast.NodeTransformer):
             else:
                 found.append(ast.Delete([target]))
         return [place(ast.copy_location(f, node), node) for f in found]
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        """``x: T = value`` is ``x = value``: a variable of an inner function has no annotation."""
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        """``super()`` looks at the first parameter of the very function that it stands in."""
+        self.generic_visit(node)
+        bare = isinstance(node.func, ast.Name) and node.func.id == "super"
+        if bare and self.first and not node.args:
+            node.args = [place(name_of(n), node) for n in ("__class__", self.first)]
+        return node
 
     def visit_While(self, node: ast.While) -> Any:
         """``while (x := f()) > 0``: the test is a part of the body, where it binds."""

@@ -87,7 +87,10 @@ def _code_of(function: FunctionType) -> CodeType | None:
         statements.insert(0, ast.copy_location(ast.Global([body.name]), body))
     factory = ast.FunctionDef("factory", arguments, statements, [])
     module = ast.Module([ast.copy_location(factory, body)], [])
-    (outer,) = _codes(compiled(module, function.__code__.co_filename))
+    try:
+        (outer,) = _codes(compiled(module, function.__code__.co_filename))
+    except SyntaxError:  # Python has rules about names that the rewritten text breaks
+        return None
     (made,) = [c for c in _codes(outer) if c.co_name == function.__code__.co_name]
     made = _called(made, made.co_qualname, function.__code__.co_qualname)
     _mark(made)

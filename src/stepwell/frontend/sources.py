@@ -132,16 +132,41 @@ def definition(function: FunctionType) -> ast.FunctionDef | None:
         return None
     if any(isinstance(n, _OTHER) for n in _own(node.body)):
         return None
-    if any(_is_private(n) or _leaves_finally(n) for n in ast.walk(node)):
+    if any(_leaves_finally(n) for n in ast.walk(node)):
         return None
+    if (owner := _class_of(function)) and any(map(_private, ast.walk(node))):
+        _Private(owner).visit(node)
     ast.increment_lineno(module, first - 1 - indented)
     return node
 
 
-def _is_private(node: ast.AST) -> bool:
-    """Whether a class would give it another name."""
-    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-    return name.startswith("__") and not name.endswith("__")
+def _class_of(function: FunctionType) -> str:
+    """Return the name of the class in whose body a function is defined, "" outside of classes."""
+    path = function.__qualname__.split(".")[:-1]
+    while path and path[-1] == "<locals>":
+        path = path[:-2]
+    return path[-1] if path else ""
+
+
+def _private(node: ast.AST) -> str:
+    """Return the name in a node that a class gives another, "" where there is none."""
+    name = next((n for key in ("attr", "id", "arg") if (n := getattr(node, key, None))), "")
+    return name if name.startswith("__") and not name.endswith("__") else ""
+
+
+class _Private(ast.NodeTransformer):
+    """Gives private names of a class, ``__x``, the name that they have there, ``_Class__x``."""
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner.lstrip("_")
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Rename what is in a node, but keywords of calls, which Python leaves."""
+        super().generic_visit(node)
+        if self.owner and not isinstance(node, ast.keyword) and (name := _private(node)):
+            key = "attr" if hasattr(node, "attr") else "id" if hasattr(node, "id") else "arg"
+            setattr(node, key, f"_{self.owner}{name}")
+        return node
 
 
 def _leaves_finally(node: ast.AST) -> bool:

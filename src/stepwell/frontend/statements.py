@@ -43,10 +43,11 @@ class Function:
     """Rewrites one function; functions in it are rewritten by others."""
 
     def __init__(self, node: ast.FunctionDef, around: frozenset[str] = frozenset()) -> None:
-        node.body = [s for n in node.body for s in _listed(Desugar().visit(n))]
+        arguments = node.args
+        first = next((a.arg for a in (*arguments.posonlyargs, *arguments.args)), "")
+        node.body = [s for n in node.body for s in _listed(Desugar(first).visit(n))]
         self.node = node
         self.count = 0
-        arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         every += [a for a in (arguments.vararg, arguments.kwarg) if a]
         self.arguments = {a.arg for a in every}

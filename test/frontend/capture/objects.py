@@ -116,3 +116,33 @@ def copied_by_the_library(w: Any) -> Any:
     z["a"][1] = 6
     z["b"][0][0] = 7
     return y, z
+
+
+class _Base:
+    def __init__(self, scale: float) -> None:
+        self.__scale = scale
+
+    def __one(self, x: Any) -> Any:
+        return x * self.__scale
+
+    def total(self, x: Any) -> Any:
+        found: Any = 0.0
+        for i in range(len(x)):
+            each: float = x[i]
+            if each > 2:
+                found += self.__one(each)
+        return found
+
+
+class _Derived(_Base):
+    __scale = 7.0
+
+    def total(self, x: Any) -> Any:
+        if x[0] < 100:
+            return super().total(x) + self.__scale
+        return super().total(-x)
+
+
+@captured((W,), (W * 200,))
+def private_names_super_and_annotations(w: Any) -> Any:
+    return _Base(2.0).total(w), _Derived(3.0).total(w)
