@@ -32,6 +32,7 @@ from stepwell.lowering.linalg_to_loops.ahead import run_ahead
 from stepwell.lowering.linalg_to_loops.blocked import Blocked, is_blocked
 from stepwell.lowering.linalg_to_loops.columns import Columns
 from stepwell.lowering.linalg_to_loops.fetching import Ahead
+from stepwell.lowering.linalg_to_loops.neighbours import vectorise_neighbours
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.plan import Schedule, make_plan, read_schedule
 from stepwell.lowering.linalg_to_loops.slivers import Slivers, lays_out
@@ -95,6 +96,7 @@ def _lower_kernel(function: kernel.FuncOp) -> None:
     if "kernel.scalar" in function.attributes and "kernel.grain" in function.attributes:
         _share_tasks(entry, function.attributes["kernel.grain"])
     _lower_block(writer, entry, schedule)
+    vectorise_neighbours(entry)
     vectorise_sums(entry)
     if schedule.ahead > 1:
         run_ahead(writer, schedule.ahead)

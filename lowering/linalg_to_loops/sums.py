@@ -38,7 +38,7 @@ _COMBINED: Mapping[type[Operation], tuple[str, float]] = {
     arith.MinnumfOp: ("minnumf", inf),
 }
 """What adds up, as vector.reduction calls it, and what changes nothing there."""
-_LANEWISE = (*_COMBINED, arith.SubfOp, arith.DivfOp, arith.NegfOp, math.SqrtOp, math.AbsFOp)
+LANEWISE = (*_COMBINED, arith.SubfOp, arith.DivfOp, arith.NegfOp, math.SqrtOp, math.AbsFOp)
 
 
 def vectorise_sums(block: Block) -> None:
@@ -65,41 +65,40 @@ def _is_sum(loop: scf.ForOp) -> bool:
             return False
         if argument not in made_by.operands or not argument.has_one_use():
             return False
-    return all(_fits(op, body.args[0], element) for op in ops)
+    return all(_fits(op, loop, element) for op in ops)
 
 
-def _fits(op: Operation, index: SSAValue, element: AnyFloat) -> bool:
+def _fits(op: Operation, loop: scf.ForOp, element: AnyFloat) -> bool:
     """Whether an op of a body can be had for several iterations at once."""
     if isinstance(op, memref.LoadOp):
-        steps = [_step(v, index) for v in op.indices]
+        steps = [step_of(v, loop) for v in op.indices]
         if op.results[0].type != element or any(steps[:-1]):
             return False
-        return not steps or steps[-1] == 0 or (steps[-1] == 1 and _is_dense(op.memref))
-    if isinstance(op, _LANEWISE):
+        return not steps or steps[-1] == 0 or (steps[-1] == 1 and is_dense(op.memref))
+    if isinstance(op, LANEWISE):
         return op.results[0].type == element
     return all(isinstance(r.type, IndexType) for r in op.results) and touches_nothing(op)
 
 
-def _step(value: SSAValue, index: SSAValue) -> int | None:
-    """Return by how much an index grows from one iteration to the next; None where unknown."""
-    if value is index:
+def step_of(value: SSAValue, loop: scf.ForOp) -> int | None:
+    """Return by how much an index grows with that of a loop around; None where unknown."""
+    if value is loop.body.block.args[0]:
         return 1
-    body = index.owner
     match value.owner:
-        case Operation() as op if op.parent is not body:
+        case Block():
+            return 0
+        case op if not loop.is_ancestor(op):
             return 0
         case arith.AddiOp(lhs=a, rhs=b) | arith.SubiOp(lhs=a, rhs=b) as op:
-            steps = _step(a, index), _step(b, index)
+            steps = step_of(a, loop), step_of(b, loop)
             if steps[0] is None or steps[1] is None:
                 return None
             return steps[0] + steps[1] * (1 if isinstance(op, arith.AddiOp) else -1)
-        case Operation() as op:
-            return 0 if all(_step(v, index) == 0 for v in op.operands) else None
-        case _:
-            return 0
+        case op:
+            return 0 if all(step_of(v, loop) == 0 for v in op.operands) else None
 
 
-def _is_dense(buffer: SSAValue) -> bool:
+def is_dense(buffer: SSAValue) -> bool:
     """Whether elements that follow each other along the last axis are neighbours."""
     assert isinstance(buffer.type, MemRefType)
     strides = buffer.type.get_strides()
@@ -229,11 +228,11 @@ class _Sum:
         operands = [known.get(v, v) for v in op.operands]
         hint = op.results[0].name_hint
         if isinstance(op, memref.LoadOp):
-            if op.indices and _step(op.indices[-1], self.body.args[0]) == 1:
+            if op.indices and step_of(op.indices[-1], self.loop) == 1:
                 type = vector_type(op.results[0].type, self.lanes)
                 return self.put(vector.LoadOp.create(operands=operands, result_types=[type]), hint)
             return self.put(op.clone(known), hint)
-        if not isinstance(op, _LANEWISE):
+        if not isinstance(op, LANEWISE):
             return self.put(op.clone(known), hint)
         wide = [v.type != op.results[0].type for v in operands]
         if any(wide):

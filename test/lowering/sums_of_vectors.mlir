@@ -44,3 +44,35 @@ kernel.func @column(%x: memref<9x99xf64>, %z: memref<f64>, %n: index) {
   memref.store %s, %z[] : memref<f64>
   kernel.return
 }
+
+// Iterations that are apart: two vectors of them at a time, one, what is left. What lies the same way for all is in every lane.
+// CHECK-LABEL: kernel.func @neighbours
+// CHECK:         scf.for %j = %c0
+// CHECK:           scf.for %k = {{.*}} -> (vector<8xf64>, vector<8xf64>) {
+// CHECK:             memref.load %x[%c1, %k]
+// CHECK:             vector.load %y[%k, %j]
+// CHECK:             vector.load %y[%k, %
+// CHECK:           vector.store {{.*}}, %z[%j]
+// CHECK:           vector.store
+// CHECK:         scf.for %j
+// CHECK:           scf.for %k{{.*}} -> (vector<8xf64>) {
+// CHECK:         scf.for %j{{.*}} to %n step %c1
+// CHECK:           memref.store {{.*}}, %z[
+// CHECK-NOT:     kernel.columns
+kernel.func @neighbours(%x: memref<9x9xf64>, %y: memref<9x99xf64>, %z: memref<99xf64>, %n: index) {
+  %zero = arith.constant 0.0 : f64
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  scf.for %j = %c0 to %n step %c1 {
+    %s = scf.for %k = %c0 to %c9 step %c1 iter_args(%acc = %zero) -> (f64) {
+      %v = memref.load %x[%c1, %k] : memref<9x9xf64>
+      %w = memref.load %y[%k, %j] : memref<9x99xf64>
+      %p = arith.mulf %v, %w : f64
+      %a = arith.addf %acc, %p : f64
+      scf.yield %a : f64
+    }
+    memref.store %s, %z[%j] : memref<99xf64>
+  } {kernel.columns = 8 : i64}
+  kernel.return
+}

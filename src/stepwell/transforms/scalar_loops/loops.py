@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.dialects.builtin import IndexType, TensorType, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from stepwell.transforms.scalar_loops.bounds import of_type
+from stepwell.transforms.scalar_loops.bounds import number_of, of_type
 from stepwell.transforms.scalar_loops.branches import branch
 from stepwell.transforms.scalar_loops.code import Code, refuse
 from stepwell.transforms.scalar_loops.elements import ELEMENTS, write_whole
@@ -21,6 +21,7 @@ from stepwell.transforms.scalar_loops.flow import (
     is_within,
     origin,
 )
+from stepwell.transforms.scalar_loops.neighbours import are_apart
 from stepwell.transforms.scalar_loops.reuse import Kept, find_kept, hand_on
 from stepwell.transforms.scalar_loops.translate import Rule, Translation
 from stepwell.transforms.scalar_loops.turning import Turned, turn
@@ -120,7 +121,10 @@ def _finished(
 
     def write(starts: Sequence[SSAValue]) -> scf.ForOp:
         begin = [*starts, *hand_on(code, block, kept, starts, (bounds[0], bounds[1]), first)]
-        return scf.ForOp(bounds[0], bounds[1], bounds[2], begin, Region(block))
+        loop = scf.ForOp(bounds[0], bounds[1], bounds[2], begin, Region(block))
+        if number_of(bounds[2]) == 1 and are_apart(code, block, bounds[0], bounds[1]):
+            loop.attributes["kernel.columns"] = UnitAttr()
+        return loop
 
     if turned is None:
         return write(starts)
