@@ -140,23 +140,12 @@ class CSpelling(Spelling):
         rows = ['__asm__("" : "+r"(x));', "return x;"]
         return f"{self.helper(f'sw_pinned_{kind}', kind, [(kind, 'x')], rows)}({x})"
 
-    def fault(self, number: int, a: str, b: str) -> str:
-        """Note it where nothing was noted before, whatever thread is the first."""
-        number_type, value_type = self.type(Kind("i32")), self.type(Kind("i64"))
-        self.prelude.types["sw_fault"] = (
-            f"struct sw_fault {{ {number_type} number; {value_type} values[2]; }};"
-        )
-        self.prelude.functions["sw_fault"] = (
-            "__attribute__((cold, noinline, unused)) static void sw_fault("
-            f"struct sw_fault *fault, {number_type} number, {value_type} a, {value_type} b) {{\n"
-            f"  {number_type} none = 0;\n"
-            "  if (!__atomic_compare_exchange_n(&fault->number, &none, number, 0, "
-            "__ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;\n"
-            "  fault->values[0] = a;\n"
-            "  fault->values[1] = b;\n"
-            "}"
-        )
-        return f"sw_fault({FAULT}, {number}, {a}, {b});"
+    def noting(self) -> tuple[str, Sequence[str]]:
+        """Whatever thread is the first."""
+        head = "__attribute__((cold, noinline, unused)) static void sw_fault(struct sw_fault"
+        swap = "__atomic_compare_exchange_n(&fault->number, &none, number, 0, "
+        swap += "__ATOMIC_RELAXED, __ATOMIC_RELAXED)"
+        return head, (f"{self.type(Kind('i32'))} none = 0;", f"if (!{swap}) return;")
 
     def faulted(self) -> str:
         """Look, whatever others are noting."""

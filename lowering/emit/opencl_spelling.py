@@ -111,17 +111,10 @@ class OpenCLSpelling(Spelling):
         rows = [f"volatile {self.type(kind)} y = x;", "return y;"]
         return f"{self.helper(f'sw_pinned_{kind}', kind, [(kind, 'x')], rows)}({x})"
 
-    def fault(self, number: int, a: str, b: str) -> str:
-        """Note it where nothing was noted before, whatever work item is the first."""
-        self.prelude.types["sw_fault"] = "struct sw_fault { int number; long values[2]; };"
-        self.prelude.functions["sw_fault"] = (
-            "void sw_fault(__global struct sw_fault *fault, int number, long a, long b) {\n"
-            "  if (atomic_cmpxchg((volatile __global int *)&fault->number, 0, number)) return;\n"
-            "  fault->values[0] = a;\n"
-            "  fault->values[1] = b;\n"
-            "}"
-        )
-        return f"sw_fault({FAULT}, {number}, {a}, {b});"
+    def noting(self) -> tuple[str, Sequence[str]]:
+        """Whatever work item is the first."""
+        swap = "atomic_cmpxchg((volatile __global int *)&fault->number, 0, number)"
+        return "void sw_fault(__global struct sw_fault", (f"if ({swap}) return;",)
 
     def faulted(self) -> str:
         """Look."""

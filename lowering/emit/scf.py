@@ -101,7 +101,8 @@ def _for(w: Writer, op: scf.ForOp) -> None:
         alias(w, argument, result)
     if request := _request(w, op):
         w.line(request)
-    if "kernel.simd" in op.attributes and (sums := _sums(w, op)) is not None:
+    # what a guard ends is no loop that OpenMP takes
+    if "kernel.simd" in op.attributes and w.guards is None and (sums := _sums(w, op)) is not None:
         for request in w.spelling.side_by_side(sums):
             w.line(request)
     with w.block(w.loop_head(index, w[op.lb], w[op.ub], w[op.step])):

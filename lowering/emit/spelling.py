@@ -15,6 +15,7 @@ import numpy as np
 
 from stepwell.core.dtypes import round_to_bf16
 from stepwell.lowering.emit.kinds import Kind
+from stepwell.lowering.emit.names import FAULT
 
 
 @dataclass
@@ -160,9 +161,30 @@ class Spelling(ABC):
     def pinned(self, kind: Kind, x: str) -> str:
         """Return the scalar ``x``, not to be read from memory again where it is used."""
 
-    @abstractmethod
     def fault(self, number: int, a: str, b: str) -> str:
         """Return the statement that notes which guard failed first, and two numbers."""
+        integer, long = self.type(Kind("i32")), self.type(Kind("i64"))
+        head, first = self.noting()
+        self.prelude.types["sw_fault"] = (
+            f"struct sw_fault {{ {integer} number; {long} values[2]; }};"
+        )
+        self.prelude.functions["sw_fault"] = "\n".join(
+            (
+                f"{head} *fault, {integer} number, {long} a, {long} b) {{",
+                *(f"  {row}" for row in first),
+                "  fault->values[0] = a;",
+                "  fault->values[1] = b;",
+                "}",
+            )
+        )
+        return f"sw_fault({FAULT}, {number}, {a}, {b});"
+
+    @abstractmethod
+    def noting(self) -> tuple[str, Sequence[str]]:
+        """Return how the function that notes a fault begins, up to the type of its argument.
+
+        Then the rows that note its number, and return where another was noted before.
+        """
 
     @abstractmethod
     def faulted(self) -> str:
