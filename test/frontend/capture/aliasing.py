@@ -377,3 +377,13 @@ def bound_in_a_branch_to_one_from_outside(a: Any, b: Any, most: float) -> Any:
         found = b
     b[1] = 5.0
     return a, b, found
+
+
+@captured((X, 0), (X, 2))
+def rows_from_what_is_overwritten(x: Any, j: Any) -> Any:
+    y = np.concatenate([x, x[::-1]], axis=1)
+    for _ in range(9):
+        y[0:2, 2:6] += y[0, 0:4] * 0.5
+        y[:, 3:7] -= y[j, 1:5] * 0.25
+        y[1:, 1:5] += y[1, 2:6] * 0.125
+    return y

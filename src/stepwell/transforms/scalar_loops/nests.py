@@ -179,7 +179,8 @@ class Nests:
         pairs = list(zip(writing.place, at, strict=True))
         sums = [(bounds.sum_of(a), bounds.sum_of(b)) for a, b in pairs]
         for (written, read), (a, b) in zip(pairs, sums, strict=True):
-            fixed = [not around or is_outside(v, around[0]) for v in (a[0], b[0])]
+            # the inner blocks are in no outer one yet, as they are being written
+            fixed = [all(is_outside(v, block) for block in around) for v in (a[0], b[0])]
             if all(fixed) and (_differ(written, read) or (a[0] is b[0] and a[1] != b[1])):
                 return 0
             ordered = bounds.is_ordered(written, read, 1) or bounds.is_ordered(read, written, 1)
