@@ -48,7 +48,8 @@ def getitem(x: Any, index: Any, /) -> Any:
     arrays = [part for part in map(place.parts.__getitem__, place.fancy) if part.shape]
     if arrays or place.shape != value.shape:
         return found
-    found.shared = []
+    if found is not value:  # x[:] is x, with all that may lie in its memory
+        found.shared = []
 
     def read(base: Tensor) -> Tensor:
         return read_at(base, place)

@@ -387,3 +387,11 @@ def rows_from_what_is_overwritten(x: Any, j: Any) -> Any:
         y[:, 3:7] -= y[j, 1:5] * 0.25
         y[1:, 1:5] += y[1, 2:6] * 0.125
     return y
+
+
+@refused("may lie in the same memory as another", (V, V + 1, 3))
+def written_wholly_after_a_choice(u: Any, v: Any, n: int) -> Any:
+    if n > 5:
+        u, v = v, u
+    u[:] *= 0.5
+    return u
