@@ -297,6 +297,8 @@ class Parts(Radix):
     """In how many parts a row is cut."""
     each: int = field(init=False)
     """How many elements a part has."""
+    differ: SSAValue = field(init=False)
+    """Of each row, the bits in which keys differ: a digit that is the same in all moves nothing."""
 
     def write(self) -> SSAValue:
         """Return the elements in order, or their places."""
@@ -309,6 +311,7 @@ class Parts(Radix):
         shape: list[Size] = [self.rows, n]
         now: list[SSAValue] = []
         last = self.key.bytes - 1
+        self.differ = self._differences()
         for digit in range(self.key.bytes):
             offsets = self._offsets(now, digit)
             into: list[SSAValue] = []
@@ -338,6 +341,41 @@ class Parts(Radix):
             return read(b, now[0], [row, i])
         return self.sort.keys.of(b, read(b, self.sort.x, self.at(b, row, i)))
 
+    def _differences(self) -> SSAValue:
+        """Return in which bits keys of a row differ."""
+        rows = self.rows
+        assert isinstance(rows, int)
+        keys = signless_element(self.key)
+        found = self.sizes.empty([rows * self.count], keys)
+
+        def of_part(b: Body, task: SSAValue, row: SSAValue, ends: _Ends, was: Operands) -> Operands:
+            first = self._key(b, (), row, b.constant(0, INDEX))
+
+            def one(b: Body, i: SSAValue, was: Operands) -> Operands:
+                return (b.either(was[0], b.differ(self._key(b, (), row, i), first)),)
+
+            (bits,) = loop(b, ends, [b.of(self.key).number(0)], one)
+            return (written(b, bits, was[0], [task]),)
+
+        (found,) = self._tasks([found], of_part)
+
+        def of_row(b: Body, loops: Operands, was: Operands) -> Operands:
+            def one(b: Body, part: SSAValue, was: Operands) -> Operands:
+                at = Places(b).add(Places(b).mul(loops[0], self.count), part)
+                return (b.either(was[0], read(b, found, [at])),)
+
+            (bits,) = loop(b, (0, self.count), [b.of(self.key).number(0)], one)
+            return (written(b, bits, was[0], [loops[0]]),)
+
+        into = self.sizes.empty([rows], keys)
+        return tasks(self.sort.lowering, rows, [into], of_row, self.key)[0]
+
+    def _moving(self, b: Body, row: SSAValue, ends: _Ends, digit: int) -> SSAValue:
+        """Return up to which element of a part a digit moves: all, or none where it is the same."""
+        bits = self.digit(b, read(b, self.differ, [row]), digit)
+        some = b.emit(arith.CmpiOp(bits, b.constant(0, INDEX), "ne"))
+        return b.select(some, ends[1], ends[0])
+
     def _offsets(self, now: Operands, digit: int) -> SSAValue:
         """Return where the elements of each part that have a digit begin."""
         rows = self.rows
@@ -351,7 +389,7 @@ class Parts(Radix):
                 value = self.digit(b, self._key(b, now, row, i), digit)
                 return (self.more(b, was[0], [task, value]),)
 
-            return loop(b, ends, [table], one)
+            return loop(b, (ends[0], self._moving(b, row, ends, digit)), [table], one)
 
         (table,) = self._tasks([table], count)
 
@@ -390,7 +428,14 @@ class Parts(Radix):
                 pairs = zip(what, into, strict=True)
                 return [offsets, *(written(b, v, y, where) for v, y in pairs)]
 
-            return loop(b, ends, was, one)
+            def stays(b: Body, i: SSAValue, was: Operands) -> Operands:
+                what = self._what(b, now, self._key(b, now, row, i), row, i, last)
+                where = self.at(b, row, i) if last else [row, i]
+                return [written(b, v, y, where) for v, y in zip(what, was, strict=True)]
+
+            middle = self._moving(b, row, ends, digit)
+            offsets, *into = loop(b, (ends[0], middle), was, one)
+            return [offsets, *loop(b, (middle, ends[1]), into, stays, mark=INDEPENDENT)]
 
         return list(self._tasks([offsets, *into], move)[1:])
 
