@@ -160,9 +160,7 @@ class _Several:
                 new = vector.StoreOp.create(operands=[self._wide(op.value, known), *given[1:]])
                 self._put(new)
                 return
-            case _ if isinstance(op, LANEWISE) and any(
-                isinstance(v.type, VectorType) for v in given
-            ):
+            case _ if isinstance(op, LANEWISE) and any(map(_is_wide, given)):
                 types = [vector_type(op.results[0].type, self.lanes)]
                 operands = [self._wide(v, known) for v in op.operands]
                 new = op.create(operands=operands, result_types=types, properties=op.properties)
