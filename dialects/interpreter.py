@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -38,6 +39,12 @@ class Exhausted(Exception):
     """The program ran longer than it was allowed to."""
 
 
+Meaning: TypeAlias = Callable[[Sequence[Value]], Sequence[Value]]
+"""What an op makes of its operands."""
+
+_ARRAYS = (np.generic, np.ndarray)
+
+
 class _Values(dict[SSAValue, Value]):
     def __missing__(self, value: SSAValue) -> Value:
         raise KeyError(f"{value} has no value yet")
@@ -52,7 +59,7 @@ class _Plan:
     """A block, read once: its ops with what they take and give, and what it hands on."""
 
     constants: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
-    steps: list[tuple[Operation, tuple[SSAValue, ...], tuple[SSAValue, ...]]] = field(
+    steps: list[tuple[Operation, tuple[SSAValue, ...], tuple[SSAValue, ...], Meaning]] = field(
         default_factory=list[Any]
     )
     handed: tuple[SSAValue, ...] = ()
@@ -112,8 +119,9 @@ class Interpreter:
         if (plan := self._plans.get(block)) is None:
             plan = self._plans[block] = self._planned(block)
         values.update(plan.constants)
-        for op, operands, results in plan.steps:
-            found = self.evaluate(op, given := [values[v] for v in operands])
+        for op, operands, results, meaning in plan.steps:
+            given = [values[v] for v in operands]
+            found = meaning(given) if self.fuel is None else self.evaluate(op, given)
             if self.watch is not None:
                 self.watch(op, given, found)
             if len(results) == 1 == len(found):
@@ -151,8 +159,23 @@ class Interpreter:
                 if isinstance(value, np.generic):
                     plan.constants[op.results[0]] = value
                     continue
-            plan.steps.append((op, tuple(op.operands), tuple(op.results)))
+            plan.steps.append((op, tuple(op.operands), tuple(op.results), self._meaning(op)))
         return plan
+
+    def _meaning(self, op: Operation) -> Meaning:
+        """Return what `_evaluated` does for this op, with what can be known of it looked up."""
+        kind = type(op)
+        if (rule := evaluate.get(kind)) is not None:
+            return partial(rule, self, op)
+        meaning = readings.reference.get(kind)
+        if meaning is None or any(_is_bf16(value) for value in op.results):
+            return partial(self._evaluated, op)
+
+        def results(operands: Sequence[Value]) -> Sequence[Value]:
+            found = meaning(op, operands)
+            return (found,) if isinstance(found, _ARRAYS) else found
+
+        return results
 
     def evaluate(self, op: Operation, operands: Sequence[Value]) -> tuple[Value, ...]:
         """Return the results of one op."""
@@ -172,7 +195,7 @@ class Interpreter:
             return tuple(rule(self, op, operands))
         if (meaning := readings.reference.get(kind)) is not None:
             results = meaning(op, operands)
-            results = (results,) if isinstance(results, np.ndarray | np.generic) else results
+            results = (results,) if isinstance(results, _ARRAYS) else results
             return tuple(_as_declared(r, v) for r, v in zip(results, op.results, strict=True))
         if (parts := readings.decomposition.get(kind)) is not None:
             return self._by_parts(op, operands, parts)
@@ -207,6 +230,10 @@ def _elements(op: Operation, operands: Sequence[Value]) -> int:
 
 def _as_declared(result: Value, value: SSAValue) -> Value:
     """Round to bf16 where the declared type says so; NumPy has no such type to do it itself."""
+    return round_to_bf16(np.asarray(result)) if _is_bf16(value) else result
+
+
+def _is_bf16(value: SSAValue) -> bool:
     kind = value.type
     element = kind.element_type if isinstance(kind, TensorType) else kind
-    return round_to_bf16(np.asarray(result)) if isinstance(element, BFloat16Type) else result
+    return isinstance(element, BFloat16Type)

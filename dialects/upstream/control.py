@@ -36,8 +36,9 @@ def _for(interpreter: Interpreter, op: scf.ForOp, operands: Sequence[Value]) -> 
     lower, upper, step, *carried = operands
     values = tuple(carried)
     check_loop(op, int(lower), int(upper), int(step))
+    block = op.body.block
     for i in range(int(lower), int(upper), int(step)):
-        values = interpreter.run(op.body, (np.int64(i), *values))
+        values = interpreter.run_block(block, (np.int64(i), *values))
     return values
 
 

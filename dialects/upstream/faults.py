@@ -29,15 +29,21 @@ def place(
     Inside of a linalg.generic an index may be an array of those of all its iterations.
     """
     last = len(shape) - 1
+    found: list[Any] = []
     for axis, (index, size) in enumerate(zip(indices, shape, strict=True)):
         count = lanes if axis == last else 1
-        if np.size(index) == 0:
+        if np.ndim(index) == 0:
+            least = most = index = int(index)
+        elif np.size(index):
+            least, most = int(index.min()), int(index.max())
+        else:
+            found.append(index)
             continue
-        least, most = (index, index) if np.ndim(index) == 0 else (index.min(), index.max())
-        if not 0 <= int(least) <= int(most) <= size - count:
-            wrong = int(least) if least < 0 else int(most)
+        if not 0 <= least <= most <= size - count:
+            wrong = least if least < 0 else most
             fault(op, no_place(op.name, called(buffer), axis, count), wrong, size)
-    return tuple(int(i) if np.ndim(i) == 0 else i for i in indices)
+        found.append(index)
+    return tuple(found)
 
 
 def check_lane(op: Operation, position: int, lanes: int) -> None:

@@ -47,7 +47,12 @@ def _row(function: Callable[..., Any], *ops: OpClass) -> None:
 
     @reference(*ops)
     def rule(op: Any, operands: Sequence[Array]) -> Array:
-        result = function(*operands)
+        result: Any = function(*operands)
+        given: Any = operands[0]
+        if type(result) is type(given) and isinstance(given, np.generic):
+            one, other = op.results[0].type, op.operands[0].type
+            if one is other or one == other:  # as those of nearly all scalars are
+                return result
         return np.asarray(result).astype(numpy_type(element_of(op.results[0].type)))[()]
 
 

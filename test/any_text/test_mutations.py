@@ -12,7 +12,7 @@ from any_text.mutations import mutated
 from any_text.pool import Fault, outcomes
 from any_text.texts import texts
 
-COUNT = 100
+COUNT = 60
 """Of 20,000, which the slow lane tries, of xDSL's files too."""
 
 

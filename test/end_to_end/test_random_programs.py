@@ -30,14 +30,14 @@ def profile(quick: int) -> settings:
     )
 
 
-@profile(40)
+@profile(25)
 @given(programs())
 def test_floors(program: Program) -> None:
     check_floors(program)
 
 
 @pytest.mark.parametrize("machine", ["", "vector_bits=128"])
-@profile(60)
+@profile(40)
 @given(program=programs())
 def test_compiled(machine: str, program: Program) -> None:
     check_compiled(program, machine=machine)

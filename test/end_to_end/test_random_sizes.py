@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 from random_sizes.checking import check
 
-SAMPLE = 40
+SAMPLE = 30
 BATCH = 20
 """Programs of one test."""
 PROGRAMS = int(os.environ.get("PROGRAMS", "400"))

@@ -284,7 +284,7 @@ def test_sizes_known_only_when_it_runs() -> None:
         np.testing.assert_allclose(program(x, w), want, atol=1e-5 * (k + 1) ** 0.5 * 4)
 
 
-@pytest.mark.parametrize("sizes", ["?x?", "500x500"])
+@pytest.mark.parametrize("sizes", [pytest.param("?x?", marks=pytest.mark.slow), "500x500"])
 def test_bytes_summed_up_in_16_bits_wrap_around(sizes: str) -> None:
     x = f"tensor<{sizes}xi8>"
     text = f"""

@@ -166,7 +166,8 @@ def test_pooling(kind: str) -> None:
     ]:
         border = {"low": (1, 1), "high": (1, 1), "strides": (stride, stride)}
         _pool(kind, size, window, border)
-        _pool(kind, size, window, {"strides": (stride, 1)})
+        if kind == "max":
+            _pool(kind, size, window, {"strides": (stride, 1)})
 
 
 def test_random_shapes() -> None:

@@ -75,7 +75,10 @@ def check_row(row: Row, dtype: str) -> None:
 PAIRS = [(row, dtype) for row in ROWS for dtype in row.dtypes]
 
 
-@pytest.mark.parametrize("row, dtype", PAIRS[::97], ids=lambda v: getattr(v, "name", v))
+SHORT = [pair for pair in PAIRS if "long" not in pair[0].name]
+
+
+@pytest.mark.parametrize("row, dtype", SHORT[::97], ids=lambda v: getattr(v, "name", v))
 def test_no_false_alarm_for_a_sample_of_ops(row: Row, dtype: str) -> None:
     check_row(row, dtype)
 
