@@ -5,7 +5,9 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
@@ -151,6 +153,26 @@ def _zip(*values: Any, strict: bool = False) -> Any:
     return Items(min(lengths), lambda k: tuple(f.get(k) for f in found if f is not None))
 
 
+def _ndenumerate(values: Any) -> Items:
+    x = lift(values)
+
+    def get(k: Any) -> Any:
+        index: list[Any] = []
+        for n in reversed(x.shape):
+            index.insert(0, k % n)
+            k = k // n
+        return tuple(index), x[tuple(index)]
+
+    return Items(x.size, get)
+
+
+def _nditer(*_: Any, **__: Any) -> NoReturn:
+    raise TraceError(
+        "numpy.nditer goes through numbers that a traced value does not have yet; "
+        "write for i in range(len(x)), or compute with the whole array"
+    )
+
+
 PYTHONS: dict[Any, Callable[..., Any]] = {
     builtins.enumerate: _enumerate,
     builtins.zip: _zip,
@@ -165,6 +187,8 @@ PYTHONS: dict[Any, Callable[..., Any]] = {
     builtins.range: _range,
     builtins.reversed: _reversed,
     builtins.sum: _sum,
+    np.ndenumerate: _ndenumerate,
+    np.nditer: _nditer,
     **MATHS,
 }
 """What Python's own functions are for traced values."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from capture.cases import V, W, X, captured
+from capture.cases import V, W, X, captured, refused
 
 
 @captured((V, 2.0), (V, -2.0))
@@ -279,3 +279,18 @@ def ends_of_loops_in_a_loop(w: Any) -> Any:
             last = q
         s += w[j - 11 + i] + w[last - 10]  # pyright: ignore[reportPossiblyUnboundVariable]
     return s
+
+
+@captured((X,), (X - 5,))
+def places_and_elements(x: Any) -> Any:
+    out = np.zeros((4, 3))
+    for (i, j), v in np.ndenumerate(x[:, :3].T[:3]):
+        out[j, i] = v * i - j
+    for at in np.ndindex(2, 2):
+        out[at] += 10
+    return out
+
+
+@refused("numpy.nditer goes through numbers", (X,))
+def by_nditer(x: Any) -> Any:
+    return sum(v for v in np.nditer(x))
