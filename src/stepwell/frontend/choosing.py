@@ -53,7 +53,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 def _fitted(choice: Any, kind: DType) -> Tensor:
     """Return a choice in the dtype of all; a number that does not fit wraps, as in NumPy."""
     if is_number(choice):
-        return array(np.asarray(choice).astype(kind.numpy))
+        return cast(array(np.asarray(choice).astype(kind.numpy)), kind)
     return cast(array(choice), kind)
 
 

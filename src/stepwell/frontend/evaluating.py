@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from stepwell.core.tracebacks import entrance
@@ -24,8 +26,12 @@ def eval_shape(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> An
     {'y': ShapeDtypeStruct(shape=(3, 3), dtype=float32)}
     """
     traced = (function if isinstance(function, Function) else jit(function)).trace(*args, **kwargs)
+    if any(kind.name == "bf16" for kind, _ in traced.results):
+        with suppress(ImportError):  # which makes NumPy know the dtype
+            import_module("ml_dtypes")
+    results = [traced.results[k] for k in traced.effects.places]
     leaves = [
-        ShapeDtypeStruct(traced.results[k][1], traced.results[k][0].numpy)
-        for k in traced.effects.places
+        ShapeDtypeStruct(shape, "bfloat16" if kind.name == "bf16" else kind.numpy)
+        for kind, shape in results
     ]
     return unflatten(traced.out_tree, leaves)

@@ -24,6 +24,7 @@ from stepwell.frontend.promotion import (
     BOOL,
     INTEGER,
     SINGLE,
+    as_dtype,
     cast,
     check_castable,
     converted,
@@ -65,7 +66,7 @@ def _computed(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
     inputs = tuple(_array(v) if isinstance(v, list | tuple) else v for v in inputs)
     compute = UFUNCS[name]
     if has_bfloat16(inputs):
-        return compute(*inputs)
+        return _of_bfloat16(function, inputs, dtype)
     *operands, result = _resolved(function, inputs, dtype)
     if name in _COMPARES and (known := _compared(function, inputs, operands)) is not None:
         return known
@@ -95,6 +96,31 @@ def _computed(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
 
 def _array(values: Any) -> Any:
     return lift(values) if has_traced(values) else np.asarray(values)
+
+
+def _of_bfloat16(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
+    """Return what a ufunc gives that knows float32, for operands that are bfloat16."""
+    kinds = [
+        np.dtype(np.float32) if isinstance(v, Tensor) and v.kind.name == "bf16" else kind_of(v)
+        for v in inputs
+    ]
+    try:
+        function.resolve_dtypes((*kinds, *(None,) * function.nout))
+    except TypeError:
+        told = " and ".join(str(getattr(v, "dtype", type(v).__name__)) for v in inputs)
+        raise TypeError(f"numpy.{function.__name__} is not defined for {told}") from None
+    if dtype is not None:
+        inputs = [converted(v, as_dtype(dtype)) for v in inputs]
+    elif function.__name__ in _BY_BITS:
+        raise TraceError(
+            f"numpy.{function.__name__} of bfloat16 is not known to Stepwell; convert with "
+            "astype(numpy.float32)"
+        )
+    return UFUNCS[function.__name__](*inputs)
+
+
+_BY_BITS = {"frexp", "ldexp", "nextafter", "spacing"}
+"""Ufuncs that take floats apart."""
 
 
 def _check_numbers(name: str, inputs: tuple[Any, ...], values: list[Any]) -> None:

@@ -198,7 +198,16 @@ def _leaves_range(call: Call, want: Any) -> bool:
     """Whether floats become integers that cannot hold them, which NumPy leaves to the machine."""
     if np.asarray(want).dtype.kind not in "iu":
         return False
-    if call.name in ("reciprocal", "mean", ".mean", "round", ".round", "around", "logspace"):
+    if call.name in (
+        "reciprocal",
+        "mean",
+        ".mean",
+        "round",
+        ".round",
+        "around",
+        "logspace",
+        "mean(out=)",
+    ):
         return True
     arrays = [np.asarray(a) for a in call.arrays.values()]
     if call.name.endswith(".at") and any(a.dtype.kind == "f" or a.dtype == "u8" for a in arrays):

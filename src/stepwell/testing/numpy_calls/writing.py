@@ -108,7 +108,7 @@ def sized(g: Draw) -> Call:
     else:
         given = a
     if name == "bincount":
-        g.arrays[a] = np.abs(g.of(a).ravel() % 7).astype(np.int64)
+        g.arrays[a] = np.array([g.pick((0, 1, 3, 6)) for _ in range(g.of(a).size)], np.int64)
         return Call(f"r = m.bincount({a}, length={g.pick((0, 3, 9))})", g.arrays, name, "snp")
     if g.of(a).dtype.kind in "ub" or name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
         told = told.replace("-1", "1")
