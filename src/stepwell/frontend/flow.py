@@ -162,7 +162,10 @@ def if_(
     put: Put,
     names: Sequence[str],
 ) -> None:
-    """Do an ``if`` statement."""
+    """Do an ``if`` statement.
+
+    get, put : variables; those behind the ones that are named are not read afterwards
+    """
     if not isinstance(test, Tensor):
         (body if test else orelse)()
         return
@@ -171,7 +174,8 @@ def if_(
     try:
         for run, truth_of in ((body, True), (orelse, False)):
             put(before)
-            ways.append(_branch(Region(trace, (), names), chosen, truth_of, run, get))
+            region = Region(trace, (), names)
+            ways.append(_branch(region, chosen, truth_of, run, lambda: get()[: len(names)]))
     finally:
         put(before)
     one, other = ways
@@ -187,7 +191,7 @@ def if_(
     results = merge.emit(chosen)
     for array, value in zip(arrays, results[len(results) - len(arrays) :], strict=True):
         array.become(value)
-    put(tuple(value(results) for value in after))
+    put((*(value(results) for value in after), *before[len(names) :]))
     if one.ended and other.ended:
         raise ended(trace.scopes[-1])
     if one.ended or other.ended:

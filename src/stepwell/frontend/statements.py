@@ -285,11 +285,14 @@ class Function:
         names = self._kept(written, self.live.after.get(id(node), frozenset()))
         body, orelse = self.block(node.body), self.block(node.orelse)
         names = [*names, *self._flags_set([*body, *orelse])]
-        every = self._sharing([*names, *self._dead(written, names)])
+        dead = self._dead(written, names)
+        every = self._sharing([*names, *dead])
+        read = _read_in(node.orelse)  # by the other way, from before the one that is traced first
+        again = [n for n in assigned(node.body) if n in dead and n in read]
         return [
             define("__body__", [*every, *body]),
             define("__orelse__", [*_copied(every), *orelse]),
-            *self._access(names),
+            *self._access([*names, *(n for n in again if n not in self.globals)]),
             ast.Expr(
                 runtime("if_", test, name_of("__body__"), name_of("__orelse__"), *_state(names))
             ),

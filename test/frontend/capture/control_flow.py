@@ -294,3 +294,17 @@ def places_and_elements(x: Any) -> Any:
 @refused("numpy.nditer goes through numbers", (X,))
 def by_nditer(x: Any) -> Any:
     return sum(v for v in np.nditer(x))
+
+
+@captured((V, -V, 0), (V, -V, 1), (V, -V, 3))
+def rebound_in_one_way_and_read_in_the_other(a: Any, b: Any, n: int) -> Any:
+    c = a + 1
+    if n > 0:
+        a, b = b, a
+        if n > 1:
+            b[0] = 7.0
+        c = c * 5
+        b[2] = c[2]
+    else:
+        a[1] = c[1]
+    return None
