@@ -67,7 +67,8 @@ def logaddexp2(x1: Tensor, x2: Tensor) -> Tensor:
     top = e.maximum(a, b)
     far = e.negative(e.abs(e.subtract(a, b)))
     sum = e.multiply(e.log1p(e.exp2(far)), _float(1 / np.log(2), a.kind))
-    return e.where(e.isfinite(top), e.add(top, sum), top)
+    found = e.where(e.equal(a, b), e.add(a, 1), e.add(top, sum))  # exact where both are equal
+    return e.where(e.isfinite(top), found, top)
 
 
 def _float(value: float, kind: DType) -> Tensor:

@@ -10,8 +10,9 @@ from stepwell.frontend import elementwise as e
 from stepwell.frontend import reducing as red
 from stepwell.frontend import reduction as r
 from stepwell.frontend.checks import check
+from stepwell.frontend.manipulation import broadcast_to
 from stepwell.frontend.operands import array, cumprod, cumsum, dtype_of, stored
-from stepwell.frontend.promotion import broadcast, full
+from stepwell.frontend.promotion import full
 from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
@@ -19,9 +20,9 @@ from stepwell.frontend.tensor import Tensor
 def numbers(value: Tensor, where: Any) -> Any:
     """Return the mask of what is no NaN and chosen by ``where``; True where that is all."""
     if value.kind.kind != "float":
-        return where if where is True else broadcast(array(where), value.shape)
+        return where if where is True else broadcast_to(array(where), value.shape)
     mask = e.logical_not(e.isnan(value))
-    return mask if where is True else e.logical_and(mask, broadcast(array(where), value.shape))
+    return mask if where is True else e.logical_and(mask, broadcast_to(array(where), value.shape))
 
 
 def _inexact(a: Any, dtype: Any) -> Tensor:
