@@ -22,7 +22,15 @@ APART = {
     *("nextafter", "spacing", "frexp", "modf", "bitcast", "result_type", "ldexp", "isclose"),
     *("allclose", "nan_to_num", "linspace", "geomspace", "interp", "quantile", "percentile"),
     *("nanquantile", "nanpercentile", "gradient", "digitize", "searchsorted", "histogram"),
-    *("histogram2d", "histogram_bin_edges", "unwrap", "float_power", "polyval", "vander"),
+    *(
+        "histogram2d",
+        "histogram_bin_edges",
+        "unwrap",
+        "float_power",
+        "polyval",
+        "polyint",
+        "vander",
+    ),
 }
 """Functions that are about the bits of a dtype, or mix dtypes inside."""
 
