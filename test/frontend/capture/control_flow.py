@@ -293,7 +293,10 @@ def places_and_elements(x: Any) -> Any:
 
 @refused("numpy.nditer goes through numbers", (X,))
 def by_nditer(x: Any) -> Any:
-    return sum(v for v in np.nditer(x))
+    total: Any = 0
+    for v in np.nditer(x):
+        total += v
+    return total
 
 
 @captured((V, -V, 0), (V, -V, 1), (V, -V, 3))
