@@ -95,8 +95,8 @@ DRAWN_APART = {
 UNDRAWN = {
     "empty": "nobody wrote what it holds",
     "empty_like": "nobody wrote what it holds",
-    "finfo": "it takes a dtype; test_maths.py compares all",
-    "iinfo": "it takes a dtype; test_maths.py compares all",
+    "finfo": "it takes a dtype and no array",
+    "iinfo": "it takes a dtype and no array",
     "result_type": "it gives a dtype, which every call compares",
     "bitcast": "NumPy has it as a method, view, of which traced values have none",
 }
