@@ -17,6 +17,7 @@ follow each other in memory; a kernel that has any of its schedule already is le
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,7 +34,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from stepwell.dialects import kernel
@@ -130,8 +131,6 @@ class _Rewriting:
         unknown = shape(op.tensor).count(DYNAMIC_INDEX)
         if not groups or (unknown == 0 and not op.dynamic_sizes):
             return
-        block = op.parent_block()
-        assert block is not None
         told = iter(list(op.dynamic_sizes))
         sizes: list[SSAValue] = []
         source, merged = self.merging.sizes[op.tensor], shape(op.tensor)
@@ -142,14 +141,39 @@ class _Rewriting:
             if len(group) == 1:
                 sizes += known
                 continue
-            like, place = self.merging.argument_like(op.tensor, axis)
-            at_axis = arith.ConstantOp(IntegerAttr(place, IndexType()))
-            dim = tensor.DimOp(like, at_axis.result)
-            for new in (at_axis, dim):
-                new.location = op.location
-                block.insert_op_before(new, op)
-            sizes.append(dim.result)
+            if like := self.merging.argument_like(op.tensor, axis):
+                sizes.append(_dim_of(*like, op))
+            else:
+                sizes.append(_product(op, known, [source[k] for k in group]))
         op.operands = sizes
+
+
+def _dim_of(value: SSAValue, axis: int, before: Operation) -> SSAValue:
+    at_axis = arith.ConstantOp(IntegerAttr(axis, IndexType()))
+    dim = tensor.DimOp(value, at_axis.result)
+    _put_before(before, at_axis, dim)
+    return dim.result
+
+
+def _product(op: tensor.EmptyOp, unknown: Sequence[SSAValue], sizes: Sequence[int]) -> SSAValue:
+    """Return the number of elements of axes: those ``unknown``, and of all ``sizes`` the others."""
+    known = math.prod(size for size in sizes if size != DYNAMIC_INDEX)
+    factor = arith.ConstantOp(IntegerAttr(known, IndexType()))
+    _put_before(op, factor)
+    found: SSAValue = factor.result
+    for each in unknown:
+        product = arith.MuliOp(found, each)
+        _put_before(op, product)
+        found = product.result
+    return found
+
+
+def _put_before(op: Operation, *made: Operation) -> None:
+    block = op.parent_block()
+    assert block is not None
+    for each in made:
+        each.location = op.location
+        block.insert_op_before(each, op)
 
 
 def _is_one_of(expr: AffineExpr, loops: set[int]) -> bool:

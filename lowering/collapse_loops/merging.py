@@ -83,8 +83,11 @@ class Merging:
                 groups.append([axis])
         return tuple(map(tuple, groups))
 
-    def argument_like(self, value: SSAValue, axis: int) -> tuple[SSAValue, int]:
-        """Return an argument, and which axis of it, that is as long as an axis of ``value``."""
+    def argument_like(self, value: SSAValue, axis: int) -> tuple[SSAValue, int] | None:
+        """Return an argument, and which axis of it, that is as long as an axis of ``value``.
+
+        None where no argument is: an op may reduce what is filled in the kernel.
+        """
         wanted = self._loop_of(value, axis)
         for op in self.function.body.block.ops:
             if isinstance(op, linalg.GenericOp):
@@ -92,7 +95,7 @@ class Merging:
                     first = self.alike.get(operand, operand)
                     if not isinstance(first.owner, Operation) and wanted in index:
                         return first, index.index(wanted)
-        raise AssertionError("a loop that is merged is one of the kernel's results")
+        return None
 
     def _loop_of(self, value: SSAValue, axis: int) -> AffineExpr:
         """Return the merged loop that an axis of a tensor made in the kernel is read along."""

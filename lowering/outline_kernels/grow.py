@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects import scf, tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.sharing import is_border
@@ -17,7 +17,7 @@ from stepwell.lowering.outline_kernels.borders import border_groups, join
 from stepwell.lowering.outline_kernels.clusters import Cluster, merged_loops, reads, refusal
 from stepwell.lowering.outline_kernels.outside import Outside
 from stepwell.transforms.passes import remark
-from stepwell.transforms.structured import is_parallel, shape
+from stepwell.transforms.structured import is_parallel, shape, yielded
 
 _SCALAR = ("arith", "math")
 _ELEMENTS = (
@@ -184,7 +184,42 @@ def is_scalar_nest(op: Operation) -> bool:
         and all(isinstance(result.type, TensorType) for result in op.results)
         and any(isinstance(inner, tensor.InsertOp) for inner in op.walk())
         and not any(_reads_what_it_begins_with(inner) for inner in op.walk() if inner is not op)
+        and all(_hands_on_in_place(inner) for inner in op.walk())
     )
+
+
+def _hands_on_in_place(op: Operation) -> bool:
+    """Whether a loop hands on each tensor in the place of the one it was given, as kernels must."""
+    if not isinstance(op, scf.ForOp):
+        return True
+    return all(
+        _begun_as(value) is given
+        for value, given in zip(yielded(op.body.block), op.body.block.args[1:], strict=True)
+        if isinstance(value.type, TensorType)
+    )
+
+
+def _begun_as(value: SSAValue) -> SSAValue:
+    """Return the tensor in whose place ``value`` is written."""
+    while isinstance(value, OpResult):
+        match value.op:
+            case tensor.InsertOp() as insert:
+                value = insert.dest
+            case scf.ForOp() as loop:
+                value = loop.iter_args[value.index]
+            case scf.WhileOp() as loop:
+                handed = yielded(loop.before_region.block)[1 + value.index]
+                if not isinstance(handed, BlockArgument):
+                    break
+                value = loop.arguments[handed.index]
+            case scf.IfOp() as branch:
+                ways = [_begun_as(yielded(region.block)[value.index]) for region in branch.regions]
+                if ways[0] is not ways[1]:
+                    break
+                value = ways[0]
+            case _:
+                break
+    return value
 
 
 def _reads_what_it_begins_with(op: Operation) -> bool:

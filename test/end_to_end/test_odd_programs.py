@@ -93,6 +93,17 @@ TEXTS: dict[str, tuple[str, list[Any]]] = {
         """,
         [array(2, 8), array(8)],
     ),
+    "sums of what is filled": (
+        """
+        func.func @main(%x: tensor<?x5xf32>) -> tensor<f32> {
+          %n = nd.dim %x {axis = 0} : tensor<?x5xf32>
+          %y = nd.full 1.0, sizes(%n) : tensor<?x5xf32>
+          %z = nd.reduce_sum %y {axes = [0, 1]} : tensor<?x5xf32> -> tensor<f32>
+          func.return %z : tensor<f32>
+        }
+        """,
+        [array(3, 5)],
+    ),
     "carried twice out of a loop inside": (
         """
         func.func @main(%x: tensor<3x3xf32>, %y: tensor<3x3xf32>) -> tensor<3x3xf32> {

@@ -165,7 +165,7 @@ FIELDS: dict[str, tuple[Change, str]] = {
         lambda j: j["constants"].reverse() or j["constants"].append(0),
         "",
     ),
-    "a smaller arena": (lambda j: j.update(arena=0), ""),
+    "another arena": (lambda j: j.update(arena=j["arena"] + 64), ""),
     "another entry": (lambda j: j.update(entry="other"), ""),
     "no equal sizes": (
         lambda j: (j["equal"].clear(), j["checks"].clear(), j.update(loops=None)),
