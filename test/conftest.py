@@ -11,7 +11,7 @@ from stepwell.core.tracebacks import VARIABLE as TRACEBACK
 from stepwell.testing.in_pytest import pytest_collect_file as pytest_collect_file
 from stepwell.testing.machines import MACHINES
 
-VERIFIED = 3
+VERIFIED = 8
 """One test in so many, always the same, verifies after each pass (a quarter of a compile's time);
 all do where STEPWELL_VERIFY is 1, as in the slow lane."""
 
