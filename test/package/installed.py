@@ -1,9 +1,8 @@
 """Build the sdist, the wheel from it, and try that outside of the tree: `make package`.
 
-On each Python from 3.11 that is there, in an environment that has the wheel alone: README's
-examples run, and lit's files pass with the one line of lit.cfg that packages outside write. On the
-newest, the tests of what differs between Pythons run too. Pythons that the metadata names and that are
-not there are told.
+On each Python from 3.11 that is there, in an environment that has the wheel alone, README's examples
+run. On the newest lit's files pass, with the one line of lit.cfg that packages outside write, and the
+tests of what differs between Pythons. Pythons that the metadata names and that are not there are told.
 """
 
 from __future__ import annotations
@@ -117,19 +116,18 @@ def try_on(python: Path, wheel: Path, folder: Path, newest: bool) -> str:
     if not Path(where).is_relative_to(home):
         raise BrokenPackageError(f"stepwell was imported from {where}")
     readme(own, home, environment)
+    version = run([own / "stepwell", "--version"], home, environment).strip()
+    seen = f"{version} on {python}: README's examples"
+    if not newest:
+        return seen
     for suite in SUITES:
         shutil.copytree(ROOT / suite, home / "lit" / suite)
     (home / "lit" / "lit.cfg").write_text(CONFIGURATION)
     said = run([own / "lit", "lit"], home, environment)
-    tests = ""
-    if newest:
-        shutil.copytree(ROOT / "test" / "frontend", home / "frontend")
-        files = [f"frontend/test_{name}.py" for name in OF_PYTHON]
-        tests = run([own / "python", "-m", "pytest", "-q", *files], home, environment).split("\n")[
-            -2
-        ]
-    version = run([own / "stepwell", "--version"], home, environment).strip()
-    return f"{version} on {python}: README's examples, {' '.join(said.split()[-3:])} {tests}"
+    shutil.copytree(ROOT / "test" / "frontend", home / "frontend")
+    files = [f"frontend/test_{name}.py" for name in OF_PYTHON]
+    tests = run([own / "python", "-m", "pytest", "-q", *files], home, environment)
+    return f"{seen}, {' '.join(said.split()[-3:])}, {tests.splitlines()[-1]}"
 
 
 def readme(own: Path, home: Path, environment: Mapping[str, str]) -> None:

@@ -40,7 +40,7 @@ def lowered(case: Case) -> tuple[ModuleOp, list[Array]]:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_row(row: Row) -> None:
     cases = list(row.cases())
-    for case in cases[:: -(-len(cases) // 3)]:
+    for case in cases[:: -(-len(cases) // 2)]:
         if "index" in case.module.split("->")[0]:
             continue  # a size given as an argument is not known when the arena is
         module, inputs = lowered(case)
