@@ -250,6 +250,23 @@ def test_arguments_that_overlap_see_what_is_written_to_each_other(
         assert got[1] == want[1]
 
 
+def test_results_of_overlaps_are_those_of_the_program_that_ran() -> None:
+    settings = {"second": False}
+
+    @sw.jit
+    def chosen(a: Any, b: Any) -> Any:
+        a += 1
+        return (b, a.sum()) if settings["second"] else a
+
+    whole = np.zeros(6)
+    a, b = whole[1:], whole[:-1]
+    assert chosen(a, b) is a
+    settings["second"] = True
+    assert chosen(a, b)[0] is b
+    settings["second"] = False
+    assert chosen(a, b) is a
+
+
 def test_overlaps_that_are_no_slices_of_one_array_are_refused() -> None:
     whole = np.arange(100.0)
     for b in (whole[5:95].reshape(9, 10), whole.view(np.float32)[:90].reshape(9, 10)):

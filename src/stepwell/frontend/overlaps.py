@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -53,22 +53,23 @@ class OnBases:
     trees: Sequence[tuple[str, Tree]]
     views: Sequence[View | None]
     """For each value in the arguments, in order."""
-    returned: list[int | None] = field(default_factory=list)
-    """For each value that the function returns, which of these views it is, by number."""
-    tree: Tree = None
-    """How what the function returns is built."""
 
     __name__ = "on_bases"
 
-    def __call__(self, bases: tuple[Any, ...], others: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Call the function while it is traced; return its results that are none of the views."""
+    def __call__(self, bases: tuple[Any, ...], others: tuple[Any, ...]) -> Any:
+        """Call the function while it is traced.
+
+        Return its results that are none of the views, and, as a key since each program has its
+        own, how what it returns is built and which argument each value of that is.
+        """
         rest = iter(others)
         leaves = [next(rest) if v is None else v.of(bases[v.base]) for v in self.views]
         bound = inspect.BoundArguments(self.signature, self._arguments(leaves))
-        values, self.tree = flatten(flowing.call(self.function, *bound.args, **bound.kwargs))
+        values, tree = flatten(flowing.call(self.function, *bound.args, **bound.kwargs))
         views = {id(leaf): i for i, leaf in enumerate(leaves) if self.views[i] is not None}
-        self.returned = [views.get(id(value)) for value in values]
-        return tuple(v for v, i in zip(values, self.returned, strict=True) if i is None)
+        returned = tuple(views.get(id(value)) for value in values)
+        plain = tuple(v for v, i in zip(values, returned, strict=True) if i is None)
+        return plain, {(tree, returned): None}
 
     def _arguments(self, leaves: Sequence[Any]) -> Any:
         left = iter(leaves)
@@ -115,10 +116,9 @@ class Overlapping:
             self._programs[key] = self._jitted(on_bases, (), (), self._options)
         program = self._programs[key]
         others = tuple(leaf for leaf, view in zip(leaves, views, strict=True) if view is None)
-        results = iter(program(tuple(bases), others))
-        made: OnBases = program.__wrapped__
-        values = [next(results) if i is None else leaves[i] for i in made.returned]
-        return unflatten(made.tree, values)
+        plain, built = program(tuple(bases), others)
+        results, ((tree, returned),) = iter(plain), built
+        return unflatten(tree, [next(results) if i is None else leaves[i] for i in returned])
 
 
 def _on_common(leaves: Sequence[Any]) -> tuple[tuple[View | None, ...], list[Any]] | None:
