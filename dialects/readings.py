@@ -28,15 +28,38 @@ Also what constant folding evaluates. bf16 comes as float32; results are rounded
 shape: RuleTable[Callable[[Any], Sequence[Attribute]]] = RuleTable("shape")
 """``op -> result types``, inferred from operands and attributes; `verify` compares with it."""
 
-gradient: RuleTable[Callable[[Builder, Any, Sequence[SSAValue]], Sequence[SSAValue | None]]] = (
-    RuleTable("gradient")
-)
-"""``(builder, op, cotangents) -> one cotangent for each operand, None where it is zero``."""
+Factor: TypeAlias = "Callable[[SSAValue], SSAValue] | None"
 
-batching: RuleTable[Callable[[Builder, Any, Sequence[int | None]], Sequence[SSAValue]]] = RuleTable(
-    "batching"
+partials: RuleTable[Callable[[Any, Any], Sequence[Factor]]] = RuleTable("partials")
+"""``(composer, op) -> for each operand, what multiplies a value by the derivative``, elementwise.
+
+None where the derivative is zero. Linear, and the same forward and backward: so one rule answers
+for cotangents and tangents.
+"""
+
+moves: RuleTable[Callable[[Any, Any, SSAValue], SSAValue]] = RuleTable("moves")
+"""``(composer, op, cotangent) -> cotangent of the first operand``, by moving elements alone.
+
+It holds for elements of any type, so masks of cotangents go the same way.
+"""
+
+gradient: RuleTable[Callable[[Any, Any, Sequence[SSAValue | None]], None]] = RuleTable("gradient")
+"""``(reverse, op, cotangents of the results)``: accumulates cotangents of operands (`Reverse`).
+
+Elementwise ops have ``partials`` instead, those that move elements ``moves``; what a composite
+decomposes into answers for it, where it has none of these.
+"""
+
+tangent: RuleTable[Callable[[Any, Any, Sequence[SSAValue | None]], Sequence[SSAValue | None]]] = (
+    RuleTable("tangent")
 )
-"""``(builder, op, batch axis of each operand) -> results with a leading batch axis``."""
+"""``(composer, op, tangents of the operands) -> tangents of the results``, None where zero.
+
+Without one, the rule backward is transposed.
+"""
+
+batching: RuleTable[Callable[[Any, Any], Sequence[SSAValue]]] = RuleTable("batching")
+"""``(batch, op) -> results with a leading batch axis`` (`Batch`)."""
 
 decomposition: RuleTable[Callable[[Builder, Any], Sequence[SSAValue]]] = RuleTable("decomposition")
 """``(builder, op) -> results`` by simpler ops of `nd`: the meaning of a composite op."""
@@ -74,4 +97,5 @@ def missing(ops: Sequence[type[Operation]]) -> list[str]:
         if not table.covers(op)
         and not table.expects(op)
         and not (table is not shape and decomposition.covers(op))
+        and not (table is gradient and (partials.covers(op) or moves.covers(op)))
     ]

@@ -19,6 +19,7 @@ from stepwell.dialects.nd import (
     convert,
     creation,
     extents,
+    gradients,
     identities,
     indexing,
     normalization,
@@ -29,12 +30,14 @@ from stepwell.dialects.nd import (
     sizes,
     sorting,
     transcendental,
+    transformations,
 )
-from stepwell.dialects.readings import batching, decomposition, gradient
+from stepwell.dialects.readings import batching, decomposition, gradient, moves, partials
 
 
 def _answers_later(table: RuleTable[Any], op: type[Operation]) -> bool:
-    return not table.covers(op) and not decomposition.covers(op)
+    parts = (table, partials, moves) if table is gradient else (table,)
+    return not any(t.covers(op) for t in (*parts, decomposition))
 
 
 OPS: tuple[type[Operation], ...] = (
@@ -57,6 +60,7 @@ OPS: tuple[type[Operation], ...] = (
     *composite.OPS,
     *normalization.OPS,
     *pooling.OPS,
+    *transformations.OPS,
 )
 _SIMPLE = (creation, arithmetic, transcendental, bitwise, compare, convert, shape)
 _OTHERS = (indexing, reduction, sorting, contraction, control, callback, calls, checking)
@@ -76,4 +80,4 @@ PATTERNS = rewrites.MODULES
 
 ND = Dialect("nd", list(OPS), list(ATTRIBUTES))
 
-assert identities and extents, "imported for their rules"
+assert identities and extents and gradients, "imported for their rules"

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, TensorType
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    IndexType,
+    IntegerAttr,
+    TensorType,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from stepwell.core.shapes import DYNAMIC
@@ -104,6 +111,10 @@ class Composer:
             n = self.sizes_made[x, axis] = self.builder.insert(DimOp(x, axis)).n
             n.name_hint = "n"
         return n
+
+    def index(self, number: int) -> SSAValue:
+        """Return a size or place that is known."""
+        return self.builder.insert(ConstantOp(IntegerAttr(number, IndexType()))).result
 
     def along(self, part: SSAValue, x: SSAValue, axes: Sequence[int]) -> SSAValue:
         """Return ``part`` repeated to the shape of ``x``, of which its axes are ``axes``."""

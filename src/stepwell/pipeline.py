@@ -25,7 +25,11 @@ _BUFFERS = frozenset({"builtin", "func", "kernel", "memref", "linalg", "arith", 
 _LOOPS = frozenset({"builtin", "func", "kernel", "memref", "vector", "arith", "math", "scf"})
 
 STAGES = (
-    Stage("nd", "inline-calls,check-sizes,canonicalize,cse,decompose,fold-scales", _GRAPH),
+    Stage(
+        "nd",
+        "inline-calls,expand-transformations,check-sizes,canonicalize,cse,decompose,fold-scales",
+        _GRAPH,
+    ),
     Stage(
         "structured",
         "nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise,winograd,scalar-loops",

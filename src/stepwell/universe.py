@@ -32,6 +32,7 @@ PASSES: dict[str, str] = {
     "check-accesses": "stepwell.transforms.check_accesses:CheckAccesses",
     "check-sizes": "stepwell.transforms.check_sizes:CheckSizes",
     "inline-calls": "stepwell.transforms.inline_calls:InlineCalls",
+    "expand-transformations": "stepwell.transforms.expand_transformations:ExpandTransformations",
     "decompose": "stepwell.transforms.decompose:Decompose",
     "fold-scales": "stepwell.transforms.fold_scales:FoldScales",
     "narrow-loops": "stepwell.lowering.narrow_loops:NarrowLoops",

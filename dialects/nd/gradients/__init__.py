@@ -1,0 +1,14 @@
+"""How ops are differentiated: the backward pass (`reverse`), and rules, a file for each family."""
+
+from stepwell.dialects.nd.gradients import (
+    activation,
+    arithmetic,
+    backward,
+    compare,
+    integral,
+    reduction,
+    shape,
+    transcendental,
+)
+
+FAMILIES = (activation, arithmetic, backward, compare, integral, reduction, shape, transcendental)

@@ -1,0 +1,50 @@
+"""nd.vjp as ordinary ops: those of its region, then those that carry cotangents back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.builder import Builder
+from xdsl.ir import Block, Operation, SSAValue
+
+from stepwell.dialects.nd.gradients.reverse import Reverse
+from stepwell.dialects.nd.transformations import TransformationOp, VjpOp
+from stepwell.dialects.readings import decomposition
+
+
+def unpack(builder: Builder, body: Block) -> Operation | None:
+    """Move the ops of ``body`` but the last to where ``builder`` stands; return the first."""
+    last = body.last_op
+    moved = [op for op in body.ops if op is not last]
+    for op in moved:
+        op.detach()
+        builder.insert(op)
+    return moved[0] if moved else None
+
+
+def bind(op: TransformationOp) -> None:
+    """Let all that reads the arguments of the region read what they are."""
+    for argument, value in zip(op.body.block.args, op.inputs, strict=True):
+        if value.name_hint is None:
+            value.name_hint = argument.name_hint
+        argument.replace_all_uses_with(value)
+
+
+@decomposition(VjpOp)
+def _vjp(builder: Builder, op: VjpOp) -> Sequence[SSAValue]:
+    """Write the region out, then its backward pass.
+
+    Until that is done its arguments are not what they stand for: one value may be two arguments,
+    or be read from outside as well, where it counts as a constant.
+    """
+    reverse = Reverse(builder, active=set(op.sources))
+    first = unpack(builder, op.body.block)
+    ops = reverse.follow(first, op) if first is not None else []
+    for target, cotangent in zip(op.targets, op.cotangents, strict=True):
+        reverse.accumulate(target, cotangent)
+    reverse.run(ops)
+    cotangents = [reverse.result(source) for source in op.sources]
+    results = [*op.yields, *cotangents]
+    arguments = dict(zip(op.body.block.args, op.inputs, strict=True))
+    bind(op)
+    return [arguments.get(value, value) for value in results]  # pyright: ignore

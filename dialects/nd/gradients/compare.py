@@ -1,0 +1,67 @@
+"""Derivatives of choosing: a kink gives half to each side, and a bound that holds gives nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from stepwell.dialects.nd.arithmetic import MulOp, SignOp
+from stepwell.dialects.nd.bitwise import AndOp
+from stepwell.dialects.nd.compare import (
+    ClampOp,
+    CopysignOp,
+    EqOp,
+    GtOp,
+    LtOp,
+    MaxOp,
+    MinOp,
+    SelectOp,
+)
+from stepwell.dialects.nd.composing import Composer
+from stepwell.dialects.readings import Factor, gradient, partials
+
+
+def _share(c: Composer, g: SSAValue, op: MaxOp | MinOp, mine: SSAValue) -> SSAValue:
+    """Return ``g`` where the result is ``mine`` alone, half of it where it is both."""
+    half = c.mul(g, c.full(g, 0.5))
+    zero = c.full(g, 0)
+    both = c.of(SelectOp(c.of(EqOp(op.a, op.b)), half, g))
+    return c.of(SelectOp(c.of(EqOp(op.y, mine)), both, zero))
+
+
+@partials(MaxOp, MinOp)
+def _extreme(c: Composer, op: MaxOp | MinOp) -> Sequence[Factor]:
+    return lambda g: _share(c, g, op, op.a), lambda g: _share(c, g, op, op.b)
+
+
+@partials(CopysignOp)
+def _copysign(c: Composer, op: CopysignOp) -> Sequence[Factor]:
+    """The sign that a is given, times its own."""
+
+    def factor(g: SSAValue) -> SSAValue:
+        given = c.of(CopysignOp(c.full(op.a, 1), op.b))
+        return c.of(MulOp(g, c.mul(given, c.of(SignOp(op.a)))))
+
+    return factor, None
+
+
+@partials(ClampOp)
+def _clamp(c: Composer, op: ClampOp) -> Sequence[Factor]:
+    """To x between the bounds, to a bound where x is beyond it, to nobody where x is on it."""
+
+    def where(chosen: SSAValue, g: SSAValue) -> SSAValue:
+        return c.of(SelectOp(chosen, g, c.full(g, 0)))
+
+    def to_x(g: SSAValue) -> SSAValue:
+        inside = AndOp(c.of(GtOp(op.x, op.low)), c.of(LtOp(op.x, op.high)))
+        return where(c.of(inside), g)
+
+    def to_low(g: SSAValue) -> SSAValue:
+        lowest = AndOp(c.of(LtOp(op.x, op.low)), c.of(LtOp(op.low, op.high)))
+        return where(c.of(lowest), g)
+
+    return to_x, to_low, lambda g: where(c.of(GtOp(op.x, op.high)), g)
+
+
+gradient.none(SelectOp, because="the backward pass masks what select did not choose (Reverse)")

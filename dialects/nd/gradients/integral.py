@@ -1,0 +1,30 @@
+"""Ops with integers, truth values or sizes alone on one side: no derivative goes through them."""
+
+from stepwell.dialects.nd import bitwise, compare, creation, reduction, sorting
+from stepwell.dialects.readings import gradient
+
+gradient.none(
+    *bitwise.OPS,
+    reduction.ReduceAndOp,
+    reduction.ReduceOrOp,
+    because="it computes with integers and truth values, which have no derivative",
+)
+gradient.none(
+    compare.EqOp,
+    compare.NeOp,
+    compare.LtOp,
+    compare.LeOp,
+    compare.GtOp,
+    compare.GeOp,
+    compare.IsnanOp,
+    compare.IsinfOp,
+    compare.IsfiniteOp,
+    because="its result is true or false, which has no derivative",
+)
+gradient.none(
+    reduction.ArgmaxOp,
+    reduction.ArgminOp,
+    sorting.ArgsortOp,
+    because="its result is a place, which has no derivative",
+)
+gradient.none(*creation.OPS, because="its result is a constant")

@@ -1,0 +1,213 @@
+"""Reverse mode: cotangents carried backward through a list of ops, each by the rule of its op.
+
+The ops of the backward pass are written behind the forward ones and use their values: what a rule
+asks for is kept. A value that nothing asks the cotangent of gets none, and where a cotangent is
+zero there is no array of zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+
+from stepwell.core.diagnostics import CompileError, Diagnostic, Place
+from stepwell.core.shapes import DYNAMIC
+from stepwell.core.shapes import shape as rules
+from stepwell.dialects.expanding import expand
+from stepwell.dialects.nd.bitwise import AndOp, NotOp
+from stepwell.dialects.nd.compare import SelectOp
+from stepwell.dialects.nd.composing import Composer
+from stepwell.dialects.nd.shape import ReshapeOp
+from stepwell.dialects.nd.syntax import element, shape_of
+from stepwell.dialects.readings import decomposition, gradient, moves, partials
+from stepwell.dialects.types import UNKNOWN, dtype, place_of
+
+
+@dataclass(frozen=True)
+class Cotangent:
+    """The cotangent of a value, as far as elements of it count.
+
+    A branch of a select that was not chosen contributes nothing, even where its derivative is
+    infinite or NaN: so products with derivatives are made first, and masked at the end.
+    """
+
+    value: SSAValue
+    where: SSAValue | None = None
+    """Which elements count, all others being zero; None where all do."""
+
+
+@dataclass(frozen=True)
+class Reverse(Composer):
+    """The backward pass of some ops, written where ``builder`` stands.
+
+    Rules ask `wants` whether an operand needs its cotangent, and `accumulate` it.
+    """
+
+    active: set[SSAValue] = field(default_factory=set[SSAValue])
+    """What depends on what the derivative is with respect to."""
+    found: dict[SSAValue, list[Cotangent]] = field(default_factory=dict[SSAValue, list[Cotangent]])
+
+    def wants(self, value: SSAValue) -> bool:
+        """Whether the cotangent of ``value`` is needed."""
+        return value in self.active
+
+    def accumulate(self, value: SSAValue, more: SSAValue, where: SSAValue | None = None) -> None:
+        """Add ``more`` to the cotangent of ``value``, as far as ``where`` is true."""
+        if not self.wants(value):
+            return
+        if more.type != value.type:
+            more = self.fitted(more, value)
+        if more.type != value.type:
+            said = f"a cotangent of {value.type} must have that type, got {more.type}"
+            raise CompileError(Diagnostic("error", said, _place(value)))
+        if value.name_hint is not None and isinstance(more, OpResult) and more.op in self.made:
+            more.name_hint = f"d_{value.name_hint}"
+        self.found.setdefault(value, []).append(Cotangent(more, where))
+
+    def fitted(self, more: SSAValue, value: SSAValue) -> SSAValue:
+        """Return ``more`` in the type of ``value``, of which other sizes may be known."""
+        got, want = shape_of(more), shape_of(value)
+        known = (a == b or DYNAMIC in (a, b) for a, b in zip(got, want, strict=False))
+        if element(more) != element(value) or len(got) != len(want) or not all(known):
+            return more
+        sizes = self.sizes(value) if rules.reshape_unknown(got, want) else []
+        return self.of(ReshapeOp(more, want, sizes))
+
+    def follow(self, first: Operation | None, end: Operation | None) -> list[Operation]:
+        """Note what the ops from ``first`` up to ``end`` make of what is active; return them.
+
+        Composite ops without a rule of their own are replaced by what they stand for.
+        """
+        ops: list[Operation] = []
+        op = first
+        while op is not None and op is not end:
+            if self.is_active(op):
+                if not has_rule(op) and decomposition.get(type(op)) is not None:
+                    op = expand(op)
+                    continue
+                self.active.update(r for r in op.results if is_float(r))
+            ops.append(op)
+            op = op.next_op
+        return ops
+
+    def is_active(self, op: Operation) -> bool:
+        """Whether ``op`` reads anything active."""
+        return any(value in self.active for value in reads(op))
+
+    def run(self, ops: Sequence[Operation]) -> None:
+        """Carry cotangents backward through ``ops``, which `follow` returned."""
+        for op in reversed(ops):
+            cotangents = [self.take(r) for r in op.results]
+            if any(c is not None for c in cotangents) and self.is_active(op):
+                last = self.builder.insertion_point.insert_before
+                block = self.builder.insertion_point.block
+                before = block.last_op if last is None else last.prev_op
+                self.through(op, cotangents)
+                new = block.first_op if before is None else before.next_op
+                while new is not None and new is not last:
+                    if new.location == UNKNOWN:
+                        new.location = op.location
+                    new = new.next_op
+
+    def through(self, op: Operation, cotangents: Sequence[Cotangent | None]) -> None:
+        """Carry the cotangents of the results of ``op`` to its operands."""
+        kind = type(op)
+        if isinstance(op, SelectOp):
+            (only,) = cotangents
+            assert only is not None
+            for value, chosen in ((op.a, op.condition), (op.b, self.of(NotOp(op.condition)))):
+                self.accumulate(value, only.value, self.both(only.where, chosen))
+        elif (factors := partials.get(kind)) is not None:
+            (only,) = cotangents
+            assert only is not None
+            for operand, factor in zip(op.operands, factors(self, op), strict=True):
+                if factor is not None and self.wants(operand):
+                    self.accumulate(operand, factor(only.value), only.where)
+        elif (moved := moves.get(kind)) is not None:
+            (only,) = cotangents
+            assert only is not None
+            where = None if only.where is None else moved(self, op, only.where)
+            self.accumulate(op.operands[0], moved(self, op, only.value), where)
+        elif (rule := gradient.get(kind)) is not None:
+            rule(self, op, [None if c is None else self.plain(c) for c in cotangents])
+        else:
+            help = gradient.why_none(kind) or f"register a rule beside {kind.__name__}"
+            said = f"{op.name} has no gradient"
+            raise CompileError(Diagnostic("error", said, place_of(op), help=help))
+
+    def take(self, value: SSAValue) -> Cotangent | None:
+        """Return the cotangent of ``value``, None where it is zero; it is complete."""
+        parts = self.found.pop(value, None)
+        if not parts:
+            return None
+        where = parts[0].where
+        if len(parts) > 1 and any(p.where is not where for p in parts):
+            parts, where = [Cotangent(self.plain(p)) for p in parts], None
+        if len(parts) == 1:
+            return parts[0]
+        total = self.wide(parts[0].value)
+        for part in parts[1:]:
+            total = self.add(total, self.wide(part.value))
+        total = self.cast(total, element(value))
+        if value.name_hint is not None:
+            total.name_hint = f"d_{value.name_hint}"
+        return Cotangent(total, where)
+
+    def plain(self, cotangent: Cotangent) -> SSAValue:
+        """Return a cotangent as one value."""
+        if cotangent.where is None:
+            return cotangent.value
+        zero = self.full(cotangent.value, 0)
+        return self.of(SelectOp(cotangent.where, cotangent.value, zero))
+
+    def both(self, a: SSAValue | None, b: SSAValue) -> SSAValue:
+        """Return where both masks are true."""
+        return b if a is None else self.of(AndOp(a, b))
+
+    def result(self, value: SSAValue) -> SSAValue:
+        """Return the cotangent of ``value`` in the end: zeros where nothing depends on it."""
+        found = self.take(value)
+        if found is not None:
+            return self.plain(found)
+        zero = self.full(value, 0)
+        if value.name_hint is not None:
+            zero.name_hint = f"d_{value.name_hint}"
+        return zero
+
+
+def has_rule(op: Operation) -> bool:
+    """Whether the class of ``op`` says how to differentiate it, or why that cannot be."""
+    return any(table.covers(type(op)) for table in (partials, moves, gradient))
+
+
+def is_float(value: SSAValue) -> bool:
+    """Whether ``value`` is a tensor of floats: others have no cotangents."""
+    return isinstance(value.type, TensorType) and dtype(element(value)).kind == "float"
+
+
+def reads(op: Operation) -> Iterator[SSAValue]:
+    """Return the values that ``op`` and what is inside of it read, of those made outside."""
+    yield from op.operands
+    if op.regions:
+        for inside in op.walk():
+            if inside is not op:
+                yield from (v for v in inside.operands if not _is_inside(v, op))
+
+
+def _is_inside(value: SSAValue, op: Operation) -> bool:
+    """Whether ``value`` is made in a region of ``op``."""
+    block = value.owner if isinstance(value, BlockArgument) else value.owner.parent
+    while block is not None:
+        around = block.parent_op()
+        if around is op:
+            return True
+        block = None if around is None else around.parent
+    return False
+
+
+def _place(value: SSAValue) -> Place | None:
+    at = value.owner if not isinstance(value, BlockArgument) else value.owner.parent_op()
+    return place_of(at) if isinstance(at, Operation) else None
