@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from stepwell.core.version import VERSION
 
 if TYPE_CHECKING:
+    from stepwell import optim
     from stepwell.compiled import Compiled, compile, load
     from stepwell.core.diagnostics import CompileError
     from stepwell.frontend import debug, lax, nn, random, tree
@@ -46,6 +47,7 @@ _MODULES = {
     "lax": "stepwell.frontend.lax",
     "nn": "stepwell.frontend.nn",
     "numpy": "stepwell.numpy",
+    "optim": "stepwell.optim",
     "random": "stepwell.frontend.random",
 }
 """Public modules, imported when they are first asked for."""
@@ -69,6 +71,7 @@ __all__ = [
     "load",
     "nn",
     "op",
+    "optim",
     "tree",
     "random",
 ]

@@ -15,7 +15,7 @@ import stepwell as sw
 from stepwell.frontend.jit import Function
 from stepwell.tools.reference import OF_JITTED
 
-MODULES = ("debug", "lax", "nn", "random", "tree")
+MODULES = ("debug", "lax", "nn", "optim", "random", "tree")
 WITHOUT = {"CompileError", "TraceError"}
 """Exceptions: raised, not called."""
 
@@ -52,9 +52,8 @@ def test_each_parameter_is_told_of() -> None:
 
 
 def test_what_follows_others_names_them() -> None:
-    followed = {
-        n: v for n, v in PUBLIC.items() if n.startswith(("sw.nn.", "sw.lax.", "sw.random."))
-    }
+    others = ("sw.nn.", "sw.lax.", "sw.random.", "sw.optim.")
+    followed = {n: v for n, v in PUBLIC.items() if n.startswith(others)}
     missing = [name for name, v in followed.items() if "source : " not in (inspect.getdoc(v) or "")]
     assert missing == []
 

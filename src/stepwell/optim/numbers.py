@@ -1,0 +1,111 @@
+"""Arithmetic of updates: in the dtype of the leaves, of arrays and of traced values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stepwell.frontend.promotion import is_number
+from stepwell.frontend.pytree import flatten, unflatten
+from stepwell.frontend.tree import map as tree_map
+
+MOST = np.iinfo(np.int32).max
+"""Steps are counted up to here, and no further."""
+
+
+def zero_steps() -> Any:
+    """Return the count of no steps."""
+    return np.zeros((), np.int32)
+
+
+def one_more(count: Any) -> Any:
+    """Return the count of one more step; at the end of the int32 it stays there."""
+    return settled(np.minimum(count, MOST - 1) + 1)
+
+
+def settled(value: Any) -> Any:
+    """Return NumPy's numbers as arrays, which is what programs take and give."""
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def like(number: Any, leaf: Any) -> Any:
+    """Return a number in the dtype of a leaf; Python numbers take it anyway."""
+    if is_number(number) or is_number(leaf) or number.dtype == leaf.dtype:
+        return number
+    return number.astype(leaf.dtype)
+
+
+def reals(count: Any) -> Any:
+    """Return a count as a float to compute with: float32 where it is an array of integers."""
+    if is_number(count):
+        return float(count)
+    return count if count.dtype.kind not in "iub" else count.astype(np.float32)
+
+
+def correction(decay: Any, count: Any, leaf: Any) -> Any:
+    """Return what a mean of ``count`` steps, which began at zero, is to be divided by.
+
+    It is ``1 - decay ** count`` without the difference of two numbers near 1, which would cost
+    the first steps of a float32 five of their seven digits.
+    """
+    wide = not is_number(leaf) and leaf.dtype == np.float64
+    dtype = np.float64 if wide else np.float32
+    if is_number(decay):
+        rate = math.log(decay) if decay > 0 else -math.inf
+    else:
+        rate = np.log(decay.astype(dtype))
+    return like(-np.expm1(rate * count.astype(dtype)), leaf)
+
+
+def zeros_of(params: Any, dtype: Any = None) -> Any:
+    """Return a tree like ``params`` of zeros, in their dtypes unless told."""
+    return filled(params, 0, dtype)
+
+
+def filled(params: Any, number: Any, dtype: Any = None) -> Any:
+    """Return a tree like ``params`` of one number, in their dtypes unless told."""
+
+    def of(leaf: Any) -> Any:
+        kind = dtype
+        if kind is None:
+            kind = np.float64 if is_number(leaf) else leaf.dtype
+        return np.full(np.shape(leaf), number, kind)
+
+    return tree_map(of, params)
+
+
+def moment(updates: Any, mean: Any, decay: Any, order: int) -> Any:
+    """Return a mean of powers of the updates, which forgets at the rate ``decay``."""
+
+    def of(g: Any, m: Any) -> Any:
+        kept = like(decay, g)
+        return settled((1 - kept) * (g * g if order == 2 else g) + like(decay, m) * m)
+
+    return tree_map(of, updates, mean)
+
+
+def converted(tree: Any, dtype: Any) -> Any:
+    """Return a tree in another dtype; None for as it is."""
+    if dtype is None:
+        return tree
+    return tree_map(lambda leaf: leaf if leaf.dtype == dtype else leaf.astype(dtype), tree)
+
+
+def prefixed(prefix: Any, tree: Any) -> Any:
+    """Return a tree like ``tree`` of what ``prefix`` has at the same place, or above it."""
+    leaves, structure = flatten(prefix)
+    if structure is ...:
+        return tree_map(lambda _: prefix, tree)
+    kind = type(tree)
+    if kind is not type(prefix):
+        raise ValueError(f"the mask has a {type(prefix).__name__} where there is {kind.__name__}")
+    if kind is dict:
+        if set(prefix) != set(tree):
+            raise ValueError(f"the mask has the keys {sorted(prefix)}, not {sorted(tree)}")
+        return {key: prefixed(prefix[key], tree[key]) for key in tree}
+    if isinstance(tree, tuple | list) and len(prefix) == len(tree):
+        parts = [prefixed(p, t) for p, t in zip(prefix, tree, strict=True)]
+        return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+    return unflatten(flatten(tree)[1], leaves)
