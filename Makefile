@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help dev demo test test-machine lint types imports package docs bench bench-programs bench-against bench-peers limits figures note-figures sanitize clean
+.PHONY: help dev demo test test-machine lint types imports package docs bench bench-programs bench-training bench-against bench-peers limits figures note-figures sanitize clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -54,6 +54,9 @@ bench: dev  ## measure beside the peers that are installed: docs/benchmarks.md (
 
 bench-programs: dev  ## measure NumPy programs beside Numba, JAX and NumPy: docs/programs.md (BENCH="--help")
 	$(BIN)/python bench/programs_bench.py $(BENCH)
+
+bench-training: dev  ## measure steps of training beside PyTorch, JAX and ONNX Runtime: docs/training.md (BENCH="--help")
+	$(BIN)/python bench/training_bench.py $(BENCH)
 
 BASE := HEAD
 bench-against: dev  ## compare with another commit: is anything slower? (BASE=HEAD~3 BENCH="--help")

@@ -93,7 +93,7 @@ class Bench:
                     running.remove(process)
         for process in running:
             self._ask(process, do="forget")
-        return {p.peer: _outcome(p, prepared[p], batches.get(p, [])) for p in processes}
+        return {p.peer: outcome_of(p, prepared[p], batches.get(p, [])) for p in processes}
 
     def _ask(self, process: Process, **request: Any) -> dict[str, Any]:
         try:
@@ -112,10 +112,11 @@ class Bench:
                 }
                 file.write(json.dumps(about) + "\n")
         said = (f"{name} {shown(outcome)}" for name, outcome in line.outcomes.items())
-        _say(f"{line.workload}, {threads}: {', '.join(said)}")
+        say(f"{line.workload}, {threads}: {', '.join(said)}")
 
 
-def _outcome(process: Process, said: Mapping[str, Any], batches: Sequence[Batch]) -> Outcome:
+def outcome_of(process: Process, said: Mapping[str, Any], batches: Sequence[Batch]) -> Outcome:
+    """Return what a process did: what it said at first, and its batches."""
     problem = next((f"{k}: {said[k]}" for k in ("unsupported", "failed") if k in said), "")
     return Outcome(
         process.peer,
@@ -134,7 +135,7 @@ def _starts(process: Process) -> bool:
     try:
         process.start()
     except Gone as error:
-        _say(f"{process.peer} is left out: {error}")
+        say(f"{process.peer} is left out: {error}")
         return False
     return True
 
@@ -147,30 +148,31 @@ def _least(workload: Workload, limits: Limits) -> float:
     return limits.seconds(work.flops, work.bytes)
 
 
-def _write_models(peers: Sequence[str], workloads: Sequence[Workload], python: Path) -> None:
+def write_models(peers: Sequence[str], workloads: Sequence[Workload], python: Path) -> None:
     """Write the ONNX files that are not there, one process each: one may fail."""
     if not {"onnxruntime", "openvino", "iree"} & set(peers):
         return
     if not python.exists():
-        _say("no environment onnxruntime, so no ONNX files: make bench-peers PEERS=onnxruntime")
+        say("no environment onnxruntime, so no ONNX files: make bench-peers PEERS=onnxruntime")
         return
     for workload in workloads:
         if not model_file(workload).exists():
             command = [str(python), "-m", "peers.onnx_model", workload.name]
             done = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
             if done.returncode:
-                _say(f"no ONNX file for {workload.name}: {done.stderr.strip().splitlines()[-1]}")
+                say(f"no ONNX file for {workload.name}: {done.stderr.strip().splitlines()[-1]}")
 
 
 @contextmanager
-def _alone() -> Generator[None]:
+def alone() -> Generator[None]:
     """One benchmark at a time on this machine."""
     with (state() / "lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _say(what: str) -> None:
+def say(what: str) -> None:
+    """Tell how it goes."""
     print(what, file=sys.stderr, flush=True)
 
 
@@ -208,7 +210,7 @@ def main() -> None:
     if options.list:
         _list(there)
         return
-    peers = _peers(options.peers, there)
+    peers = usual_peers(options.peers, there)
     ours = (options.vs,) if options.vs else OURS
     if unknown := [p for p in (*peers, *ours) if p not in PEERS]:
         parser.error(f"no such peer: {', '.join(unknown)}; there is {', '.join(PEERS)}")
@@ -218,7 +220,7 @@ def main() -> None:
     if not workloads or not threads:
         parser.error("nothing to measure")
     if not peers:
-        _say("no peer is installed (make bench-peers does that): measuring Stepwell alone")
+        say("no peer is installed (make bench-peers does that): measuring Stepwell alone")
     state().mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="stepwell-bench-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -232,12 +234,12 @@ def main() -> None:
         folder,
         state() / "records.jsonl",
     )
-    with _alone():
-        _write_models(peers, workloads, interpreter("onnxruntime", pythons))
+    with alone():
+        write_models(peers, workloads, interpreter("onnxruntime", pythons))
         text = _run(bench, threads, workloads)
     if options.page or len(workloads) == len(WORKLOADS):
         Path(options.page or PAGE).write_text(text)
-        _say(f"written: {options.page or PAGE}")
+        say(f"written: {options.page or PAGE}")
     else:
         print(text, end="")
 
@@ -257,7 +259,7 @@ def _run(bench: Bench, threads: Sequence[int], workloads: Sequence[Workload]) ->
     )
 
 
-def _peers(asked: str | None, there: Sequence[str]) -> tuple[str, ...]:
+def usual_peers(asked: str | None, there: Sequence[str]) -> tuple[str, ...]:
     """Return the peers to measure."""
     if asked is None:
         return tuple(p for p in there if PEERS[p].usual and p not in OURS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from measuring import Outcome, best, geometric_mean, spell_seconds
 
@@ -41,7 +42,7 @@ def page(
     for threads, found in lines.items():
         text += [f"## {_count(threads)}", "", *_comparison(found, ours), ""]
         text += [*_everybody(found, ours), ""]
-        text += _problems(found)
+        text += problems(found)
     return "\n".join(text).rstrip() + "\n"
 
 
@@ -99,7 +100,7 @@ def _everybody(lines: Sequence[Line], ours: Sequence[str]) -> Iterator[str]:
         yield f"| {line.workload} | {' | '.join(shown(line.outcomes.get(n)) for n in names)} |"
 
 
-def _problems(lines: Sequence[Line]) -> list[str]:
+def problems(lines: Sequence[Any]) -> list[str]:
     """Say what did not run, each reason once with the workloads it kept from running."""
     found: dict[tuple[str, str], list[str]] = {}
     for line in lines:

@@ -75,10 +75,11 @@ def pacemaker(library: str) -> Callable[[], float]:
     return limit
 
 
-def peak_memory() -> float:
-    """Return the most memory this process has had, in MB."""
+def resident_memory(peak: bool = False) -> float:
+    """Return the memory this process has, or the most that it has had, in MB."""
+    wanted = "VmHWM" if peak else "VmRSS"
     for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM"):
+        if line.startswith(wanted):
             return int(line.split()[1]) / 1024
     return 0.0
 

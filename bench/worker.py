@@ -20,7 +20,7 @@ from typing import Any
 
 from ops import Unsupported
 from peers import PEERS, Call, Peer, state
-from timing import batch, pacemaker, peak_memory, quick
+from timing import batch, pacemaker, quick, resident_memory
 from workloads import WORKLOADS, Reference, Workload
 
 
@@ -51,7 +51,7 @@ class Worker:
             "error": errors[name],
             "correct": errors[name] < workload.tolerance,
             "way": name,
-            "memory": peak_memory(),
+            "memory": resident_memory(peak=True),
         }
 
     def _other(self, calls: Mapping[str, Call], name: str, right: Reference) -> float:
