@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import IndexType, TensorType, i64
 from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -16,18 +16,11 @@ from stepwell.dialects.nd.indexing import (
     DynamicSliceOp,
     DynamicUpdateSliceOp,
     GatherOp,
-    ScatterAddOp,
-    ScatterMaxOp,
-    ScatterMinOp,
-    ScatterMulOp,
-    ScatterOp,
-    ScatterOpBase,
 )
 from stepwell.dialects.nd.syntax import axes, element, shape_of
 from stepwell.dialects.types import dtype, tensor_type
-from stepwell.lowering.nd_to_linalg.body import INDEX, Body, computed_in
+from stepwell.lowering.nd_to_linalg.body import INDEX, Body
 from stepwell.lowering.nd_to_linalg.generic import generic
-from stepwell.lowering.nd_to_linalg.nests import nest, read, written
 from stepwell.lowering.nd_to_linalg.shape import inserted, iterators, result_type
 from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
 from stepwell.lowering.nd_to_linalg.starts import known_start
@@ -81,11 +74,11 @@ def clamped_index(b: Body, i: SSAValue, last: Size) -> SSAValue:
             i = _lower_bounded(b, i)
         else:
             i = b.min(_lower_bounded(b, i), b.number(last))
-        return b.emit(arith.IndexCastOp(_extended(b, i), INDEX))
+        return b.emit(arith.IndexCastOp(extended(b, i), INDEX))
     if b.dtype.name == "ui64":
         return b.emit(arith.IndexCastOp(b.min(i, last), INDEX))
     wide = b.of(DTYPES["i64"])
-    i = wide.min(_extended(b, _lower_bounded(b, i)), last)
+    i = wide.min(extended(b, _lower_bounded(b, i)), last)
     return b.emit(arith.IndexCastOp(i, INDEX))
 
 
@@ -98,75 +91,11 @@ def _reaches(kind: DType, last: int) -> bool:
     return last < (1 << bits) - 1
 
 
-def _extended(b: Body, i: SSAValue) -> SSAValue:
+def extended(b: Body, i: SSAValue) -> SSAValue:
     """Return ``i`` as i64, by the signedness of its dtype."""
     if b.dtype.bytes == 8:
         return i
     return b.emit((arith.ExtSIOp if b.dtype.kind == "signed" else arith.ExtUIOp)(i, i64))
-
-
-_COMBINE: dict[type[ScatterOpBase], Callable[[Body, SSAValue, SSAValue], SSAValue]] = {
-    ScatterOp: lambda b, old, new: new,
-    ScatterAddOp: Body.add,
-    ScatterMulOp: Body.mul,
-    ScatterMinOp: Body.min,
-    ScatterMaxOp: Body.max,
-}
-
-
-@lower(*_COMBINE)
-def _scatter(lowering: Lowering, op: ScatterOpBase, operands: Operands) -> Operands:
-    x, updates, *indices = operands
-    along, sizes = axes(op.axes), Sizes(lowering)
-    if 0 in shape_of(op.updates) or 0 in shape_of(op.x):
-        return (x,)
-    rank, first = len(shape_of(op.indices[0])), along[0]
-    kept = [axis for axis in range(len(shape_of(op.x))) if axis not in along]
-    limits = [_as_i64(sizes, sizes.of(x, axis)) for axis in along]
-    kind = dtype(element(op.x))
-
-    def at_each(b: Body, loops: Operands, carried: Operands) -> Operands:
-        (y,) = carried
-        places = {axis: loops[k if k < first else k + rank] for k, axis in enumerate(kept)}
-        inside: SSAValue | None = None
-        for axis, value, old, limit in zip(along, indices, op.indices, limits, strict=True):
-            i = read(b, value, loops[first : first + rank])
-            wide = _extended(b.of(dtype(element(old))), i)
-            fits = b.emit(arith.CmpiOp(wide, limit, "ult"))
-            inside = fits if inside is None else b.both(inside, fits)
-            places[axis] = b.emit(arith.IndexCastOp(wide, INDEX))
-        assert inside is not None
-        at = [places[axis] for axis in range(len(places))]
-        new = read(b, updates, loops)
-        return (_written_if(b, inside, y, at, new, _COMBINE[type(op)]),)
-
-    return nest(lowering, sizes.all_of(updates), [x], at_each, computed_in(kind))
-
-
-def _as_i64(sizes: Sizes, size: Size) -> SSAValue:
-    if isinstance(size, int):
-        constant = arith.ConstantOp.from_int_and_width(size, i64)
-        return sizes.lowering.insert(constant).result
-    return sizes.lowering.insert(arith.IndexCastOp(size, i64)).result
-
-
-def _written_if(
-    b: Body,
-    condition: SSAValue,
-    y: SSAValue,
-    at: Operands,
-    new: SSAValue,
-    combine: Callable[[Body, SSAValue, SSAValue], SSAValue],
-) -> SSAValue:
-    """Return ``y`` with ``new`` combined into one element where the condition holds."""
-    then = Body(Block(), b.dtype)
-    if combine is not _COMBINE[ScatterOp]:
-        narrow = new.type
-        old = then.widen(read(then, y, at))
-        new = then.narrow(combine(then, old, then.widen(new)), narrow)
-    then.block.add_op(scf.YieldOp(written(then, new, y, at)))
-    otherwise = Block([scf.YieldOp(y)])
-    return b.emit(scf.IfOp(condition, [y.type], [then.block], [otherwise]))
 
 
 @lower(DynamicSliceOp)
@@ -226,7 +155,7 @@ def _host_index(lowering: Lowering, old: SSAValue, start: SSAValue) -> SSAValue:
     b = Body(Block(), dtype(old.type.element_type))
     if b.dtype.name == "ui64":
         number = b.min(number, b.number((1 << 63) - 1))
-    number = _extended(b, number)
+    number = extended(b, number)
     for op in list(b.block.ops):
         op.detach()
         lowering.insert(op)

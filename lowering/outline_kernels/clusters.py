@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 from math import prod
 
 from xdsl.dialects import tensor
@@ -36,6 +37,10 @@ ENOUGH = 64
 """So many parallel iterations keep every thread busy."""
 SMALL_ROW = 256
 """A contraction may run row by row where a row is no more work than this."""
+TALL = 1 << 12
+"""So many rows, a cache line or two of each, are no longer in a core's own cache at the last."""
+WIDE = 1 << 19
+"""A sum of so many elements is cut in runs of rows, which threads share."""
 MEMBERS = 32
 """A kernel of more ops than this gains nothing by another."""
 
@@ -146,6 +151,8 @@ def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
     after = _parallelism(a, [i for i, _ in pairs])
     if after < min(before, ENOUGH) and not tiny:
         return f"only {after} iterations would be left to run in parallel"
+    if _walks_down(a, b, pairs):
+        return "a sum over rows would walk down columns, a few at a time"
     if not tiny and any(_gathers_across(op, c, k) for c, k in _kept(a, b, pairs) for op in c.loops):
         return "what is gathered would be written across rows"
     return ""
@@ -170,6 +177,31 @@ def _gathers_across(op: Operation, cluster: Cluster, kept: list[int]) -> bool:
     shared = {cluster.loops[op][j] for j in kept}
     last = plain(written[-1]) if written else None
     return last in shared and len(shared) < len(op.iterator_types)
+
+
+def _walks_down(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> bool:
+    """Whether either sums over many rows, and the other has loops of its own beside the columns.
+
+    Alone such a sum reads its rows from end to end, in runs that threads share.
+    """
+    for (tall, kept), (other, _) in permutations(_kept(a, b, pairs)):
+        if len(kept) == 1 and any(_sums_rows(op, tall.loops[op][kept[0]]) for op in tall.loops):
+            return any(
+                isinstance(op, linalg.GenericOp) and len(op.iterator_types) > 1
+                for op in other.loops
+            )
+    return False
+
+
+def _sums_rows(op: Operation, column: int) -> bool:
+    """Whether ``op`` sums many rows, whose elements lie side by side along the loop ``column``."""
+    if not isinstance(op, linalg.GenericOp) or contracts(op):
+        return False
+    sizes, kinds = extents(op), is_parallel(op)
+    rows = prod(n for n, parallel in zip(sizes, kinds, strict=True) if not parallel)
+    if DYNAMIC_INDEX in sizes or rows < TALL or rows * sizes[column] < WIDE or sum(kinds) != 1:
+        return False
+    return any(index and plain(index[-1]) == column for index in indices(op)[: len(op.inputs)])
 
 
 def _splits(op: Operation) -> bool:

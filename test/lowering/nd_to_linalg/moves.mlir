@@ -70,11 +70,24 @@ func.func @indexing(%x: tensor<5x3xf32>, %i: tensor<7xui8>, %u: tensor<7x3xf32>)
   // CHECK: tensor.extract %x[%[[ROW]], %{{.*}}]
   %0 = nd.gather %x, indices(%i) {axes = [0]} : (tensor<5x3xf32>, tensor<7xui8>) -> tensor<7x3xf32>
   // CHECK: scf.for
-  // CHECK: scf.for
   // CHECK: %[[IN:.*]] = arith.cmpi ult
   // CHECK: scf.if %[[IN]] -> (tensor<5x3xf32>)
+  // CHECK: scf.for
   // CHECK: arith.addf
   // CHECK: tensor.insert
   %1 = nd.scatter_add %x, %u, indices(%i) {axes = [0]} : (tensor<5x3xf32>, tensor<7x3xf32>, tensor<7xui8>) -> tensor<5x3xf32>
   func.return %0, %1 : tensor<7x3xf32>, tensor<5x3xf32>
+}
+
+// Long rows are scattered in blocks of columns, each of which reads all indices: threads share them.
+
+// CHECK-LABEL: func.func @blocks_of_columns
+func.func @blocks_of_columns(%x: tensor<5x130xf32>, %i: tensor<7xi32>, %u: tensor<7x130xf32>) -> tensor<5x130xf32> {
+  // CHECK: %[[WIDTH:.*]] = arith.constant 80 : index
+  // CHECK: %[[LOW:.*]] = arith.muli %{{.*}}, %[[WIDTH]]
+  // CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}} -> (tensor<5x130xf32>)
+  // CHECK: scf.for %{{.*}} = %[[LOW]] to
+  // CHECK: } {kernel.independent}
+  %0 = nd.scatter_add %x, %u, indices(%i) {axes = [0]} : (tensor<5x130xf32>, tensor<7x130xf32>, tensor<7xi32>) -> tensor<5x130xf32>
+  func.return %0 : tensor<5x130xf32>
 }

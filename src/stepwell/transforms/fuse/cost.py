@@ -34,7 +34,7 @@ class Chain:
 
     cost: int
     leaves: int
-    """How many tensors the chain reads in the end."""
+    """How many tensors the chain reads in the end, but those that are repeated along a loop."""
 
 
 @dataclass
@@ -68,10 +68,11 @@ class Costs:
             above = (
                 self.chains.get(value.owner) if isinstance(value.owner, linalg.GenericOp) else None
             )
-            if above and above.cost > CHEAP_PER_ELEMENT and repeats(index, sizes):
+            again = repeats(index, sizes)
+            if above and above.cost > CHEAP_PER_ELEMENT and again:
                 above = None  # it will stay apart, as a mean that many elements are compared with
             total += above.cost if above else 0
-            leaves += above.leaves if above else 1
+            leaves += above.leaves if above else not again
         return Chain(min(total, 10 * EXPENSIVE), min(leaves, MANY))
 
 
