@@ -151,6 +151,11 @@ def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
     after = _parallelism(a, [i for i, _ in pairs])
     if after < min(before, ENOUGH) and not tiny:
         return f"only {after} iterations would be left to run in parallel"
+    return _order(a, b, pairs, tiny)
+
+
+def _order(a: Cluster, b: Cluster, pairs: list[tuple[int, int]], tiny: bool) -> str:
+    """Return why one kernel would walk through memory in a worse order, "" where it would not."""
     if _walks_down(a, b, pairs):
         return "a sum over rows would walk down columns, a few at a time"
     if not tiny and any(_gathers_across(op, c, k) for c, k in _kept(a, b, pairs) for op in c.loops):
