@@ -34,7 +34,7 @@ def test_a_traced_values_trace_is_numpys() -> None:
     """``x.trace()`` is the sum of the diagonal; what an op is emitted to is ``x.graph``."""
     found = [
         f"{path.name}:{number}"
-        for path in sorted((ROOT / "src/stepwell/frontend").glob("*.py"))
+        for path in sorted((ROOT / "src/stepwell/frontend").rglob("*.py"))
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if re.search(r"(?<!self)\.trace\.(emit|check|ranges)\b", line)
     ]

@@ -6,6 +6,7 @@ import doctest
 import inspect
 import re
 from enum import EnumType
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +16,7 @@ import stepwell as sw
 from stepwell.frontend.jit import Function
 from stepwell.tools.reference import OF_JITTED
 
-MODULES = ("debug", "lax", "nn", "optim", "random", "tree")
+MODULES = ("debug", "lax", "nn", "nn.initializers", "optim", "random", "tree")
 WITHOUT = {"CompileError", "TraceError"}
 """Exceptions: raised, not called."""
 
@@ -24,7 +25,7 @@ def public() -> dict[str, Any]:
     found = {f"sw.{name}": getattr(sw, name) for name in sw.__all__ if name not in WITHOUT}
     found = {name: each for name, each in found.items() if not isinstance(each, ModuleType)}
     for module in MODULES:
-        named = getattr(sw, module)
+        named = attrgetter(module)(sw)
         found |= {f"sw.{module}.{name}": getattr(named, name) for name in named.__all__}
     return found | {f"sw.jit.{name}": getattr(Function, name) for name in OF_JITTED}
 

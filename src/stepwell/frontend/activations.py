@@ -5,6 +5,7 @@ Floats keep their dtype; integers become float32, where JAX does so.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from stepwell.frontend import elementwise as e
@@ -99,6 +100,22 @@ def log_sigmoid(x: Any) -> Tensor:
     """
     (value,) = floats(x)
     return e.negative(softplus(e.negative(value)))
+
+
+def log1mexp(x: Any) -> Tensor:
+    """Return ``log(1 - exp(-x))`` element by element, for x > 0, exact near 0 and far from it.
+
+    x : an array of any shape; floats keep their dtype, integers become float32
+    source : `jax.nn.log1mexp`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.jit(sw.nn.log1mexp)(np.array([1e-10, 1.0])).round(4)
+    array([-23.0259,  -0.4587])
+    """
+    (value,) = floats(x)
+    turned = e.negative(value)
+    near, far = e.log(e.negative(e.expm1(turned))), e.log1p(e.negative(e.exp(turned)))
+    return e.where(e.less(value, math.log(2)), near, far)
 
 
 def silu(x: Any) -> Tensor:

@@ -100,11 +100,8 @@ def _swap() -> None:
         _kept.clear()
         return
     for module in map(import_module, _MODULES):
-        own = {
-            name: value
-            for name, value in vars(module).items()
-            if isinstance(value, FunctionType) and name in getattr(module, "__all__", vars(module))
-        }
+        public = {name: getattr(module, name) for name in module.__all__}
+        own = {name: value for name, value in public.items() if isinstance(value, FunctionType)}
         _kept[module] = own
         vars(module).update({name: _eager(value) for name, value in own.items()})
 

@@ -22,7 +22,7 @@ from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.facade import Ufunc
 from stepwell.frontend.lax_arrays import pad
-from stepwell.frontend.nn import convolved
+from stepwell.frontend.layers.convolution import convolved
 from stepwell.frontend.promotion import BOOL, as_dtype, cast, fresh, lift, same_narrow
 from stepwell.frontend.pytree import flatten, unflatten
 from stepwell.frontend.tensor import Tensor

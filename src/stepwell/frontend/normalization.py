@@ -108,6 +108,31 @@ def logsumexp(
     return (size, e.sign(total)) if return_sign else size
 
 
+def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Tensor:
+    """Return ``log(mean(exp(x)))`` along ``axis``, without overflow.
+
+    x : an array; floats keep their dtype, integers become float32
+    axis : an int, a tuple of them, or None for all
+    where : booleans that broadcast to ``x``; what is not chosen counts nothing
+    keepdims : leave the axes in the result, with size 1
+    raises AxisError : ``x`` has no such axis
+    source : `jax.nn.logmeanexp`
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.jit(sw.nn.logmeanexp)(np.array([1000.0, 1000.0]))
+    array(1000.)
+    """
+    (value,) = floats(x)
+    found = logsumexp(value, axis, keepdims=keepdims, where=where)
+    if where is None:
+        count: Any = math.prod(value.shape[a] for a in r.along(axis, value.ndim))
+        return e.subtract(found, math.log(count) if count else -math.inf)
+    chosen = _chosen(where, value)
+    assert chosen is not None
+    number = cast(r.sum(chosen, axis, keepdims=keepdims), value.kind)
+    return e.subtract(found, e.log(number))
+
+
 def _chosen(where: Any, value: Tensor) -> Tensor | None:
     return None if where is None else broadcast_to(e.truth(where), value.shape)
 

@@ -73,9 +73,21 @@ _LACKING = [name for names in lax.NOT_HERE.values() for name in names.split()]
 JAX = {
     "jax.nn": (
         nn,
-        "celu elu gelu glu hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu log_sigmoid "
-        "log_softmax logsumexp one_hot relu relu6 selu sigmoid silu soft_sign softmax softplus "
-        "squareplus standardize swish",
+        "celu dot_product_attention elu gelu get_scaled_dot_general_config glu hard_sigmoid "
+        "hard_silu hard_swish hard_tanh identity leaky_relu log1mexp log_sigmoid log_softmax "
+        "logmeanexp logsumexp mish one_hot relu relu6 scaled_dot_general scaled_matmul selu "
+        "sigmoid silu soft_sign softmax softplus sparse_plus sparse_sigmoid squareplus "
+        "standardize swish tanh",
+    ),
+    "jax.nn.initializers": (nn.initializers, " ".join(nn.initializers.__all__)),
+    "optax.losses": (
+        nn,
+        "convex_kl_divergence cosine_distance cosine_similarity ctc_loss "
+        "ctc_loss_with_forward_probs dice_loss hinge_loss huber_loss kl_divergence "
+        "kl_divergence_with_log_targets l2_loss log_cosh multiclass_hinge_loss ntxent "
+        "perceptron_loss poly_loss_cross_entropy safe_softmax_cross_entropy "
+        "sigmoid_binary_cross_entropy sigmoid_focal_loss smooth_labels softmax_cross_entropy "
+        "softmax_cross_entropy_with_integer_labels squared_error triplet_margin_loss",
     ),
     "jax.lax": (
         lax,

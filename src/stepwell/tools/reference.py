@@ -29,6 +29,7 @@ def reference() -> dict[str, str]:
     own = _page("stepwell", sw, [n for n in sw.__all__ if n not in modules])
     jitted = "\n".join(_entry("Function", Function)).rstrip()
     pages = {"api/stepwell.md": f"{own}\n# What `sw.jit` gives\n\n{jitted}\n"}
+    modules["nn.initializers"] = sw.nn.initializers
     for name, module in modules.items():
         pages[f"api/{name}.md"] = _page(f"stepwell.{name}", module, _public(module))
     pages["api/numpy.md"] = _numpy()

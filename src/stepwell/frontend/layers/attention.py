@@ -1,0 +1,228 @@
+"""Attention, and positions as rotations. For ``sw.nn``.
+
+Nothing here is of size queries times keys in memory: scores, masks and weights are one kernel with
+the products (note 011).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.shapes import Shape, ShapeError
+from stepwell.frontend import elementwise as e
+from stepwell.frontend.activations import floats
+from stepwell.frontend.creation import iota
+from stepwell.frontend.joining import stack
+from stepwell.frontend.linear_algebra import dot_general
+from stepwell.frontend.manipulation import permute_dims, reshape
+from stepwell.frontend.normalization import logsumexp, softmax
+from stepwell.frontend.promotion import BOOL, INTEGER, SINGLE, cast, lift
+from stepwell.frontend.tensor import Tensor
+
+_LOWEST = -0.7 * float(np.finfo(np.float32).max)
+"""The score of a key that is masked: finite, so that a row of these has weights and not NaN."""
+
+
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: Any = None,
+    is_causal: bool = False,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None,
+    return_residual: bool = False,
+) -> Any:
+    """Return ``softmax(query @ key.T * scale + bias) @ value`` for each head.
+
+    query : (B, T, N, H) or (T, N, H); floats keep their dtype, integers become float32
+    key, value : (B, S, K, H) or (S, K, H); K divides N, and each key serves N / K query heads
+    bias : is added to the scores; broadcasts to (B, N, T, S)
+    mask : booleans that broadcast to (B, N, T, S): False takes no part
+    scale : a number; None is 1 / sqrt(H)
+    is_causal : a query sees the keys up to its own place
+    query_seq_lengths, key_value_seq_lengths : (B,) integers; what is beyond takes no part, and the
+        result is 0 there
+    local_window_size : how many places before and after its own a query sees: an int, or a pair
+    implementation : None or 'xla'; makes no difference
+    return_residual : also return the logarithm of each query's sum of exponentials, (B, T, N)
+    returns : the shape of the query. Scores and softmax are in float32 at least. A query that sees
+        no key has the mean of all values
+    raises ShapeError : sizes do not agree
+    raises TypeError : the mask is no booleans, or lengths are no integers
+    source : `jax.nn.dot_product_attention`
+
+    >>> import numpy as np, stepwell as sw
+    >>> q = np.ones((2, 1, 4), np.float32)
+    >>> v = np.arange(8, dtype=np.float32).reshape(2, 1, 4)
+    >>> sw.jit(lambda q, v: sw.nn.dot_product_attention(q, q, v, is_causal=True))(q, v)[:, 0]
+    array([[0., 1., 2., 3.],
+           [2., 3., 4., 5.]], dtype=float32)
+    """
+    if implementation not in (None, "xla"):
+        raise ValueError(f"implementation is None or 'xla', got {implementation!r}")
+    q, k, v = floats(query, key, value)
+    batched = q.ndim == 4
+    q, k, v = (_with_batch(each, name) for each, name in ((q, "query"), (k, "key"), (v, "value")))
+    sizes = _sizes(q, k, v)
+    b, t, _, heads, groups, depth = sizes
+    q = reshape(q, (b, t, heads, groups, depth))
+    scores = dot_general(_wide(q), _wide(k), ((0, 2), (0, 2)), ((4,), (3,)))  # (B, K, T, G, S)
+    scores = permute_dims(scores, (0, 1, 3, 2, 4))  # (B, K, G, T, S)
+    scores = e.multiply(scores, 1 / math.sqrt(depth) if scale is None else scale)
+    if bias is not None:
+        scores = cast(e.add(scores, cast(_grouped(bias, "bias", sizes), scores.kind)), scores.kind)
+    lengths = _length(query_seq_lengths, "query", b), _length(key_value_seq_lengths, "key_value", b)
+    seen = _seen(mask, is_causal, lengths, local_window_size, sizes)
+    if seen is not None:
+        scores = e.where(seen, scores, _LOWEST)
+    weights = cast(softmax(scores), v.kind)
+    found = dot_general(weights, v, ((0, 1), (0, 2)), ((4,), (1,)))  # (B, K, G, T, H)
+    found = reshape(permute_dims(found, (0, 3, 1, 2, 4)), (b, t, heads * groups, depth))
+    if lengths[0] is not None:
+        there = e.less(iota((t,), 0, INTEGER), reshape(lengths[0], (b, 1)))
+        found = e.where(reshape(there, (b, t, 1, 1)), found, 0)
+    found = found if batched else reshape(found, found.shape[1:])
+    if not return_residual:
+        return found
+    sums = permute_dims(cast(logsumexp(scores, -1), k.kind), (0, 3, 1, 2))
+    return found, reshape(sums, found.shape[:-1])
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Return what scores are made of: float32 at least."""
+    return cast(x, SINGLE) if x.kind.bytes < SINGLE.bytes else x
+
+
+def _with_batch(x: Tensor, name: str) -> Tensor:
+    if x.ndim not in (3, 4):
+        raise ShapeError(
+            f"the {name} of attention is (batch, length, heads, size) or (length, heads, size), "
+            f"got shape {x.shape}"
+        )
+    return x if x.ndim == 4 else reshape(x, (1, *x.shape))
+
+
+def _sizes(q: Tensor, k: Tensor, v: Tensor) -> tuple[int, int, int, int, int, int]:
+    """Return batch, queries, keys, heads of keys, queries for each of these, and the size."""
+    b, t, n, h = q.shape
+    s, heads = k.shape[1:3]
+    if (k.shape[0], k.shape[3]) != (b, h) or v.shape != k.shape:
+        raise ShapeError(
+            f"keys and values are ({b}, length, heads, {h}) as the query is {q.shape}, got shapes "
+            f"{k.shape} and {v.shape}"
+        )
+    if not heads or n % heads:
+        raise ShapeError(f"{heads} heads of keys do not divide {n} heads of queries")
+    return b, t, s, heads, n // heads, h
+
+
+def _grouped(x: Any, name: str, sizes: Sequence[int]) -> Tensor:
+    """Return a bias or mask as it broadcasts to (batch, heads of keys, queries for each, T, S)."""
+    b, t, s, heads, groups, _ = sizes
+    value = lift(x)
+    full = (b, heads * groups, t, s)
+    own = (*(1,) * (4 - value.ndim), *value.shape)
+    if len(own) != 4 or any(n not in (1, m) for n, m in zip(own, full, strict=True)):
+        raise ShapeError(f"the {name} of attention broadcasts to {full}, got shape {value.shape}")
+    split = (1, 1) if own[1] == 1 else (heads, groups)
+    return reshape(value, (own[0], *split, *own[2:]))
+
+
+def _length(given: Any, name: str, batch: int) -> Tensor | None:
+    if given is None:
+        return None
+    found = lift(given)
+    if found.kind.kind not in ("signed", "unsigned"):
+        raise TypeError(f"{name}_seq_lengths are integers, got {found.dtype}")
+    if found.shape != (batch,):
+        raise ShapeError(f"{name}_seq_lengths are ({batch},), got shape {found.shape}")
+    return cast(found, INTEGER)
+
+
+def _seen(
+    mask: Any,
+    is_causal: bool,
+    lengths: tuple[Tensor | None, Tensor | None],
+    window: int | tuple[int, int] | None,
+    sizes: Sequence[int],
+) -> Tensor | None:
+    """Return which keys a query sees, of five axes; None where it sees all."""
+    b, t, s = sizes[:3]
+    parts: list[Tensor] = []
+    if mask is not None:
+        chosen = lift(mask)
+        if chosen.kind is not BOOL:
+            raise TypeError(f"the mask of attention is booleans, got {chosen.dtype}; use bias=")
+        parts.append(_grouped(chosen, "mask", sizes))
+    row, column = iota((t, s), 0, INTEGER), iota((t, s), 1, INTEGER)
+    if is_causal:
+        parts.append(e.greater_equal(row, column))
+    if window is not None:
+        left, right = (window, window) if isinstance(window, int) else window
+        parts.append(e.less_equal(row, e.add(column, left)))
+        parts.append(e.greater_equal(row, e.subtract(column, right)))
+    for place, length in zip((row, column), lengths, strict=True):
+        if length is not None:
+            parts.append(e.less(place, reshape(length, (b, 1, 1, 1, 1))))
+    seen = parts[0] if parts else None
+    for part in parts[1:]:
+        seen = e.logical_and(seen, part)
+    return seen
+
+
+def rotary_embedding(
+    x: Any, positions: Any = None, *, base: float = 10000.0, interleaved: bool = False
+) -> Tensor:
+    """Turn pairs of features by angles that grow with their place: relative positions.
+
+    x : (..., T, N, H) with H even: queries or keys of N heads; floats keep their dtype, integers
+        become float32; angles, sines and cosines are float32 at least
+    positions : integers or floats that broadcast to (..., T); None is 0, 1, ...
+    base : pair i of H / 2 turns by ``position / base ** (2 * i / H)``
+    interleaved : whether a pair is features 2 i and 2 i + 1, or else i and i + H / 2
+    raises ShapeError : ``x`` has fewer than 3 axes, or H is odd
+    source : RoFormer, Su et al. 2021
+
+    >>> import numpy as np, stepwell as sw
+    >>> x = np.float32([[[1, 0]], [[1, 0]]])
+    >>> sw.jit(sw.nn.rotary_embedding)(x)[:, 0].round(3)
+    array([[1.   , 0.   ],
+           [0.54 , 0.841]], dtype=float32)
+    """
+    (value,) = floats(x)
+    if value.ndim < 3 or value.shape[-1] % 2:
+        raise ShapeError(
+            f"a rotary embedding turns (..., length, heads, even size), got shape {value.shape}"
+        )
+    length, size = value.shape[-3], value.shape[-1]
+    wide = _wide(value)
+    place = iota((length,), 0, INTEGER) if positions is None else lift(positions)
+    slower = base ** (-np.arange(0, size, 2) / size)
+    angle = e.multiply(
+        cast(reshape(place, (*place.shape, 1, 1)), wide.kind), slower.astype(wide.kind.numpy)
+    )
+    turned = (e.cos(angle), e.sin(angle))
+    return cast(_turned(wide, turned, interleaved), value.kind)
+
+
+def _turned(x: Tensor, angle: tuple[Tensor, Tensor], interleaved: bool) -> Tensor:
+    """Return pairs of the last axis turned by an angle with this cosine and sine."""
+    half = x.shape[-1] // 2
+    order: Shape = (half, 2) if interleaved else (2, half)
+    pairs = reshape(x, (*x.shape[:-1], *order))
+    axis = pairs.ndim - 1 if interleaved else pairs.ndim - 2
+    first, second = (pairs[..., k] if interleaved else pairs[..., k, :] for k in (0, 1))
+    cos, sin = angle
+    here = e.subtract(e.multiply(first, cos), e.multiply(second, sin))
+    there = e.add(e.multiply(first, sin), e.multiply(second, cos))
+    return reshape(stack([here, there], axis=axis), x.shape)
