@@ -63,7 +63,17 @@ OPS: tuple[type[Operation], ...] = (
     *transformations.OPS,
 )
 _SIMPLE = (creation, arithmetic, transcendental, bitwise, compare, convert, shape)
-_OTHERS = (indexing, reduction, sorting, contraction, control, callback, calls, checking)
+_OTHERS = (
+    indexing,
+    reduction,
+    sorting,
+    contraction,
+    control,
+    callback,
+    calls,
+    checking,
+    transformations,
+)
 NOT_YET: tuple[tuple[RuleTable[Any], tuple[ModuleType, ...]], ...] = (
     (gradient, (*_SIMPLE, *_OTHERS)),
     (batching, (*_SIMPLE, *_OTHERS, sizes)),
