@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help dev demo test test-machine lint types imports package docs bench bench-programs bench-training bench-against bench-peers limits figures note-figures sanitize clean
+.PHONY: help dev demo test test-machine lint types imports package docs bench bench-programs bench-training bench-gradients bench-against bench-peers limits figures note-figures sanitize clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -57,6 +57,9 @@ bench-programs: dev  ## measure NumPy programs beside Numba, JAX and NumPy: docs
 
 bench-training: dev  ## measure steps of training beside PyTorch, JAX and ONNX Runtime: docs/training.md (BENCH="--help")
 	$(BIN)/python bench/training_bench.py $(BENCH)
+
+bench-gradients: dev  ## measure derivatives beside their ops, vmap beside batches by hand: docs/backward.md (BENCH="--help")
+	$(BIN)/python bench/gradients.py $(BENCH)
 
 BASE := HEAD
 bench-against: dev  ## compare with another commit: is anything slower? (BASE=HEAD~3 BENCH="--help")

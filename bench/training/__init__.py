@@ -81,8 +81,8 @@ class Task:
     parameters: Callable[[Random], Arrays]
     batch: Callable[[Random], Arrays]
     optimiser: str
-    """sgd, momentum or adam."""
-    rate: float
+    """sgd, momentum, adam; or examples: a step is the gradient of each example, nothing else."""
+    rate: float = 0.0
     statistics: Callable[[Random], Arrays] = no_arrays
     tolerance: float = 0.02
     """How far the parameters' way of a few steps may be off, in parts of its length."""
@@ -103,6 +103,8 @@ class Task:
         """Return the distance to what is right, in parts of the way from the start to there."""
         parameters, statistics, _ = self.data()
         start = parameters | statistics
+        if self.optimiser == "examples":
+            start = dict.fromkeys(start, np.float64(0))
         way = sum(_square(right[name] - start[name]) for name in start)
         off = sum(_square(found[name] - right[name]) for name in start)
         return float(np.sqrt(off / way)) if np.isfinite(off) else float("inf")

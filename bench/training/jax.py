@@ -99,6 +99,11 @@ class Main(Library):
         ops: Any = JaxTraining()
         slopes = jax.value_and_grad(lambda p, s, x: task.loss(ops, p, s, x), has_aux=True)
 
+        if task.optimiser == "examples":
+            slope = jax.grad(lambda p, x: task.loss(ops, p, {}, x)[0])
+            self.step = jax.jit(jax.vmap(slope, in_axes=(None, 0)))
+            return
+
         def step(p: Arrays, s: Arrays, state: Any, x: Arrays) -> Any:
             (loss, s), down = slopes(p, s, x)
             return loss, (*updated(task, p, down, state), s)
@@ -112,13 +117,17 @@ class Main(Library):
         self.state = (parameters, start(self.task.optimiser, parameters), statistics)
         jax.block_until_ready((self.state, batch))
 
+        def examples() -> Any:
+            self.state = (jax.block_until_ready(self.step(parameters, batch)), (), {})
+            return 0.0
+
         def step() -> Any:
             p, state, s = self.state
             loss, self.state = self.step(p, s, state, batch)
             jax.block_until_ready(self.state)
             return loss
 
-        return step
+        return examples if self.task.optimiser == "examples" else step
 
     def arrays(self) -> Arrays:
         found = self.state[0] | self.state[2]

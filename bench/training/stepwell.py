@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,12 @@ class Main(Library):
 
     def prepare(self, task: Task) -> None:
         self.task = task
-        self.optimiser = optimiser(task)
         ops = StepwellTraining()
+        if task.optimiser == "examples":
+            slope = sw.grad(lambda p, x: task.loss(ops, p, {}, x)[0])
+            self.step = sw.jit(sw.vmap(slope, in_axes=(None, 0)))
+            return
+        self.optimiser = optimiser(task)
         slopes = sw.value_and_grad(lambda p, s, x: task.loss(ops, p, s, x), has_aux=True)
 
         @sw.jit(donate_argnames=("p", "s", "moments"))
@@ -89,6 +94,8 @@ class Main(Library):
 
     def restart(self) -> Step:
         parameters, statistics, batch = self.task.data()
+        if self.task.optimiser == "examples":
+            return partial(self._examples, parameters, batch)
         moments = sw.tree.map(np.array, self.optimiser.init(parameters))
         self.state = parameters, statistics, moments
 
@@ -97,6 +104,10 @@ class Main(Library):
             return loss
 
         return step
+
+    def _examples(self, parameters: Arrays, batch: Arrays) -> float:
+        self.state = self.step(parameters, batch), {}
+        return 0.0
 
     def arrays(self) -> Arrays:
         return {k: np.array(v) for k, v in (self.state[0] | self.state[1]).items()}

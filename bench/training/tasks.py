@@ -28,6 +28,11 @@ def _perceptron(ops: Any, p: Weights, s: Weights, x: Mapping[str, Array]) -> Any
     return ops.classified(models.perceptron(ops, p, x["x"]), x["labels"]), s
 
 
+def _one_example(ops: Any, p: Weights, s: Weights, x: Mapping[str, Array]) -> Any:
+    """The perceptron's loss of one image."""
+    return _perceptron(ops, p, s, {k: v[None] for k, v in x.items()})
+
+
 def _small_network(ops: Any, p: Weights, s: Weights, x: Mapping[str, Array]) -> Any:
     """LeNet-5, with ReLU and the greatest of each window."""
     h = ops.max_pool(ops.relu(ops.conv(x["x"], p["first.w"], p["first.b"], padding=2)), 2, 2, 0)
@@ -215,6 +220,13 @@ TASKS = {
             lambda r: {k: normal(r, STEPS, 16, HIDDEN) for k in ("x", "target")},
             "adam",
             1e-3,
+        ),
+        Task(
+            "examples_mlp_b64",
+            _one_example,
+            models.perceptron_weights,
+            lambda r: {"x": normal(r, 64, 784), "labels": _labels(r, 64, classes=10)},
+            "examples",
         ),
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -65,16 +66,20 @@ class Main(Library):
 
     def prepare(self, task: Task) -> None:
         self.task = task
-        loss = lambda p, s, x: task.loss(TorchTraining(), p, s, x)[0]  # noqa: E731
+        loss: Any = lambda p, s, x: task.loss(TorchTraining(), p, s, x)[0]  # noqa: E731
+        if task.optimiser == "examples":
+            loss = torch.func.vmap(torch.func.grad(loss), in_dims=(None, None, 0))
         if self.variant == "compile":
             torch.compiler.reset()
             loss = torch.compile(loss, dynamic=False)
-        self.loss: Any = loss
+        self.loss = loss
 
     def restart(self) -> Step:
         parameters, statistics, batch = (self._loaded(of) for of in self.task.data())
-        self.parameters = {k: v.requires_grad_() for k, v in parameters.items()}
         self.statistics = statistics
+        if self.task.optimiser == "examples":
+            return partial(self._examples, parameters, batch)
+        self.parameters = {k: v.requires_grad_() for k, v in parameters.items()}
         optimiser = self._optimiser()
 
         def step() -> Any:
@@ -85,6 +90,10 @@ class Main(Library):
             return loss
 
         return step
+
+    def _examples(self, parameters: Arrays, batch: Arrays) -> float:
+        self.parameters = self.loss(parameters, {}, batch)
+        return 0.0
 
     def _optimiser(self) -> Any:
         """Return the optimiser with its moments there already, as other libraries have them."""

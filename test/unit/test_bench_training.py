@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from gradients import Timed, backward, ops_table
+from gradients_rows import REASONS, rows
 from measuring import Batch, Outcome
+from reading import parsed
 from training.tasks import TASKS, chosen
 from training_bench import Line, Trained, page
+
+from stepwell.dialects import nd
 
 
 def trained(peer: str, seconds: float, memory: float) -> Trained:
@@ -48,3 +53,23 @@ def test_the_page_compares_with_the_fastest_and_with_the_leanest() -> None:
     assert f"| mlp_b64 | {first}" in text
     assert "| geometric mean of 1 | | | | | 0.50 |" in text
     assert "* stepwell: lstm_t100_h256_b16: failed: RuntimeError: no" in text
+
+
+def test_every_op_has_its_backward_timed_or_a_reason() -> None:
+    excused = {f"nd.{name}" for names in REASONS.values() for name in names.split()}
+    timed = {row.op for row in rows()}
+    assert not excused & timed
+    assert excused | timed == {op.name for op in nd.OPS}
+
+
+def test_rows_and_their_derivatives_are_programs() -> None:
+    for row in rows():
+        parsed(row.module("f32") + backward(row).replace("@main", "@backward"))
+
+
+def test_slow_derivatives_are_told() -> None:
+    fast, slow = Timed("nd.fast", 1e-4, 2e-4, 1e-5, 1), Timed("nd.slow", 1e-4, 5e-4, 1e-5, 2)
+    text = "\n".join(ops_table([fast, slow, Timed("nd.none", 0.0, 0.0, 0.0, 0, "no gradient")]))
+    assert "2 rows, 1 above 3." in text
+    assert "* `nd.slow` (5.0)" in text
+    assert "* `nd.none`: not measured: no gradient" in text
