@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from stepwell.frontend.graphs import Graph
     from stepwell.frontend.jit import jit
     from stepwell.frontend.specs import Dim, ShapeDtypeStruct
+    from stepwell.frontend.transformations.gradients import grad, value_and_grad
+    from stepwell.frontend.transformations.zero import float0
 
 __version__ = VERSION
 
@@ -34,10 +36,13 @@ _PUBLIC = {
     "eval_shape": "stepwell.frontend.evaluating",
     "compile": "stepwell.compiled",
     "disable_jit": "stepwell.frontend.disabling",
+    "float0": "stepwell.frontend.transformations.zero",
     "freeze": "stepwell.frontend.freezing",
+    "grad": "stepwell.frontend.transformations.gradients",
     "jit": "stepwell.frontend.jit",
     "load": "stepwell.compiled",
     "op": "stepwell.frontend.foreign",
+    "value_and_grad": "stepwell.frontend.transformations.gradients",
 }
 """Public names and where they are defined; each is imported when it is first asked for."""
 
@@ -65,7 +70,9 @@ __all__ = [
     "debug",
     "disable_jit",
     "eval_shape",
+    "float0",
     "freeze",
+    "grad",
     "jit",
     "lax",
     "load",
@@ -74,6 +81,7 @@ __all__ = [
     "optim",
     "tree",
     "random",
+    "value_and_grad",
 ]
 
 

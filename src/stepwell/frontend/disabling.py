@@ -65,7 +65,8 @@ def serve(function: Any, call: Callable[..., Any]) -> None:
     with _lock:
         _functions.add(function)
         function.served = call
-        function.__call__ = _either(function, call) if _blocks else call
+        plain = _blocks and not function.always
+        function.__call__ = _either(function, call) if plain else call
 
 
 def _either(function: Any, call: Callable[..., Any]) -> Callable[..., Any]:

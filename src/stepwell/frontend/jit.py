@@ -81,9 +81,9 @@ class Function:
         "served",
     )
 
+    always = False  # whether it is compiled where jit is disabled, too
     __call__: Callable[..., Any]
-    served: Callable[..., Any]
-    """What serves its calls, but where they are not compiled."""
+    served: Callable[..., Any]  # what serves its calls, but where they are not compiled
 
     def __init__(
         self,

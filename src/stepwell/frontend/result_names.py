@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
-from stepwell.frontend.pytree import Branch, Tree, count, paths
+from stepwell.frontend.pytree import Branch, Node, Tree, count, paths
 from stepwell.frontend.sources import parsed_block
 
 
@@ -67,7 +67,8 @@ def _names(tree: Tree, said: ast.expr | None) -> list[str]:
         return paths(tree, said.id)
     if not isinstance(tree, Branch):
         return [""] * count(tree)
-    if tree.keys is not None or hasattr(tree.kind, "_fields"):
+    is_named = not isinstance(tree.kind, Node) and hasattr(tree.kind, "_fields")
+    if tree.keys is not None or is_named:
         steps = tree.keys if tree.keys is not None else tree.kind._fields
         pairs = zip(steps, tree.children, strict=True)
         return [name for step, child in pairs for name in paths(child, str(step))]

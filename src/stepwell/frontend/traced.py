@@ -28,6 +28,7 @@ from stepwell.frontend.result_names import result_names
 from stepwell.frontend.spelling import type_text
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Trace, current_trace, tracing
+from stepwell.frontend.transformations.zero import without_zeros
 from stepwell.frontend.weights import is_frozen
 from stepwell.modules import ModuleText
 from stepwell.runtime.weights import Trail
@@ -161,14 +162,14 @@ def trace(
         if captures is not None:
             _root(captures, function, call)
         rest = iter([inputs[k] for k in same] or inputs)
-        values = dict(call.static)
-        handed: dict[str, list[Tensor]] = {}
+        values, handed = dict(call.static), dict[str, list[Tensor]]()
         for argument, tree in call.trees:
             handed[argument] = [next(rest) for _ in paths(tree, argument)]
             values[argument] = unflatten(tree, handed[argument])
         bound = signature.bind_partial()
         bound.arguments = {n: values[n] for n in signature.parameters if n in values}
-        returned, tree = flatten(flowing.call(function, *bound.args, **bound.kwargs))
+        result = flowing.call(function, *bound.args, **bound.kwargs)
+        returned, tree = without_zeros(*flatten(result))
         results = [result_of(value, f"'{name}' at {where}") for value in returned]
         for argument, given in call.trees:
             _check_unchanged(argument, values[argument], given, handed[argument], name)

@@ -1,0 +1,1 @@
+"""Transformations of functions: derivatives, as ops that are written while a function is traced."""
