@@ -247,7 +247,8 @@ class ConvolutionOp(ContractionOp, SpelledOp):
     with its elements ``lhs_dilation`` apart and ``low``, ``high`` zeros around. The window is not
     flipped. Products with zeros between the elements need not be made: what these meet in the
     window is taken to be finite. An infinity or NaN in ``x`` is seen by every place whose window
-    has it; of f32 and windows of 3x3 (Winograd's algorithm), places up to 3 from it may become NaN.
+    has it; of f32 and windows of 3x3 (Winograd's algorithm), places up to 3 from it may become NaN,
+    and where such a window is what a sum over all places gives (a gradient), all of it may.
 
     ``x_layout`` names the axis of ``x`` that is the batch, then the one of the features, then the
     spatial ones; ``y_layout`` the same of ``y``; ``w_layout`` output features, input features,

@@ -41,3 +41,13 @@ func.func @strided(%x: tensor<1x8x9x9xf32>, %w: tensor<8x8x3x3xf32>) -> tensor<1
   %y = nd.convolution %x, %w {strides = [2, 2]} : (tensor<1x8x9x9xf32>, tensor<8x8x3x3xf32>) -> tensor<1x8x4x4xf32>
   func.return %y : tensor<1x8x4x4xf32>
 }
+
+// The filters read backwards: the gradient of an image.
+// CHECK-LABEL: func.func @backwards
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1, 2, 2)>, affine_map<(d0, d1) -> (d0, d1, 2, 1)>
+// CHECK-NOT:     "reduction", "reduction", "reduction"
+func.func @backwards(%x: tensor<1x8x4x6xf32>, %w: tensor<8x7x3x3xf32>) -> tensor<1x7x4x6xf32> {
+  %b = nd.reverse %w {axes = [2, 3]} : tensor<8x7x3x3xf32>
+  %y = nd.convolution %x, %b {low = [1, 1], high = [1, 1], w_layout = [1, 0, 2, 3]} : (tensor<1x8x4x6xf32>, tensor<8x7x3x3xf32>) -> tensor<1x7x4x6xf32>
+  func.return %y : tensor<1x7x4x6xf32>
+}

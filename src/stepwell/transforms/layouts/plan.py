@@ -91,6 +91,10 @@ class Plan:
                 window = self.windows[op]
                 if not window.indifferent:
                     self._wished(op.inputs[window.image], image_layout(op, window))
+                for k in window.filters if window.places else ():
+                    self._wished(
+                        op.inputs[k], filter_layout(indices(op)[k], window, is_parallel(op))
+                    )
             case linalg.GenericOp():
                 self._wish_through(op)
             case tensor.InsertSliceOp() if op.result in self.wished:
@@ -145,9 +149,9 @@ class Plan:
         if not window.indifferent:
             layout = image_layout(op, window)
             self._want(op, window.image, layout)
-        if not window.dense:
+        if window.places or not window.dense:
             for k in window.filters:
-                self._want(op, k, filter_layout(where[k], window))
+                self._want(op, k, filter_layout(where[k], window, is_parallel(op)))
         self._reorder(op, loop_order(op, window, layout))
 
     def _follow(self, op: linalg.GenericOp) -> None:

@@ -59,6 +59,9 @@ class Window:
     """Whether the image may as well stay as it is."""
     gain: float
     """Cycles saved where features are the last axis."""
+    places: frozenset[int] = frozenset()
+    """The loops over places, where these are summed over, as for gradients of filters: both of
+    what it reads are images then, and should have their features last."""
 
 
 def read_window(op: linalg.GenericOp) -> Window | None:
@@ -103,6 +106,19 @@ def read_window(op: linalg.GenericOp) -> Window | None:
     if sorted(order) != list(range(len(parallel))):
         return None
     dense = any(d not in read for d in features)
+    sizes = _sizes(op)
+    over = prod(sizes[d] for d in moving) > prod(sizes[d] for d in spatial)
+    if over and dense and len(filters) == 1 and len(read - spatial) == 1:
+        return Window(
+            image,
+            order,
+            frozenset(features),
+            tuple(filters),
+            dense,
+            False,
+            _gain(op, where[image], features, dense),
+            frozenset(moving),
+        )
     return Window(
         image,
         order,
@@ -150,6 +166,8 @@ def _sizes(op: linalg.GenericOp) -> list[int]:
 def image_layout(op: linalg.GenericOp, window: Window) -> Layout:
     """Return the layout that the image should have: batch, places, features."""
     parallel = is_parallel(op)
+    if window.places:
+        return place_layout(indices(op)[window.image], window, parallel)
     position = {d: k for k, d in enumerate(window.order)}
 
     def key(axis: int) -> int:
@@ -161,6 +179,16 @@ def image_layout(op: linalg.GenericOp, window: Window) -> Layout:
     return tuple(sorted(range(len(index)), key=key))
 
 
+def place_layout(index: Index, window: Window, parallel: Sequence[bool]) -> Layout:
+    """Return the layout of an image that is summed over its places: batch, places, features."""
+
+    def key(axis: int) -> int:
+        loops = index[axis].used_dims()
+        return 1 if loops & window.places else 2 if any(parallel[d] for d in loops) else 0
+
+    return tuple(sorted(range(len(index)), key=key))
+
+
 def loop_order(op: linalg.GenericOp, window: Window, layout: Layout) -> tuple[int, ...]:
     """Return the loops of ``op``, sums as the image lies in ``layout``, last axis innermost."""
     index, parallel = indices(op)[window.image], is_parallel(op)
@@ -169,8 +197,10 @@ def loop_order(op: linalg.GenericOp, window: Window, layout: Layout) -> tuple[in
     return (*kept, *sums)
 
 
-def filter_layout(index: Index, window: Window) -> Layout:
+def filter_layout(index: Index, window: Window, parallel: Sequence[bool]) -> Layout:
     """Return the layout of what a window without sums is combined with: features last."""
+    if window.places:
+        return place_layout(index, window, parallel)
     inner = [bool(expr.used_dims() & window.features) for expr in index]
     return tuple(sorted(range(len(index)), key=inner.__getitem__))
 
