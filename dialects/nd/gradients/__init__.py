@@ -5,10 +5,21 @@ from stepwell.dialects.nd.gradients import (
     arithmetic,
     backward,
     compare,
+    contraction,
     integral,
     reduction,
     shape,
     transcendental,
 )
 
-FAMILIES = (activation, arithmetic, backward, compare, integral, reduction, shape, transcendental)
+FAMILIES = (
+    activation,
+    arithmetic,
+    backward,
+    compare,
+    contraction,
+    integral,
+    reduction,
+    shape,
+    transcendental,
+)

@@ -1,0 +1,259 @@
+"""Derivatives of sums of products: each operand's is such a sum of the cotangent and the other.
+
+A product's is a product, summed over what was free. The gradient of a convolution's image is a
+convolution of the cotangent, strides and dilation of the image changing places, with the filters
+turned over; that of its filters is one of the image by the cotangent, batch and features changing
+places, which is moved where the filters' elements were. Both are f32 sums for f16 and bf16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.shapes import DYNAMIC
+from stepwell.core.shapes import contraction as shapes
+from stepwell.core.shapes import shape as rules
+from stepwell.core.shapes.shape import END
+from stepwell.dialects.nd.contraction import ConvolutionOp, DotGeneralOp
+from stepwell.dialects.nd.gradients.reverse import Reverse
+from stepwell.dialects.nd.indexing import DynamicSliceOp
+from stepwell.dialects.nd.shape import ReshapeOp, ReverseOp, SliceOp, TransposeOp
+from stepwell.dialects.nd.syntax import element, shape_of
+from stepwell.dialects.readings import gradient
+from stepwell.dialects.types import place_of
+
+# products
+
+
+@gradient(DotGeneralOp)
+def _dot_general(r: Reverse, op: DotGeneralOp, cotangents: Sequence[SSAValue | None]) -> None:
+    (g,) = cotangents
+    assert g is not None
+    batch, contract = op.batch, op.contract
+    ranks = len(shape_of(op.x)), len(shape_of(op.w))
+    free = [shapes.free_axes(ranks[k], batch[k], contract[k]) for k in range(2)]
+    shared = len(batch[0])
+    split = shared + len(free[0])
+    rows, columns = range(shared, split), range(split, split + len(free[1]))
+    for mine, (value, other) in enumerate(((op.x, op.w), (op.w, op.x))):
+        if r.wants(value):
+            its = 1 - mine
+            summed = (columns, free[1]) if mine == 0 else (rows, free[0])
+            pairs = dict(zip(contract[its], contract[mine], strict=True))
+            left = [pairs[a] for a in sorted(contract[its])]
+            both = (range(shared), batch[its])
+            r.accumulate(
+                value,
+                _product(r, value, (g, other), (both, summed), (batch[mine], free[mine], left)),
+            )
+
+
+def _product(
+    r: Reverse,
+    value: SSAValue,
+    factors: tuple[SSAValue, SSAValue],
+    pairs: tuple[tuple[Sequence[int], Sequence[int]], ...],
+    axes: tuple[Sequence[int], Sequence[int], Sequence[int]],
+) -> SSAValue:
+    """Return the cotangent of ``value``: the product of g and the other operand.
+
+    pairs : their axes that are batch axes, and those summed over
+    axes : the axes of ``value`` that are batch axes, those that come from g, those from the other
+    """
+    g, other = factors
+    other = r.cast(other, element(g))
+    (batch, others), (summed, from_other) = pairs
+    shared, mine, left = axes
+    order = [*shared, *mine, *left]
+    if order == sorted(order):
+        product = DotGeneralOp(g, other, (batch, others), (summed, from_other))
+    else:  # the factors change places, if that saves turning over what comes out
+        order = [*shared, *left, *mine]
+        product = DotGeneralOp(other, g, (others, batch), (from_other, summed))
+    y = r.of(product)
+    if order != sorted(order):
+        y = r.of(TransposeOp(y, [order.index(axis) for axis in range(len(order))]))
+    return r.cast(y, element(value))
+
+
+# convolutions
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """What is taken off both ends of an axis, and the padding that is left."""
+
+    low: int
+    high: int
+    first: int = 0
+    last: int = 0
+
+
+@gradient(ConvolutionOp)
+def _convolution(r: Reverse, op: ConvolutionOp, cotangents: Sequence[SSAValue | None]) -> None:
+    (g,) = cotangents
+    assert g is not None
+    sizes = [*shape_of(op.x), *shape_of(op.w), *shape_of(op.y)]
+    if 0 in sizes:  # nothing is multiplied
+        return
+    if r.wants(op.x) and (found := _of_image(r, op, g)) is not None:
+        r.accumulate(op.x, found)
+    if r.wants(op.w) and (found := _of_filters(r, op, g)) is not None:
+        r.accumulate(op.w, found)
+
+
+def _of_image(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
+    """Spread the cotangent by the strides, slide the filters over it, turned over.
+
+    None where no window reads any element.
+    """
+    window, _, layout = op.how
+    if DYNAMIC in window.size:
+        said = "the gradient of a convolution's image needs a window of known size"
+        help = "write the sizes in the type of the second operand"
+        raise CompileError(Diagnostic("error", said, place_of(op), help=help))
+    image = [shape_of(op.x)[a] for a in layout.x[2:]]
+    places = [shape_of(op.y)[a] for a in layout.y[2:]]
+    cuts: list[_Cut] = []
+    for k, (n, p) in enumerate(zip(image, places, strict=True)):
+        reach, stride = (window.size[k] - 1) * window.rhs_dilation[k], window.strides[k]
+        low, high = reach - window.low[k], reach - window.high[k]
+        if DYNAMIC not in (n, p):
+            whole = shapes.dilated(n, window.lhs_dilation[k]) + reach
+            high = whole - low - shapes.dilated(p, stride)
+        else:  # what the last step left over is not known: as much as it may be
+            high += stride - 1
+        cuts.append(_cut_padding(low, high, stride))
+        if p != DYNAMIC and cuts[-1].first + cuts[-1].last >= p:
+            return None
+    turned = sorted(a for a, n in zip(layout.w[2:], window.size, strict=True) if n > 1)
+    filters = r.of(ReverseOp(op.w, turned)) if turned else op.w
+    y = r.of(
+        ConvolutionOp(
+            _shortened(r, g, layout.y[2:], cuts),
+            r.cast(_by_group(r, op, filters, layout.w), element(g)),
+            groups=op.how[1],
+            strides=window.lhs_dilation,
+            low=[c.low for c in cuts],
+            high=[c.high for c in cuts],
+            lhs_dilation=window.strides,
+            rhs_dilation=window.rhs_dilation,
+            x_layout=layout.y,
+            w_layout=(layout.w[1], layout.w[0], *layout.w[2:]),
+            y_layout=layout.x,
+        )
+    )
+    long = [
+        a
+        for a, n, stride in zip(layout.x[2:], image, window.strides, strict=True)
+        if n == DYNAMIC and stride > 1
+    ]
+    if long:
+        zeros = [r.index(0) for _ in long]
+        y = r.of(DynamicSliceOp(y, zeros, sorted(long), [r.size(op.x, a) for a in sorted(long)]))
+    return r.cast(y, element(op.x))
+
+
+def _of_filters(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
+    """Slide the cotangent over the image, strides and dilation of the window changing places.
+
+    None where no window reads any element.
+    """
+    window, _, layout = op.how
+    image = [shape_of(op.x)[a] for a in layout.x[2:]]
+    places = [shape_of(op.y)[a] for a in layout.y[2:]]
+    cuts: list[_Cut] = []
+    for k, (n, p) in enumerate(zip(image, places, strict=True)):
+        high, apart = window.high[k], window.lhs_dilation[k]
+        if DYNAMIC not in (n, p, window.size[k]):
+            read = (window.size[k] - 1) * window.rhs_dilation[k] + (p - 1) * window.strides[k] + 1
+            high = read - window.low[k] - shapes.dilated(n, apart)
+        last = max(-(high // apart), 0)
+        cuts.append(_Cut(window.low[k], high + last * apart, 0, last))
+        if n != DYNAMIC and last >= n:
+            return None
+    x = _shortened(r, op.x, layout.x[2:], cuts)
+    y = r.of(
+        ConvolutionOp(
+            r.cast(_by_group(r, op, x, (layout.x[1], layout.x[0])), element(g)),
+            g,
+            groups=op.how[1],
+            strides=window.rhs_dilation,
+            low=window.low,
+            high=[c.high for c in cuts],
+            lhs_dilation=window.lhs_dilation,
+            rhs_dilation=window.strides,
+            x_layout=(layout.x[1], layout.x[0], *layout.x[2:]),
+            w_layout=(layout.y[1], layout.y[0], *layout.y[2:]),
+            y_layout=(layout.w[1], layout.w[0], *layout.w[2:]),
+        )
+    )
+    return r.cast(_first_places(r, op, y), element(op.w))
+
+
+def _first_places(r: Reverse, op: ConvolutionOp, y: SSAValue) -> SSAValue:
+    """Return as many places of ``y`` as the window has elements: more may be what is left over."""
+    window, _, layout = op.how
+    limits = [END] * len(layout.w)
+    for axis, size, stride in zip(layout.w[2:], window.size, window.strides, strict=True):
+        if shape_of(y)[axis] != size and stride > 1:
+            if size == DYNAMIC:
+                said = "the gradient of a convolution's filters needs a window of known size"
+                help = "write the sizes in the type of the second operand, or move by steps of 1"
+                raise CompileError(Diagnostic("error", said, place_of(op), help=help))
+            limits[axis] = size
+    if set(limits) == {END}:
+        return y
+    rank = len(limits)
+    return r.of(SliceOp(y, [0] * rank, limits, [1] * rank))
+
+
+def _cut_padding(low: int, high: int, apart: int) -> _Cut:
+    """Return what to take off elements that lie ``apart`` where padding would be negative."""
+    first, last = max(-(low // apart), 0), max(-(high // apart), 0)
+    return _Cut(low + first * apart, high + last * apart, first, last)
+
+
+def _shortened(r: Reverse, x: SSAValue, axes: Sequence[int], cuts: Sequence[_Cut]) -> SSAValue:
+    """Return ``x`` without what is cut off."""
+    if not any(c.first or c.last for c in cuts):
+        return x
+    rank = len(shape_of(x))
+    first, last = [0] * rank, [END] * rank
+    for axis, cut in zip(axes, cuts, strict=True):
+        first[axis], last[axis] = cut.first, -cut.last or END
+    return r.of(SliceOp(x, first, last, [1] * rank))
+
+
+def _by_group(r: Reverse, op: ConvolutionOp, x: SSAValue, layout: Sequence[int]) -> SSAValue:
+    """Return ``x`` with the groups taken from one axis to another, where they come first.
+
+    layout : first the axis that has them, then the one that is to have them
+    """
+    groups = op.how[1]
+    if groups == 1:
+        return x
+    source, to = layout[:2]
+    shape = list(shape_of(x))
+    if DYNAMIC in (shape[source], shape[to]):
+        said = "to differentiate a grouped convolution its batch and features must be known"
+        help = "write their numbers in the types of its operands"
+        raise CompileError(Diagnostic("error", said, place_of(op), help=help))
+    split = [*shape[:source], groups, shape[source] // groups, *shape[source + 1 :]]
+    x = _reshaped(r, x, split)
+    order = [a for a in range(len(split)) if a != source]
+    order.insert(order.index(to if to < source else to + 1), source)
+    x = r.of(TransposeOp(x, order))
+    shape[source] //= groups
+    shape[to] *= groups
+    return _reshaped(r, x, shape)
+
+
+def _reshaped(r: Reverse, x: SSAValue, shape: Sequence[int]) -> SSAValue:
+    """Return ``x`` in another shape, of which what is not known is what x has, in order."""
+    needed = rules.reshape_unknown(shape_of(x), tuple(shape))
+    return r.of(ReshapeOp(x, shape, r.sizes(x) if needed else []))
