@@ -89,8 +89,8 @@ def read_window(op: linalg.GenericOp) -> Window | None:
         return None
     spatial = {d for e in places for d in e.used_dims() if parallel[d]}
     if not filters:
-        still = [d for d in loops if d in read and d not in spatial]
-        others = set(still[-1:] if len(still) > 1 else ())
+        kept = [d for d in loops if d in read and d not in spatial]
+        others = set(kept[-1:] if len(kept) > 1 else ())
     features = [d for d in loops if d in others]
     if not features or len(set(loops)) != len(loops):
         return None
@@ -106,28 +106,37 @@ def read_window(op: linalg.GenericOp) -> Window | None:
     if sorted(order) != list(range(len(parallel))):
         return None
     dense = any(d not in read for d in features)
-    sizes = _sizes(op)
-    over = prod(sizes[d] for d in moving) > prod(sizes[d] for d in spatial)
-    if over and dense and len(filters) == 1 and len(read - spatial) == 1:
-        return Window(
-            image,
-            order,
-            frozenset(features),
-            tuple(filters),
-            dense,
-            False,
-            _gain(op, where[image], features, dense),
-            frozenset(moving),
-        )
+    apart = dense and len(filters) == 1
+    summed_places = _summed_places(op, moving, spatial, read, inner) if apart else frozenset[int]()
+    few = prod(_sizes(op)[d] for d in inner) < FEW
     return Window(
         image,
         order,
         frozenset(features),
         tuple(filters),
         dense,
-        dense and prod(_sizes(op)[d] for d in inner) < FEW,
+        dense and few and not summed_places,
         _gain(op, where[image], features, dense),
+        summed_places,
     )
+
+
+def _summed_places(
+    op: linalg.GenericOp,
+    moving: set[int],
+    spatial: set[int],
+    read: set[int],
+    inner: Sequence[int],
+) -> frozenset[int]:
+    """Return the loops ``moving`` where they go over whole images, whose results are windows.
+
+    Then images have one feature loop that is not summed over, at least as long as the batch.
+    """
+    sizes = _sizes(op)
+    features = [sizes[d] for d in read - spatial]
+    over = prod(sizes[d] for d in moving) > prod(sizes[d] for d in spatial)
+    alone = len(features) == 1 and features[0] >= prod(sizes[d] for d in inner)
+    return frozenset(moving) if over and alone else frozenset()
 
 
 def _gain(op: linalg.GenericOp, image: Index, features: list[int], dense: bool) -> float:
