@@ -138,3 +138,24 @@ def test_few_rows_are_no_band(rows: int, banded: bool) -> None:
 
     text = kernels_for(sw.jit(attention).trace(q, k, k))
     assert ("kernel.band" in text) == banded
+
+
+MASKS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "causal": {"is_causal": True},
+    "window": {"is_causal": True, "local_window_size": 16},
+    "lengths": {"is_causal": True, "key_value_seq_lengths": np.array([9, 128], np.int32)},
+    "mask": {"mask": np.ones((2, 1, 1, 128), bool)},
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_scores_of_masked_attention_are_never_stored(name: str) -> None:
+    """Masks are made of numbers of rows and columns where scores are, for grouped heads too."""
+    q, k = (np.zeros((2, 128, heads, 32), np.float32) for heads in (4, 2))
+
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        return sw.nn.dot_product_attention(q, k, v, **MASKS[name])
+
+    text = kernels_for(sw.jit(attention).trace(q, k, k))
+    assert "kernel.band" in text and text.count("kernel.launch") == 2

@@ -20,9 +20,11 @@ from stepwell.frontend.joining import stack
 from stepwell.frontend.linear_algebra import dot_general
 from stepwell.frontend.manipulation import permute_dims, reshape
 from stepwell.frontend.normalization import logsumexp, softmax
-from stepwell.frontend.promotion import BOOL, INTEGER, SINGLE, cast, lift
+from stepwell.frontend.promotion import BOOL, SINGLE, as_dtype, cast, lift
 from stepwell.frontend.tensor import Tensor
 
+PLACE = as_dtype("i32")
+"""The dtype of places in a sequence: as wide as scores, so that as many fill a vector."""
 _LOWEST = -0.7 * float(np.finfo(np.float32).max)
 """The score of a key that is masked: finite, so that a row of these has weights and not NaN."""
 
@@ -89,7 +91,7 @@ def dot_product_attention(
     found = dot_general(weights, v, ((0, 1), (0, 2)), ((4,), (1,)))  # (B, K, G, T, H)
     found = reshape(permute_dims(found, (0, 3, 1, 2, 4)), (b, t, heads * groups, depth))
     if lengths[0] is not None:
-        there = e.less(iota((t,), 0, INTEGER), reshape(lengths[0], (b, 1)))
+        there = e.less(iota((t,), 0, PLACE), reshape(lengths[0], (b, 1)))
         found = e.where(reshape(there, (b, t, 1, 1)), found, 0)
     found = found if batched else reshape(found, found.shape[1:])
     if not return_residual:
@@ -146,7 +148,7 @@ def _length(given: Any, name: str, batch: int) -> Tensor | None:
         raise TypeError(f"{name}_seq_lengths are integers, got {found.dtype}")
     if found.shape != (batch,):
         raise ShapeError(f"{name}_seq_lengths are ({batch},), got shape {found.shape}")
-    return cast(found, INTEGER)
+    return cast(found, PLACE)
 
 
 def _seen(
@@ -164,20 +166,33 @@ def _seen(
         if chosen.kind is not BOOL:
             raise TypeError(f"the mask of attention is booleans, got {chosen.dtype}; use bias=")
         parts.append(_grouped(chosen, "mask", sizes))
-    row, column = iota((t, s), 0, INTEGER), iota((t, s), 1, INTEGER)
-    if is_causal:
-        parts.append(e.greater_equal(row, column))
-    if window is not None:
-        left, right = (window, window) if isinstance(window, int) else window
-        parts.append(e.less_equal(row, e.add(column, left)))
-        parts.append(e.greater_equal(row, e.subtract(column, right)))
-    for place, length in zip((row, column), lengths, strict=True):
-        if length is not None:
-            parts.append(e.less(place, reshape(length, (b, 1, 1, 1, 1))))
+    reach = _reach(is_causal, window)
+    if any(limit is not None for limit in (*reach, *lengths)):
+        row, column = (iota((t, s), axis, PLACE) for axis in (0, 1))
+        parts += _within(row, column, reach)
+        for place, length in zip((row, column), lengths, strict=True):
+            if length is not None:
+                parts.append(e.less(place, reshape(length, (b, 1, 1, 1, 1))))
     seen = parts[0] if parts else None
     for part in parts[1:]:
         seen = e.logical_and(seen, part)
     return seen
+
+
+def _within(row: Tensor, column: Tensor, reach: tuple[int | None, int | None]) -> list[Tensor]:
+    before, after = reach
+    found = [] if before is None else [e.less_equal(e.subtract(row, column), before)]
+    if after == 0:
+        return [*found, e.greater_equal(row, column)]
+    return found if after is None else [*found, e.greater_equal(e.subtract(row, column), -after)]
+
+
+def _reach(is_causal: bool, window: Any) -> tuple[int | None, int | None]:
+    """Return how many places before and after its own a query sees; None for all of them."""
+    if window is None:
+        return None, 0 if is_causal else None
+    before, after = (window, window) if isinstance(window, int) else window
+    return int(before), min(int(after), 0) if is_causal else int(after)
 
 
 def rotary_embedding(
@@ -206,7 +221,7 @@ def rotary_embedding(
         )
     length, size = value.shape[-3], value.shape[-1]
     wide = _wide(value)
-    place = iota((length,), 0, INTEGER) if positions is None else lift(positions)
+    place = iota((length,), 0, PLACE) if positions is None else lift(positions)
     slower = base ** (-np.arange(0, size, 2) / size)
     angle = e.multiply(
         cast(reshape(place, (*place.shape, 1, 1)), wide.kind), slower.astype(wide.kind.numpy)

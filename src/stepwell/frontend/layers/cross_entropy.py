@@ -18,9 +18,12 @@ from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.layers.losses import total, widened
 from stepwell.frontend.manipulation import broadcast_to, expand_dims, permute_dims, reshape
 from stepwell.frontend.normalization import log_softmax, logsumexp
-from stepwell.frontend.promotion import INTEGER, cast, is_number, lift
+from stepwell.frontend.promotion import as_dtype, cast, is_number, lift
 from stepwell.frontend.reduction import along
 from stepwell.frontend.tensor import Tensor
+
+_CLASS = as_dtype("i32")
+"""The dtype of numbers of classes: as wide as logits, so that as many fill a vector."""
 
 
 def softmax_cross_entropy(logits: Any, labels: Any, axis: Any = -1, where: Any = None) -> Tensor:
@@ -107,14 +110,13 @@ def softmax_cross_entropy_with_integer_labels(
         raise TypeError(f"the labels name classes by integers, got {wanted.dtype}")
     if wanted.shape != shape:
         raise ShapeError(f"labels of logits {value.shape} are {shape}, got shape {wanted.shape}")
-    classes = value.shape[at]
-    wanted = cast(wanted, INTEGER)
-    own = e.equal(iota(value.shape, at, INTEGER), expand_dims(wanted, at))
+    there = e.logical_and(e.greater_equal(wanted, 0), e.less(wanted, value.shape[at]))
+    number = expand_dims(cast(wanted, _CLASS), at)
+    own = e.equal(iota(value.shape, at, _CLASS), number)
     picked = r.sum(e.where(own, value, 0), at)
     if not (is_number(label_smoothing) and label_smoothing == 0):
         picked = _smoothed(picked, _mean(value, at, chosen), label_smoothing)
     found = e.subtract(logsumexp(value, at, where=chosen), picked)
-    there = e.logical_and(e.greater_equal(wanted, 0), e.less(wanted, classes))
     found = e.where(there, found, math.nan)
     if chosen is not None:
         found = e.where(r.any(chosen, at), found, 0)

@@ -24,6 +24,9 @@ CHEAP_TO_REPEAT = 4
 """A chain of producers of at most this cost may be computed once for each of its consumers."""
 CHEAP_PER_ELEMENT = 2
 """A chain of at most this cost may be computed again for each element it is broadcast to."""
+CHEAP_OF_NOTHING = 12
+"""The same for a chain that reads nothing but what is repeated, as a mask made of loop numbers: to
+keep it would cost each reader a trip through memory, and attention its band of rows."""
 MANY = 24
 """A loop that reads more tensors than this gains nothing from reading still more."""
 
@@ -35,6 +38,10 @@ class Chain:
     cost: int
     leaves: int
     """How many tensors the chain reads in the end, but those that are repeated along a loop."""
+
+    def most(self, cheap: int) -> int:
+        """Return up to which cost the chain may be repeated, where others may up to ``cheap``."""
+        return cheap if self.leaves else max(cheap, CHEAP_OF_NOTHING)
 
 
 @dataclass

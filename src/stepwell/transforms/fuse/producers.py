@@ -128,7 +128,7 @@ class Fusion:
     def is_cheap(self, op: linalg.GenericOp) -> bool:
         """Whether ``op`` may be computed by each of several readers."""
         chain = self.costs.chain(op)
-        return chain.cost <= CHEAP_TO_REPEAT and chain.leaves <= 2
+        return chain.cost <= chain.most(CHEAP_TO_REPEAT) and chain.leaves <= 2
 
     def refusal(self, op: linalg.GenericOp, use: Use) -> str:
         """Return why ``op`` should not be merged into a draft; "" where it should."""
@@ -154,7 +154,8 @@ class Fusion:
         again = repeats(use.index, use.draft.extents)
         if again is False or is_made_of_nothing(op):
             return ""
-        if again and self.costs.chain(op).cost <= CHEAP_PER_ELEMENT:
+        chain = self.costs.chain(op)
+        if again and chain.cost <= chain.most(CHEAP_PER_ELEMENT):
             return ""
         return "its elements would be computed again for each reader"
 
