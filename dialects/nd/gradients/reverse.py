@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
@@ -138,6 +139,10 @@ class Reverse(Composer):
             said = f"{op.name} has no gradient"
             raise CompileError(Diagnostic("error", said, place_of(op), help=help))
 
+    def through_plain(self, op: Operation, cotangents: Sequence[SSAValue | None]) -> None:
+        """Carry cotangents without masks to the operands of ``op``."""
+        self.through(op, [None if g is None else Cotangent(g) for g in cotangents])
+
     def take(self, value: SSAValue) -> Cotangent | None:
         """Return the cotangent of ``value``, None where it is zero; it is complete."""
         parts = self.found.pop(value, None)
@@ -166,6 +171,24 @@ class Reverse(Composer):
     def both(self, a: SSAValue | None, b: SSAValue) -> SSAValue:
         """Return where both masks are true."""
         return b if a is None else self.of(AndOp(a, b))
+
+    def so_far(self, value: SSAValue) -> SSAValue:
+        """Take what was found of the cotangent of ``value`` yet, zeros where there is nothing.
+
+        A rule for a part of ``value`` adds into that and hands all of it to `accumulate`: a loop
+        that reads one element a step then writes one element a step, and makes no zeros.
+        """
+        found = self.found_plain(value)
+        return self.full(value, 0) if found is None else found
+
+    def found_plain(self, value: SSAValue) -> SSAValue | None:
+        """Take the cotangent of ``value`` as one value, None where it is zero."""
+        found = self.take(value)
+        return None if found is None else self.plain(found)
+
+    def refuse(self, op: Operation, message: str, help: str = "") -> NoReturn:
+        """Stop: ``op`` cannot be differentiated."""
+        raise CompileError(Diagnostic("error", message, place_of(op), help=help))
 
     def result(self, value: SSAValue) -> SSAValue:
         """Return the cotangent of ``value`` in the end: zeros where nothing depends on it."""

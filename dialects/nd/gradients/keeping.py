@@ -1,0 +1,150 @@
+"""What a backward pass keeps of the forward pass, and what it computes again, by bytes.
+
+Values of a region that the backward pass asks for are computed again by cheap ops from those that
+are kept. Which are kept is a minimum cut: of all sets from which the rest follows by cheap ops,
+the one of the fewest bytes, and of several such the one that leaves the least to compute.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from math import inf, prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.traits import ConstantLike, is_side_effect_free
+
+from stepwell.core.shapes import DYNAMIC
+from stepwell.dialects.nd.convert import BitcastOp, CastOp
+from stepwell.dialects.nd.creation import Creation
+from stepwell.dialects.nd.elementwise import Elementwise
+from stepwell.dialects.nd.indexing import DynamicSliceOp, GatherOp
+from stepwell.dialects.nd.reduction import ReduceOp
+from stepwell.dialects.nd.shape import BroadcastOp
+from stepwell.dialects.nd.sizes import DimOp, FromIndexOp
+from stepwell.dialects.nd.syntax import element, shape_of
+from stepwell.dialects.readings import moves
+from stepwell.dialects.types import dtype
+
+UNKNOWN_SIZE = 256
+"""Elements that an axis of unknown size is taken to have: more than numbers that go with it."""
+
+_CHEAP = (
+    Elementwise,
+    CastOp,
+    BitcastOp,
+    Creation,
+    BroadcastOp,
+    DynamicSliceOp,
+    GatherOp,
+    DimOp,
+    FromIndexOp,
+)
+
+_Node = tuple[SSAValue | None, int]
+_SOURCE: _Node = (None, 0)
+_SINK: _Node = (None, 1)
+
+
+def bytes_of(value: SSAValue) -> int:
+    """Return about how many bytes ``value`` has."""
+    sizes = (UNKNOWN_SIZE if n == DYNAMIC else n for n in shape_of(value))
+    return prod(sizes) * dtype(element(value)).numpy.itemsize
+
+
+def is_cheap(op: Operation) -> bool:
+    """Whether computing ``op`` again costs less than keeping its result."""
+    if op.has_trait(ConstantLike) or isinstance(op, _CHEAP):
+        return True
+    if op.name.startswith("arith."):
+        return True
+    return moves.covers(type(op)) and not isinstance(op, ReduceOp)
+
+
+def is_repeatable(op: Operation) -> bool:
+    """Whether ``op`` may be computed again at all."""
+    return is_side_effect_free(op)
+
+
+def choose(
+    needed: Iterable[SSAValue],
+    free: Callable[[SSAValue], bool],
+    keepable: Callable[[SSAValue], bool],
+    again: Callable[[Operation], bool] = is_cheap,
+) -> set[SSAValue] | None:
+    """Return what to keep so that all of ``needed`` follows; None where nothing does.
+
+    free : says which values are at hand without being kept
+    keepable : says which may be kept
+    again : says which ops may be computed again
+    """
+    graph = _Graph()
+    waiting = [v for v in dict.fromkeys(needed) if not free(v)]
+    for value in waiting:
+        graph.edge((value, 1), _SINK, inf)
+    seen = set(waiting)
+    while waiting:
+        value = waiting.pop()
+        fits = isinstance(value.type, TensorType) and keepable(value)
+        graph.edge((value, 0), (value, 1), bytes_of(value) + 1 if fits else inf)
+        op = value.owner
+        if isinstance(value, BlockArgument) or not isinstance(op, Operation) or not again(op):
+            graph.edge(_SOURCE, (value, 0), inf)
+            continue
+        for operand in op.operands:
+            if not free(operand):
+                graph.edge((operand, 1), (value, 0), inf)
+                if operand not in seen:
+                    seen.add(operand)
+                    waiting.append(operand)
+    return graph.cut()
+
+
+class _Graph:
+    """A network, of which the least cut is wanted."""
+
+    def __init__(self) -> None:
+        self.room: dict[_Node, dict[_Node, float]] = {}
+
+    def edge(self, start: _Node, end: _Node, room: float) -> None:
+        """Add an edge of so much room, and its way back, which has none at first."""
+        self.room.setdefault(start, {})[end] = room
+        self.room.setdefault(end, {}).setdefault(start, 0)
+
+    def cut(self) -> set[SSAValue] | None:
+        """Return the values between source and sink, those nearest to the sink."""
+        while (path := self._path()) is not None:
+            least = min(self.room[a][b] for a, b in path)
+            if least == inf:
+                return None
+            for a, b in path:
+                self.room[a][b] -= least
+                self.room[b][a] += least
+        near = {_SINK}
+        waiting = [_SINK]
+        while waiting:
+            node = waiting.pop()
+            for before in self.room.get(node, {}):
+                if before not in near and self.room[before][node] > 0:
+                    near.add(before)
+                    waiting.append(before)
+        return {v for v, side in near if side == 1 and v is not None and (v, 0) not in near}
+
+    def _path(self) -> list[tuple[_Node, _Node]] | None:
+        """Return the edges of a shortest way that has room left."""
+        came: dict[_Node, _Node] = {_SOURCE: _SOURCE}
+        waiting = deque([_SOURCE])
+        while waiting:
+            node = waiting.popleft()
+            for after, room in self.room.get(node, {}).items():
+                if room > 0 and after not in came:
+                    came[after] = node
+                    if after == _SINK:
+                        path = [(node, after)]
+                        while node != _SOURCE:
+                            path.append((came[node], node))
+                            node = came[node]
+                        return path
+                    waiting.append(after)
+        return None

@@ -1,0 +1,220 @@
+"""The backward pass of a region: made where the region stands, then taken out of it.
+
+While it is made, its ops lie behind the forward ones and use their values; so rules need not know
+of regions, and those of loops inside of loops hold. Taken out, what they use of the forward pass is
+handed to them (`keeping`) or computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.builder import Builder
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+from xdsl.traits import is_side_effect_free
+
+from stepwell.dialects.nd.control import YieldOp
+from stepwell.dialects.nd.gradients.keeping import choose, is_cheap, is_repeatable
+from stepwell.dialects.nd.gradients.reverse import Cotangent, Reverse, reads
+from stepwell.dialects.nd.gradients.sizes import Outside
+from stepwell.dialects.nd.sizes import DimOp
+
+
+def captured(outer: Reverse, op: Operation) -> list[SSAValue]:
+    """Return the values from outside of the regions of ``op`` that need cotangents."""
+    inside = list(reads(op))[len(op.operands) :]
+    return [v for v in dict.fromkeys(inside) if outer.wants(v)]
+
+
+def last_of(block: Block) -> Operation:
+    """Return the end of a region's block."""
+    assert block.last_op is not None
+    return block.last_op
+
+
+@dataclass
+class Body:
+    """A region's block while its backward pass is made."""
+
+    block: Block
+    inner: Reverse = field(init=False)
+    ops: list[Operation] = field(default_factory=list[Operation])
+    border: Operation = field(init=False)
+    """Stands between forward and backward ops."""
+
+    def __post_init__(self) -> None:
+        """Begin behind the forward ops."""
+        self.border = YieldOp([])
+        last = last_of(self.block)
+        self.block.insert_op_before(self.border, last)
+        self.inner = Reverse(Builder(InsertPoint.before(last)))
+
+    @property
+    def yields(self) -> Sequence[SSAValue]:
+        """What the forward pass hands on."""
+        return last_of(self.block).operands
+
+    def follow(self, active: Iterable[SSAValue]) -> None:
+        """Note what depends on ``active``."""
+        self.inner.active.update(active)
+        self.ops = self.inner.follow(self.block.first_op, self.border)
+
+    def follow_loop(self, active: Iterable[SSAValue], carried: int) -> None:
+        """Note what depends on ``active``, from step to step: the first arguments are carried."""
+        more = set(active)
+        while more:
+            self.follow(more)
+            pairs = zip(self.block.args[:carried], self.yields, strict=False)
+            more = {a for a, y in pairs if self.inner.wants(y) and not self.inner.wants(a)}
+
+    def useful(self, ends: set[int], carried: int) -> set[int]:
+        """Return which of the values yielded matter, given that those of ``ends`` do."""
+        found = set(ends)
+        while True:
+            wanted = {self.yields[k] for k in found}
+            for op in reversed(self.ops):
+                if any(r in wanted for r in op.results):
+                    wanted.update(reads(op))
+            more = {
+                k
+                for k, (argument, y) in enumerate(
+                    zip(self.block.args[:carried], self.yields, strict=False)
+                )
+                if argument in wanted and self.inner.wants(argument) and self.inner.wants(y)
+            }
+            if more <= found:
+                return found
+            found |= more
+
+    def run(
+        self,
+        seeds: Iterable[tuple[SSAValue, SSAValue]],
+        bases: Iterable[tuple[SSAValue, SSAValue]] = (),
+    ) -> None:
+        """Carry cotangents from the ends back.
+
+        seeds : what is yielded, with its cotangent
+        bases : values from outside, with what their cotangents are added to
+        """
+        for value, base in bases:
+            self.inner.found[value] = [Cotangent(base)]
+        for value, cotangent in seeds:
+            self.inner.accumulate(value, cotangent)
+        self.inner.run(self.ops)
+
+    def found(self, value: SSAValue) -> SSAValue | None:
+        """Return the cotangent of ``value``, None where it is zero."""
+        got = self.inner.take(value)
+        return None if got is None else self.inner.plain(got)
+
+    def take_out(
+        self,
+        into: Block,
+        ends: Sequence[SSAValue],
+        outside: Outside,
+        at_hand: Callable[[SSAValue], bool],
+    ) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Move the backward ops to the end of ``into``; return ``ends`` there, and what they use.
+
+        What they use of the forward pass are values that are kept or ``at_hand``; for each,
+        ``into`` has one more argument.
+        """
+        made = self._made(ends)
+        self._tell_sizes(made, outside)
+        needed = [v for op in made for v in reads(op) if self._is_forward(v, outside)]
+        needed += [v for v in ends if self._is_forward(v, outside)]
+        given = _Given(into, outside, self._kept(needed, outside, at_hand))
+        for value in dict.fromkeys(needed):
+            given.again(value)
+        builder = Builder(InsertPoint.at_end(into))
+        for op in made:
+            op.detach()
+            builder.insert(op)
+            for each in op.walk():
+                for number, operand in enumerate(each.operands):
+                    if operand in given.mapped:
+                        each.operands[number] = given.mapped[operand]
+        self.border.detach()
+        self.border.erase()
+        return [given.mapped.get(v, v) for v in ends], given.used
+
+    def _kept(
+        self, needed: list[SSAValue], outside: Outside, at_hand: Callable[[SSAValue], bool]
+    ) -> Callable[[SSAValue], bool]:
+        """Return what says whether a value is handed to the backward pass."""
+
+        def free(value: SSAValue) -> bool:
+            return at_hand(value) or not outside.is_inside(value)
+
+        for again in (is_cheap, is_repeatable):
+            kept = choose(needed, free, outside.knows, again)
+            if kept is not None:
+                return lambda value: value in kept or at_hand(value)
+        said = "the backward pass needs a value whose sizes are not known outside of its region"
+        self.inner.refuse(self.block.parent_op() or self.border, said)
+
+    def _is_forward(self, value: SSAValue, outside: Outside) -> bool:
+        """Whether ``value`` is one of the forward pass, made in the region."""
+        return outside.is_inside(value) and value not in self._results
+
+    def _made(self, ends: Sequence[SSAValue]) -> list[Operation]:
+        """Return the backward ops, without those that nobody uses."""
+        made: list[Operation] = []
+        last = last_of(self.block)
+        op = last.prev_op
+        ending = set(ends)
+        while op is not None and op is not self.border:
+            before = op.prev_op
+            unused = all(r.first_use is None and r not in ending for r in op.results)
+            if unused and is_side_effect_free(op):
+                op.detach()
+                op.erase()
+            else:
+                made.append(op)
+            op = before
+        made.reverse()
+        self._results = {r for op in made for r in op.results}
+        return made
+
+    def _tell_sizes(self, made: list[Operation], outside: Outside) -> None:
+        """Ask for sizes of forward values outside of the region, where that is possible."""
+        for op in list(made):
+            if isinstance(op, DimOp) and self._is_forward(op.x, outside):
+                size = outside.size(op.x, op.axis.value.data)
+                if size is not None:
+                    made.remove(op)
+                    op.n.replace_all_uses_with(size)
+                    op.detach()
+                    op.erase()
+
+
+@dataclass
+class _Given:
+    """What backward ops use of the forward pass, as far as ``into`` has it already."""
+
+    into: Block
+    outside: Outside
+    is_handed: Callable[[SSAValue], bool]
+    mapped: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    used: list[SSAValue] = field(default_factory=list[SSAValue])
+    """What is handed to the backward pass."""
+
+    def again(self, value: SSAValue) -> None:
+        """Give ``into`` a value: as an argument, or computed again."""
+        if value in self.mapped or not self.outside.is_inside(value):
+            return
+        if self.is_handed(value):
+            self.used.append(value)
+            self.mapped[value] = self.into.insert_arg(value.type, len(self.into.args))
+            self.mapped[value].name_hint = value.name_hint
+            return
+        op = value.owner
+        assert isinstance(op, Operation)
+        for operand in reads(op):
+            self.again(operand)
+        copy = op.clone(self.mapped)
+        self.into.add_op(copy)
+        for old, new in zip(op.results, copy.results, strict=True):
+            self.mapped[old] = new

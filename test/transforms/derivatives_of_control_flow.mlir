@@ -1,0 +1,66 @@
+// RUN: %stepwell-opt %s -p expand-transformations | filecheck %s
+
+// A scan keeps of each step what is cheaper to keep than to compute again; slices that were read or
+// stacked are at hand. What is read from outside has one sum, carried.
+// CHECK-LABEL: @scan
+// CHECK: %y, %as, %ts = nd.scan (%t = %s) over (%v = %x)
+// CHECK: nd.yield %z, %a, %t :
+// CHECK: nd.scan (%d_t = %g, %d_b = %{{.*}}) over (%a_1 = %as, %v_1 = %x, %t_1 = %ts) {reverse}
+// CHECK-NEXT: %u_1 = nd.add %a_1, %v_1
+// CHECK-NEXT: %z_1 = nd.tanh %u_1
+// CHECK: nd.yield
+// CHECK-NOT: nd.vjp
+func.func @scan(%w: tensor<3xf64>, %x: tensor<4x3xf64>, %s: tensor<3xf64>, %g: tensor<3xf64>) -> (tensor<3xf64>, tensor<4x3xf64>, tensor<3xf64>, tensor<4x3xf64>) {
+  %y, %as, %dw, %dx = nd.vjp (%b = %w, %r = %x) cotangents(%g : tensor<3xf64>) {wrt = [0, 1], of = [0]} : (tensor<3xf64>, tensor<4x3xf64>) -> (tensor<3xf64>, tensor<4x3xf64>, tensor<3xf64>, tensor<4x3xf64>) {
+    %e, %as = nd.scan (%t = %s) over (%v = %r) : (tensor<3xf64>, tensor<4x3xf64>) -> (tensor<3xf64>, tensor<4x3xf64>) {
+      %a = nd.mul %t, %b : tensor<3xf64>
+      %u = nd.add %a, %v : tensor<3xf64>
+      %z = nd.tanh %u : tensor<3xf64>
+      nd.yield %z, %a : tensor<3xf64>, tensor<3xf64>
+    }
+    nd.yield %e, %as : tensor<3xf64>, tensor<4x3xf64>
+  }
+  func.return %y, %as, %dw, %dx : tensor<3xf64>, tensor<4x3xf64>, tensor<3xf64>, tensor<4x3xf64>
+}
+
+// The branch that ran hands out a maximum, which is not cheap; what is cheap is computed again.
+// CHECK-LABEL: @branch
+// CHECK: %y, %{{.*}} = nd.if %c -> tensor<3xf64>, tensor<f64> {
+// CHECK: nd.if %c -> tensor<3xf64> {
+// CHECK-NOT: nd.reduce_max
+// CHECK: func.return %dx
+func.func @branch(%c: tensor<i1>, %x: tensor<3xf64>, %g: tensor<3xf64>) -> tensor<3xf64> {
+  %y, %dx = nd.vjp (%v = %x) cotangents(%g : tensor<3xf64>) {wrt = [0], of = [0]} : (tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>) {
+    %r = nd.if %c -> tensor<3xf64> {
+      %a = nd.reduce_max %v {axes = [0]} : tensor<3xf64> -> tensor<f64>
+      %d = nd.broadcast %a {dims = []} : tensor<f64> -> tensor<3xf64>
+      %s = nd.sin %d : tensor<3xf64>
+      nd.yield %s : tensor<3xf64>
+    } else {
+      nd.yield %v : tensor<3xf64>
+    }
+    nd.yield %r : tensor<3xf64>
+  }
+  func.return %dx : tensor<3xf64>
+}
+
+// Forward, tangents are carried beside what is carried; the number of steps has none.
+// CHECK-LABEL: @forward
+// CHECK: nd.while (%i = %n, %p = %x, %{{.*}} = %t) : tensor<i64>, tensor<f64>, tensor<f64>
+// CHECK: nd.yield %j, %s, %t_s :
+func.func @forward(%n: tensor<i64>, %x: tensor<f64>, %t: tensor<f64>) -> (tensor<f64>, tensor<f64>) {
+  %y, %ty = nd.jvp (%v = %x) tangents(%t : tensor<f64>) {wrt = [0], of = [0]} : (tensor<f64>) -> (tensor<f64>, tensor<f64>) {
+    %zero = nd.full 0 : tensor<i64>
+    %one = nd.full 1 : tensor<i64>
+    %k, %r = nd.while (%i = %n, %p = %v) : tensor<i64>, tensor<f64> {
+      %c = nd.gt %i, %zero : tensor<i64> -> tensor<i1>
+      nd.condition %c
+    } do (%i, %p) {
+      %j = nd.sub %i, %one : tensor<i64>
+      %s = nd.sin %p : tensor<f64>
+      nd.yield %j, %s : tensor<i64>, tensor<f64>
+    }
+    nd.yield %r : tensor<f64>
+  }
+  func.return %y, %ty : tensor<f64>, tensor<f64>
+}
