@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stepwell.frontend.jit import jit
     from stepwell.frontend.specs import Dim, ShapeDtypeStruct
     from stepwell.frontend.transformations.gradients import grad, value_and_grad
+    from stepwell.frontend.transformations.products import vjp
     from stepwell.frontend.transformations.zero import float0
 
 __version__ = VERSION
@@ -42,7 +43,15 @@ _PUBLIC = {
     "jit": "stepwell.frontend.jit",
     "load": "stepwell.compiled",
     "op": "stepwell.frontend.foreign",
+    "hessian": "stepwell.frontend.transformations.jacobians",
+    "hvp": "stepwell.frontend.transformations.products",
+    "jacfwd": "stepwell.frontend.transformations.jacobians",
+    "jacobian": "stepwell.frontend.transformations.jacobians",
+    "jacrev": "stepwell.frontend.transformations.jacobians",
+    "jvp": "stepwell.frontend.transformations.products",
+    "linearize": "stepwell.frontend.transformations.products",
     "value_and_grad": "stepwell.frontend.transformations.gradients",
+    "vjp": "stepwell.frontend.transformations.products",
 }
 """Public names and where they are defined; each is imported when it is first asked for."""
 
@@ -82,6 +91,7 @@ __all__ = [
     "tree",
     "random",
     "value_and_grad",
+    "vjp",
 ]
 
 

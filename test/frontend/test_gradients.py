@@ -185,3 +185,29 @@ def test_mistakes(
 def test_no_function() -> None:
     with pytest.raises(TypeError, match="grad takes a function, got 3"):
         sw.grad(NUMBER)
+
+
+def test_vjp_in_a_trace_and_outside() -> None:
+    def f(x: Any, n: Any) -> Any:
+        return {"y": np.sin(x) * n, "n": n + 1}, x.shape
+
+    def run(x: Any, n: Any) -> Any:
+        out, vjp_fn, aux = sw.vjp(f, x, n, has_aux=True)
+        assert aux == (3,)
+        zero = np.zeros((3,), sw.float0)
+        return out, vjp_fn({"y": np.ones(3), "n": zero}), vjp_fn({"y": x, "n": zero})
+
+    for found in (run(X, np.arange(3)), sw.jit(run)(X, np.arange(3))):
+        out, one, two = found
+        np.testing.assert_allclose(out["y"], np.sin(X) * np.arange(3))
+        np.testing.assert_array_equal(out["n"], [1, 2, 3])
+        np.testing.assert_allclose(one[0], np.cos(X) * np.arange(3))
+        np.testing.assert_allclose(two[0], np.cos(X) * np.arange(3) * X)
+        assert one[1].dtype == sw.float0
+
+
+def test_vjp_keeps_arguments_as_they_were() -> None:
+    x = X.copy()
+    _, vjp_fn = sw.vjp(lambda x: x * x, x)
+    x[:] = 0
+    np.testing.assert_array_equal(vjp_fn(np.ones(3))[0], 2 * X)

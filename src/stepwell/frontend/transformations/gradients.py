@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from stepwell.core.shapes import show
 from stepwell.frontend.promotion import full, lift
-from stepwell.frontend.pytree import Tree, flatten, paths, unflatten
-from stepwell.frontend.spelling import Verbatim
+from stepwell.frontend.pytree import flatten
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.tracing import current_trace
-from stepwell.frontend.transformations.regions import (
-    Results,
-    result_values,
-    same_number,
-    write_region,
-)
-from stepwell.frontend.transformations.transformed import Transformed, call
-from stepwell.frontend.transformations.zero import zeros_of_float0
-
-Numbers = int | Sequence[int]
+from stepwell.frontend.transformations.transformed import Transformed
+from stepwell.frontend.transformations.wanted import Numbers, Wanted
 
 
 def grad(
@@ -92,89 +81,8 @@ def value_and_grad(
     return Transformed(fun, "value_and_grad", apply)
 
 
-class Wanted:
-    """The arguments that a derivative is by, taken apart: floats, and what is none.
-
-    what : the transformation, for messages
-    """
-
-    def __init__(
-        self,
-        what: str,
-        function: Callable[..., Any],
-        argnums: Numbers,
-        args: tuple[Any, ...],
-        allow_int: bool,
-    ) -> None:
-        self.what, self.args = what, args
-        self.name = str(getattr(function, "__name__", "function"))
-        self.single = isinstance(argnums, int)
-        self.numbers = _numbers(what, argnums, len(args), self.name)
-        names = _names(function, len(args))
-        self.trees: dict[int, Tree] = {}
-        self.leaves: dict[int, list[Any]] = {}
-        self.floats: list[Tensor] = []
-        """The values that there are derivatives by."""
-        self.paths: list[str] = []
-        for n in dict.fromkeys(self.numbers):
-            leaves, tree = flatten(args[n])
-            self.trees[n], self.leaves[n] = tree, []
-            for path, leaf in zip(paths(tree, names[n]), leaves, strict=True):
-                value = self._value(leaf, path)
-                self.leaves[n].append(value)
-                if value.kind.kind == "float":
-                    self.floats.append(value)
-                    self.paths.append(path)
-                elif not allow_int:
-                    raise TypeError(
-                        f"{what} is by floats, but argument '{path}' of '{self.name}' is "
-                        f"{value.kind.name}: pass floats (3.0, x.astype(float)), choose others by "
-                        "argnums=, or allow_int=True for gradients of sw.float0"
-                    )
-
-    def _value(self, leaf: Any, path: str) -> Tensor:
-        try:
-            return lift(leaf)
-        except TypeError:
-            raise TypeError(
-                f"{self.what} is by floats, but argument '{path}' of '{self.name}' is "
-                f"{type(leaf).__name__}: choose others by argnums="
-            ) from None
-
-    def put(self, values: Sequence[Tensor]) -> tuple[Any, ...]:
-        """Return the arguments with ``values`` for those that there are derivatives by."""
-        found, args = iter(values), list(self.args)
-        for n, tree in self.trees.items():
-            floats = [leaf.kind.kind == "float" for leaf in self.leaves[n]]
-            given = [
-                next(found) if is_float else leaf
-                for is_float, leaf in zip(floats, self.leaves[n], strict=True)
-            ]
-            args[n] = unflatten(tree, given)
-        return tuple(args)
-
-    def gradients(self, values: Sequence[Tensor]) -> Any:
-        """Return what is put together of ``values``, one for each of `floats`."""
-        found = iter(values)
-        by_number = {
-            n: unflatten(
-                tree,
-                [
-                    same_number(leaf, next(found))
-                    if leaf.kind.kind == "float"
-                    else zeros_of_float0(leaf.shape)
-                    for leaf in self.leaves[n]
-                ],
-            )
-            for n, tree in self.trees.items()
-        }
-        if self.single:
-            return by_number[self.numbers[0]]
-        return tuple(by_number[n] for n in self.numbers)
-
-
 class Backward:
-    """Writes ``nd.vjp`` of a function that returns a number."""
+    """Writes the gradient of a function that returns a number."""
 
     def __init__(
         self, what: str, function: Callable[..., Any], argnums: Numbers, allow_int: bool
@@ -188,26 +96,14 @@ class Backward:
         """Return the value and what else the function returns, and the gradients."""
         wanted = Wanted(self.what, self.function, self.argnums, args, self.allow_int)
 
-        def traced(seen: list[Tensor]) -> Results:
-            returned = call(self.function, *wanted.put(seen), **kwargs)
-            aux = None
-            if has_aux:
-                returned, aux = pair(self.what, wanted.name, returned)
-            return result_values(self._number(returned, wanted.name), aux)
+        def parts(returned: Any) -> tuple[Any, Any]:
+            main, aux = pair(self.what, wanted.name, returned) if has_aux else (returned, None)
+            return self._number(main, wanted.name), aux
 
-        body, results = write_region(self.what, wanted.name, wanted.floats, wanted.paths, traced)
-        n = len(wanted.floats)
-        found = current_trace().emit(
-            "vjp",
-            [*wanted.floats, full((), 1.0, results.values[0].kind)],
-            [*results.types, *((v.kind, v.shape) for v in wanted.floats)],
-            body,
-            wrt=range(n),
-            of=(0,),
-            operandSegmentSizes=Verbatim(f"array<i32: {n}, 1>"),
-        )
-        count = len(results.values)
-        return results.of(found[:count]), wanted.gradients(found[count:])
+        region = wanted.region(kwargs, parts)
+        one = full((), 1.0, region.main.values[0].kind)
+        found, gradients = region.backward([one], region.floats)
+        return found, wanted.gradients(gradients)
 
     def _number(self, returned: Any, name: str) -> Tensor:
         """Return the float without axes that the function returned."""
@@ -240,32 +136,3 @@ def pair(what: str, name: str, returned: Any) -> tuple[Any, Any]:
             f"there is, got {type(returned).__name__}"
         )
     return returned  # pyright: ignore
-
-
-def _numbers(what: str, argnums: Numbers, count: int, name: str) -> tuple[int, ...]:
-    """Return the numbers of arguments, from 0 on."""
-    given = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    for n in given:
-        if isinstance(n, bool) or not isinstance(n, int):  # pyright: ignore
-            raise TypeError(f"argnums= of {what} names arguments by number, got {n!r}")
-        if not -count <= n < count:
-            raise ValueError(
-                f"argnums={n} of {what}, but '{name}' is called with {count} "
-                f"argument{'s' if count != 1 else ''}"
-            )
-    return tuple(n % count for n in given)
-
-
-def _names(function: Callable[..., Any], count: int) -> list[str]:
-    """Return what the arguments of ``function`` are called."""
-    found: list[str] = []
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except ValueError:
-        parameters = ()
-    for p in parameters:
-        if p.kind is p.VAR_POSITIONAL:
-            found += [f"{p.name}[{k}]" for k in range(count - len(found))]
-        elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
-            found.append(p.name)
-    return [*found, *(f"argument {k}" for k in range(len(found), count))]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from stepwell.core.dtypes import DType
 from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import lift
 from stepwell.frontend.pytree import Tree, flatten, unflatten
+from stepwell.frontend.spelling import Verbatim
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Trace, current_trace
+
+Type: TypeAlias = tuple[DType, Shape]
 
 
 @dataclass(frozen=True)
@@ -25,19 +28,15 @@ class Results:
     tree: Tree
 
     @property
-    def types(self) -> list[tuple[DType, Shape]]:
+    def types(self) -> list[Type]:
         """The types of the values."""
         return [(v.kind, v.shape) for v in self.values]
 
     def of(self, results: Sequence[Tensor]) -> Any:
         """Return what the function returned, with the results of an op for its values."""
         found = iter(results)
-        put = [same_number(leaf, next(found)) if _is_value(leaf) else leaf for leaf in self.leaves]
+        put = [same_number(v, next(found)) if isinstance(v, Tensor) else v for v in self.leaves]
         return unflatten(self.tree, put)
-
-
-def _is_value(leaf: Any) -> bool:
-    return isinstance(leaf, Tensor)
 
 
 def same_number(like: Any, value: Tensor) -> Tensor:
@@ -46,10 +45,72 @@ def same_number(like: Any, value: Tensor) -> Tensor:
     return value
 
 
-def result_values(*parts: Any) -> Results:
-    """Return what a function returned, taken apart."""
-    leaves, tree = flatten(parts)
+def taken_apart(returned: Any) -> Results:
+    """Take apart what a function returned."""
+    leaves, tree = flatten(returned)
     return Results([leaf for leaf in leaves if isinstance(leaf, Tensor)], leaves, tree)
+
+
+@dataclass(frozen=True)
+class Region:
+    """A function as the region of an op, which can be written more than once."""
+
+    primals: Sequence[Tensor]
+    """What its arguments are: floats."""
+    text: list[str]
+    main: Results
+    """What the function returns, whose derivatives there are."""
+    aux: Results
+    """What else it returns."""
+
+    @property
+    def floats(self) -> list[int]:
+        """The numbers of the results that there are derivatives of."""
+        return [k for k, v in enumerate(self.main.values) if v.kind.kind == "float"]
+
+    def run(self) -> tuple[Any, Any]:
+        """Write it without derivatives; return what the function returns."""
+        return self._put(self._emit("vjp", (), (), (), ()))
+
+    def backward(
+        self, cotangents: Sequence[Tensor], of: Sequence[int], wrt: Sequence[int] | None = None
+    ) -> tuple[tuple[Any, Any], Sequence[Tensor]]:
+        """Write ``nd.vjp``; return what the function returns, and cotangents of the primals."""
+        wrt = range(len(self.primals)) if wrt is None else wrt
+        more = [(self.primals[n].kind, self.primals[n].shape) for n in wrt]
+        found = self._emit("vjp", cotangents, wrt, of, more)
+        return self._put(found), found[len(found) - len(more) :]
+
+    def forward(
+        self, tangents: Sequence[Tensor], wrt: Sequence[int] | None = None
+    ) -> tuple[tuple[Any, Any], Sequence[Tensor]]:
+        """Write ``nd.jvp``; return what the function returns, and tangents of its floats."""
+        wrt = range(len(self.primals)) if wrt is None else wrt
+        more = [self.main.types[k] for k in self.floats]
+        found = self._emit("jvp", tangents, wrt, self.floats, more)
+        return self._put(found), found[len(found) - len(more) :]
+
+    def _put(self, found: Sequence[Tensor]) -> tuple[Any, Any]:
+        count = len(self.main.values)
+        return self.main.of(found[:count]), self.aux.of(found[count:])
+
+    def _emit(
+        self,
+        op: str,
+        given: Sequence[Tensor],
+        wrt: Sequence[int],
+        of: Sequence[int],
+        more: Sequence[Type],
+    ) -> tuple[Tensor, ...]:
+        return current_trace().emit(
+            op,
+            [*self.primals, *given],
+            [*self.main.types, *self.aux.types, *more],
+            self.text,
+            wrt=wrt,
+            of=of,
+            operandSegmentSizes=Verbatim(f"array<i32: {len(self.primals)}, {len(given)}>"),
+        )
 
 
 def write_region(
@@ -57,24 +118,24 @@ def write_region(
     name: str,
     primals: Sequence[Tensor],
     paths: Sequence[str],
-    run: Callable[[list[Tensor]], Results],
-) -> tuple[list[str], Results]:
-    """Write a region; return its text, and what it yields.
+    run: Callable[[list[Tensor]], tuple[Any, Any]],
+) -> Region:
+    """Write the region of an op.
 
-    what, name : of the transformation and the function, for messages
+    what, name : the transformation and the function, for messages
     primals : what the region's arguments are
     paths : what the user calls them
-    run : traces the function, for the region's arguments
+    run : traces the function for the region's arguments; returns what it returns, and what else
     """
     trace = current_trace()
     seen = [trace.argument(p, v.kind, v.shape, v.made) for p, v in zip(paths, primals, strict=True)]
     for given, value in zip(seen, primals, strict=True):
         given.weak, given.cell = value.weak, value.cell
     with trace.block(seen) as text:
-        results = run(seen)
+        main, aux = map(taken_apart, run(seen))
         _check_unwritten(trace, what, name, seen, paths)
-        trace.emit("yield", [lift(v) for v in results.values], ())
-    return text, results
+        trace.emit("yield", [lift(v) for v in (*main.values, *aux.values)], ())
+    return Region(primals, text, main, aux)
 
 
 def _check_unwritten(

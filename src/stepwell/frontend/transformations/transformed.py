@@ -30,18 +30,39 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return Tensor.operators["call"](function, *args, **kwargs)
 
 
+def check_function(what: str, function: Any) -> None:
+    """Refuse what cannot be called."""
+    if not callable(function):
+        raise TypeError(f"{what} takes a function, got {function!r}")
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Return what a function is called."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a function; any where it tells none, as some of libraries do."""
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        return _ANY
+
+
 class Body:
     """What is traced: the transformation of ``function``, which ``apply`` writes."""
 
-    def __init__(self, function: Callable[..., Any], what: str, apply: Apply) -> None:
-        if not callable(function):
-            raise TypeError(f"{what} takes a function, got {function!r}")
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        what: str,
+        apply: Apply,
+        signature: inspect.Signature | None = None,
+    ) -> None:
+        check_function(what, function)
         self.__wrapped__, self.apply = function, apply
-        self.__name__ = str(getattr(function, "__name__", "function"))
-        try:
-            self.__signature__ = inspect.signature(function)
-        except ValueError:  # some functions of libraries tell none
-            self.__signature__ = _ANY
+        self.__name__ = name_of(function)
+        self.__signature__ = signature_of(function) if signature is None else signature
 
     def inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Write it into the trace."""
@@ -61,9 +82,15 @@ class Transformed(Function):
     __slots__ = ("_what",)
     always = True
 
-    def __init__(self, function: Callable[..., Any], what: str, apply: Apply) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        what: str,
+        apply: Apply,
+        signature: inspect.Signature | None = None,
+    ) -> None:
         self._what = what
-        super().__init__(Body(function, what, apply), (), (), {})
+        super().__init__(Body(function, what, apply, signature), (), (), {})
         for name in WRAPPER_ASSIGNMENTS:
             if name != "__name__" and hasattr(function, name):
                 self.__dict__[name] = getattr(function, name)
