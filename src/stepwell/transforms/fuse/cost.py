@@ -37,7 +37,8 @@ class Chain:
 
     cost: int
     leaves: int
-    """How many tensors the chain reads in the end, but those that are repeated along a loop."""
+    """How many tensors the chain reads in the end, but those that are repeated along a loop or
+    filled with a number."""
 
     def most(self, cheap: int) -> int:
         """Return up to which cost the chain may be repeated, where others may up to ``cheap``."""
@@ -79,7 +80,8 @@ class Costs:
             if above and above.cost > CHEAP_PER_ELEMENT and again:
                 above = None  # it will stay apart, as a mean that many elements are compared with
             total += above.cost if above else 0
-            leaves += above.leaves if above else not again
+            alone = again or isinstance(value.owner, linalg.FillOp)
+            leaves += above.leaves if above else not alone
         return Chain(min(total, 10 * EXPENSIVE), min(leaves, MANY))
 
 
