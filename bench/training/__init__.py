@@ -49,9 +49,9 @@ class TrainingOps(Ops):
         """Return the rows of a table that integers name."""
         return table[numbers]
 
-    def causal_attention(self, q: Array, k: Array, v: Array, scale: float) -> Array:
-        """Attend to no position that comes later."""
-        raise Unsupported("causal_attention")
+    def heads_attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+        """Return attention for (batch, length, heads, width), scaled by the root of the width."""
+        raise Unsupported("heads_attend")
 
     def lstms(self, x: Array, wx: Array, wh: Array, b: Array) -> Array:
         """Return the hidden states for (length, batch, width); gates in the order i, f, g, o."""

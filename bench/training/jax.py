@@ -34,10 +34,8 @@ class JaxTraining(JaxOps, TrainingOps):
     def flatten(self, x: Array) -> Array:
         return x.transpose(0, 3, 1, 2).reshape(x.shape[0], -1)
 
-    def causal_attention(self, q: Array, k: Array, v: Array, scale: float) -> Array:
-        scores = jnp.einsum("bhqd,bhkd->bhqk", q, k) * scale
-        earlier = jnp.tril(jnp.ones(scores.shape[-2:], bool))
-        return jax.nn.softmax(jnp.where(earlier, scores, -jnp.inf)) @ v
+    def heads_attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+        return jax.nn.dot_product_attention(q, k, v, is_causal=causal)
 
     def lstms(self, x: Array, wx: Array, wh: Array, b: Array) -> Array:
         def cell(carried: Any, row: Array) -> Any:

@@ -17,46 +17,38 @@ from training import BETA1, BETA2, EPSILON, MOMENTUM, Arrays, Library, Step, Tas
 class StepwellTraining(StepwellOps, TrainingOps):
     """The public functions of Stepwell."""
 
+    def linear(self, x: Array, w: Array, b: Array) -> Array:
+        return sw.nn.dense(x, w, b)
+
+    def conv(
+        self, x: Array, w: Array, b: Array, stride: int = 1, padding: int = 0, groups: int = 1
+    ) -> Array:
+        return sw.nn.conv(x, w, stride=stride, padding=padding, groups=groups, bias=b)
+
     def filtered(self, x: Array, w: Array, stride: int = 1, padding: int = 0) -> Array:
         return sw.nn.conv(x, w, stride=stride, padding=padding)
 
     def batch_norm(
         self, x: Array, scale: Array, shift: Array, mean: Array, variance: Array
     ) -> tuple[Array, Array, Array]:
-        axes, count = (0, 2, 3), x.size // x.shape[1]
-        own = snp.mean(x, axis=axes, keepdims=True)
-        spread = snp.mean(snp.square(x - own), axis=axes, keepdims=True)
-        factor = snp.reshape(scale, (-1, 1, 1)) / snp.sqrt(spread + 1e-5)
-        y = (x - own) * factor + snp.reshape(shift, (-1, 1, 1))
-        unbiased = snp.reshape(spread, (-1,)) * (count / (count - 1))
-        running = 0.9 * mean + 0.1 * snp.reshape(own, (-1,))
-        return y, running, 0.9 * variance + 0.1 * unbiased
+        y, mean, moved = sw.nn.batch_norm_training(x, mean, variance, scale, shift)
+        count, kept = x.size // x.shape[1], 0.9 * variance
+        return y, mean, kept + (moved - kept) * (count / (count - 1))
 
     def flatten(self, x: Array) -> Array:
         return snp.reshape(x, (x.shape[0], -1))
 
-    def causal_attention(self, q: Array, k: Array, v: Array, scale: float) -> Array:
-        scores = snp.matmul(q, snp.matrix_transpose(k)) * scale
-        earlier = snp.tril(snp.ones(scores.shape[-2:], dtype=bool))
-        return snp.matmul(sw.nn.softmax(snp.where(earlier, scores, -snp.inf)), v)
+    def rows(self, table: Array, numbers: Array) -> Array:
+        return sw.nn.embedding(numbers, table)
+
+    def heads_attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+        return sw.nn.dot_product_attention(q, k, v, is_causal=causal)
 
     def lstms(self, x: Array, wx: Array, wh: Array, b: Array) -> Array:
-        hidden = wh.shape[0]
-
-        def cell(carried: Any, row: Array) -> Any:
-            h, c = carried
-            z = row + snp.matmul(h, wh)
-            i, f, g, o = (z[:, k * hidden : (k + 1) * hidden] for k in range(4))
-            c = sw.nn.sigmoid(f) * c + sw.nn.sigmoid(i) * snp.tanh(g)
-            h = sw.nn.sigmoid(o) * snp.tanh(c)
-            return (h, c), h
-
-        zero = snp.zeros((x.shape[1], hidden), dtype=snp.float32)
-        return sw.lax.scan(cell, (zero, zero), snp.matmul(x, wx) + b)[1]
+        return sw.nn.lstm(x, wx, wh, b)[1]
 
     def classified(self, scores: Array, labels: Array) -> Array:
-        shares = sw.nn.log_softmax(scores)
-        return -snp.mean(snp.take_along_axis(shares, labels[:, None], axis=-1))
+        return snp.mean(sw.nn.softmax_cross_entropy_with_integer_labels(scores, labels))
 
     def mean_square(self, x: Array) -> Array:
         return snp.mean(snp.square(x))

@@ -97,17 +97,11 @@ def _residual_statistics(random: Random) -> Arrays:
     return found
 
 
-def _heads(ops: Any, x: Array, heads: int) -> Array:
-    batch, length, width = x.shape
-    split = ops.reshape(x, (batch, length, heads, width // heads))
-    return ops.transpose(split, (0, 2, 1, 3))
-
-
 def _attention(ops: Any, p: Weights, name: str, x: Array, heads: int, causal: bool) -> Array:
-    q, k, v = (_heads(ops, linear(ops, p, f"{name}.{which}", x), heads) for which in "qkv")
-    attend = ops.causal_attention if causal else ops.attention
-    mixed = ops.transpose(attend(q, k, v, (x.shape[2] // heads) ** -0.5), (0, 2, 1, 3))
-    return linear(ops, p, f"{name}.o", ops.reshape(mixed, x.shape))
+    batch, length, width = x.shape
+    split = (batch, length, heads, width // heads)
+    q, k, v = (ops.reshape(linear(ops, p, f"{name}.{which}", x), split) for which in "qkv")
+    return linear(ops, p, f"{name}.o", ops.reshape(ops.heads_attend(q, k, v, causal), x.shape))
 
 
 def _layer_weights(random: Random, name: str, width: int, inner: int) -> Arrays:

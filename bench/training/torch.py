@@ -31,8 +31,9 @@ class TorchTraining(TorchOps, TrainingOps):
     def flatten(self, x: Array) -> Array:
         return x.flatten(1)
 
-    def causal_attention(self, q: Array, k: Array, v: Array, scale: float) -> Array:
-        return nn.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
+    def heads_attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+        q, k, v = (each.transpose(1, 2) for each in (q, k, v))
+        return nn.scaled_dot_product_attention(q, k, v, is_causal=causal).transpose(1, 2)
 
     @torch.compiler.disable  # inductor 2.13 makes a program of it that fails
     def lstms(self, x: Array, wx: Array, wh: Array, b: Array) -> Array:
