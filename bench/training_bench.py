@@ -50,7 +50,7 @@ asked in turn, round after round, each process stopped while another ran, and ev
 the same parameters. What three steps come to is compared with PyTorch in float64. *ratio* is ours
 to the fastest peer: below 1 we are faster (goal: geometric mean {GOAL}, none above 1). *memory* is
 by how much the process rises, the first step included, above what it has with modules imported, a
-small network trained, and parameters, moments and batch there; the program comes from the cache.
+tiny network trained, and parameters, moments and batch there; the program comes from the cache.
 *cold* is the first step in a new process with an empty cache, less what later steps take: tracing,
 transforming, lowering and compiling; *warm* the same with the cache that it left. `~` means noisy,
 `!` that other programs took the processors. `examples` is no step but the gradients of the loss of

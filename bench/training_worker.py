@@ -15,6 +15,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -25,9 +26,8 @@ from ops import Unsupported
 from peers import PEERS, state
 from timing import batch, pacemaker, resident_memory
 from training import CHECKED, Library, Task
-from training.tasks import TASKS
+from training.tasks import TASKS, WARM_UP
 
-SMALLEST = "mlp_b64"
 STEPS = 3
 """How many steps the peak of memory is looked for in."""
 
@@ -55,14 +55,15 @@ class Worker:
     def memory(self) -> dict[str, Any]:
         """Return by how much memory rises in steps, above imports and data.
 
-        A small network is trained first: modules that are imported when they are first needed, and
+        A tiny network is trained first: modules that are imported when they are first needed, and
         threads, are there then. What a step keeps counts, the first step's program included.
         """
         assert self.task is not None
-        self.library.prepare(TASKS[SMALLEST])
-        step = self.library.restart()
-        for _ in range(STEPS):
-            step()
+        with suppress(Unsupported):
+            self.library.prepare(WARM_UP)
+            step = self.library.restart()
+            for _ in range(STEPS):
+                step()
         self.library.prepare(self.task)
         step = self.library.restart()
         _tidy()

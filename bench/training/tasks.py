@@ -225,6 +225,16 @@ TASKS = {
     )
 }
 
+WARM_UP = Task(
+    "warm_up",
+    lambda ops, p, s, x: (ops.mean_square(linear(ops, p, "layer", x["x"])), s),
+    lambda r: linear_weights(r, "layer", 4, 4),
+    lambda r: {"x": normal(r, 4, 4)},
+    "adam",
+    0.1,
+)
+"""What is trained before memory is looked at, so that all that a library needs once is there."""
+
 
 def chosen(patterns: str) -> list[Task]:
     """Return the tasks whose names match one of the patterns, separated by commas."""
