@@ -64,3 +64,47 @@ func.func @forward(%n: tensor<i64>, %x: tensor<f64>, %t: tensor<f64>) -> (tensor
   }
   func.return %y, %ty : tensor<f64>, tensor<f64>
 }
+
+// A loop that counts to a constant is a scan; of other loops the steps are done again in pieces,
+// with a tape of a length that is known.
+// CHECK-LABEL: @counts
+// CHECK: nd.scan (%i = %zero, %p = %x) {length = 7}
+// CHECK: nd.scan (%d_p{{.*}}) over (%p{{.*}} = %{{.*}}) {reverse}
+func.func @counts(%x: tensor<f64>, %g: tensor<f64>) -> tensor<f64> {
+  %y, %dx = nd.vjp (%v = %x) cotangents(%g : tensor<f64>) {wrt = [0], of = [0]} : (tensor<f64>) -> (tensor<f64>, tensor<f64>) {
+    %zero = nd.full 0 : tensor<i64>
+    %k, %r = nd.while (%i = %zero, %p = %v) : tensor<i64>, tensor<f64> {
+      %n = nd.full 14 : tensor<i64>
+      %c = nd.lt %i, %n : tensor<i64> -> tensor<i1>
+      nd.condition %c
+    } do (%i, %p) {
+      %two = nd.full 2 : tensor<i64>
+      %j = nd.add %i, %two : tensor<i64>
+      %s = nd.sin %p : tensor<f64>
+      nd.yield %j, %s : tensor<i64>, tensor<f64>
+    }
+    nd.yield %r : tensor<f64>
+  }
+  func.return %dx : tensor<f64>
+}
+
+// CHECK-LABEL: @runs_until
+// CHECK: %{{.*}}, %steps = nd.while (%p = %x, %{{.*}} = %{{.*}}) : tensor<f64>, tensor<i64>
+// CHECK: nd.full 0.000000e+00 : tensor<1024xf64>
+// CHECK: nd.dynamic_update_slice
+// CHECK: nd.dynamic_slice
+// CHECK-NOT: nd.vjp
+func.func @runs_until(%x: tensor<f64>, %g: tensor<f64>) -> tensor<f64> {
+  %y, %dx = nd.vjp (%v = %x) cotangents(%g : tensor<f64>) {wrt = [0], of = [0]} : (tensor<f64>) -> (tensor<f64>, tensor<f64>) {
+    %r = nd.while (%p = %v) : tensor<f64> {
+      %one = nd.full 1.0 : tensor<f64>
+      %c = nd.gt %p, %one : tensor<f64> -> tensor<i1>
+      nd.condition %c
+    } do (%p) {
+      %s = nd.sqrt %p : tensor<f64>
+      nd.yield %s : tensor<f64>
+    }
+    nd.yield %r : tensor<f64>
+  }
+  func.return %dx : tensor<f64>
+}

@@ -13,6 +13,7 @@ from stepwell.dialects.nd.gradients import (
     scans,
     shape,
     transcendental,
+    whiles,
 )
 
 FAMILIES = (
@@ -28,4 +29,5 @@ FAMILIES = (
     scans,
     shape,
     transcendental,
+    whiles,
 )

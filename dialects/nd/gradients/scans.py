@@ -42,9 +42,9 @@ class _Backward:
         """Return the body, what of the forward pass it reads, and which xs have cotangents."""
         arguments, yields = self.body.block.args, self.body.yields
         into = Block()
-        carried = [_argument(into, arguments[k]) for k in self.useful]
-        sums = [_argument(into, v) for v in self.inputs]
-        slices = [_argument(into, yields[k]) for k in self.stacked]
+        carried = [add_argument(into, arguments[k]) for k in self.useful]
+        sums = [add_argument(into, v) for v in self.inputs]
+        slices = [add_argument(into, yields[k]) for k in self.stacked]
         seeds = [yields[k] for k in (*self.useful, *self.stacked)]
         self.body.run(
             zip(seeds, (*carried, *slices), strict=True), zip(self.inputs, sums, strict=True)
@@ -105,10 +105,15 @@ class _Backward:
 @gradient(ScanOp)
 def _scan(r: Reverse, op: ScanOp, cotangents: Sequence[SSAValue | None]) -> None:
     """Carry cotangents of what is carried, and of what is read from outside, back step by step."""
+    scan_backward(r, op, cotangents)
+
+
+def scan_backward(r: Reverse, op: ScanOp, cotangents: Sequence[SSAValue | None]) -> None:
+    """Write the backward pass of a scan."""
     _Backward(r, op, cotangents).write()
 
 
-def _argument(into: Block, value: SSAValue) -> SSAValue:
+def add_argument(into: Block, value: SSAValue) -> SSAValue:
     """Give ``into`` an argument for the cotangent of ``value``."""
     added = into.insert_arg(value.type, len(into.args))
     if value.name_hint is not None:

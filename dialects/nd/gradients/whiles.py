@@ -1,0 +1,349 @@
+"""Derivatives of nd.while backward: as a scan, or with a tape of bounded length.
+
+Where the number of steps is known before the loop and is a size, the loop becomes a scan. Else the
+memory of the backward pass cannot depend on it, as all memory is planned before a program runs. So
+the steps are done once more in pieces of a fixed length, the last piece first: what a piece's
+backward pass needs is written to a tape of that length, which serves all of them. The states in
+which pieces begin are written down first, as many as fit; of more pieces than that, some share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from stepwell.core.shapes import DYNAMIC
+from stepwell.dialects.nd.arithmetic import FloorDivOp
+from stepwell.dialects.nd.callback import CallbackOp
+from stepwell.dialects.nd.checking import CheckOp
+from stepwell.dialects.nd.compare import GeOp, LtOp, MinOp, SelectOp
+from stepwell.dialects.nd.composing import Composer
+from stepwell.dialects.nd.control import ConditionOp, ScanOp, WhileOp, YieldOp
+from stepwell.dialects.nd.creation import FullOp
+from stepwell.dialects.nd.gradients.branches import replace
+from stepwell.dialects.nd.gradients.keeping import bytes_of
+from stepwell.dialects.nd.gradients.regions import Body, captured, last_of
+from stepwell.dialects.nd.gradients.reverse import Reverse, reads
+from stepwell.dialects.nd.gradients.scans import add_argument, scan_backward
+from stepwell.dialects.nd.gradients.sizes import Outside
+from stepwell.dialects.nd.gradients.trips import Trips, counted, number, trips_of
+from stepwell.dialects.nd.indexing import DynamicSliceOp, DynamicUpdateSliceOp
+from stepwell.dialects.nd.shape import ReshapeOp
+from stepwell.dialects.nd.syntax import element, shape_of
+from stepwell.dialects.readings import gradient
+
+TAPE_BYTES = 1 << 20
+"""What a tape may take: memory that is set to zero before, and stays in a cache of level 2."""
+LONGEST_TAPE = 1024
+"""Steps; more make nothing cheaper."""
+SHORTEST_TAPE = 16
+"""Steps: fewer would have all steps done again too often."""
+
+
+@gradient(WhileOp)
+def _while(r: Reverse, op: WhileOp, cotangents: Sequence[SSAValue | None]) -> None:
+    """Run the steps backward."""
+    trips = trips_of(op)
+    if trips is not None and (scan := _as_scan(op, trips)) is not None:
+        scan_backward(r, scan, cotangents)
+        return
+    backward = _Backward(r, op, cotangents)
+    if trips is not None:
+        steps = trips.count(r)
+    else:
+        new, steps = counted(op)
+        replace(op, new.results[: len(op.results)])
+    backward.write(steps)
+
+
+def _as_scan(op: WhileOp, trips: Trips) -> ScanOp | None:
+    """Put a scan in the place of a loop whose number of steps sizes tell."""
+    c = Composer(Builder(InsertPoint.before(op)))
+    length = trips.known()
+    told = length if length is not None else trips.index(c)
+    if told is None:
+        return None
+    new = ScanOp(op.carried, [], op.detach_region(1), length=told)
+    new.attributes = dict(op.attributes)
+    new.location = op.location
+    c.builder.insert(new)
+    replace(op, new.results)
+    return new
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is handed to the backward pass of a step, and how that is made."""
+
+    into: Block
+    """The backward pass of a step: cotangents, sums and what is kept -> cotangents and sums."""
+    forward: Block
+    """A step: what is carried -> the same after it."""
+    kept: Sequence[SSAValue]
+    """Values of ``forward``."""
+    state: Sequence[int]
+    """Which of the carried values the kept ones depend on, at this step or a later one."""
+
+
+class _Backward:
+    """The loops of the backward pass."""
+
+    def __init__(self, r: Reverse, op: WhileOp, cotangents: Sequence[SSAValue | None]) -> None:
+        self.r, self.carried = r, list(op.carried)
+        self.inputs = captured(r, op)
+        copy = op.clone()
+        for each in list(copy.body.walk()):
+            if isinstance(each, CallbackOp):
+                r.refuse(
+                    op,
+                    "a loop that calls Python has no gradient: its steps are done again",
+                    "write it as lax.fori_loop or lax.scan with a length that is known",
+                )
+            if isinstance(each, CheckOp):
+                each.detach()
+                each.erase()
+        self.copy = copy
+        body = Body(copy.body.block)
+        arguments = body.block.args
+        n = len(self.carried)
+        starts = [a for a, v in zip(arguments, self.carried, strict=True) if r.wants(v)]
+        body.follow_loop([*self.inputs, *starts], n)
+        wants = body.inner.wants
+        told = {k for k, g in enumerate(cotangents) if g is not None and wants(body.yields[k])}
+        self.useful = sorted(k for k in body.useful(told, n) if wants(arguments[k]))
+        self.begin = [
+            r.full(v, 0) if (g := cotangents[k]) is None else g
+            for k, v in enumerate(self.carried)
+            if k in self.useful
+        ]
+        self.plan = self._plan(body)
+
+    def _plan(self, body: Body) -> _Plan:
+        into, arguments = Block(), body.block.args
+        given = [add_argument(into, arguments[k]) for k in self.useful]
+        sums = [add_argument(into, v) for v in self.inputs]
+        seeds = [body.yields[k] for k in self.useful]
+        body.run(zip(seeds, given, strict=True), zip(self.inputs, sums, strict=True))
+        ends = [body.inner.result(arguments[k]) for k in self.useful]
+        ends += [body.inner.result(v) for v in self.inputs]
+        first: dict[SSAValue, tuple[SSAValue, int]]
+        first = {a: (v, 0) for a, v in zip(arguments, self.carried, strict=True)}
+        self.outside = Outside(self.r, body.block, first)
+        ends, kept = body.take_out(into, ends, self.outside, lambda value: False)
+        into.add_op(YieldOp(ends))
+        return _Plan(into, body.block, kept, _needed(body.block, kept))
+
+    def write(self, steps: SSAValue) -> None:
+        """Write the loops: ``steps`` is how many steps there were."""
+        r, plan = self.r, self.plan
+        begin = [*self.begin, *(r.so_far(v) for v in self.inputs)]
+        length = _length(sum(bytes_of(v) for v in plan.kept))
+        state = [self.carried[k] for k in plan.state]
+        slots = _length(sum(bytes_of(v) for v in state))
+        whole = number(r, length)
+        pieces = _ceil(r, steps, whole)
+        apart = r.mul(r.max(_ceil(r, pieces, number(r, slots)), number(r, 1)), whole)
+        snapshots = self._snapshots(state, slots, apart, steps)
+        tapes = [self._tape(v, length) for v in plan.kept]
+        one = number(r, 1)
+
+        def piece(c: Composer, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            k, rest = values[0], values[1:]
+            tapes, sums = rest[: len(plan.kept)], rest[len(plan.kept) :]
+            low = c.mul(k, whole)
+            high = c.of(MinOp(c.add(low, whole), steps))
+            slot = c.of(FloorDivOp(low, apart))
+            at = [_read(c, s, slot, v) for s, v in zip(snapshots, state, strict=True)]
+            _, *at = self._advance(c, [c.mul(slot, apart), *at], low)
+            tapes = self._record(c, [low, *at], high, low, tapes)
+            sums = self._back(c, sums, high, low, tapes)
+            return [c.sub(k, one), *tapes, *sums]
+
+        ends = _loop(
+            r,
+            [r.sub(pieces, one), *tapes, *begin],
+            lambda c, values: c.of(GeOp(values[0], number(c, 0))),
+            piece,
+        )[1 + len(tapes) :]
+        targets = [*(self.carried[k] for k in self.useful), *self.inputs]
+        for target, end in zip(targets, ends, strict=True):
+            r.accumulate(target, end)
+        self.copy.erase()
+
+    def _step(
+        self, c: Composer, state: Sequence[SSAValue], more: Sequence[SSAValue] = ()
+    ) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Write a step; return the state after it, and what it makes of ``more``."""
+        block = self.plan.forward
+        ends = last_of(block).operands
+        wanted = [*(ends[k] for k in self.plan.state), *more]
+        mapped: dict[SSAValue, SSAValue] = {
+            block.args[k]: v for k, v in zip(self.plan.state, state, strict=True)
+        }
+        needed = _slice(block, wanted)
+        for op in block.ops:
+            if op in needed:
+                c.builder.insert(op.clone(mapped))
+        found = [mapped.get(v, v) for v in wanted]
+        return found[: len(state)], found[len(state) :]
+
+    def _advance(self, c: Composer, state: Sequence[SSAValue], end: SSAValue) -> Sequence[SSAValue]:
+        """Do steps until ``end`` of them are done."""
+
+        def step(c: Composer, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            after, _ = self._step(c, values[1:])
+            return [c.add(values[0], number(c, 1)), *after]
+
+        return _loop(c, state, lambda c, values: c.of(LtOp(values[0], end)), step)
+
+    def _snapshots(
+        self, state: Sequence[SSAValue], slots: int, apart: SSAValue, steps: SSAValue
+    ) -> Sequence[SSAValue]:
+        """Return the states after each ``apart`` steps."""
+        r = self.r
+        rows = [r.of(_zeros(v, slots, r.sizes(v))) for v in state]
+
+        def slot(c: Composer, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            k, at, rows = values[0], values[1 : 1 + len(state)], values[1 + len(state) :]
+            rows = [_write(c, row, k, v) for row, v in zip(rows, at, strict=True)]
+            begin, after = c.mul(k, apart), c.add(k, number(c, 1))
+            end = c.mul(after, apart)
+            end = c.of(SelectOp(c.of(LtOp(end, steps)), end, begin))
+            _, *at = self._advance(c, [begin, *at], end)
+            return [after, *at, *rows]
+
+        begin = [number(r, 0), *state, *rows]
+        ends = _loop(r, begin, lambda c, values: c.of(LtOp(c.mul(values[0], apart), steps)), slot)
+        return ends[1 + len(state) :]
+
+    def _tape(self, value: SSAValue, length: int) -> SSAValue:
+        sizes = self.outside.sizes(value)
+        assert sizes is not None
+        return self.r.of(_zeros(value, length, sizes))
+
+    def _record(
+        self,
+        c: Composer,
+        state: Sequence[SSAValue],
+        end: SSAValue,
+        low: SSAValue,
+        tapes: Sequence[SSAValue],
+    ) -> Sequence[SSAValue]:
+        """Do the steps of a piece, and write down what the backward pass needs."""
+        count = len(self.plan.state)
+
+        def step(c: Composer, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            k, at, tapes = values[0], values[1 : 1 + count], values[1 + count :]
+            after, kept = self._step(c, at, self.plan.kept)
+            place = c.sub(k, low)
+            tapes = [_write(c, t, place, v) for t, v in zip(tapes, kept, strict=True)]
+            return [c.add(k, number(c, 1)), *after, *tapes]
+
+        begin = [*state, *tapes]
+        return _loop(c, begin, lambda c, values: c.of(LtOp(values[0], end)), step)[1 + count :]
+
+    def _back(
+        self,
+        c: Composer,
+        sums: Sequence[SSAValue],
+        high: SSAValue,
+        low: SSAValue,
+        tapes: Sequence[SSAValue],
+    ) -> Sequence[SSAValue]:
+        """Carry cotangents back through the steps of a piece."""
+        into, kept = self.plan.into, self.plan.kept
+
+        def step(c: Composer, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            k = c.sub(values[0], number(c, 1))
+            place = c.sub(k, low)
+            rows = [_read(c, t, place, v) for t, v in zip(tapes, kept, strict=True)]
+            mapped = dict(zip(into.args, [*values[1:], *rows], strict=True))
+            given: dict[SSAValue, SSAValue] = {**mapped}
+            last = last_of(into)
+            for op in into.ops:
+                if op is not last:
+                    c.builder.insert(op.clone(given))
+            return [k, *(given.get(v, v) for v in last.operands)]
+
+        going = _loop(c, [high, *sums], lambda c, values: c.of(LtOp(low, values[0])), step)
+        return going[1:]
+
+
+def _length(bytes: int) -> int:
+    """Return how many steps a tape holds, of so many bytes each."""
+    return min(max(TAPE_BYTES // max(bytes, 1), SHORTEST_TAPE), LONGEST_TAPE)
+
+
+def _ceil(c: Composer, a: SSAValue, b: SSAValue) -> SSAValue:
+    """Return how many times ``b`` covers ``a``."""
+    return c.of(FloorDivOp(c.add(a, c.sub(b, number(c, 1))), b))
+
+
+def _zeros(value: SSAValue, length: int, sizes: Sequence[SSAValue]) -> Operation:
+    return FullOp.of(0, TensorType(element(value), [length, *shape_of(value)]), sizes)
+
+
+def _write(c: Composer, row: SSAValue, place: SSAValue, value: SSAValue) -> SSAValue:
+    """Return ``row`` with ``value`` at ``place``."""
+    shape = shape_of(value)
+    sizes = c.sizes(value) if sum(n == DYNAMIC for n in shape) > 1 else []
+    one = c.of(ReshapeOp(value, [1, *shape], sizes))
+    return c.of(DynamicUpdateSliceOp(row, one, [place], [0]))
+
+
+def _read(c: Composer, row: SSAValue, place: SSAValue, like: SSAValue) -> SSAValue:
+    """Return what `_write` wrote, of the type of ``like``."""
+    shape = shape_of(like)
+    one = c.of(DynamicSliceOp(row, [place], [0], [1]))
+    told = sum(n == DYNAMIC for n in shape) > 1
+    sizes = [c.size(row, a + 1) for a, n in enumerate(shape) if n == DYNAMIC] if told else []
+    return c.of(ReshapeOp(one, shape, sizes))
+
+
+def _slice(block: Block, wanted: Sequence[SSAValue]) -> set[Operation]:
+    """Return the ops of ``block`` that ``wanted`` depends on."""
+    needed: set[Operation] = set()
+    values = set(wanted)
+    for op in reversed(list(block.ops)):
+        if any(v in values for v in op.results):
+            needed.add(op)
+            values.update(reads(op))
+    return needed
+
+
+def _needed(block: Block, kept: Sequence[SSAValue]) -> list[int]:
+    """Return which of the carried values ``kept`` depends on, at this step or a later one."""
+    ends = last_of(block).operands
+    found: set[int] = set()
+    while True:
+        wanted = [*kept, *(ends[k] for k in found)]
+        values = {*wanted, *(v for op in _slice(block, wanted) for v in reads(op))}
+        more = {k for k, a in enumerate(block.args) if a in values} - found
+        if not more:
+            return sorted(found)
+        found |= more
+
+
+_Step = Callable[[Composer, Sequence[SSAValue]], Sequence[SSAValue]]
+
+
+def _loop(
+    c: Composer,
+    begin: Sequence[SSAValue],
+    go_on: Callable[[Composer, Sequence[SSAValue]], SSAValue],
+    step: _Step,
+) -> Sequence[SSAValue]:
+    """Write a loop; return what is carried in the end."""
+    types = [v.type for v in begin]
+    test, body = Block(arg_types=types), Block(arg_types=types)
+    for block in (test, body):
+        for argument, value in zip(block.args, begin, strict=True):
+            argument.name_hint = value.name_hint
+    test.add_op(ConditionOp(go_on(Composer(Builder(InsertPoint.at_end(test))), test.args)))
+    body.add_op(YieldOp(step(Composer(Builder(InsertPoint.at_end(body))), body.args)))
+    return c.builder.insert(WhileOp(begin, Region(test), Region(body))).results
