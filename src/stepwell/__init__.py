@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stepwell.frontend.graphs import Graph
     from stepwell.frontend.jit import jit
     from stepwell.frontend.specs import Dim, ShapeDtypeStruct
+    from stepwell.frontend.state.variables import Variable
     from stepwell.frontend.transformations.gradients import grad, value_and_grad
     from stepwell.frontend.transformations.products import vjp
     from stepwell.frontend.transformations.zero import float0
@@ -33,6 +34,7 @@ _PUBLIC = {
     "Dim": "stepwell.frontend.specs",
     "ShapeDtypeStruct": "stepwell.frontend.specs",
     "TraceError": "stepwell.frontend.errors",
+    "Variable": "stepwell.frontend.state.variables",
     "callback": "stepwell.frontend.callbacks",
     "eval_shape": "stepwell.frontend.evaluating",
     "compile": "stepwell.compiled",
@@ -74,6 +76,7 @@ __all__ = [
     "Graph",
     "ShapeDtypeStruct",
     "TraceError",
+    "Variable",
     "callback",
     "compile",
     "debug",

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.frontend.captures import Outside
+from stepwell.frontend.outside import Outside
 
 K = 3.0
 TABLE = np.arange(300.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate
@@ -17,8 +17,9 @@ from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import as_dtype, is_number, lift, number_dtype
-from stepwell.frontend.pytree import Branch, Tree, count, flatten, is_plain, paths
+from stepwell.frontend.pytree import Branch, Tree, count, dispatched, flatten, paths, with_leaves
 from stepwell.frontend.specs import ShapeDtypeStruct
+from stepwell.frontend.state.variables import Variable, array_of
 from stepwell.frontend.statics import guard_of, is_constant, is_final, key_of, typed
 from stepwell.frontend.tensor import Tensor
 
@@ -34,6 +35,8 @@ class Argument:
     """Whether it is a Python number, which takes the dtype of arrays it meets."""
     cell: bool = False
     """Whether it is an array without axes, and no number."""
+    variable: bool = False
+    """Whether it is a `Variable`, which can be assigned to as a whole."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ def has_traced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         leaves, _ = flatten((*args, *kwargs.values()))
     except RecursionError:  # an object that holds itself, as static arguments may
         return False
-    return any(isinstance(leaf, Tensor) for leaf in leaves)
+    return any(isinstance(leaf, Tensor | Variable) for leaf in leaves)
 
 
 def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:
@@ -132,6 +135,9 @@ def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:
     if isinstance(leaf, Tensor):
         leaf.graph.check(leaf)
         raise TraceError(f"argument '{path}' is a traced value, which has no numbers yet: {leaf!r}")
+    if isinstance(leaf, Variable):
+        array = array_of(leaf)
+        return array, Argument(path, as_dtype(array.dtype), array.shape, variable=True)
     if is_number(leaf):
         kind = as_dtype("f64") if isinstance(leaf, float) else number_dtype(leaf)
         return np.asarray(leaf, kind.numpy), Argument(path, kind, (), weak=True)
@@ -157,6 +163,8 @@ def lifted(path: str, leaf: Any) -> Any:
     """Return a leaf as a function inlined in a trace gets it: arrays as traced values."""
     if isinstance(leaf, Tensor | np.number | np.bool_) or is_number(leaf):
         return leaf
+    if isinstance(leaf, Variable):
+        return leaf.now()
     return lift(argument_of(path, leaf)[0])
 
 
@@ -178,10 +186,8 @@ def spelling(
     """Return how ``call`` was spelled; None where what it holds was or may be exchanged."""
     if any(key_of(call.static[name]) != key for name, key in call.key[0]):
         return None  # tracing changed it
-    if not all(is_plain(tree) for _, tree in call.trees):
-        return None
-    weak = iter([a.weak for a in call.arguments])
-    trees = {name: _with_numbers(tree, weak) for name, tree in call.trees}
+    kinds_of_leaves = iter([_leaf(a) for a in call.arguments])
+    trees = {name: with_leaves(tree, kinds_of_leaves) for name, tree in call.trees}
     first = dict(zip(trees, accumulate(map(count, trees.values()), initial=0), strict=False))
 
     def slot(name: str, step: Any = None) -> tuple[int, Any]:
@@ -190,10 +196,11 @@ def spelling(
             return 0, guard_of(call.static[name] if step is None else call.static[name][step])
         tree = trees[name]
         if step is None:
-            return first[name], tree
+            return first[name], dispatched(tree)
         assert isinstance(tree, Branch)
         number = step if tree.keys is None else tree.keys.index(step)
-        return first[name] + sum(map(count, tree.children[:number])), tree.children[number]
+        at = first[name] + sum(map(count, tree.children[:number]))
+        return at, dispatched(tree.children[number])
 
     kinds = {name: p.kind for name, p in signature.parameters.items()}
     plain = [n for n, k in kinds.items() if k in (k.POSITIONAL_ONLY, k.POSITIONAL_OR_KEYWORD)]
@@ -214,8 +221,6 @@ def spelling(
     return tuple(kwargs), tuple(slots), fixed
 
 
-def _with_numbers(tree: Tree, weak: Iterator[bool]) -> Any:
-    """Return a structure that says which leaves are numbers, as `Dispatcher.add` takes it."""
-    if isinstance(tree, Branch):
-        return tree._replace(children=tuple(_with_numbers(c, weak) for c in tree.children))
-    return tree if tree is None else NotImplemented if next(weak) else tree
+def _leaf(argument: Argument) -> Any:
+    """Return what stands for an argument in a tree of `Dispatcher.add`."""
+    return Variable if argument.variable else NotImplemented if argument.weak else ...

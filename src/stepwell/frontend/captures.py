@@ -5,45 +5,42 @@ text, tuples and the like are known by value, functions and other objects by ide
 them is another, the function is traced again. Arrays are hidden arguments of the program; small
 ones are known by their content, and so are those whose numbers tracing needs.
 
-`Captures` is what a trace notes, `Outside` what is left of that for calls of the program.
+`Captures` is what a trace notes; what is left of that for calls of the program is in `outside`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from functools import partial
-from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, NamedTuple
+from types import MethodType
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepwell.core.dtypes import dtype_of
+from stepwell.frontend.outside import ITSELF, Array, Outside
 from stepwell.frontend.pytree import Branch
-from stepwell.frontend.statics import guard_of, is_final, key_of
+from stepwell.frontend.state.variables import TracedVariable, Variable, array_of
+from stepwell.frontend.statics import guard_of, is_final
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.weights import is_frozen
-from stepwell.runtime.extension import load_extension
-
-IN_DICT, IN_CELL, IN_LIST, ATTRIBUTE, ITSELF = range(5)
-"""Where something is read, as watch.h calls it."""
 
 SMALL = 256
 """Bytes of arrays that are known by their content from the first: no dearer than their address."""
 TABLES = 64 << 10
 """Bytes of arrays of integers or booleans that are compared where tracing needs their numbers."""
 
-Array = NDArray[Any]
-
 
 class Leaf:
     """An array that is read outside: a hidden argument, or known by its content."""
 
-    __slots__ = ("array", "content", "head", "path", "pinned", "tensor")
+    __slots__ = ("array", "content", "head", "path", "pinned", "tensor", "variable")
 
     def __init__(self, path: str, array: Array, content: Array | None) -> None:
         self.path, self.array, self.content = path, array, content
+        self.variable: Variable | None = None
+        """What it is the array of."""
         self.tensor: Tensor | None = None
         self.head: Tensor | None = None
         self.pinned = False
@@ -125,9 +122,18 @@ class Captures:
 
     def local(self, value: Any) -> Any:
         """Return what stands for ``value`` in the trace, where it is an array from outside."""
-        if type(value) is not np.ndarray or (leaf := self.leaves.get(id(value))) is None:
+        kind = type(value)
+        if kind is Variable:
+            return self.variable(value)
+        if kind is not np.ndarray or (leaf := self.leaves.get(id(value))) is None:
             return value
         return self.given(leaf)
+
+    def variable(self, value: Variable) -> Any:
+        """Return the hidden argument that a variable is, wherever it comes from."""
+        if id(value) not in self.leaves:
+            self.read(ITSELF, value, None, value.name or "variable", value)
+        return self.given(self.leaves[id(value)])
 
     def given(self, leaf: Leaf) -> Any:
         """Return what stands for a leaf: its content, or a hidden argument."""
@@ -136,7 +142,10 @@ class Captures:
         if leaf.tensor is None:
             kind = dtype_of(leaf.array.dtype.newbyteorder("="))
             assert kind is not None
-            leaf.tensor = made = self.trace.argument(leaf.path, kind, leaf.array.shape)
+            of = TracedVariable if leaf.variable is not None else Tensor
+            leaf.tensor = made = self.trace.argument(leaf.path, kind, leaf.array.shape, of=of)
+            if isinstance(made, TracedVariable):
+                made.called = leaf.path
             leaf.head = fresh_head(made)
             self.tensors[id(made)] = leaf
         return leaf.tensor
@@ -178,6 +187,8 @@ class Captures:
         kind = type(value)
         if kind is np.ndarray:
             return self._leaf(value, path)
+        if kind is Variable:
+            return self._of_variable(value, path)
         if value is None:
             return None, True
         if kind in _ATOMS or isinstance(value, np.generic):
@@ -229,6 +240,18 @@ class Captures:
         leaf = self.leaves[id(array)] = Leaf(path, array, content)
         self.alive.append(array)
         return (leaf, False) if content is None else ((np.ndarray, content), False)
+
+    def _of_variable(self, variable: Variable, path: str) -> tuple[Any, bool]:
+        """Note a variable: always a hidden argument, since its content changes."""
+        if (known := self.leaves.get(id(variable))) is not None:
+            known.pinned = True
+            return (object, variable), True
+        array = array_of(variable)
+        leaf = Leaf(path, array, None)
+        leaf.variable = variable
+        self.leaves[id(variable)] = self.leaves[id(array)] = leaf
+        self.alive.append(variable)
+        return leaf, False
 
     def finished(self, text: str) -> Outside:
         """Return what is to be looked at before each call of the program of ``text``."""
@@ -286,191 +309,14 @@ def _settled(tree: Any, used: Sequence[Leaf], numbers: dict[int, int]) -> Any:
     """Return a tree of `Captures` as one of trees.h; arrays that are used get their numbers."""
     if isinstance(tree, Leaf):
         if tree.pinned:
-            return object, tree.array
+            return object, tree.array if tree.variable is None else tree.variable
         if not any(tree is leaf for leaf in used):
             return True
         numbers[id(tree)] = len(numbers)
-        return ...
+        return ... if tree.variable is None else Variable
     if isinstance(tree, Branch):
         return tree._replace(children=tuple(_settled(c, used, numbers) for c in tree.children))
     return tree
-
-
-class Change(NamedTuple):
-    """Something outside that is no longer what it was."""
-
-    path: str
-    was: str
-    now: str
-    array: bool
-    """Whether it is the content of an array."""
-
-
-@dataclass(frozen=True, eq=False)
-class Outside:
-    """What a program reads outside of its function, and which arrays it takes from there."""
-
-    looks: tuple[tuple[Any, ...], ...] = ()
-    paths: tuple[str, ...] = ()
-    """What the user calls what is looked at."""
-    types: tuple[tuple[str, Any, tuple[int, ...]], ...] = ()
-    """What the user calls each of the arrays, its dtype and shape."""
-    inputs: tuple[tuple[Tensor, Tensor], ...] = ()
-    """What stands for the arrays in the trace, after it and before it."""
-    arrays: tuple[Array, ...] = ()
-    """The arrays as the function was traced; let go of afterwards."""
-
-    def settled(self) -> Outside:
-        """Return it without what belongs to the trace alone."""
-        return Outside(self.looks, self.paths, self.types)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the user calls each of the arrays."""
-        return tuple(name for name, *_ in self.types)
-
-    def watch(self) -> Any:
-        """Return what the dispatcher looks at; None where there is nothing."""
-        extension = load_extension() if self.looks else None
-        return None if extension is None else extension.Watch(self.looks)
-
-    def collect(self) -> list[Any] | None:
-        """Return the arrays as they are now; None where something else is other than it was."""
-        arrays: list[Any] = []
-        for kind, holder, key, tree, _, _ in self.looks:
-            found = looked_up(kind, holder, key)
-            if not fits(tree, found, arrays):
-                return None
-        same = (_has_type(a, *t) for a, (_, *t) in zip(arrays, self.types, strict=True))
-        return arrays if all(same) else None
-
-    def change(self) -> Change | None:
-        """Return the first that is other than it was."""
-        for (kind, holder, key, tree, *_), path in zip(self.looks, self.paths, strict=True):
-            found = looked_up(kind, holder, key)
-            if not fits(tree, found, []):
-                return _change(tree, found, path)
-        for array, (name, *told) in zip(self._arrays(), self.types, strict=True):
-            if not _has_type(array, *told):
-                return Change(name, f"{told[0]}{list(told[1])}", shown(array), False)
-        return None
-
-    def _arrays(self) -> list[Any]:
-        arrays: list[Any] = []
-        for kind, holder, key, tree, *_ in self.looks:
-            fits(tree, looked_up(kind, holder, key), arrays)
-        return arrays
-
-
-def _has_type(array: Array, dtype: Any, shape: tuple[int, ...]) -> bool:
-    return array.shape == shape and array.dtype.newbyteorder("=") == dtype.newbyteorder("=")
-
-
-class _Nothing:
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-NOTHING = _Nothing()
-"""What is found where there is nothing."""
-
-
-def looked_up(kind: int, holder: Any, key: Any) -> Any:
-    """Return what is there now, `NOTHING` where there is nothing."""
-    if kind == IN_DICT:
-        return dict.get(holder, key, NOTHING)
-    if kind == IN_CELL:
-        try:
-            return holder.cell_contents
-        except ValueError:
-            return NOTHING
-    if kind == IN_LIST:
-        return holder[key] if key < len(holder) else NOTHING
-    return getattr(holder, key, NOTHING) if kind == ATTRIBUTE else holder
-
-
-def fits(tree: Any, value: Any, arrays: list[Any]) -> bool:
-    """Whether ``value`` is what a tree says, as trees.h does it; its arrays go to ``arrays``."""
-    if isinstance(tree, bool):
-        return tree or value is NOTHING
-    if tree is ...:
-        array = isinstance(value, np.ndarray | np.generic)
-        arrays += [np.asarray(value)] if array else []
-        return array
-    if tree is None or value is NOTHING:
-        return tree is value
-    if isinstance(tree, Branch):
-        return _fits_branch(tree, value, arrays)
-    return _is_meant(tree, value)
-
-
-def _is_meant(tree: tuple[Any, ...], value: Any) -> bool:
-    """Whether ``value`` is the static value that a tree says."""
-    kind, meant = tree[:2]
-    if not isinstance(kind, type):
-        return bool(kind(value, meant))
-    if kind is object:
-        return value is meant
-    if type(value) is not kind:
-        return False
-    if kind is np.ndarray:
-        return _same_content(meant, value)
-    if len(tree) == 2:
-        return value is meant or key_of(value) == key_of(meant)
-    if tree[3] is value and value is not None:
-        return True
-    parts = [value if name is None else getattr(value, name, NOTHING) for name in meant]
-    return all(fits(t, p, []) for t, p in zip(tree[2], parts, strict=True))
-
-
-def _fits_branch(tree: Branch, value: Any, arrays: list[Any]) -> bool:
-    if type(value) is not tree.kind or len(value) != len(tree.children):
-        return False
-    if tree.keys is None:
-        return all(fits(t, v, arrays) for t, v in zip(tree.children, value, strict=True))
-    if {key_of(k) for k in value} != {key_of(k) for k in tree.keys}:
-        return False
-    return all(fits(t, value[k], arrays) for t, k in zip(tree.children, tree.keys, strict=True))
-
-
-def _same_content(a: Array, b: Array) -> bool:
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-
-
-def _change(tree: Any, value: Any, path: str) -> Change:
-    """Return which part of ``value`` is not what ``tree`` says."""
-    if isinstance(tree, Branch) and type(value) is tree.kind and len(value) == len(tree.children):
-        steps = range(len(value)) if tree.keys is None else tree.keys
-        for step, child in zip(steps, tree.children, strict=True):
-            try:
-                part = value[step]
-            except KeyError:
-                break
-            if not fits(child, part, []):
-                return _change(child, part, f"{path}[{step!r}]")
-    content = isinstance(tree, tuple) and tree[0] is np.ndarray and type(value) is np.ndarray
-    return Change(path, _told(tree), shown(value), content)
-
-
-def _told(tree: Any) -> str:
-    """Spell what must be there."""
-    if isinstance(tree, Branch):
-        return f"a {tree.kind.__name__} of {len(tree.children)}"
-    if isinstance(tree, tuple):
-        return shown(tree[1]) if isinstance(tree[0], type) and len(tree) == 2 else "another value"
-    return "an array" if tree is ... else "nothing" if tree is False else repr(tree)
-
-
-def shown(value: Any) -> str:
-    """Spell a value in a few words."""
-    if isinstance(value, np.ndarray):
-        return f"an array {value.dtype}{list(value.shape)}"
-    if isinstance(value, FunctionType | BuiltinFunctionType):
-        return f"the function {value.__qualname__}"
-    if isinstance(value, type):
-        return f"the class {value.__qualname__}"
-    text = repr(value) if isinstance(value, bool | int | float | str | tuple | np.generic) else ""
-    return text if 0 < len(text) <= 60 else f"a {type(value).__name__}"
 
 
 _ATOMS = {bool, int, float, complex, str, bytes, type(...)}

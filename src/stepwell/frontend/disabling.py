@@ -18,6 +18,7 @@ from weakref import WeakSet
 import numpy as np
 
 from stepwell.frontend.pytree import flatten, unflatten
+from stepwell.frontend.state.variables import Variable
 from stepwell.frontend.tracing import active_trace
 
 _off: ContextVar[bool] = ContextVar("disable_jit", default=False)
@@ -25,6 +26,7 @@ _lock = threading.RLock()
 _functions: WeakSet[Any] = WeakSet()
 _blocks: list[int] = []
 """One for each block that is entered, in whatever thread."""
+_ARRAYS = np.ndarray | np.generic | Variable
 _MODULES = ("stepwell.frontend.nn", "stepwell.frontend.lax")
 
 
@@ -115,7 +117,7 @@ def _eager(function: Callable[..., Any]) -> Callable[..., Any]:
         if not _off.get() or active_trace() is not None:
             return function(*args, **kwargs)
         leaves, tree = flatten((args, kwargs))
-        at = [k for k, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray | np.generic)]
+        at = [k for k, leaf in enumerate(leaves) if isinstance(leaf, _ARRAYS)]
 
         def of_arrays(*arrays: Any) -> Any:
             values = list(leaves)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from stepwell.frontend.pytree import Branch, Tree
+from stepwell.frontend.state.variables import TracedVariable, Variable
 from stepwell.frontend.tensor import Tensor
 
 LOG = logging.getLogger("stepwell")
@@ -57,7 +58,12 @@ def effects_of(
     inputs, returned : what it was given while it was traced, and what it returned
     results : the latter as values of the trace
     """
-    first = {id(t): i for i, t in reversed(list(enumerate(inputs))) if t.stamp}
+    found = {id(value) for value in returned}
+    first = {
+        id(t): i
+        for i, t in reversed(list(enumerate(inputs)))
+        if t.stamp or (isinstance(t, TracedVariable) and id(t) in found)
+    }
     written = sorted(first.values())
     if not written:
         return Effects(tuple(names), (), tuple(range(len(results)))), list(results)
@@ -154,6 +160,8 @@ def check_updated(effects: Effects, leaves: Sequence[Any]) -> None:
     leaves : all arguments, as they were passed
     """
     for i in effects.written:
+        if type(leaves[i]) is Variable:
+            continue
         if not isinstance(leaves[i], np.ndarray):
             raise TypeError(
                 f"the function assigns to argument '{effects.names[i]}', "

@@ -34,11 +34,13 @@ from stepwell.frontend.reads import (
     attribute_or,
     changing,
     current_captures,
+    read_variable,
     traced_as_is,
     warn,
 )
 from stepwell.frontend.reads import storing as storing_outside
 from stepwell.frontend.rewriting import is_rewritten, rewritten
+from stepwell.frontend.state.variables import Variable
 from stepwell.frontend.table import FUNCTIONS, call_function, complete
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace, users_frame
@@ -327,8 +329,11 @@ def _is_making(function: Any) -> bool:
     )
 
 
-def storing(target: Any = None, attribute: bool = False) -> None:
-    """Look at what is changed by the next statement: an item, or an attribute, of ``target``."""
+def storing(target: Any = None, attribute: bool = False, key: Any = None) -> None:
+    """Look at what is changed by the next statement: an item, or an attribute, of ``target``.
+
+    key : which, where it is updated (``x[key] += 1``)
+    """
     if isinstance(target, Maybe):
         target = target.value
     if attribute and isinstance(target, Tensor):
@@ -336,7 +341,9 @@ def storing(target: Any = None, attribute: bool = False) -> None:
             "attributes of an array cannot be assigned to while it is traced; write "
             "x = x.reshape(shape), x = x.astype(dtype)"
         )
-    if is_own(target):
+    if is_own(target) or isinstance(target, Variable):
+        return
+    if key is not None and read_variable(sys.modules[__name__], target, attribute, key):
         return
     if attribute:
         target = None

@@ -32,8 +32,9 @@ from stepwell.frontend.effects import (
     placed,
 )
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.pytree import flatten, is_plain, paths, unflatten
+from stepwell.frontend.pytree import dispatched, flatten, paths, unflatten
 from stepwell.frontend.retraces import MAX_TRACES, CacheInfo, limit_of
+from stepwell.frontend.state.variables import know_variables
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.traced import Known, Traced, name_of, result_of, trace
 from stepwell.frontend.tracing import active_trace
@@ -241,6 +242,7 @@ class Function:
     def _dispatch(self) -> Dispatcher:
         """Return what calls programs; the first time this waits for the extension."""
         if self._dispatcher is None:
+            know_variables()
             self._dispatcher = make_dispatcher(self._miss, self.takes_out)
             serve(self, self._dispatcher)
         return self._dispatcher
@@ -337,12 +339,12 @@ class Function:
         # one object for calls that are built alike: the dispatcher takes them apart once for it
         alike = (*call.key[:2], how[:2], tuple(a.weak for a in call.arguments))
         spelled = self._spellings.get(alike) or spelling(self._signature, call, args, kwargs)
-        if spelled is None or not is_plain(variant.tree):
+        if spelled is None:
             return
         self._spellings[alike] = spelled
         dispatcher = self._dispatch()
         tree, outside, effects = variant.tree, variant.outside, variant.effects
-        how_built = placed(tree, effects.places) if effects else tree
+        how_built = dispatched(placed(tree, effects.places) if effects else tree, results=True)
         watch, taken = outside.watch(), len(outside.types)
         dispatcher.add(variant.program.program, spelled, how_built, watch, taken, variant.sizes)
 

@@ -37,6 +37,7 @@ Tensor.operators.update(
     attribute_refused=naming.attribute_refused,
     call_function=table.call_function,
     call_ufunc=ufuncs.call_ufunc,
+    fitting=assignment.fitting,
     getitem=assignment.getitem,
     setitem=assignment.setitem,
     ufunc=ufuncs.ufunc,

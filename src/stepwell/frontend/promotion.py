@@ -17,6 +17,7 @@ from stepwell.core.dtypes import DTYPES, DType, dtype_of, lacking
 from stepwell.core.shapes import Shape, ShapeError, show
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.spelling import Verbatim, float_text
+from stepwell.frontend.state.variables import Variable
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import current_trace
 from stepwell.frontend.widening import remark
@@ -98,7 +99,8 @@ def kind_of(value: Any) -> Any:
         return _WEAK[value.kind.kind] if value.weak else value.dtype
     if is_number(value):
         return np.dtype(bool) if isinstance(value, bool) else type(value)
-    dtype = value.dtype if isinstance(value, np.ndarray | np.generic) else np.asarray(value).dtype
+    typed = isinstance(value, np.ndarray | np.generic | Variable)
+    dtype = value.dtype if typed else np.asarray(value).dtype
     if dtype.kind in "OUSVMm":
         raise TypeError(f"expected an array or a number, got {_called(value, dtype)}")
     return dtype
@@ -160,6 +162,8 @@ def lift(x: Any, dtype: DType | None = None) -> Tensor:
         return current_trace().constant(np.asarray(x))
     if isinstance(x, list | tuple):
         return _lift_sequence(x)
+    if isinstance(x, Variable):
+        return lift(x.now())
     if hasattr(x, "__array__"):
         return current_trace().constant(np.asarray(x))
     raise TypeError(f"expected an array or a number, got {type(x).__name__}")

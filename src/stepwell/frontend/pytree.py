@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
 from types import EllipsisType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,6 +26,10 @@ class Node(NamedTuple):
 
 REGISTERED: dict[type[Any], tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
 """How objects of users' classes are taken apart, and put together again."""
+
+
+OF_RESULTS: dict[type[Any], Callable[[Any], Any]] = {}
+"""What is made of a result that stands for an object, by the class of that: a leaf elsewhere."""
 
 
 class Branch(NamedTuple):
@@ -88,8 +93,10 @@ def _node(value: Any, kind: type[Any]) -> tuple[Node, tuple[Any, ...] | None, Se
     return None
 
 
-def _made(node: Node, keys: tuple[Any, ...] | None, values: list[Any]) -> Any:
+def _made(node: Node, keys: tuple[Any, ...] | None, values: Sequence[Any]) -> Any:
     """Put together what `_node` took apart."""
+    if node.kind in OF_RESULTS:
+        return OF_RESULTS[node.kind](*values)
     if node.kind in REGISTERED:
         return REGISTERED[node.kind][1](node.more, tuple(values))
     named = dict(zip(keys or (), values, strict=True))
@@ -103,11 +110,53 @@ def _made(node: Node, keys: tuple[Any, ...] | None, values: list[Any]) -> Any:
     return found
 
 
-def is_plain(tree: Tree) -> bool:
-    """Whether all its containers are those that the C extension knows."""
+def with_leaves(tree: Tree, leaves: Iterator[Any]) -> Any:
+    """Return ``tree`` with other things than `...` where its leaves are."""
+    if isinstance(tree, Branch):
+        return tree._replace(children=tuple(with_leaves(c, leaves) for c in tree.children))
+    return tree if tree is None else next(leaves)
+
+
+class Object(NamedTuple):
+    """A container that is no plain one, as the C extension takes it (trees.h)."""
+
+    kind: type[Any]
+    how: Callable[[Any], Any] | None
+    """Takes one apart, or puts one of results together; None where it has attributes."""
+    more: Any
+    """What is left besides what is in it when it is taken apart."""
+    names: tuple[str, ...] | None
+    """The attributes that are in it."""
+    children: tuple[Any, ...]
+
+
+def dispatched(tree: Any, results: bool = False) -> Any:
+    """Return ``tree``, whose leaves may be anything, as the C extension takes it.
+
+    results : whether it puts results together
+    """
     if not isinstance(tree, Branch):
-        return True
-    return not isinstance(tree.kind, Node) and all(map(is_plain, tree.children))
+        return tree
+    inside = tuple(dispatched(child, results) for child in tree.children)
+    node = tree.kind
+    if not isinstance(node, Node):
+        return tree._replace(children=inside)
+    kind, keys = node.kind, tree.keys
+    if keys is not None and kind not in (OrderedDict, defaultdict):
+        return Object(kind, None, None, keys, inside)
+    if results:
+        return Object(kind, partial(_made, node, keys), None, None, inside)
+    if keys is None:
+        return Object(kind, REGISTERED[kind][0], node.more, None, inside)
+    return Object(kind, _mapping_apart, (node.more, keys), None, inside)
+
+
+def _mapping_apart(value: Any) -> tuple[Sequence[Any], Any]:
+    """Take apart an `OrderedDict` or a `defaultdict`; return what is in it, and what else."""
+    if type(value) is OrderedDict:
+        return tuple(value.values()), (None, tuple(value))
+    keys = tuple(sorted(value))
+    return tuple(value[k] for k in keys), (value.default_factory, keys)
 
 
 def unflatten(tree: Tree, leaves: Sequence[Any]) -> Any:

@@ -114,7 +114,15 @@ class Reads(ast.NodeTransformer):
         attributes = [t for t in targets if isinstance(t, ast.Attribute)]
         checks = [
             ast.copy_location(
-                ast.Expr(_outer(t, "storing", self._part(deepcopy(t.value), True), _text(t.attr))),
+                ast.Expr(
+                    _outer(
+                        t,
+                        "storing",
+                        self._part(deepcopy(t.value), True),
+                        ast.Constant(t.attr),
+                        ast.Constant(isinstance(node, ast.AugAssign)),
+                    )
+                ),
                 t,
             )
             for t in attributes
@@ -136,10 +144,6 @@ def _is_path(node: ast.expr) -> bool:
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name)
-
-
-def _text(value: str) -> ast.expr:
-    return ast.Constant(value)
 
 
 def _outer(at: ast.AST, name: str, *arguments: ast.expr) -> ast.expr:

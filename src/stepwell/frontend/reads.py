@@ -15,16 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from stepwell.frontend.captures import (
-    ATTRIBUTE,
-    IN_CELL,
-    IN_DICT,
-    IN_LIST,
-    NOTHING,
-    Captures,
-    looked_up,
-)
+from stepwell.frontend.captures import Captures
 from stepwell.frontend.notices import warn_once
+from stepwell.frontend.outside import ATTRIBUTE, IN_CELL, IN_DICT, IN_LIST, NOTHING, looked_up
+from stepwell.frontend.state.variables import Variable
 from stepwell.frontend.tensor import Partial, Tensor, has_traced_bounds
 from stepwell.frontend.tracing import active_trace
 from stepwell.frontend.unbound import UNSURE
@@ -75,7 +69,7 @@ class Outer:
     def local(self, value: Any) -> Any:
         """Return the value of a variable of the function's own."""
         kind = type(value)
-        if kind is not np.ndarray:
+        if kind is not np.ndarray and kind is not Variable:
             if kind in UNSURE:
                 return value.read()
             if kind in (list, dict) and (captures := current_captures()) is not None:
@@ -121,10 +115,30 @@ class Outer:
         captures.whole(of)
         return captures.local(of[index])
 
-    def storing(self, target: Any, name: str) -> None:
-        """Look at an attribute that is about to be changed."""
+    def storing(self, target: Any, name: str, updated: bool = False) -> None:
+        """Look at an attribute that is about to be changed; variables are updated in place."""
+        if updated and read_variable(self.runtime, target, True, name):
+            return
         if (captures := current_captures()) is not None and captures.knows(target):
             warn(f"'{captures.paths[id(target)]}.{name}' is assigned to")
+
+
+def read_variable(runtime: Any, target: Any, attribute: bool, key: Any) -> bool:
+    """Whether an attribute of an object, or an item of a container, is a `Variable`: then note it.
+
+    It is about to be updated, as in ``x.key += 1``: the user's source reads it as it is.
+    """
+    outer = Outer(runtime, {}, {})
+    if attribute:
+        found = isinstance(getattr(target, key, None), Variable)
+        return found and outer.attribute(target, key) is not None
+    if not isinstance(target, list | dict):
+        return False
+    try:
+        found = isinstance(target[key], Variable)
+    except (LookupError, TypeError):
+        return False
+    return found and outer.item(target, key) is not None
 
 
 def is_traced_index(index: Any) -> bool:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from stepwell.core.shapes import show
 from stepwell.frontend.calls import Argument, Call
-from stepwell.frontend.captures import Change, shown
 from stepwell.frontend.errors import TraceError
+from stepwell.frontend.outside import Change, shown
 
 LOG = logging.getLogger("stepwell")
 

@@ -286,6 +286,10 @@ _SIMPLE = (
 )
 
 
+_KEYS = (ast.Constant, ast.Name, ast.JoinedStr)
+"""Indices that can be asked for twice, and write nothing to a trace."""
+
+
 def single(target: ast.expr) -> list[ast.expr]:
     """Return the targets of which one is made."""
     if isinstance(target, ast.Starred):
@@ -295,14 +299,21 @@ def single(target: ast.expr) -> list[ast.expr]:
     return [target]
 
 
-def stored_in(target: ast.expr) -> list[ast.expr]:
-    """Return what is changed by storing to ``target``, where it can be asked for twice."""
+def stored_in(target: ast.expr, updated: bool = False) -> list[ast.expr]:
+    """Return what is changed by storing to ``target``, where it can be asked for twice.
+
+    updated : whether it is updated, as in ``x.name += 1``: then also where in that it is
+    """
     if isinstance(target, ast.Name):
         return [ast.Name(target.id, ast.Load())]
     attribute = isinstance(target, ast.Attribute)
     base = target.value if isinstance(target, ast.Subscript | ast.Attribute) else None
     simple = base is not None and all(isinstance(n, _SIMPLE) for n in ast.walk(base))
     more: list[ast.expr] = [ast.Constant(True)] if attribute else []
+    if updated and isinstance(target, ast.Attribute):
+        more += [ast.Constant(target.attr)]
+    elif updated and isinstance(target, ast.Subscript) and isinstance(target.slice, _KEYS):
+        more += [ast.Constant(False), _loaded(target.slice)]
     return [_loaded(base), *more] if base is not None and simple else []
 
 

@@ -256,7 +256,7 @@ class Function:
         elif isinstance(node, ast.AugAssign | ast.AnnAssign):
             targets = [node.target]
         checks: list[ast.stmt] = [
-            ast.Expr(runtime("storing", *stored_in(target)))
+            ast.Expr(runtime("storing", *stored_in(target, isinstance(node, ast.AugAssign))))
             for target in targets
             if isinstance(target, ast.Subscript | ast.Attribute)
             or (isinstance(node, ast.AugAssign) and isinstance(target, ast.Name))

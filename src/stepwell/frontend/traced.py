@@ -18,14 +18,16 @@ from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.escape import literal
 from stepwell.core.shapes import Shape
 from stepwell.frontend import flowing
-from stepwell.frontend.calls import Call
-from stepwell.frontend.captures import Array, Captures, Outside
+from stepwell.frontend.calls import Argument, Call
+from stepwell.frontend.captures import Captures
 from stepwell.frontend.effects import Effects, donations, effects_of
 from stepwell.frontend.errors import TraceError
+from stepwell.frontend.outside import Array, Outside
 from stepwell.frontend.promotion import fresh, full, lift
-from stepwell.frontend.pytree import Tree, flatten, paths, unflatten
+from stepwell.frontend.pytree import Tree, flatten, paths, unflatten, with_leaves
 from stepwell.frontend.result_names import result_names
 from stepwell.frontend.spelling import type_text
+from stepwell.frontend.state.variables import A_VARIABLE, TracedVariable
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Trace, current_trace, tracing
 from stepwell.frontend.transformations.zero import without_zeros
@@ -148,13 +150,11 @@ def trace(
     donated : arguments whose memory results may take
     general : whether the text is for any size: arrays that NumPy makes of a size are computed
     """
-    name = name_of(function)
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    where = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
+    name, where, code = name_of(function), *_where(function)
     written = Trace(name, trail=trail or Trail(), **checks)
     written.computed = _computed if general else None
     captures = written.captures = Captures(written, known) if known else None
-    inputs = [written.argument(a.path, a.kind, a.shape, where) for a in call.arguments]
+    inputs = [_argument(written, a, where) for a in call.arguments]
     head = [fresh(value) for value in inputs]
     for value, told in zip(inputs, call.arguments, strict=True):
         value.weak, value.cell = told.weak, told.cell
@@ -194,9 +194,24 @@ def trace(
         text, file or "<python>", written.resources, hashed=True, trail=written.trail
     )
     types = tuple((value.kind, value.shape) for value in results)
-    return Traced(
-        module, entry, tree, options, replace(effects, apart=written.apart), types, outside
-    )
+    built = _with_variables(tree, returned, inputs)
+    told = replace(effects, apart=written.apart)
+    return Traced(module, entry, built, options, told, types, outside)
+
+
+def _where(function: Callable[..., Any]) -> tuple[str, Any]:
+    """Return the line of a function, for messages, and its code; None where it has none."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else "", code
+
+
+def _argument(written: Trace, told: Argument, where: str) -> Tensor:
+    """Return the handle of an argument of the function."""
+    of = TracedVariable if told.variable else Tensor
+    made = written.argument(told.path, told.kind, told.shape, where, of)
+    if isinstance(made, TracedVariable):
+        made.called = told.path
+    return made
 
 
 def _entry(name: str) -> str:
@@ -262,6 +277,14 @@ def result_of(value: Any, function: str) -> Tensor:
             f"a traced function returns arrays, in tuples, lists or dicts; "
             f"{function} returned {value!r}"
         ) from None
+
+
+def _with_variables(tree: Tree, returned: Sequence[Any], inputs: Sequence[Tensor]) -> Tree:
+    """Return how what is returned is built, where a variable of the call is returned as such."""
+    own = {id(t) for t in inputs if isinstance(t, TracedVariable)}
+    if not any(id(value) in own for value in returned):
+        return tree
+    return with_leaves(tree, iter([A_VARIABLE if id(v) in own else ... for v in returned]))
 
 
 def _check_unchanged(

@@ -198,9 +198,14 @@ class Trace:
             self, self.text_of(value), value.kind, value.shape, self.scopes[-1], value.made
         )
 
-    def argument(self, stem: str, kind: DType, shape: Shape, place: str = "") -> Tensor:
-        """Return an argument of the function, or of a region that is given to `block` next."""
-        return Tensor(self, self.name(stem), kind, shape, 0, place or place_of(users_frame()))
+    def argument(
+        self, stem: str, kind: DType, shape: Shape, place: str = "", of: type[Tensor] = Tensor
+    ) -> Tensor:
+        """Return an argument of the function, or of a region that is given to `block` next.
+
+        of : the class of the handle
+        """
+        return of(self, self.name(stem), kind, shape, 0, place or place_of(users_frame()))
 
     def constant(self, array: NDArray[Any]) -> Tensor:
         """Return an array of the user's as a value: spelled out, as a weight, or an argument."""

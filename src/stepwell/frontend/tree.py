@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from stepwell.frontend.pytree import REGISTERED, Tree, count, paths
 from stepwell.frontend.pytree import flatten as _flatten
 from stepwell.frontend.pytree import unflatten as _unflatten
+from stepwell.frontend.state.variables import Variable
+from stepwell.frontend.tensor import Tensor
 
-__all__ = ["flatten", "leaves", "map", "register", "structure", "unflatten"]
+__all__ = ["assign", "flatten", "leaves", "map", "names", "register", "structure", "unflatten"]
 
 C = TypeVar("C", bound=type[Any])
 
@@ -75,6 +79,50 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
             raise ValueError(_mismatch(built, also, number))
         others.append(found)
     return _unflatten(built, [function(*each) for each in zip(first, *others, strict=True)])
+
+
+def assign(target: Any, values: Any) -> Any:
+    """Write the leaves of ``values`` to the arrays and variables at their places; return those.
+
+    target : a tree of arrays and `sw.Variable`
+    values : a tree built like it
+    raises ValueError : it is built otherwise, or a shape is another
+    raises TypeError : a leaf of ``target`` cannot be written to
+
+    >>> import numpy as np, stepwell as sw
+    >>> state = {"count": sw.Variable(0), "mean": np.zeros(2)}
+    >>> assign(state, {"count": 3, "mean": np.ones(2)})
+    {'count': Variable(3), 'mean': array([1., 1.])}
+    """
+    return map(_assigned, target, values)
+
+
+def _assigned(target: Any, value: Any) -> Any:
+    if isinstance(target, Variable):
+        return target.assign(value)
+    if not isinstance(target, np.ndarray | Tensor):
+        raise TypeError(f"a {type(target).__name__} is no array or Variable to write to")
+    if np.shape(value) != target.shape:
+        raise ValueError(f"an array {list(target.shape)} is assigned one {list(np.shape(value))}")
+    target[...] = value
+    return target
+
+
+def names(tree: Any) -> list[str]:
+    """Return what a user would write behind ``tree`` for each leaf, in order: names to save it by.
+
+    >>> names({"w": [1, 2], "b": 3})
+    ['b', 'w[0]', 'w[1]']
+    """
+    return [_name(path) for path in paths(_flatten(tree)[1], "")]
+
+
+def _name(path: str) -> str:
+    """Return a path with its first step as a plain word, where it is one."""
+    if path.startswith("."):
+        return path[1:]
+    word, _, rest = path[2:].partition("']") if path.startswith("['") else ("", "", "")
+    return word + rest if word else path
 
 
 def _mismatch(built: Tree, other: Tree, number: int) -> str:

@@ -13,9 +13,10 @@ from stepwell.compiled import Compiled
 from stepwell.core.diagnostics import CompileError
 from stepwell.core.once import Once
 from stepwell.frontend.calls import Call
-from stepwell.frontend.captures import SMALL, TABLES, Array, Change, Outside
+from stepwell.frontend.captures import SMALL, TABLES
 from stepwell.frontend.effects import Effects
 from stepwell.frontend.general_programs import GeneralPrograms
+from stepwell.frontend.outside import Array, Change, Outside
 from stepwell.frontend.pytree import Tree
 from stepwell.frontend.retraces import MAX_TRACES, CacheInfo, Retraces
 from stepwell.frontend.traced import Known, Traced

@@ -6,6 +6,7 @@ from typing import Any
 
 from stepwell.frontend.promotion import is_number
 from stepwell.frontend.pytree import flatten, unflatten
+from stepwell.frontend.state.variables import Variable
 from stepwell.optim.numbers import like, settled
 from stepwell.optim.scaling import (
     scale_by_adam,
@@ -27,7 +28,7 @@ from stepwell.optim.transformations import (
 def apply_updates(params: Any, updates: Any) -> Any:
     """Return parameters with their updates added, in the parameters' dtypes.
 
-    params : a tree of arrays
+    params : a tree of arrays; a `sw.Variable` is updated in place, and returned
     updates : a tree built like it; None where a parameter stays
     raises ValueError : they are built otherwise
     source : `optax.apply_updates`
@@ -77,6 +78,8 @@ def _added(p: Any, u: Any) -> Any:
         return p
     if is_number(p):
         return p + u
+    if isinstance(p, Variable):
+        return p.assign(like(p + u, p))
     return settled(like(p + u, p))
 
 

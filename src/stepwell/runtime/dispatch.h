@@ -47,6 +47,19 @@ static int take_apart(PyObject *call, PyObject *const *args, Py_ssize_t n, PyObj
   return 1;
 }
 
+/* Make an object of what is in it: one whose attributes these are, or what Python code makes. */
+static PyObject *put_together(PyObject *tree, PyObject *values) {
+  PyObject *names = PyTuple_GET_ITEM(tree, 3);
+  if (names == Py_None) return PyObject_CallOneArg(PyTuple_GET_ITEM(tree, 1), values);
+  PyObject *none = PyTuple_New(0), *made;
+  if (none == NULL) return NULL;
+  made = PyBaseObject_Type.tp_new((PyTypeObject *)PyTuple_GET_ITEM(tree, 0), none, NULL); /* no default, no __init__ */
+  Py_DECREF(none);
+  for (Py_ssize_t i = 0; made != NULL && i < PyTuple_GET_SIZE(values); i++)
+    if (PyObject_GenericSetAttr(made, PyTuple_GET_ITEM(names, i), PyTuple_GET_ITEM(values, i)) < 0) Py_CLEAR(made);
+  return made;
+}
+
 /* Build what `tree` says out of the results from `*next` on, with references of its own. */
 static PyObject *build(PyObject *tree, PyObject **results, PyObject ***next) {
   if (tree == Py_Ellipsis || tree == Py_None || PyLong_CheckExact(tree)) {
@@ -54,7 +67,8 @@ static PyObject *build(PyObject *tree, PyObject **results, PyObject ***next) {
     Py_INCREF(leaf);
     return leaf;
   }
-  PyObject *kind = PyTuple_GET_ITEM(tree, 0), *keys = PyTuple_GET_ITEM(tree, 1), *children = PyTuple_GET_ITEM(tree, 2);
+  int object = PyTuple_GET_SIZE(tree) == 5;
+  PyObject *kind = PyTuple_GET_ITEM(tree, 0), *keys = PyTuple_GET_ITEM(tree, 1), *children = PyTuple_GET_ITEM(tree, object ? 4 : 2);
   Py_ssize_t n = PyTuple_GET_SIZE(children);
   PyObject *values = PyTuple_New(n), *built = values;
   for (Py_ssize_t i = 0; values != NULL && i < n; i++) {
@@ -65,7 +79,9 @@ static PyObject *build(PyObject *tree, PyObject **results, PyObject ***next) {
       PyTuple_SET_ITEM(values, i, value);
   }
   if (values == NULL || kind == (PyObject *)&PyTuple_Type) return values;
-  if (kind == (PyObject *)&PyList_Type) {
+  if (object) {
+    built = put_together(tree, values);
+  } else if (kind == (PyObject *)&PyList_Type) {
     built = PySequence_List(values);
   } else if (keys != Py_None) {
     built = PyDict_New();

@@ -2,6 +2,8 @@
 #include "dispatch.h"
 #include "fingerprint.h"
 
+#include <structmember.h>
+
 /* ---- module -------------------------------------------------------------------------------- */
 
 static PyObject *set_threads(PyObject *module, PyObject *count) {
@@ -12,7 +14,24 @@ static PyObject *set_threads(PyObject *module, PyObject *count) {
   Py_RETURN_NONE;
 }
 
+static PyObject *set_variable(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *kind, *name, *slot;
+  if (!PyArg_ParseTuple(args, "O!U", &PyType_Type, &kind, &name)) return NULL;
+  if ((slot = PyObject_GetAttr(kind, name)) == NULL) return NULL;
+  if (!Py_IS_TYPE(slot, &PyMemberDescr_Type)) {
+    Py_DECREF(slot);
+    return PyErr_Format(PyExc_TypeError, "%R has no slot %R", kind, name);
+  }
+  variable_array = ((PyMemberDescrObject *)slot)->d_member->offset;
+  Py_DECREF(slot);
+  Py_INCREF(kind);
+  Py_XSETREF(variable_type, (PyTypeObject *)kind);
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"set_variable", set_variable, METH_VARARGS, "set_variable(class, name): what variables are, and the slot of their array."},
     {"set_threads", set_threads, METH_O, "set_threads(n): how many threads programs may use."},
     {"fingerprint", fingerprint, METH_VARARGS, "fingerprint(buffer, key): sums of its bytes, block by block."},
     {NULL, NULL, 0, NULL}};

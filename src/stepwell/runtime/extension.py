@@ -86,6 +86,10 @@ class Extension(Protocol):
         """Say how many threads programs may use."""
         ...
 
+    def set_variable(self, kind: type[Any], array: str, /) -> None:
+        """Say of what class variables are, and what their slot is called that has the array."""
+        ...
+
     def fingerprint(self, buffer: Any, key: bytes, /) -> bytes:
         """Return sums of a buffer's bytes, block by block, made with ``key``."""
         ...

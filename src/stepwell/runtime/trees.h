@@ -5,6 +5,11 @@
      None                   None
      3                      of a result: the third from the first, counted from 0
      (class, keys, trees)   a dict with these keys; a tuple or list where `keys` is None
+     (class, how, more, names, trees)
+                            an object with these attributes; where `names` is None, one of which
+                            `how(value)` gives what is in it, and besides what equals `more`; of a
+                            result, which `how(what is in it)` gives
+     the class of variables one of them, for its array
    and for a static value, which must be this very one: of this class, and the same to the bit
      (class, value)         a number, text, a tuple of such; anything else is itself and no other
      (object, value)        this very object
@@ -30,6 +35,14 @@ typedef struct {
 static void forget(Leaves *l) {
   for (int i = 0; i < l->count; i++) Py_CLEAR(l->leaves[i]);
   Py_CLEAR(l->call);
+}
+
+static PyTypeObject *variable_type; /* sw.Variable; NULL until it is told */
+static Py_ssize_t variable_array;   /* where the array is in one */
+
+/* The array of a variable, a reference of its own; NULL for what is none. */
+static inline PyObject *array_in(PyObject *value) {
+  return Py_TYPE(value) == variable_type ? *(PyObject **)((char *)value + variable_array) : NULL;
 }
 
 static int is_number(PyObject *value) {
@@ -136,6 +149,35 @@ static int is_meant(PyObject *tree, PyObject *value) {
   return 1;
 }
 
+/* Collect the leaves of an object with attributes, or of one that Python code takes apart. */
+static int collect_object(PyObject *tree, PyObject *value, PyObject **next, PyObject **end, PyObject ***after) {
+  PyObject *how = PyTuple_GET_ITEM(tree, 1), *names = PyTuple_GET_ITEM(tree, 3), *children = PyTuple_GET_ITEM(tree, 4);
+  Py_ssize_t n = PyTuple_GET_SIZE(children);
+  if ((PyObject *)Py_TYPE(value) != PyTuple_GET_ITEM(tree, 0)) return 0;
+  if (names != Py_None) {
+    for (Py_ssize_t i = 0; i < n; i++) {
+      PyObject *item = PyObject_GetAttr(value, PyTuple_GET_ITEM(names, i));
+      if (item == NULL) return PyErr_ExceptionMatches(PyExc_AttributeError) ? PyErr_Clear(), 0 : -1;
+      int found = collect(PyTuple_GET_ITEM(children, i), item, next, end, &next);
+      Py_DECREF(item);
+      if (found != 1) return found;
+    }
+    *after = next;
+    return 1;
+  }
+  PyObject *apart = PyObject_CallOneArg(how, value), *items = NULL;
+  int found = apart == NULL ? -1 : PyTuple_Check(apart) && PyTuple_GET_SIZE(apart) == 2;
+  if (found == 1) found = PyObject_RichCompareBool(PyTuple_GET_ITEM(tree, 2), PyTuple_GET_ITEM(apart, 1), Py_EQ);
+  if (found == 1 && (items = PySequence_Tuple(PyTuple_GET_ITEM(apart, 0))) == NULL) found = -1;
+  if (found == 1) found = PyTuple_GET_SIZE(items) == n;
+  for (Py_ssize_t i = 0; found == 1 && i < n; i++)
+    found = collect(PyTuple_GET_ITEM(children, i), PyTuple_GET_ITEM(items, i), next, end, &next);
+  Py_XDECREF(items);
+  Py_XDECREF(apart);
+  *after = next;
+  return found;
+}
+
 /* Collect the leaves of `value` from `*next` on: 1 if it is built like `tree`, 0 if not, -1 after an error. */
 static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **end, PyObject ***after) {
   *after = next;
@@ -150,6 +192,14 @@ static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **
   }
   if (tree == Py_None) return value == Py_None;
   if (PyBool_Check(tree)) return tree == Py_True;
+  if (PyType_Check(tree)) {
+    PyObject *array = array_in(value);
+    if (array == NULL || next == end || *next != NULL) return 0;
+    Py_INCREF(*next = array);
+    *after = next + 1;
+    return 1;
+  }
+  if (PyTuple_GET_SIZE(tree) == 5) return collect_object(tree, value, next, end, after);
   if (PyTuple_GET_SIZE(tree) != 3) return is_meant(tree, value);
   PyObject *keys = PyTuple_GET_ITEM(tree, 1), *children = PyTuple_GET_ITEM(tree, 2);
   Py_ssize_t n = PyTuple_GET_SIZE(children);
@@ -177,6 +227,12 @@ static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **
       Py_INCREF(*next++ = item);
       continue;
     }
+    if (child == (PyObject *)variable_type) {
+      PyObject *array = array_in(item);
+      if (array == NULL || next == end || *next != NULL) return 0;
+      Py_INCREF(*next++ = array);
+      continue;
+    }
     Py_INCREF(item);
     int found = collect(child, item, next, end, &next);
     Py_DECREF(item);
@@ -198,11 +254,25 @@ static int is_object(PyObject *tree) {
   return 1;
 }
 
+static int is_tree_of(PyObject *tree, int results);
+
+/* Whether `tree` is (class, how, more, names, trees). */
+static int is_of_object(PyObject *tree, int results) {
+  PyObject *how = PyTuple_GET_ITEM(tree, 1), *names = PyTuple_GET_ITEM(tree, 3), *children = PyTuple_GET_ITEM(tree, 4);
+  if (!PyType_Check(PyTuple_GET_ITEM(tree, 0)) || !PyTuple_Check(children)) return 0;
+  if (names == Py_None ? !PyCallable_Check(how) : !PyTuple_Check(names) || PyTuple_GET_SIZE(names) != PyTuple_GET_SIZE(children)) return 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(children); i++)
+    if ((names != Py_None && !PyUnicode_Check(PyTuple_GET_ITEM(names, i))) || !is_tree_of(PyTuple_GET_ITEM(children, i), results)) return 0;
+  return 1;
+}
+
 /* Whether `tree` is one, of what a program with so many `results` returns; 0 for one of arguments. */
 static int is_tree_of(PyObject *tree, int results) {
   if (tree == Py_Ellipsis || tree == Py_NotImplemented || tree == Py_None || PyBool_Check(tree)) return 1;
   if (PyLong_CheckExact(tree)) return PyLong_AsLong(tree) >= 0 && PyLong_AsLong(tree) < results;
+  if (PyType_Check(tree)) return (PyTypeObject *)tree == variable_type;
   if (!PyTuple_Check(tree)) return 0;
+  if (PyTuple_GET_SIZE(tree) == 5) return is_of_object(tree, results);
   if (PyTuple_GET_SIZE(tree) == 2) return PyType_Check(PyTuple_GET_ITEM(tree, 0)) || PyCallable_Check(PyTuple_GET_ITEM(tree, 0));
   if (PyTuple_GET_SIZE(tree) == 4) return is_object(tree);
   if (PyTuple_GET_SIZE(tree) != 3 || !PyType_Check(PyTuple_GET_ITEM(tree, 0))) return 0;

@@ -1,0 +1,1 @@
+"""State that stays between calls: variables, and arguments whose memory results take."""
