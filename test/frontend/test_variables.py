@@ -404,3 +404,41 @@ def test_a_step_of_adam_with_variables(misses: list[Any]) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5)
     assert all(a.value is b for a, b in zip(sw.tree.leaves((params, state)), memory, strict=True))
     assert len(misses) == 1
+
+
+def test_gradients_by_variables() -> None:
+    params = {"a": sw.Variable(np.ones(3, np.float32)), "b": sw.Variable(2.0, np.float32)}
+    scale, count = sw.Variable(np.full(3, 3.0, np.float32)), sw.Variable(0)
+
+    def loss(p: Any, x: Any) -> Any:
+        return np.sum(p["a"] * p["b"] * x * scale)
+
+    x = np.ones(3, np.float32)
+    found = sw.grad(loss)(params, x)
+    assert type(found["a"]) is np.ndarray and found["a"].dtype == np.float32
+    np.testing.assert_array_equal(found["a"], [6, 6, 6])
+    assert found["b"] == 9
+
+    @sw.jit
+    def step(x: Any) -> Any:
+        value, gradients = sw.value_and_grad(loss)(params, x)
+        sw.tree.map(lambda v, g: v.assign_sub(g), params, gradients)
+        return value
+
+    assert step(x) == 18 and params["b"] == -7
+
+    def counted(p: Any, x: Any) -> Any:
+        count.assign_add(1)
+        return loss(p, x)
+
+    def changed(p: Any, x: Any) -> Any:
+        p["a"] += 1
+        return loss(p, x)
+
+    with pytest.raises(
+        TraceError, match=r"the variable 'count', which grad does not allow: return"
+    ):
+        sw.grad(counted)(params, x)
+    with pytest.raises(TraceError, match=r"assigns to its argument .*which grad does not allow"):
+        sw.grad(changed)(params, x)
+    assert count == 0 and params["a"][0] == -5

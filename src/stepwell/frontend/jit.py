@@ -34,7 +34,6 @@ from stepwell.frontend.effects import (
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.pytree import dispatched, flatten, paths, unflatten
 from stepwell.frontend.retraces import MAX_TRACES, CacheInfo, limit_of
-from stepwell.frontend.state.variables import know_variables
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.traced import Known, Traced, name_of, result_of, trace
 from stepwell.frontend.tracing import active_trace
@@ -242,7 +241,6 @@ class Function:
     def _dispatch(self) -> Dispatcher:
         """Return what calls programs; the first time this waits for the extension."""
         if self._dispatcher is None:
-            know_variables()
             self._dispatcher = make_dispatcher(self._miss, self.takes_out)
             serve(self, self._dispatcher)
         return self._dispatcher

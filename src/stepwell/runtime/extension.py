@@ -95,6 +95,13 @@ class Extension(Protocol):
         ...
 
 
+def know_variables(kind: type[Any], array: str) -> None:
+    """Let the dispatcher know of what class variables are, and the slot of their array."""
+    _variables[:] = [kind, array]
+    if _loaded:
+        _loaded[0].set_variable(kind, array)
+
+
 @cache
 def load_extension() -> Extension | None:
     """Return the extension, built first where it is not yet; None where it cannot be."""
@@ -127,6 +134,8 @@ def _build_quietly() -> None:
 
 _LOADING = threading.Lock()
 _loaded: list[Extension] = []
+_variables: list[Any] = []
+"""The class of variables and the slot of their array, once they are known."""
 
 
 def _load() -> Extension | None:
@@ -148,6 +157,8 @@ def _load() -> Extension | None:
         return None
     module = _import(folder / f"{NAME}.so")
     module.set_threads(thread_count())
+    if _variables:
+        module.set_variable(*_variables)
     _loaded.append(module)
     return module
 

@@ -21,7 +21,7 @@ from stepwell.frontend.errors import TraceError
 from stepwell.frontend.pytree import OF_RESULTS, Branch, Node
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace
-from stepwell.runtime.extension import load_extension
+from stepwell.runtime.extension import know_variables
 
 _KINDS = ("bool", "unsigned", "signed", "float")
 """Kinds of dtypes, each of which can be assigned to those after it."""
@@ -272,10 +272,7 @@ A_VARIABLE = Branch(Node(Variable), None, (...,))
 """What a result is that is one of the variables of the call."""
 
 
-def know_variables() -> None:
-    """Tell the dispatcher in C what variables are."""
-    if (extension := load_extension()) is not None:
-        extension.set_variable(Variable, "_array")
+know_variables(Variable, "_array")
 
 
 def array_of(variable: Variable) -> NDArray[Any]:

@@ -12,6 +12,7 @@ from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import lift
 from stepwell.frontend.pytree import Tree, flatten, unflatten
 from stepwell.frontend.spelling import Verbatim
+from stepwell.frontend.state.variables import TracedVariable
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Trace, current_trace
 
@@ -150,6 +151,11 @@ def _check_unwritten(
                 f"assign to a copy, {path} = {path}.copy()"
             )
     if outside := trace.journals[-1].outside(trace.scopes[-1]):
+        if isinstance(outside[0], TracedVariable):
+            raise TraceError(
+                f"'{name}' assigns to the variable '{outside[0].called}', which {what} does not "
+                "allow: return what it becomes (has_aux=True), and assign that after the call"
+            )
         raise TraceError(
             f"'{name}' assigns to an array made at {outside[0].made}, outside of the function "
             f"that {what} is given: assign to a copy, or return what it becomes (has_aux=True)"
