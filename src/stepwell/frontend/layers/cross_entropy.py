@@ -110,6 +110,10 @@ def softmax_cross_entropy_with_integer_labels(
         raise TypeError(f"the labels name classes by integers, got {wanted.dtype}")
     if wanted.shape != shape:
         raise ShapeError(f"labels of logits {value.shape} are {shape}, got shape {wanted.shape}")
+    some = None
+    if chosen is not None:  # where there is no class all count, so that nothing is infinite
+        some = r.any(chosen, at)
+        chosen = e.logical_or(chosen, expand_dims(e.logical_not(some), at))
     there = e.logical_and(e.greater_equal(wanted, 0), e.less(wanted, value.shape[at]))
     number = expand_dims(cast(wanted, _CLASS), at)
     own = e.equal(iota(value.shape, at, _CLASS), number)
@@ -118,9 +122,7 @@ def softmax_cross_entropy_with_integer_labels(
         picked = _smoothed(picked, _mean(value, at, chosen), label_smoothing)
     found = e.subtract(logsumexp(value, at, where=chosen), picked)
     found = e.where(there, found, math.nan)
-    if chosen is not None:
-        found = e.where(r.any(chosen, at), found, 0)
-    return cast(found, kind)
+    return cast(found if some is None else e.where(some, found, 0), kind)
 
 
 def _smoothed(picked: Tensor, mean: Tensor, part: Any) -> Tensor:
