@@ -8,6 +8,7 @@ from xdsl.ir import Attribute, Dialect, Operation
 from stepwell.core.rules import RuleTable
 from stepwell.dialects.nd import (
     arithmetic,
+    batching,
     bitwise,
     callback,
     calls,
@@ -32,7 +33,7 @@ from stepwell.dialects.nd import (
     transcendental,
     transformations,
 )
-from stepwell.dialects.readings import batching, decomposition, gradient, moves, partials
+from stepwell.dialects.readings import decomposition, gradient, moves, partials
 
 
 def _answers_later(table: RuleTable[Any], op: type[Operation]) -> bool:
@@ -76,7 +77,6 @@ _OTHERS = (
 )
 NOT_YET: tuple[tuple[RuleTable[Any], tuple[ModuleType, ...]], ...] = (
     (gradient, (*_SIMPLE, *_OTHERS)),
-    (batching, (*_SIMPLE, *_OTHERS, sizes)),
 )
 """Readings that some ops of these families do not answer yet; `stepwell ops` prints which."""
 
@@ -90,4 +90,4 @@ PATTERNS = rewrites.MODULES
 
 ND = Dialect("nd", list(OPS), list(ATTRIBUTES))
 
-assert identities and extents and gradients, "imported for their rules"
+assert identities and extents and gradients and batching, "imported for their rules"

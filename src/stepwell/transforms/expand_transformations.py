@@ -44,8 +44,10 @@ class ExpandTransformations(Pass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Expand every transformation of the module."""
-        found = [each for each in op.walk() if isinstance(each, TRANSFORMATIONS)]
-        for each in reversed(found):
-            expand(each)
+        found = False
+        while some := [each for each in op.walk() if isinstance(each, TRANSFORMATIONS)]:
+            found = True  # what a call stands for may have some too
+            for each in reversed(some):
+                expand(each)
         if found:
             DeadCode().apply(ctx, op)

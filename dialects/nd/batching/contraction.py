@@ -1,0 +1,104 @@
+"""Batches of products: into batch axes, or into free axes where one operand alone has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from stepwell.dialects.nd.batching.effects import each_alone
+from stepwell.dialects.nd.batching.walk import Batch, numbers
+from stepwell.dialects.nd.contraction import ConvolutionOp, DotGeneralOp
+from stepwell.dialects.nd.syntax import int_attr, shape_of
+from stepwell.dialects.readings import batching
+
+
+@batching(DotGeneralOp)
+def _dot_general(b: Batch, op: DotGeneralOp) -> Sequence[SSAValue]:
+    """Where one operand is the same for all examples, the batch is more rows or columns.
+
+    Batch axes come first in a result: behind some, a batch is one more, and the operand that is
+    the same is broadcast, rather than that the result is transposed.
+    """
+    (bx, bw), (cx, cw) = op.batch, op.contract
+    x, w = op.x, op.w
+    only_x, only_w = b.has(x) and not b.has(w), b.has(w) and not b.has(x)
+    if only_x and not bx:
+        contract = list(numbers(cx)), cw
+        return (b.of(DotGeneralOp(b.lead(x), w, ((), ()), contract, op.dtype)),)
+    if only_w and not bw and len(cw) == len(shape_of(w)):  # nothing of w is left: it goes first
+        contract = list(numbers(cw)), cx
+        return (b.of(DotGeneralOp(b.lead(w), x, ((), ()), contract, op.dtype)),)
+    if only_w and not bw:
+        y = b.of(DotGeneralOp(x, b.lead(w), ((), ()), (cx, list(numbers(cw))), op.dtype))
+        return (b.moved(y, len(shape_of(x)) - len(cx), 0),)
+    batch = (0, *numbers(bx)), (0, *numbers(bw))
+    contract = list(numbers(cx)), list(numbers(cw))
+    return (b.of(DotGeneralOp(b.lead(x), b.lead(w), batch, contract, op.dtype)),)
+
+
+@batching(ConvolutionOp)
+def _convolution(b: Batch, op: ConvolutionOp) -> Sequence[SSAValue]:
+    """Examples are more images, more output features of one image, or groups where both differ."""
+    _, groups, layout = op.how
+    x, w = op.x, op.w
+    if b.has(x) and not b.has(w):
+        y = _like(op, _merged(b, b.lead(x), layout.x[0]), w)
+        return (_parted(b, b.builder.insert(y).y, layout.y[0], b.extent(b.lead(x), layout.x[0] + 1)),)
+    if not b.has(x) and groups == 1:
+        y = _like(op, x, _merged(b, b.lead(w), layout.w[0]))
+        return (_parted(b, b.builder.insert(y).y, layout.y[1], b.extent(b.lead(w), layout.w[0] + 1)),)
+    if b.has(x) and (b.count is not None or b.length == 0):  # groups are counted when compiling
+        return each_alone(b, op)
+    if not b.has(x):
+        return (_in_groups(b, op),)
+    left, right = _merged(b, b.lead(x), layout.x[1]), _merged(b, b.lead(w), layout.w[0])
+    y = _like(op, left, right, groups=int_attr(groups * b.length))
+    return (_parted(b, b.builder.insert(y).y, layout.y[1], b.extent(b.lead(w), layout.w[0] + 1)),)
+
+
+def _in_groups(b: Batch, op: ConvolutionOp) -> SSAValue:
+    """Weights that differ, over one image in groups: all examples of a group come together."""
+    _, groups, layout = op.how
+    out, features = layout.w[0], layout.y[1]
+    w = b.lead(op.w)
+    sizes = [b.extent(w, a) for a in range(len(shape_of(w)))]
+    each = shape_of(op.w)[out] // groups
+    split = b.shaped(w, [*sizes[: out + 1], groups, each, *sizes[out + 2 :]])
+    beside = b.moved(split, 0, out + 1)
+    many = b.product(*b.extents, groups * each)
+    merged = b.shaped(beside, [*sizes[1 : out + 1], many, *sizes[out + 2 :]])
+    y = b.builder.insert(_like(op, op.x, merged)).y
+    sizes = [b.extent(y, a) for a in range(len(shape_of(y)))]
+    split = b.shaped(y, [*sizes[:features], groups, *b.extents, each, *sizes[features + 1 :]])
+    first = b.moved(split, features + 1, 0)
+    return b.shaped(
+        first, [*b.extents, *sizes[:features], groups * each, *sizes[features + 1 :]]
+    )
+
+
+def _like(op: ConvolutionOp, x: SSAValue, w: SSAValue, **changed: Any) -> ConvolutionOp:
+    """Return the same convolution of other operands."""
+    given = {**op.properties, **changed}
+    groups = given.pop("groups").value.data
+    given.pop("dtype", None)
+    lists = {name: each.get_values() for name, each in given.items()}
+    return ConvolutionOp(x, w, groups=groups, dtype=op.dtype, **lists)
+
+
+def _merged(b: Batch, x: SSAValue, axis: int) -> SSAValue:
+    """Return ``x`` with the axis of the batch and one of an example as one."""
+    beside = b.moved(x, 0, axis)
+    sizes = [b.extent(beside, a) for a in range(len(shape_of(beside)))]
+    many = b.product(sizes[axis], sizes[axis + 1])
+    return b.shaped(beside, [*sizes[:axis], many, *sizes[axis + 2 :]])
+
+
+def _parted(b: Batch, y: SSAValue, axis: int, size: int | SSAValue) -> SSAValue:
+    """Return ``y``, of which an axis is the batch and one of an example, with the batch first."""
+    sizes = [b.extent(y, a) for a in range(len(shape_of(y)))]
+    split = b.shaped(y, [*sizes[:axis], *b.extents, size, *sizes[axis + 1 :]])
+    return b.moved(split, axis, 0)
+
+

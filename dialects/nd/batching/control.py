@@ -1,0 +1,255 @@
+"""Batches of control flow.
+
+A condition that is one for the whole batch stays a branch. Where it differs, both branches run and
+each example takes its own; a loop goes on as long as any example wants, and examples that are done
+keep what they have. Whatever may end a call looks only at examples that take part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from stepwell.core.shapes import DYNAMIC
+from stepwell.dialects.nd.batching.walk import Batch
+from stepwell.dialects.nd.bitwise import AndOp
+from stepwell.dialects.nd.compare import SelectOp
+from stepwell.dialects.nd.control import ConditionOp, IfOp, ScanOp, WhileOp, YieldOp
+from stepwell.dialects.nd.gradients.reverse import reads
+from stepwell.dialects.nd.reduction import ReduceOrOp
+from stepwell.dialects.nd.shape import TransposeOp
+from stepwell.dialects.nd.syntax import shape_of
+from stepwell.dialects.readings import batching
+
+batching.none(YieldOp, ConditionOp, because="the op around it says what it hands on")
+
+
+@batching(IfOp)
+def _if(b: Batch, op: IfOp) -> Sequence[SSAValue]:
+    if b.has(op.condition):
+        return _both(b, op)
+    regions = [op.detach_region(op.regions[0]) for _ in (0, 1)]
+    batches = [_inside(b, region.block) for region in regions]
+    ends = [_yields(region.block) for region in regions]
+    flags = [any(b.has(v) for v in values) for values in zip(*ends, strict=True)]
+    for each, region, values in zip(batches, regions, ends, strict=True):
+        _end(each, region.block, YieldOp(_led(each, values, flags)))
+    types = [b.type(y) if f else y.type for y, f in zip(op.results, flags, strict=True)]
+    made = IfOp(op.condition, types, *regions)
+    b.builder.insert(made)
+    return list(made.outputs)
+
+
+def _both(b: Batch, op: IfOp) -> Sequence[SSAValue]:
+    """Run both branches, and let each example choose."""
+    condition = b.found[op.condition]
+    ends = [
+        b.under(condition, value).inlined(region.block, (), ())
+        for region, value in ((op.then, True), (op.otherwise, False))
+    ]
+    return [_chosen(b, condition, *values) for values in zip(*ends, strict=True)]
+
+
+def _chosen(b: Batch, condition: SSAValue, a: SSAValue, other: SSAValue) -> SSAValue:
+    if a is other:
+        return b.read(a)
+    a, other = b.lead(a), b.lead(other)
+    return b.of(SelectOp(b.along(condition, a, [0]), a, other))
+
+
+@batching(WhileOp)
+def _while(b: Batch, op: WhileOp) -> Sequence[SSAValue]:
+    flags, differs = _while_flags(set(b.found), op)
+    if differs:
+        return _while_any(b, op, flags)
+    if (active := b.active()) is None:
+        return _while_all(b, op, flags)
+    some = b.of(ReduceOrOp(active, [0]))  # a loop that no example runs may never end
+    then, otherwise = Block(), Block()
+    inside = b.within(then)
+    inside.builder.insert(YieldOp(_while_all(inside, op, flags)))
+    kept = b.within(otherwise)
+    kept.builder.insert(YieldOp(_led(kept, op.carried, flags)))
+    types = [b.type(y) if f else y.type for y, f in zip(op.results, flags, strict=True)]
+    made = IfOp(some, types, Region(then), Region(otherwise))
+    b.builder.insert(made)
+    return list(made.outputs)
+
+
+def _while_all(b: Batch, op: WhileOp, flags: Sequence[bool]) -> Sequence[SSAValue]:
+    """All examples run as often."""
+    carried = _led(b, op.carried, flags)
+    test, body = (op.detach_region(op.regions[0]) for _ in (0, 1))
+    for region in (test, body):
+        _rebind(b, region.block, flags)
+        each = _inside(b, region.block)
+        values = _yields(region.block)
+        if region is body:
+            _end(each, region.block, YieldOp(_led(each, values, flags)))
+    made = WhileOp(carried, test, body)
+    b.builder.insert(made)
+    return list(made.outputs)
+
+
+def _while_any(b: Batch, op: WhileOp, flags: Sequence[bool]) -> Sequence[SSAValue]:
+    """Run as long as any example wants; whether each does is carried along."""
+    carried = _led(b, op.carried, flags)
+    (go,) = b.inlined(op.test.clone().block, carried, flags)
+    go = b.lead(go)
+    if (active := b.active()) is not None:
+        go = b.of(AndOp(active, go))
+    types = [go.type, *(v.type for v in carried)]
+    test, body = Block(arg_types=types), Block(arg_types=types)
+    some = b.within(test)
+    some.builder.insert(ConditionOp(some.of(ReduceOrOp(test.args[0], [0]))))
+    going, *values = body.args
+    each = b.within(body).under(going, True)
+    ends = each.inlined(op.body.clone().block, values, flags)
+    after = [
+        each.of(SelectOp(each.along(going, each.lead(new), [0]), each.lead(new), old))
+        if flag
+        else old
+        for old, new, flag in zip(values, ends, flags, strict=True)
+    ]
+    (more,) = each.inlined(op.test.clone().block, after, flags)
+    again = each.of(AndOp(going, each.lead(more)))
+    each.builder.insert(YieldOp([again, *after]))
+    for block in (test, body):
+        _names(block.args[1:], op.body.block.args)
+        block.args[0].name_hint = "going"
+    made = WhileOp([go, *carried], Region(test), Region(body))
+    b.builder.insert(made)
+    return list(made.outputs)[1:]
+
+
+@batching(ScanOp)
+def _scan(b: Batch, op: ScanOp) -> Sequence[SSAValue]:
+    """The axis of the batch is behind that of the scan."""
+    flags, _ = _scan_flags(set(b.found), op)
+    xs = [b.moved(b.found[x], 0, 1) if b.has(x) else x for x in op.xs]
+    carried = _led(b, op.carried, flags[: len(op.carried)])
+    body = op.detach_region(op.body)
+    taken = [*flags[: len(op.carried)], *(b.has(x) for x in op.xs)]
+    _rebind(b, body.block, taken)
+    each = _inside(b, body.block)
+    _end(each, body.block, YieldOp(_led(each, _yields(body.block), flags)))
+    told = iter(op.sizes)
+    sizes: list[SSAValue] = []
+    for y, flag in zip(op.stacked, flags[len(op.carried) :], strict=True):
+        sizes += [b.count] if flag and b.count is not None else []
+        sizes += [next(told) for n in shape_of(y)[1:] if n == DYNAMIC]
+    length = op.steps if op.steps is not None else None
+    known = op.length.value.data if op.length is not None else length
+    made = ScanOp(carried, xs, body, length=known, sizes=sizes, reverse=op.reverse is not None)
+    b.builder.insert(made)
+    stacked = zip(made.outputs[len(carried) :], flags[len(carried) :], strict=True)
+    return [*made.outputs[: len(carried)], *(b.moved(y, 1, 0) if f else y for y, f in stacked)]
+
+
+def _yields(block: Block) -> Sequence[SSAValue]:
+    last = block.last_op
+    return list(last.operands) if last is not None else []
+
+
+def _led(b: Batch, values: Sequence[SSAValue], flags: Sequence[bool]) -> list[SSAValue]:
+    """Return ``values``, those that are flagged with the axis of the batch."""
+    return [b.lead(v) if flag else v for v, flag in zip(values, flags, strict=True)]
+
+
+def _inside(b: Batch, block: Block) -> Batch:
+    """Replace the ops of ``block`` by those for the batch; return what writes before its end."""
+    each = b.within(block)
+    last = block.last_op
+    assert last is not None
+    each.through(block.first_op, last)
+    each.builder.insertion_point = InsertPoint.before(last)
+    if isinstance(last, ConditionOp):
+        last.operands[0] = b.read(last.condition)
+    return each
+
+
+def _end(b: Batch, block: Block, end: Operation) -> None:
+    """End ``block`` by another op."""
+    last = block.last_op
+    assert last is not None
+    end.location = last.location
+    last.detach()
+    b.dead.append(last)
+    Builder(InsertPoint.at_end(block)).insert(end)
+
+
+def _rebind(b: Batch, block: Block, flags: Sequence[bool]) -> None:
+    """Give ``block`` the arguments for the batch, where flagged."""
+    for number, (old, flag) in enumerate(zip(list(block.args), flags, strict=True)):
+        if flag:
+            new = block.insert_arg(b.type(old), number)
+            new.name_hint = old.name_hint
+            b.found[old] = new
+            b.dead.append(old)
+
+
+def _names(values: Sequence[SSAValue], like: Sequence[SSAValue]) -> None:
+    for value, old in zip(values, like, strict=True):
+        value.name_hint = old.name_hint
+
+
+def _while_flags(found: set[SSAValue], op: WhileOp) -> tuple[list[bool], bool]:
+    """Return which carried values differ from example to example, and whether the condition does.
+
+    found : what is known to differ; gets what does inside of the loop
+    """
+    flags = [v in found for v in op.carried]
+    while True:
+        for block in (op.test.block, op.body.block):
+            found.update(a for a, flag in zip(block.args, flags, strict=True) if flag)
+            _note(found, block)
+        ends = _yields(op.body.block)
+        differs = any(v in found for v in _yields(op.test.block))
+        after = [
+            flag or v in found or (differs and v is not a)
+            for flag, v, a in zip(flags, ends, op.body.block.args, strict=True)
+        ]
+        if after == flags:
+            return flags, differs
+        flags = after
+
+
+def _scan_flags(found: set[SSAValue], op: ScanOp) -> tuple[list[bool], None]:
+    """Return which results differ from example to example; ``found`` as in `_while_flags`."""
+    count = len(op.carried)
+    flags = [v in found for v in op.carried]
+    block = op.body.block
+    while True:
+        taken = [*flags, *(x in found for x in op.xs)]
+        found.update(a for a, flag in zip(block.args, taken, strict=True) if flag)
+        _note(found, block)
+        ends = [v in found for v in _yields(block)]
+        after = [a or b for a, b in zip(flags, ends[:count], strict=True)]
+        if after == flags:
+            return [*flags, *ends[count:]], None
+        flags = after
+
+
+def _note(found: set[SSAValue], block: Block) -> None:
+    """Add to ``found`` what ops of ``block`` make of what is in it."""
+    for op in block.ops:
+        if any(v in found for v in reads(op)):
+            found.update(r for r, flag in zip(op.results, _flags(found, op), strict=True) if flag)
+
+
+def _flags(found: set[SSAValue], op: Operation) -> Sequence[bool]:
+    """Return which results of ``op`` differ from example to example."""
+    if isinstance(op, WhileOp):
+        return _while_flags(found, op)[0]
+    if isinstance(op, ScanOp):
+        return _scan_flags(found, op)[0]
+    if isinstance(op, IfOp) and op.condition not in found:
+        for region in op.regions:
+            _note(found, region.block)
+        ends = (_yields(region.block) for region in op.regions)
+        return [a in found or b in found for a, b in zip(*ends, strict=True)]
+    return [isinstance(y.type, TensorType) for y in op.results]

@@ -1,0 +1,195 @@
+"""Batches of what reads or writes at places: where places differ, the example is one more index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IndexType, TensorType, i64
+from xdsl.ir import SSAValue
+
+from stepwell.core.shapes import DYNAMIC
+from stepwell.core.shapes import shape as rules
+from stepwell.dialects.nd.arithmetic import AddOp, MulOp, SubOp
+from stepwell.dialects.nd.batching.walk import Batch, numbers
+from stepwell.dialects.nd.compare import MinOp
+from stepwell.dialects.nd.convert import CastOp
+from stepwell.dialects.nd.creation import FullOp, IotaOp
+from stepwell.dialects.nd.indexing import (
+    SCATTERS,
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    GatherOp,
+    ScatterOp,
+    ScatterOpBase,
+)
+from stepwell.dialects.nd.shape import BroadcastOp, TransposeOp
+from stepwell.dialects.nd.sizes import FromIndexOp
+from stepwell.dialects.nd.syntax import axes, axes_attr, element, shape_of
+from stepwell.dialects.readings import batching
+from stepwell.dialects.types import dtype
+
+SCALAR = TensorType(i64, [])
+
+
+@batching(GatherOp)
+def _gather(b: Batch, op: GatherOp) -> Sequence[SSAValue]:
+    along, indices = axes(op.axes), list(op.indices)
+    if not any(b.has(i) for i in indices):
+        return b.again(op, [b.lead(op.x), *indices], axes=axes_attr([*numbers(along)]))
+    indices = [b.lead(i) for i in indices]
+    if not b.has(op.x):
+        return (b.moved(b.of(GatherOp(op.x, indices, along)), along[0], 0),)
+    y = GatherOp(b.found[op.x], [_examples(b, indices[0]), *indices], [0, *numbers(along)])
+    return (_behind(b, b.of(y), len(shape_of(op.indices[0])), along[0]),)
+
+
+def _examples(b: Batch, like: SSAValue) -> SSAValue:
+    """Return the number of the example, in the shape of indices of the batch."""
+    return b.of(IotaOp(TensorType(i64, shape_of(like)), 0, b.sizes(like)))
+
+
+def _behind(b: Batch, y: SSAValue, count: int, first: int) -> SSAValue:
+    """Return ``y`` with its axes 1 to ``count``, those of indices, behind ``first`` others."""
+    if not count or not first:
+        return y
+    rest = range(1 + count + first, len(shape_of(y)))
+    kept = range(1 + count, 1 + count + first)
+    return b.of(TransposeOp(y, [0, *kept, *range(1, 1 + count), *rest]))
+
+
+@batching(*SCATTERS)
+def _scatter(b: Batch, op: ScatterOpBase) -> Sequence[SSAValue]:
+    along, indices = axes(op.axes), list(op.indices)
+    x, updates = b.lead(op.x), b.lead(op.updates)
+    if not any(b.has(i) for i in indices):
+        return b.again(op, [x, updates, *indices], axes=axes_attr([*numbers(along)]))
+    count, first = len(shape_of(op.indices[0])), along[0]
+    if count and first:  # axes of indices come first, which keeps the order of updates
+        rest = range(1 + count + first, len(shape_of(updates)))
+        order = [0, *range(1 + first, 1 + first + count), *range(1, 1 + first), *rest]
+        updates = b.of(TransposeOp(updates, order))
+    indices = [b.lead(i) for i in indices]
+    places = [_examples(b, indices[0]), *indices]
+    return b.again(op, [x, updates, *places], axes=axes_attr([0, *numbers(along)]))
+
+
+@batching(DynamicSliceOp)
+def _dynamic_slice(b: Batch, op: DynamicSliceOp) -> Sequence[SSAValue]:
+    """Starts that are one for all slice first; those that differ make a gather."""
+    along, sizes, x = axes(op.axes), axes(op.lengths), b.read(op.x)
+    one = 1 if b.has(op.x) else 0
+    told = iter(op.told)
+    extents = [next(told) if n == DYNAMIC else n for n in sizes]
+    parts = list(zip(op.starts, along, extents, strict=True))
+    same = [(s, a + one, n) for s, a, n in parts if not b.has(s)]
+    if same:
+        starts, where, counts = zip(*same, strict=True)
+        x = b.of(DynamicSliceOp(x, starts, where, counts))
+    differing = [(s, a, n) for s, a, n in parts if b.has(s)]
+    if not differing:
+        return (x,)
+    limits = [_less(b, b.extent(x, a + one), n) for _, a, n in differing]
+    begins = [_inside(b, b.found[s], m) for (s, _, _), m in zip(differing, limits, strict=True)]
+    gone = [a for _, a, _ in differing]
+    indices = _places(b, begins, [n for _, _, n in differing], [1] * len(gone))
+    if one:
+        y = b.of(GatherOp(x, [_examples(b, indices[0]), *indices], [0, *numbers(gone)]))
+    else:
+        y = b.moved(b.of(GatherOp(x, indices, gone)), gone[0], 0)
+        y = y if not gone[0] else _gathered_first(b, y, gone[0], len(gone))
+    return (_spread(b, y, gone),)
+
+
+def _gathered_first(b: Batch, y: SSAValue, first: int, count: int) -> SSAValue:
+    """Return ``y`` with the axes of indices right behind that of the batch."""
+    rest = range(1 + first + count, len(shape_of(y)))
+    order = [0, *range(1 + first, 1 + first + count), *range(1, 1 + first), *rest]
+    return b.of(TransposeOp(y, order))
+
+
+def _spread(b: Batch, y: SSAValue, gone: Sequence[int]) -> SSAValue:
+    """Return ``y``, whose axes behind the batch are those of indices, with each in its place."""
+    kept = iter(range(1 + len(gone), len(shape_of(y))))
+    rank = len(shape_of(y)) - 1
+    order = [1 + gone.index(a) if a in gone else next(kept) for a in range(rank)]
+    order = [0, *order]
+    return y if order == list(range(rank + 1)) else b.of(TransposeOp(y, order))
+
+
+def _less(b: Batch, size: int | SSAValue, part: int | SSAValue) -> SSAValue:
+    """Return the last place where a part of an axis may begin."""
+    if isinstance(size, int) and isinstance(part, int):
+        return b.of(FullOp.of(max(size - part, 0), SCALAR))
+    return b.of(SubOp(_number(b, size), _number(b, part)))
+
+
+def _number(b: Batch, size: int | SSAValue) -> SSAValue:
+    """Return a size as a tensor, to compute with."""
+    if isinstance(size, int):
+        return b.of(FullOp.of(size, SCALAR))
+    return b.of(FromIndexOp(size)) if isinstance(size.type, IndexType) else size
+
+
+def _inside(b: Batch, starts: SSAValue, limit: SSAValue) -> SSAValue:
+    """Return where parts begin: at ``starts``, moved to lie inside, as i64."""
+    if dtype(element(starts)).name == "ui64":  # what i64 has not is far behind the end
+        most = b.of(FullOp.of(2**63 - 1, TensorType(element(starts), shape_of(starts)), b.sizes(starts)))
+        starts = b.of(MinOp(starts, most))
+    starts = starts if element(starts) == i64 else b.of(CastOp(starts, i64))
+    most = b.along(limit, starts, ())
+    return b.max(b.of(MinOp(starts, most)), b.full(starts, 0))
+
+
+def _places(
+    b: Batch, begins: Sequence[SSAValue], sizes: Sequence[int | SSAValue], steps: Sequence[int]
+) -> list[SSAValue]:
+    """Return for each axis which elements are meant: a number for each example and place."""
+    shape = (b.length, *(n if isinstance(n, int) else DYNAMIC for n in sizes))
+    unknown = [a for a, n in enumerate(shape) if n == DYNAMIC]
+    told = [n for n in (*b.extents, *sizes) if not isinstance(n, int)]
+    type = TensorType(i64, shape)
+    found: list[SSAValue] = []
+    for axis, (begin, step) in enumerate(zip(begins, steps, strict=True), 1):
+        place = b.of(IotaOp(type, axis, told))
+        if step != 1:
+            place = b.of(MulOp(place, b.of(FullOp.of(step, type, told))))
+        needed = rules.broadcast_unknown(shape_of(begin), (0,), shape)
+        others = [n for n, a in zip(told, unknown, strict=True) if a in needed]
+        found.append(b.of(AddOp(b.of(BroadcastOp(begin, [0], shape, others)), place)))
+    return found
+
+
+@batching(DynamicUpdateSliceOp)
+def _dynamic_update_slice(b: Batch, op: DynamicUpdateSliceOp) -> Sequence[SSAValue]:
+    """Places that differ make a scatter."""
+    along, x, update = axes(op.axes), b.lead(op.x), b.lead(op.update)
+    if not any(b.has(s) for s in op.starts):
+        return b.again(op, [x, update, *op.starts], axes=axes_attr([*numbers(along)]))
+    sizes = [b.extent(update, a + 1) for a in along]
+    begins: list[SSAValue] = []
+    for start, axis, size, step in zip(op.starts, along, sizes, op.steps, strict=True):
+        starts = start
+        if isinstance(start.type, IndexType):
+            starts = b.of(FromIndexOp(start))
+        limit = _less(b, b.extent(x, axis + 1), _span(b, size, step))
+        begins.append(_inside(b, b.lead(starts), limit))
+    indices = _places(b, begins, sizes, op.steps)
+    order = [a + 1 for a in along]
+    order += [a for a in range(1, len(shape_of(update))) if a not in order]
+    if order != sorted(order):
+        update = b.of(TransposeOp(update, [0, *order]))
+    places = [_examples(b, indices[0]), *indices]
+    return (b.of(ScatterOp(x, update, places, [0, *numbers(along)])),)
+
+
+def _span(b: Batch, size: int | SSAValue, step: int) -> int | SSAValue:
+    """Return how far elements reach that lie ``step`` apart."""
+    if isinstance(size, int):
+        return (size - 1) * step + 1
+    if step == 1:
+        return size
+    one = b.of(FullOp.of(1, SCALAR))
+    less = b.of(SubOp(_number(b, size), one))
+    return b.of(AddOp(b.of(MulOp(less, b.of(FullOp.of(step, SCALAR)))), one))
+
+
