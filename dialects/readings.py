@@ -58,8 +58,13 @@ tangent: RuleTable[Callable[[Any, Any, Sequence[SSAValue | None]], Sequence[SSAV
 Without one, the rule backward is transposed.
 """
 
-batching: RuleTable[Callable[[Any, Any], Sequence[SSAValue]]] = RuleTable("batching")
-"""``(batch, op) -> results with a leading batch axis`` (`Batch`)."""
+batching: RuleTable[Callable[[Any, Any], Sequence[SSAValue] | None]] = RuleTable("batching")
+"""``(batch, op) -> results with a leading axis for the batch`` (`nd.batching.walk.Batch`).
+
+It is asked only where the op reads something that differs from example to example. A result of the
+type that it has for one example is one for all; None lets the op's decomposition answer. Ops that
+act on each element by themselves need no rule.
+"""
 
 decomposition: RuleTable[Callable[[Builder, Any], Sequence[SSAValue]]] = RuleTable("decomposition")
 """``(builder, op) -> results`` by simpler ops of `nd`: the meaning of a composite op."""

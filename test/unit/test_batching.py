@@ -14,19 +14,12 @@ from stepwell.testing.op_rows.row import Array, Case
 from stepwell.testing.op_rows.run import parsed, reference
 from stepwell.transforms.expand_transformations import ExpandTransformations
 
-COUNTS = (3, 1, 0)
-"""Numbers of examples."""
-
 
 def with_axis(type: str, axis: int, size: int) -> str:
     """Return a type with one more axis."""
     *sizes, element = type.removeprefix("tensor<").removesuffix(">").split("x")
     sizes.insert(axis, "?" if size < 0 else str(size))
     return f"tensor<{'x'.join([*sizes, element])}>"
-
-
-def rank(type: str) -> int:
-    return type.count("x") - type.count("xi") * 0 - ("index" in type)
 
 
 def batched(row: Row, dtype: str, axes: dict[str, int], out: list[int], size: int) -> str:
@@ -89,7 +82,9 @@ def check(row: Row, case: Case, axes: dict[str, int], out: list[int], size: int)
             stacked.append(np.stack([lane[number] for lane in lanes], axis))
         else:
             shape = list(case.arguments[number].shape)
-            stacked.append(np.empty([*shape[:axis], 0, *shape[axis:]], case.arguments[number].dtype))
+            stacked.append(
+                np.empty([*shape[:axis], 0, *shape[axis:]], case.arguments[number].dtype)
+            )
     more = [np.asarray(count, np.int64)] if size < 0 else []
     got = Interpreter(module, row.resources).call("main", [*stacked, *more])
     for lane, arguments in enumerate(lanes):
@@ -102,13 +97,12 @@ def test_rows(row: Row) -> None:
     """All operands batched, one alone, and some along other axes; sizes known and told."""
     random = np.random.default_rng(crc32(row.name.encode()))
     dtype = row.dtypes[int(random.integers(len(row.dtypes)))]
-    ranks = {
-        n: t.replace("{e}", "f").count("x") for n, t in row.arguments.items() if t != "index"
-    }
+    ranks = {n: t.replace("{e}", "f").count("x") for n, t in row.arguments.items() if t != "index"}
     results = (row.results,) if isinstance(row.results, str) else row.results
-    every = dict.fromkeys(ranks, 0)
-    alone = [{n: int(random.integers(r + 1))} for n, r in ranks.items()]
-    for number, axes in enumerate([every, *(alone if len(alone) > 1 else [])]):
+    choices: list[dict[str, int]] = [dict.fromkeys(ranks, 0)]
+    if len(ranks) > 1:
+        choices += [{n: int(random.integers(r + 1))} for n, r in ranks.items()]
+    for number, axes in enumerate(choices):
         cases = list(row.cases([dtype]))
         case = cases[number % len(cases)]
         out = [int(random.integers(t.count("x") + 1)) if number else 0 for t in results]

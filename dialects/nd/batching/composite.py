@@ -10,8 +10,8 @@ from stepwell.dialects.nd.batching.walk import Batch, numbers
 from stepwell.dialects.nd.composite import (
     AlongAxisOp,
     GeluOp,
-    LogsumexpOp,
     LogSoftmaxOp,
+    LogsumexpOp,
     MeanOp,
     OverAxesOp,
     SoftmaxOp,

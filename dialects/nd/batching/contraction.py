@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from xdsl.ir import SSAValue
 
 from stepwell.dialects.nd.batching.effects import each_alone
 from stepwell.dialects.nd.batching.walk import Batch, numbers
 from stepwell.dialects.nd.contraction import ConvolutionOp, DotGeneralOp
-from stepwell.dialects.nd.syntax import int_attr, shape_of
+from stepwell.dialects.nd.syntax import axes, shape_of
 from stepwell.dialects.readings import batching
 
 
@@ -44,18 +43,21 @@ def _convolution(b: Batch, op: ConvolutionOp) -> Sequence[SSAValue]:
     _, groups, layout = op.how
     x, w = op.x, op.w
     if b.has(x) and not b.has(w):
-        y = _like(op, _merged(b, b.lead(x), layout.x[0]), w)
-        return (_parted(b, b.builder.insert(y).y, layout.y[0], b.extent(b.lead(x), layout.x[0] + 1)),)
+        many = b.lead(x)
+        y = _like(b, op, _merged(b, many, layout.x[0]), w, groups)
+        return (_parted(b, y, layout.y[0], b.extent(many, layout.x[0] + 1)),)
     if not b.has(x) and groups == 1:
-        y = _like(op, x, _merged(b, b.lead(w), layout.w[0]))
-        return (_parted(b, b.builder.insert(y).y, layout.y[1], b.extent(b.lead(w), layout.w[0] + 1)),)
-    if b.has(x) and (b.count is not None or b.length == 0):  # groups are counted when compiling
+        many = b.lead(w)
+        y = _like(b, op, x, _merged(b, many, layout.w[0]), groups)
+        return (_parted(b, y, layout.y[1], b.extent(many, layout.w[0] + 1)),)
+    if b.has(x) and (b.lanes is not None or b.length == 0):  # groups are counted when compiling
         return each_alone(b, op)
     if not b.has(x):
         return (_in_groups(b, op),)
-    left, right = _merged(b, b.lead(x), layout.x[1]), _merged(b, b.lead(w), layout.w[0])
-    y = _like(op, left, right, groups=int_attr(groups * b.length))
-    return (_parted(b, b.builder.insert(y).y, layout.y[1], b.extent(b.lead(w), layout.w[0] + 1)),)
+    many = b.lead(w)
+    left, right = _merged(b, b.lead(x), layout.x[1]), _merged(b, many, layout.w[0])
+    y = _like(b, op, left, right, groups * b.length)
+    return (_parted(b, y, layout.y[1], b.extent(many, layout.w[0] + 1)),)
 
 
 def _in_groups(b: Batch, op: ConvolutionOp) -> SSAValue:
@@ -67,24 +69,21 @@ def _in_groups(b: Batch, op: ConvolutionOp) -> SSAValue:
     each = shape_of(op.w)[out] // groups
     split = b.shaped(w, [*sizes[: out + 1], groups, each, *sizes[out + 2 :]])
     beside = b.moved(split, 0, out + 1)
-    many = b.product(*b.extents, groups * each)
+    many = b.product(b.extents[0], groups * each)
     merged = b.shaped(beside, [*sizes[1 : out + 1], many, *sizes[out + 2 :]])
-    y = b.builder.insert(_like(op, op.x, merged)).y
+    y = _like(b, op, op.x, merged, groups)
     sizes = [b.extent(y, a) for a in range(len(shape_of(y)))]
     split = b.shaped(y, [*sizes[:features], groups, *b.extents, each, *sizes[features + 1 :]])
     first = b.moved(split, features + 1, 0)
-    return b.shaped(
-        first, [*b.extents, *sizes[:features], groups * each, *sizes[features + 1 :]]
-    )
+    return b.shaped(first, [*b.extents, *sizes[:features], groups * each, *sizes[features + 1 :]])
 
 
-def _like(op: ConvolutionOp, x: SSAValue, w: SSAValue, **changed: Any) -> ConvolutionOp:
+def _like(b: Batch, op: ConvolutionOp, x: SSAValue, w: SSAValue, groups: int) -> SSAValue:
     """Return the same convolution of other operands."""
-    given = {**op.properties, **changed}
-    groups = given.pop("groups").value.data
-    given.pop("dtype", None)
-    lists = {name: each.get_values() for name, each in given.items()}
-    return ConvolutionOp(x, w, groups=groups, dtype=op.dtype, **lists)
+    fields = ("strides", "low", "high", "lhs_dilation", "rhs_dilation")
+    layouts = ("x_layout", "w_layout", "y_layout")
+    lists = {name: axes(getattr(op, name)) for name in (*fields, *layouts)}
+    return b.of(ConvolutionOp(x, w, groups=groups, dtype=op.dtype, **lists))
 
 
 def _merged(b: Batch, x: SSAValue, axis: int) -> SSAValue:
@@ -100,5 +99,3 @@ def _parted(b: Batch, y: SSAValue, axis: int, size: int | SSAValue) -> SSAValue:
     sizes = [b.extent(y, a) for a in range(len(shape_of(y)))]
     split = b.shaped(y, [*sizes[:axis], *b.extents, size, *sizes[axis + 1 :]])
     return b.moved(split, axis, 0)
-
-

@@ -21,7 +21,6 @@ from stepwell.dialects.nd.compare import SelectOp
 from stepwell.dialects.nd.control import ConditionOp, IfOp, ScanOp, WhileOp, YieldOp
 from stepwell.dialects.nd.gradients.reverse import reads
 from stepwell.dialects.nd.reduction import ReduceOrOp
-from stepwell.dialects.nd.shape import TransposeOp
 from stepwell.dialects.nd.syntax import shape_of
 from stepwell.dialects.readings import batching
 
@@ -140,7 +139,7 @@ def _scan(b: Batch, op: ScanOp) -> Sequence[SSAValue]:
     told = iter(op.sizes)
     sizes: list[SSAValue] = []
     for y, flag in zip(op.stacked, flags[len(op.carried) :], strict=True):
-        sizes += [b.count] if flag and b.count is not None else []
+        sizes += [b.lanes] if flag and b.lanes is not None else []
         sizes += [next(told) for n in shape_of(y)[1:] if n == DYNAMIC]
     length = op.steps if op.steps is not None else None
     known = op.length.value.data if op.length is not None else length

@@ -57,7 +57,7 @@ def _callback(b: Batch, op: CallbackOp) -> Sequence[SSAValue]:
 
 
 def each_alone(b: Batch, op: Operation) -> Sequence[SSAValue]:
-    """Run ``op``, which has no regions, for one example after the other, of those that take part."""
+    """Run ``op``, which has no regions, for those that take part, one after the other."""
     sizes = _sizes_alone(b, op)
     given = list(dict.fromkeys(v for v in reads(op) if b.has(v)))
     active = b.active()

@@ -133,7 +133,9 @@ def _number(b: Batch, size: int | SSAValue) -> SSAValue:
 def _inside(b: Batch, starts: SSAValue, limit: SSAValue) -> SSAValue:
     """Return where parts begin: at ``starts``, moved to lie inside, as i64."""
     if dtype(element(starts)).name == "ui64":  # what i64 has not is far behind the end
-        most = b.of(FullOp.of(2**63 - 1, TensorType(element(starts), shape_of(starts)), b.sizes(starts)))
+        most = b.of(
+            FullOp.of(2**63 - 1, TensorType(element(starts), shape_of(starts)), b.sizes(starts))
+        )
         starts = b.of(MinOp(starts, most))
     starts = starts if element(starts) == i64 else b.of(CastOp(starts, i64))
     most = b.along(limit, starts, ())
@@ -191,5 +193,3 @@ def _span(b: Batch, size: int | SSAValue, step: int) -> int | SSAValue:
     one = b.of(FullOp.of(1, SCALAR))
     less = b.of(SubOp(_number(b, size), one))
     return b.of(AddOp(b.of(MulOp(less, b.of(FullOp.of(step, SCALAR)))), one))
-
-

@@ -45,7 +45,7 @@ class Batch(Composer):
 
     length: int = DYNAMIC
     """How many examples there are, DYNAMIC where only the run knows."""
-    count: SSAValue | None = None
+    lanes: SSAValue | None = None
     """The same as an index, where only the run knows."""
     found: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """For each value that differs from example to example: all of them, along a leading axis."""
@@ -68,7 +68,7 @@ class Batch(Composer):
             return known
         shape = shape_of(value)
         result, dims = (self.length, *shape), range(1, len(shape) + 1)
-        sizes = [self.count] if self.count is not None else []
+        sizes = [self.lanes] if self.lanes is not None else []
         return self.of(BroadcastOp(value, dims, result, sizes))
 
     def type(self, value: SSAValue) -> TensorType[Any]:
@@ -103,7 +103,7 @@ class Batch(Composer):
     @property
     def extents(self) -> list[int | SSAValue]:
         """The size of the axis of the batch, as a list of one."""
-        return [self.count if self.count is not None else self.length]
+        return [self.lanes if self.lanes is not None else self.length]
 
     def product(self, a: int | SSAValue, b: int | SSAValue) -> int | SSAValue:
         """Return the product of two sizes."""
@@ -166,9 +166,7 @@ class Batch(Composer):
             op = following
         self.builder.insertion_point = at
 
-    def replace(
-        self, op: Operation, results: Sequence[SSAValue], before: Operation | None
-    ) -> None:
+    def replace(self, op: Operation, results: Sequence[SSAValue], before: Operation | None) -> None:
         """Take ``results`` for those of ``op``; what follows ``before`` has been made for it."""
         block = op.parent
         assert block is not None
@@ -235,7 +233,7 @@ def rule_of(op: Operation) -> Rule | None:
 
 
 def elementwise(b: Batch, op: Operation) -> Sequence[SSAValue]:
-    """The same for all elements of the batch; what is one for all is broadcast here, where it is used."""
+    """The same for each element; what is one for the batch is broadcast here, where it is used."""
     return b.again(op, [b.lead(v) for v in op.operands])
 
 
@@ -252,7 +250,7 @@ def _expanded(op: Operation) -> Operation | None:
 @decomposition(VmapOp)
 def _vmap(builder: Builder, op: VmapOp) -> Sequence[SSAValue]:
     """Write the region out for the whole batch."""
-    batch = Batch(builder, length=op.length, count=op.count)
+    batch = Batch(builder, length=op.length, lanes=op.count)
     block = op.body.block
     inside, given = axes(op.in_axes), list[SSAValue]()
     for argument, value, axis in zip(block.args, op.inputs, inside, strict=True):
