@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.dialects.types import fuse_locations
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.epilogue import at_row, vectors_of_row
 from stepwell.lowering.linalg_to_loops.own_loops import OwnLoops, cover_all, spread, steps
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.within import shared_part
-from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
+from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, element_of
 from stepwell.transforms.passes import fail
 
 BLOCK = 1024
@@ -303,9 +304,46 @@ class Nest(OwnLoops):
         """Write every op at the points of one iteration of the shared loops."""
         self.memory.open(points)
         outer = self.writer.location
-        for op in self.plan.ops:
-            self.write_op(op, points)
+        if count := vectors_of_row(self.plan, points):
+            self._by_rows(points, count)
+        else:
+            for op in self.plan.ops:
+                self.write_op(op, points)
         self.writer.location = outer
+
+    def _by_rows(self, points: list[Point], count: int) -> None:
+        """Write the sums of a tile, then a loop over its rows, ``count`` vectors each."""
+        first, *rest = self.plan.ops
+        shared, width = self.plan.schedule.shared, points[0].width
+        self.writer.location = first.op.location
+        inner = (None,) * (len(first.reductions) - shared)
+
+        def whole(some: Sequence[Point]) -> list[Point]:
+            return [replace(p, indices=(*p.indices, *inner)) for p in some]
+
+        (output,) = first.carried
+        here = whole(points)
+        totals = self.run(first, here, [self.start(first, output, p) for p in here])
+        kind = element_of(first.outputs[output].buffer)
+        rows = len(points) // count
+        room = memref.AllocaOp.get(kind, 64, [rows, count * width])
+        sums = self.writer.result(room, "sums")
+        for n, total in enumerate(totals):
+            at = [Index.of(n // count), Index.of(n % count * width)]
+            self.writer.store(total, sums, at)
+
+        def row(r: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            some = [at_row(p, shared - 2, r, n) for n, p in enumerate(points[:count])]
+            self.memory.open(some)
+            places = [[r, Index.of(n * width)] for n in range(count)]
+            self.finish(
+                first, whole(some), [self.writer.load(sums, p, width, "sum") for p in places]
+            )
+            for op in rest:
+                self.write_op(op, some)
+            return ()
+
+        self.writer.loop((Index(), Index.of(rows)), 1, (), row, "r")
 
 
 def _after(op: Structured, shared: int) -> range:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 
 from xdsl.dialects import arith, memref
@@ -20,6 +21,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from stepwell.lowering.linalg_to_loops.blocks import contraction_of, roles_of
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.dots import Words, in_dots, lowered
+from stepwell.lowering.linalg_to_loops.epilogue import is_long
 from stepwell.lowering.linalg_to_loops.fetching import Fetching
 from stepwell.lowering.linalg_to_loops.floats import in_floats, joined
 from stepwell.lowering.linalg_to_loops.nest import Nest
@@ -92,6 +94,12 @@ class Tiles(Nest):
         self.copying = False
         """Whether the innermost loop packs what it reads."""
         _check_sizes(self)
+
+    @cached_property
+    def long(self) -> bool:
+        """Whether the sums of a tile wait for a loop over what follows them."""
+        after = [op for op in self.plan.ops if op is not self.sum]
+        return is_long(after, self.rows * self.columns // self.sum.width)
 
     @property
     def packs_first(self) -> bool:
@@ -354,7 +362,10 @@ class Tiles(Nest):
             pairs.append((i + rows, at.ranges[self.row][1]))
         if not self.along and not self._is_whole(self.column):
             pairs.append((at.j + self.columns, self.extents[0][self.column]))
-        self._when_all(pairs, inside, edge)
+        if self.long:
+            edge()
+        else:
+            self._when_all(pairs, inside, edge)
 
     def _when_all(
         self, pairs: list[tuple[Index, Index]], then: Callable[[], None], no: Callable[[], None]
@@ -371,8 +382,9 @@ class Tiles(Nest):
         last = i + rows
         if not self._is_whole(self.row):
             last = self.writer.minimum(last, at.ranges[self.row][1])
-        end = self.writer.minimum(at.j + self.columns, self.extents[0][self.column])
-        width = self.sum.width
+        end, width = at.j + self.columns, self.sum.width
+        if not self._is_whole(self.column):
+            end = self.writer.minimum(end, self.extents[0][self.column])
 
         def row(r: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             def column(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -383,7 +395,8 @@ class Tiles(Nest):
                 self._finish([point], [value])
                 return ()
 
-            return self.writer.sweep((at.j, end), _falling(width), (), column, "j")
+            sizes = [width] if self._is_whole(self.column) else _falling(width)
+            return self.writer.sweep((at.j, end), sizes, (), column, "j")
 
         self.writer.loop((i, last), 1, (), row, "i")
 

@@ -1,0 +1,62 @@
+"""What follows the sums of a register tile: a loop over the tile's rows where it is long.
+
+An optimiser's step behind the gradient of a matrix is thirty operations. Written out for each of
+the 24 vectors of a tile they are most of a program, and of the time that it takes to compile. So
+the sums wait in a few lines of the first cache, which costs two instructions a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.writer import Index
+
+LONG = 160
+"""Operations, over all vectors of a tile, beyond which a loop takes the place of straight code."""
+
+
+def vectors_of_row(plan: Plan, points: Sequence[Point]) -> int:
+    """Return how many of ``points`` make a row, where what follows the sum is to be a loop; else 0.
+
+    The rows lie side by side, all of the same vectors, and only the first op sums up.
+    """
+    shared = plan.schedule.shared
+    first, *rest = plan.ops
+    alone = first.reduced and len(first.carried) == 1 and not first.parallel_after(shared)
+    simple = all(len(op.reductions) == shared for op in rest)
+    if shared < 2 or not (alone and simple) or plan.edges:
+        return 0
+    if not is_long(rest, len(points)):
+        return 0
+    k = shared - 2
+    begin = points[0].indices[k]
+    assert begin is not None
+    count = sum(p.indices[k] == begin for p in points)
+    row = points[:count]
+    wanted = [
+        at_row(p, k, r, r * count + n)
+        for r in range(len(points) // count)
+        for n, p in enumerate(row)
+    ]
+    regular = count < len(points) and wanted == list(points)
+    return count if regular and len({p.width for p in row}) == 1 and row[0].width else 0
+
+
+def is_long(ops: Sequence[Structured], vectors: int) -> bool:
+    """Whether ``ops`` at so many vectors are better in a loop."""
+    return sum(_length(op) for op in ops) * vectors > LONG
+
+
+def at_row(point: Point, k: int, row: Index | int, slot: int) -> Point:
+    """Return ``point`` so many rows further along loop ``k``."""
+    begin = point.indices[k]
+    assert begin is not None
+    return replace(point.bind(k, begin + row), slot=slot)
+
+
+def _length(op: Structured) -> int:
+    return 0 if op.body is None else len(op.body.ops)
