@@ -214,7 +214,7 @@ def _along_axis_shape(op: AlongAxisOp) -> Sequence[Attribute]:
     return (op.x.type,)
 
 
-def _shifted(c: Composer, x: SSAValue, axis: int) -> tuple[SSAValue, SSAValue, SSAValue]:
+def shifted(c: Composer, x: SSAValue, axis: int) -> tuple[SSAValue, SSAValue, SSAValue]:
     """Return x - m, e^(x - m) and the sum of that along ``axis``."""
     kept = others(x, [axis])
     shifted = c.sub(x, c.along(c.max_over(x, [axis]), x, kept))
@@ -225,7 +225,7 @@ def _shifted(c: Composer, x: SSAValue, axis: int) -> tuple[SSAValue, SSAValue, S
 @decomposition(SoftmaxOp)
 @meaning
 def _softmax(c: Composer, op: SoftmaxOp, x: SSAValue) -> SSAValue:
-    _, exp, total = _shifted(c, x, op.axis.value.data)
+    _, exp, total = shifted(c, x, op.axis.value.data)
     part = c.div(c.full(total, 1), total)  # one division for the row, not one for each element
     return c.mul(exp, c.along(part, x, others(x, [op.axis.value.data])))
 
@@ -233,9 +233,9 @@ def _softmax(c: Composer, op: SoftmaxOp, x: SSAValue) -> SSAValue:
 @decomposition(LogSoftmaxOp)
 @meaning
 def _log_softmax(c: Composer, op: LogSoftmaxOp, x: SSAValue) -> SSAValue:
-    shifted, _, total = _shifted(c, x, op.axis.value.data)
+    moved, _, total = shifted(c, x, op.axis.value.data)
     log = c.of(LogOp(total))
-    return c.sub(shifted, c.along(log, x, others(x, [op.axis.value.data])))
+    return c.sub(moved, c.along(log, x, others(x, [op.axis.value.data])))
 
 
 class OverAxesOp(FloatOp, ABC):

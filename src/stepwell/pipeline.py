@@ -27,7 +27,7 @@ _LOOPS = frozenset({"builtin", "func", "kernel", "memref", "vector", "arith", "m
 STAGES = (
     Stage(
         "nd",
-        "inline-calls,expand-transformations,check-sizes,canonicalize,cse,decompose,fold-scales",
+        "inline-calls,expand-transformations,check-sizes,canonicalize,cse,decompose,cse,fold-scales",
         _GRAPH,
     ),
     Stage(

@@ -7,27 +7,4 @@ from stepwell.dialects.nd.gradients import (
     branches,
     compare,
     contraction,
-    forward,
-    integral,
-    reduction,
-    scans,
-    shape,
-    transcendental,
-    whiles,
-)
-
-FAMILIES = (
-    activation,
-    arithmetic,
-    backward,
-    branches,
-    compare,
-    contraction,
-    forward,
-    integral,
-    reduction,
-    scans,
-    shape,
-    transcendental,
-    whiles,
-)
+    windows,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import pi, sqrt
 
 from xdsl.ir import SSAValue
 
 from stepwell.dialects.nd.bitwise import AndOp
-from stepwell.dialects.nd.compare import GtOp, LtOp, SelectOp
+from stepwell.dialects.nd.compare import EqOp, GtOp, LtOp, SelectOp
 from stepwell.dialects.nd.composing import Composer
-from stepwell.dialects.nd.composite import Relu6Op, ReluOp, SigmoidOp, SiluOp, SoftplusOp
+from stepwell.dialects.nd.composite import GeluOp, Relu6Op, ReluOp, SigmoidOp, SiluOp, SoftplusOp
 from stepwell.dialects.nd.gradients.arithmetic import scaled
+from stepwell.dialects.nd.syntax import element
+from stepwell.dialects.nd.transcendental import ErfOp, ExpOp
 from stepwell.dialects.readings import Factor, partials
 
 
@@ -51,3 +54,24 @@ def _silu(c: Composer, op: SiluOp) -> SSAValue:
 @scaled(SoftplusOp)
 def _softplus(c: Composer, op: SoftplusOp) -> SSAValue:
     return c.of(SigmoidOp(op.x))
+
+
+@scaled(GeluOp)
+def _gelu(c: Composer, op: GeluOp) -> SSAValue:
+    """Φ(x) + x φ(x); by tanh s + x s (1 - s) u', where s is the sigmoid of u."""
+    x = c.wide(op.x)
+    if op.approximate.data == "none":
+        curve = c.of(ErfOp(c.mul(x, c.full(x, sqrt(0.5)))))
+        share = c.mul(c.add(curve, c.full(x, 1)), c.full(x, 0.5))
+        density = c.of(ExpOp(c.mul(c.mul(x, x), c.full(x, -0.5))))
+        found = c.add(share, c.mul(c.mul(x, density), c.full(x, sqrt(0.5 / pi))))
+        return c.cast(found, element(op.x))
+    square = c.mul(x, x)
+    inner = c.add(x, c.mul(c.mul(square, x), c.full(x, 0.044715)))
+    share = c.of(SigmoidOp(c.mul(inner, c.full(x, sqrt(8 / pi)))))
+    rest = c.mul(share, c.sub(c.full(x, 1), share))
+    slope = c.add(c.full(x, sqrt(8 / pi)), c.mul(square, c.full(x, sqrt(8 / pi) * 3 * 0.044715)))
+    bend = c.mul(c.mul(x, rest), slope)  # far out it is 0 times infinity
+    none = c.of(EqOp(rest, c.full(x, 0)))
+    found = c.add(share, c.of(SelectOp(none, c.full(x, 0), bend)))
+    return c.cast(found, element(op.x))
