@@ -33,6 +33,8 @@ PASSES: dict[str, str] = {
     "check-sizes": "stepwell.transforms.check_sizes:CheckSizes",
     "inline-calls": "stepwell.transforms.inline_calls:InlineCalls",
     "expand-transformations": "stepwell.transforms.expand_transformations:ExpandTransformations",
+    "vjp": "stepwell.transforms.derive:Vjp",
+    "jvp": "stepwell.transforms.derive:Jvp",
     "decompose": "stepwell.transforms.decompose:Decompose",
     "fold-scales": "stepwell.transforms.fold_scales:FoldScales",
     "narrow-loops": "stepwell.lowering.narrow_loops:NarrowLoops",

@@ -1,6 +1,15 @@
 """Ops with integers, truth values or sizes alone on one side: no derivative goes through them."""
 
-from stepwell.dialects.nd import bitwise, compare, creation, reduction, sorting
+from stepwell.dialects.nd import (
+    bitwise,
+    callback,
+    checking,
+    compare,
+    control,
+    creation,
+    reduction,
+    sorting,
+)
 from stepwell.dialects.readings import gradient
 
 gradient.none(
@@ -28,3 +37,8 @@ gradient.none(
     because="its result is a place, which has no derivative",
 )
 gradient.none(*creation.OPS, because="its result is a constant")
+gradient.none(
+    callback.CallbackOp,
+    because="a Python function has no derivative here; give it one by sw.custom_vjp",
+)
+gradient.none(checking.CheckOp, control.YieldOp, control.ConditionOp, because="it has no results")

@@ -1,0 +1,130 @@
+"""Derivatives of products, running products and running extremes.
+
+None of them divides: an element that is 0 has the derivative that the others give it. Of equal
+elements that are largest so far the first one has the derivative of a running maximum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from stepwell.core.shapes import DYNAMIC
+from stepwell.dialects.nd.compare import GtOp, LtOp, SelectOp
+from stepwell.dialects.nd.composing import Composer, others
+from stepwell.dialects.nd.control import ScanOp, YieldOp
+from stepwell.dialects.nd.creation import FullOp, IotaOp
+from stepwell.dialects.nd.gradients.reverse import Reverse
+from stepwell.dialects.nd.reduction import (
+    CumulativeMaxOp,
+    CumulativeMinOp,
+    CumulativeOp,
+    CumulativeProdOp,
+    CumulativeSumOp,
+    ReduceProdOp,
+)
+from stepwell.dialects.nd.shape import TransposeOp
+from stepwell.dialects.nd.syntax import axes, element, shape_of
+from stepwell.dialects.readings import gradient
+
+Step = Callable[[Composer, SSAValue, SSAValue, SSAValue], tuple[SSAValue, SSAValue]]
+"""``(composer, carried, element, cotangent) -> what is carried on, what this element gets``."""
+
+
+@gradient(CumulativeSumOp)
+def _sum(r: Reverse, op: CumulativeSumOp, cotangents: Sequence[SSAValue | None]) -> None:
+    (g,) = cotangents
+    assert g is not None
+    axis, exclusive = op.axis.value.data, op.exclusive is not None
+    back = CumulativeSumOp(g, axis, reverse=op.reverse is None, exclusive=exclusive)
+    r.accumulate(op.x, r.of(back))
+
+
+@gradient(CumulativeProdOp)
+def _product(r: Reverse, op: CumulativeProdOp, cotangents: Sequence[SSAValue | None]) -> None:
+    """What comes before an element, times the sum over what comes after of products up to there."""
+    (g,) = cotangents
+    assert g is not None
+    before = r.of(
+        CumulativeProdOp(op.x, op.axis.value.data, reverse=op.reverse is not None, exclusive=True)
+    )
+
+    def step(c: Composer, s: SSAValue, x: SSAValue, g: SSAValue) -> tuple[SSAValue, SSAValue]:
+        if op.exclusive is not None:
+            return c.add(g, c.mul(x, s)), s
+        total = c.add(g, s)
+        return c.mul(x, total), total
+
+    r.accumulate(op.x, r.mul(before, _backward(r, op, op.x, g, step)))
+
+
+@gradient(CumulativeMaxOp, CumulativeMinOp)
+def _extreme(
+    r: Reverse, op: CumulativeMaxOp | CumulativeMinOp, cotangents: Sequence[SSAValue | None]
+) -> None:
+    """An element that is larger than all before it has what comes up to the next such one."""
+    (g,) = cotangents
+    assert g is not None
+    axis, falling = op.axis.value.data, op.reverse is not None
+    so_far = type(op)(op.x, axis, reverse=falling, exclusive=True)
+    beyond = GtOp if isinstance(op, CumulativeMaxOp) else LtOp
+    leads = r.of(beyond(op.x, r.of(so_far)))
+
+    def step(c: Composer, s: SSAValue, lead: SSAValue, g: SSAValue) -> tuple[SSAValue, SSAValue]:
+        zero = c.full(g, 0)
+        if op.exclusive is not None:
+            kept = c.of(SelectOp(lead, zero, s))
+            return c.add(g, kept), c.of(SelectOp(lead, s, zero))
+        total = c.add(g, s)
+        return c.of(SelectOp(lead, zero, total)), c.of(SelectOp(lead, total, zero))
+
+    r.accumulate(op.x, _backward(r, op, leads, g, step))
+
+
+def _backward(r: Reverse, op: CumulativeOp, x: SSAValue, g: SSAValue, step: Step) -> SSAValue:
+    """Do ``step`` for each row along the axis, against the direction of the op."""
+    axis, shape = op.axis.value.data, shape_of(op.x)
+    order = [axis, *(a for a in range(len(shape)) if a != axis)]
+    rows, given = _ordered(r, x, order), _ordered(r, g, order)
+    sizes = [r.size(op.x, a) for a in order[1:] if shape[a] == DYNAMIC]
+    type = TensorType(element(g), [shape[a] for a in order[1:]])
+    zero = r.of(FullOp.of(0, type, sizes))
+    block = Block(arg_types=[type, TensorType(element(x), type.get_shape()), type])
+    c = Composer(Builder(InsertPoint.at_end(block)))
+    block.add_op(YieldOp(step(c, *block.args)))
+    scan = ScanOp([zero], [rows, given], Region(block), sizes=sizes, reverse=op.reverse is None)
+    found = r.builder.insert(scan).results[1]
+    return _ordered(r, found, sorted(range(len(order)), key=order.__getitem__))
+
+
+def _ordered(r: Reverse, x: SSAValue, order: Sequence[int]) -> SSAValue:
+    return x if list(order) == sorted(order) else r.of(TransposeOp(x, order))
+
+
+@gradient(ReduceProdOp)
+def _reduce(r: Reverse, op: ReduceProdOp, cotangents: Sequence[SSAValue | None]) -> None:
+    """Axis by axis, the product of what is before an element and of what is behind it."""
+    (g,) = cotangents
+    assert g is not None
+    over = sorted(axes(op.axes), reverse=True)
+    stages = [op.x]
+    for axis in over[:-1]:
+        stages.append(r.of(ReduceProdOp(stages[-1], [axis])))
+    for x, axis in zip(reversed(stages), reversed(over), strict=False):
+        before = r.of(CumulativeProdOp(x, axis, exclusive=True))
+        behind = r.of(CumulativeProdOp(x, axis, reverse=True, exclusive=True))
+        g = r.mul(r.along(g, x, others(x, [axis])), r.mul(before, behind))
+    r.accumulate(op.x, g)
+
+
+def places(r: Reverse, x: SSAValue, axis: int, along: SSAValue) -> list[SSAValue]:
+    """Return an index for each axis of ``x``: ``along`` for ``axis``, its own for all others."""
+    type = TensorType(element(along), shape_of(along))
+    return [
+        along if a == axis else r.of(IotaOp(type, a, r.sizes(along)))
+        for a in range(len(shape_of(x)))
+    ]
