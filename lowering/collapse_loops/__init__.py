@@ -1,4 +1,4 @@
-"""Make one loop of those of a contraction or reduction whose axes lie together in memory.
+"""Make one loop of those of a contraction, sum or copy whose axes lie together in memory.
 
 Before:  kernel.func @k(%x: tensor<8x3x64xf32>, %w, %y) attributes {kernel.shared = 3} {
            linalg.generic {maps: (b, s, k), (k, j), (b, s, j)} ins(%x, %w) ... }
@@ -9,10 +9,11 @@ After:   kernel.func @k(%x: tensor<24x64xf32>, %w, %y) attributes {kernel.shared
          %r = kernel.launch @k ins(%xc, %w) outs(%ec)
          %y = tensor.expand_shape %r
 
-Afterwards a register tile has rows of several lines, where each line alone would not fill it, and
-a sum over several axes goes through memory in one loop, of whole vectors but the last. Only
-loops become one that every operand of the kernel has side by side, or not at all, and whose axes
-follow each other in memory; a kernel that has any of its schedule already is left as it is.
+Afterwards a register tile has rows of several lines, where each line alone would not fill it, a
+sum over several axes goes through memory in one loop, of whole vectors but the last, and a copy
+across short rows takes several of them as one. Only loops become one that every operand of the
+kernel has side by side, or not at all, and whose axes follow each other in memory; a kernel that
+has any of its schedule already is left as it is.
 """
 
 from __future__ import annotations

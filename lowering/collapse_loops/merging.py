@@ -28,6 +28,8 @@ from stepwell.transforms.structured import (
 
 Pair: TypeAlias = "tuple[linalg.GenericOp | None, int, int]"
 """A loop and the one that goes on inside it when both are one: of all ops, or of one op's own."""
+SQUARE = 16
+"""Shorter rows do not fill the squares in which copies across rows run."""
 LONG = 64
 """So many rows of a known number are better than more of them that only the run knows."""
 
@@ -122,8 +124,15 @@ def find(function: kernel.FuncOp, launches: Sequence[kernel.LaunchOp]) -> Mergin
 
 
 def _wanted(ops: Sequence[linalg.GenericOp], shared: int) -> Iterator[Pair]:
-    """List the pairs of loops by which an op gains: rows and columns of contractions, and sums."""
+    """List the pairs of loops by which an op gains.
+
+    They are rows and columns of contractions, loops of sums, and rows of copies across them.
+    """
     outer, inner = set[int](), set[int]()
+    if len(ops) == 1 and _turns(ops[0], shared):
+        pairs = _neighbours(indices(ops[0])[-1], lambda k: k < shared)
+        read = _neighbours(indices(ops[0])[0], lambda k: k < shared)
+        yield from ((None, a, b) for a, b in pairs if (a, b) in read)
     for op in ops:
         if all(is_parallel(op)):
             continue
@@ -140,6 +149,16 @@ def _wanted(ops: Sequence[linalg.GenericOp], shared: int) -> Iterator[Pair]:
         summed = {k for k, parallel in enumerate(is_parallel(op)) if k >= shared and not parallel}
         for a, b in _neighbours(inputs[0], summed.__contains__) if inputs else ():
             yield op, a, b
+
+
+def _turns(op: linalg.GenericOp, shared: int) -> bool:
+    """Whether ``op`` copies across rows that are too short for squares of whole vectors."""
+    where, parallel = indices(op), is_parallel(op)
+    if len(where) != 2 or not all(parallel) or len(parallel) != shared or not all(where):
+        return False
+    ends = [plain(index[-1]) for index in where]
+    sizes = extents(op)
+    return ends[0] != ends[1] and any(d is not None and 0 < sizes[d] < SQUARE for d in ends)
 
 
 def _neighbours(index: Index, such: Callable[[int], bool]) -> list[tuple[int, int]]:

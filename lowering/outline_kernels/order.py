@@ -8,7 +8,10 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 
 from stepwell.lowering.outline_kernels.clusters import Cluster
-from stepwell.transforms.structured import Index, contracts, indices, linear, plain
+from stepwell.transforms.structured import Index, contracts, extents, indices, linear, plain
+
+SHORT = 5
+"""Fewer rows than this do not fill a register tile."""
 
 
 def arrange(cluster: Cluster) -> None:
@@ -89,8 +92,24 @@ def _tiled(
     beside = [used for used in inputs if loops[vector] in used]
     rows = [j for j in others if all(loops[j] not in used for used in beside)]
     if rows:
-        others = [*(j for j in others if j != rows[-1]), rows[-1]]
+        row = _row(op, loops, rows)
+        others = [*(j for j in others if j != row), row]
     return [*others, vector]
+
+
+def _row(op: linalg.GenericOp, loops: list[int], rows: Sequence[int]) -> int:
+    """Return which of the loops ``rows`` a register tile goes down: the last, unless it is short.
+
+    Then it is one along which what the rows read lies side by side, as the features of an image do
+    where filters are summed up over places.
+    """
+    sizes, where = extents(op), indices(op)[: len(op.inputs)]
+    last = rows[-1]
+    if not 0 <= sizes[loops[last]] < SHORT:
+        return last
+    beside = [j for j in rows if any(stride(index, loops[j]) == 1 for index in where)]
+    longer = [j for j in beside if sizes[loops[j]] > sizes[loops[last]]]
+    return max(longer, key=lambda j: sizes[loops[j]], default=last)
 
 
 def _turned(op: linalg.GenericOp, loops: list[int], order: list[int]) -> list[int]:

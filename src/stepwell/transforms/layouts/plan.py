@@ -164,6 +164,8 @@ class Plan:
         if laid:
             first = max(laid, key=lambda k: volume(op.inputs[k]))
             order = _loops_of(op, where[first], self.layout(op.inputs[first]))
+            if order is not None and self._is_cheaper_as_written(op, leaders, laid, order):
+                order = None
         elif (result := next((r for r in op.results if r in self.wished), None)) is not None:
             order = self._order_of(op, result, self.wished[result])
         if order is None or not _is_written_plainly(op):
@@ -177,6 +179,25 @@ class Plan:
         self._reorder(op, order)
         if op in self.orders:
             self.gain += product_gain(op)
+
+    def _is_cheaper_as_written(
+        self, op: linalg.GenericOp, leaders: list[int], laid: list[int], order: tuple[int, ...]
+    ) -> bool:
+        """Whether turning back what is laid out otherwise costs less than turning all the rest.
+
+        So it is where a gradient of filters meets the filters themselves, and nobody wants the
+        result in another layout.
+        """
+        if any(r in self.wished for r in op.results):
+            return False
+        where = indices(op)
+        others = 0
+        for k in leaders:
+            value, layout = op.inputs[k], sorted_axes(where[k], order)
+            if k not in laid and (value, layout) not in self.turned:
+                others += volume(value) * is_turned(value, natural(value), layout)
+        results = sum(volume(r) for r in op.results)
+        return others > 0 and others + results > sum(volume(op.inputs[k]) for k in laid)
 
     def _reorder(self, op: linalg.GenericOp, order: tuple[int, ...]) -> None:
         """Give ``op`` its loops in ``order``, parallel ones first, and results that lie so."""

@@ -36,6 +36,10 @@ DENSE = 1 / 64
 """Cycles that a product of a dense convolution takes less where features lie side by side."""
 FEW = 8
 """An image of fewer features than this is read as it lies: they do not fill half a cache line."""
+OVER = 3
+"""A window over so many times as many places as it has results sums up whole images, ..."""
+BATCH = 16
+"""... if their batch is at most so many times as long as they have features."""
 APART = 4
 """Cycles that an element takes less which else is not loaded as part of a vector."""
 TOGETHER = 1 / 24
@@ -130,12 +134,12 @@ def _summed_places(
 ) -> frozenset[int]:
     """Return the loops ``moving`` where they go over whole images, whose results are windows.
 
-    Then images have one feature loop that is not summed over, at least as long as the batch.
+    Then images have one feature loop that is not summed over, and the batch is not much longer.
     """
     sizes = _sizes(op)
     features = [sizes[d] for d in read - spatial]
-    over = prod(sizes[d] for d in moving) > prod(sizes[d] for d in spatial)
-    alone = len(features) == 1 and features[0] >= prod(sizes[d] for d in inner)
+    over = prod(sizes[d] for d in moving) >= OVER * prod(sizes[d] for d in spatial)
+    alone = len(features) == 1 and BATCH * features[0] >= prod(sizes[d] for d in inner)
     return frozenset(moving) if over and alone else frozenset()
 
 
