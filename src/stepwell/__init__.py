@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stepwell.frontend.jit import jit
     from stepwell.frontend.specs import Dim, ShapeDtypeStruct
     from stepwell.frontend.state.variables import Variable
+    from stepwell.frontend.transformations.batching import vmap
     from stepwell.frontend.transformations.gradients import grad, value_and_grad
     from stepwell.frontend.transformations.products import vjp
     from stepwell.frontend.transformations.zero import float0
@@ -54,6 +55,7 @@ _PUBLIC = {
     "linearize": "stepwell.frontend.transformations.products",
     "value_and_grad": "stepwell.frontend.transformations.gradients",
     "vjp": "stepwell.frontend.transformations.products",
+    "vmap": "stepwell.frontend.transformations.batching",
 }
 """Public names and where they are defined; each is imported when it is first asked for."""
 
@@ -95,6 +97,7 @@ __all__ = [
     "random",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]
 
 

@@ -271,7 +271,7 @@ def _result(batch: Batch, op: VmapOp, number: int, value: SSAValue, axis: int) -
         return batch.moved(batch.lead(value), 0, axis)
     if not batch.has(value):
         return value
-    said = f"result {number} differs from example to example: its axis in out_axes cannot be -1"
+    said = f"result {number} differs from example to example: out_axes cannot be -1 (None) for it"
     raise CompileError(Diagnostic("error", said, place_of(op)))
 
 

@@ -341,16 +341,16 @@ class Trace:
         self.outer.append(self.lines)
         self.lines = []
         self.regions += 1
-        self.scopes.append(self.regions)
+        self.scopes.append(number := self.regions)
         for argument in arguments:
-            argument.scope = self.regions
+            argument.scope = number
         self.journals.append(journal := Journal())
         self.ranges.narrowed.append({})
         head = ", ".join(f"{a.name}: {type_text(a.kind, a.shape)}" for a in arguments)
         text: list[str] = []
         try:
             yield text
-            if outside := journal.outside(self.regions):
+            if outside := journal.outside(number):  # there may be more regions by now
                 raise TraceError(
                     f"an array made at {outside[0].made} was assigned to in a function given to "
                     "stepwell.lax; return it from the function as a part of what it carries"

@@ -120,6 +120,7 @@ def write_region(
     primals: Sequence[Tensor],
     paths: Sequence[str],
     run: Callable[[list[Tensor]], tuple[Any, Any]],
+    shapes: Sequence[Shape] | None = None,
 ) -> Region:
     """Write the region of an op.
 
@@ -127,9 +128,12 @@ def write_region(
     primals : what the region's arguments are
     paths : what the user calls them
     run : traces the function for the region's arguments; returns what it returns, and what else
+    shapes : those of the region's arguments, where they are not those of the primals
     """
     trace = current_trace()
-    seen = [trace.argument(p, v.kind, v.shape, v.made) for p, v in zip(paths, primals, strict=True)]
+    shapes = [v.shape for v in primals] if shapes is None else shapes
+    given = zip(paths, primals, shapes, strict=True)
+    seen = [trace.argument(path, v.kind, shape, v.made) for path, v, shape in given]
     for given, value in zip(seen, primals, strict=True):
         given.weak, given.cell = value.weak, value.cell
     with trace.block(seen) as text:
@@ -150,13 +154,14 @@ def _check_unwritten(
                 f"'{name}' assigns to its argument '{path}', which {what} does not allow: "
                 f"assign to a copy, {path} = {path}.copy()"
             )
+    more = "" if what == "vmap" else " (has_aux=True)"
     if outside := trace.journals[-1].outside(trace.scopes[-1]):
         if isinstance(outside[0], TracedVariable):
             raise TraceError(
                 f"'{name}' assigns to the variable '{outside[0].called}', which {what} does not "
-                "allow: return what it becomes (has_aux=True), and assign that after the call"
+                f"allow: return what it becomes{more}, and assign that after the call"
             )
         raise TraceError(
             f"'{name}' assigns to an array made at {outside[0].made}, outside of the function "
-            f"that {what} is given: assign to a copy, or return what it becomes (has_aux=True)"
+            f"that {what} is given: assign to a copy, or return what it becomes{more}"
         )
