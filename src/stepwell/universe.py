@@ -36,6 +36,7 @@ PASSES: dict[str, str] = {
     "vjp": "stepwell.transforms.derive:Vjp",
     "jvp": "stepwell.transforms.derive:Jvp",
     "decompose": "stepwell.transforms.decompose:Decompose",
+    "sum-after-loops": "stepwell.transforms.sum_after_loops:SumAfterLoops",
     "fold-scales": "stepwell.transforms.fold_scales:FoldScales",
     "narrow-loops": "stepwell.lowering.narrow_loops:NarrowLoops",
     "linalg-to-loops": "stepwell.lowering.linalg_to_loops:LinalgToLoops",

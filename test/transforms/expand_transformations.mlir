@@ -38,3 +38,20 @@ func.func @twice(%x: tensor<f32>, %g: tensor<f32>) -> (tensor<f32>, tensor<f32>,
   }
   func.return %y, %da, %db : tensor<f32>, tensor<f32>, tensor<f32>
 }
+
+// Parts of a value have cotangents side by side, and zeros where no part was used.
+// CHECK-LABEL: @parts
+// CHECK: %{{.*}} = nd.full 0.000000e+00 : tensor<2xf32>
+// CHECK-NEXT: %dx = nd.concat %d_a, %{{.*}}, %d_b {axis = 0} : (tensor<3xf32>, tensor<2xf32>, tensor<4xf32>) -> tensor<9xf32>
+func.func @parts(%x: tensor<9xf32>, %g: tensor<f32>) -> tensor<9xf32> {
+  %y, %dx = nd.vjp (%v = %x) cotangents(%g : tensor<f32>) {wrt = [0], of = [0]} : (tensor<9xf32>) -> (tensor<f32>, tensor<9xf32>) {
+    %b = nd.slice %v[5:] : tensor<9xf32> -> tensor<4xf32>
+    %a = nd.slice %v[:3] : tensor<9xf32> -> tensor<3xf32>
+    %s = nd.reduce_sum %a {axes = [0]} : tensor<3xf32> -> tensor<f32>
+    %q = nd.square %b : tensor<4xf32>
+    %t = nd.reduce_sum %q {axes = [0]} : tensor<4xf32> -> tensor<f32>
+    %r = nd.add %s, %t : tensor<f32>
+    nd.yield %r : tensor<f32>
+  }
+  func.return %dx : tensor<9xf32>
+}

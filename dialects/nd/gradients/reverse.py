@@ -21,6 +21,7 @@ from stepwell.dialects.expanding import expand
 from stepwell.dialects.nd.bitwise import AndOp, NotOp
 from stepwell.dialects.nd.compare import SelectOp
 from stepwell.dialects.nd.composing import Composer
+from stepwell.dialects.nd.gradients.placed import side_by_side
 from stepwell.dialects.nd.shape import ReshapeOp
 from stepwell.dialects.nd.syntax import element, shape_of
 from stepwell.dialects.readings import decomposition, gradient, moves, partials
@@ -153,9 +154,10 @@ class Reverse(Composer):
             parts, where = [Cotangent(self.plain(p)) for p in parts], None
         if len(parts) == 1:
             return parts[0]
-        total = self.wide(parts[0].value)
-        for part in parts[1:]:
-            total = self.add(total, self.wide(part.value))
+        first, *rest = side_by_side(self, [p.value for p in parts])
+        total = self.wide(first)
+        for part in rest:
+            total = self.add(total, self.wide(part))
         total = self.cast(total, element(value))
         if value.name_hint is not None:
             total.name_hint = f"d_{value.name_hint}"
