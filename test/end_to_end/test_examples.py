@@ -1,16 +1,37 @@
-"""The worked examples run as they are, and what they compute is what NumPy computes."""
+"""The worked examples run as they are: what they compute is what NumPy computes, and they learn."""
 
 from __future__ import annotations
 
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "programs"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.parametrize("example", sorted(p.stem for p in EXAMPLES.glob("*.py")))
+@pytest.mark.parametrize("example", sorted(p.stem for p in (EXAMPLES / "programs").glob("*.py")))
 def test_a_worked_example(example: str, capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(EXAMPLES / f"{example}.py"), run_name="__main__")
+    runpy.run_path(str(EXAMPLES / "programs" / f"{example}.py"), run_name="__main__")
     assert "in NumPy" in capsys.readouterr().out
+
+
+LEARN = {
+    "character_model/train.py": (["--steps", "25", "--layers", "1"], "bits a character"),
+    "sequence/sunspots.py": ([], "the LSTM"),
+}
+"""Examples that assert what they learnt: their options here, and what they say in the end."""
+
+
+@pytest.mark.parametrize("example", LEARN)
+def test_an_example_that_learns(
+    example: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options, said = LEARN[example]
+    monkeypatch.setattr(sys, "argv", [example, *options])
+    monkeypatch.syspath_prepend(str((EXAMPLES / example).parent))
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(EXAMPLES / example), run_name="__main__")
+    assert not ended.value.code
+    assert said in capsys.readouterr().out

@@ -29,6 +29,7 @@ LENGTHS: dict[str, Any] = {
     "key_value_seq_lengths": np.array([7, 2]),
 }
 KEY = np.array([0, 7], np.uint32)
+ENDS, UNSAID = np.arange(5) >= np.array([[5], [3]]), np.arange(3) >= np.array([[3], [1]])
 SIGNS = np.sign(drawn(3, 4))
 LSTM, GRU = (
     (drawn(3, 20), drawn(5, 20), drawn(20)),
@@ -36,6 +37,7 @@ LSTM, GRU = (
 )
 CASES: dict[str, tuple[Any, ...]] = {
     "dense": (n.dense, drawn(2, 4, 3), drawn(3, 5), drawn(5)),
+    "embedding": (lambda t: n.embedding(np.array([[1, 0], [-1, 1]]), t), drawn(4, 3)),
     "conv": (
         lambda x, w, b: n.conv(x, w, 2, "SAME", 2, 2, b),
         drawn(2, 4, 6, 5),
@@ -50,6 +52,8 @@ CASES: dict[str, tuple[Any, ...]] = {
         drawn(4, 3, 3, 2),
         drawn(6),
     ),
+    "max_pool": (lambda x: n.max_pool(x, 2), drawn(2, 2, 4, 5)),
+    "avg_pool": (lambda x: n.avg_pool(x, 3, 2, 1), drawn(2, 2, 5, 5)),
     "global_avg_pool": (n.global_avg_pool, drawn(2, 3, 4)),
     "layer_norm": (n.layer_norm, drawn(3, 5), drawn(5), drawn(5)),
     "rms_norm": (n.rms_norm, drawn(3, 5), drawn(5)),
@@ -152,6 +156,10 @@ CASES: dict[str, tuple[Any, ...]] = {
         n.kl_divergence_with_log_targets,
         np.log(P),
         np.log(P[::-1]),
+    ),
+    "ctc": (
+        lambda x: n.ctc_loss(x, ENDS, np.array([[1, 1, 2], [2, 0, 0]]), UNSAID),
+        drawn(2, 5, 4),
     ),
     "log1mexp": (n.log1mexp, abs(drawn(3, 4)) + 0.1),
     "logmeanexp": (lambda x: n.logmeanexp(x, 1), drawn(3, 4)),
