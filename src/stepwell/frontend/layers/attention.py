@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from stepwell.core.shapes import Shape, ShapeError
+from stepwell.core.shapes import ShapeError
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.activations import floats
 from stepwell.frontend.creation import iota
-from stepwell.frontend.joining import stack
 from stepwell.frontend.linear_algebra import dot_general
-from stepwell.frontend.manipulation import permute_dims, reshape
+from stepwell.frontend.manipulation import expand_dims, flip, permute_dims, reshape
 from stepwell.frontend.normalization import logsumexp, softmax
 from stepwell.frontend.promotion import BOOL, SINGLE, as_dtype, cast, lift
 from stepwell.frontend.tensor import Tensor
@@ -231,13 +230,14 @@ def rotary_embedding(
 
 
 def _turned(x: Tensor, angle: tuple[Tensor, Tensor], interleaved: bool) -> Tensor:
-    """Return pairs of the last axis turned by an angle with this cosine and sine."""
+    """Return pairs of the last axis turned by an angle with this cosine and sine.
+
+    Each is read twice, the second time the other way round: what is a view needs no copy.
+    """
     half = x.shape[-1] // 2
-    order: Shape = (half, 2) if interleaved else (2, half)
-    pairs = reshape(x, (*x.shape[:-1], *order))
-    axis = pairs.ndim - 1 if interleaved else pairs.ndim - 2
-    first, second = (pairs[..., k] if interleaved else pairs[..., k, :] for k in (0, 1))
-    cos, sin = angle
-    here = e.subtract(e.multiply(first, cos), e.multiply(second, sin))
-    there = e.add(e.multiply(first, sin), e.multiply(second, cos))
-    return reshape(stack([here, there], axis=axis), x.shape)
+    axis = x.ndim if interleaved else x.ndim - 1
+    pairs = reshape(x, (*x.shape[:-1], *((half, 2) if interleaved else (2, half))))
+    cos, sin = (expand_dims(v, -1 if interleaved else -2) for v in angle)
+    sign = np.array([-1, 1], x.kind.numpy).reshape((2,) if interleaved else (2, 1))
+    own, other = e.multiply(pairs, cos), e.multiply(flip(pairs, axis), e.multiply(sin, sign))
+    return reshape(e.add(own, other), x.shape)
