@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.nd.arithmetic import AddOp
@@ -175,7 +175,7 @@ def _move(scan: ScanOp, found: dict[int, Summed]) -> None:
 
 
 def _behind(
-    scan: ScanOp, new: ScanOp, k: int, made: Summed, rows: Mapping[SSAValue, OpResult]
+    scan: ScanOp, new: ScanOp, k: int, made: Summed, rows: Mapping[SSAValue, SSAValue]
 ) -> SSAValue:
     """Write the sum that carried value ``k`` of ``scan`` was, behind the loop."""
 
