@@ -11,11 +11,12 @@ After:   kernel.func @main_pack(%w, %p: tensor<16x1000x64xf32>) {
          %y = kernel.launch @k ins(%x, %p) outs(%e)
 
 Afterwards the operand that varies with the columns lies in slivers as wide as the register tile,
-each read from end to end, wherever it is the same in every call or several blocks would otherwise
-pack it anew: three; seven that pack while they compute; two of a convolution's, whose filters
-are turned over. Equal packing kernels are one, and an operand of several launches is packed once,
-right where it is made. Of what is not packed, an argument that a loop reads in each of many
-iterations is copied before the loop, for arguments seldom begin with a line of the caches.
+each read from end to end, wherever it is the same in every call, or in each of many iterations of a
+loop, or several blocks would otherwise pack it anew: three; seven that pack while they compute; two
+of a convolution's, whose filters are turned over. Equal packing kernels are one, and an operand of
+several launches is packed once, right where it is made. Of what is not packed, an argument that a
+loop reads in each of many iterations is copied before the loop, for arguments seldom begin with a
+line of the caches.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from stepwell.dialects import kernel
 from stepwell.lowering.outline_kernels.sharing import Shared
 from stepwell.lowering.pack_operands.kernels import Operand, operand_of, packing_kernel, reading
-from stepwell.lowering.pack_operands.rereading import copy_what_is_reread
+from stepwell.lowering.pack_operands.rereading import copy_what_is_reread, loop_around
 from stepwell.lowering.schedule.reasons import because, because_as
 from stepwell.transforms.constness import constants_of, entries
 from stepwell.transforms.passes import Pass
@@ -103,8 +104,13 @@ class _Packing:
             again = small and operand.repeated >= (TURNED if operand.convolves else once)
             if "kernel.dots" in function.attributes:  # blocks lay words out, of runs if they can
                 again = small and operand.convolves
+            number = operand.argument.index
             packed = [
-                op for op in found if again or op.operands[operand.argument.index] in constants
+                op
+                for op in found
+                if again
+                or op.operands[number] in constants
+                or (small and loop_around(op.operands[number], op) is not None)
             ]
             if packed:
                 self._pack(function, operand, packed, keep=len(packed) < len(found))

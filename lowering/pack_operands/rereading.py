@@ -62,7 +62,7 @@ def copy_what_is_reread(module: ModuleOp, most: int) -> None:
                 if not LEAST <= _bytes(value) <= most or not _is_argument(value, function):
                     continue
                 lanes = _lanes(callee.body.block.args[n])
-                loop = _loop_around(value, launch) if lanes > 1 else None
+                loop = loop_around(value, launch) if lanes > 1 else None
                 if loop is None:
                     continue
                 if (value, loop) not in done:
@@ -103,7 +103,7 @@ def _lanes(argument: BlockArgument) -> int:
     return found
 
 
-def _loop_around(value: SSAValue, reader: Operation) -> Operation | None:
+def loop_around(value: SSAValue, reader: Operation) -> Operation | None:
     """Return the outermost loop around ``reader`` that ``value`` is made before.
 
     None where there is no such loop, or it and those in it run too seldom.

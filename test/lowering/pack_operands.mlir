@@ -118,3 +118,34 @@ func.func @at_once(%x: tensor<9x5xf32>, %z: tensor<5x16xf32>) -> tensor<9x16xf32
   %a = kernel.launch @packing ins(%x, %z : tensor<9x5xf32>, tensor<5x16xf32>) outs(%e : tensor<9x16xf32>) -> tensor<9x16xf32>
   func.return %a : tensor<9x16xf32>
 }
+
+// What each of many iterations would pack anew is packed once, before the loop.
+// CHECK-LABEL: func.func @again_and_again
+// CHECK:         %z_packed = kernel.launch @{{.*}}_pack ins(%z
+// CHECK:         scf.for
+// CHECK:           kernel.launch @short_packed ins(%{{.*}}, %z_packed
+// CHECK:         kernel.launch @short ins(%{{.*}}, %z :
+kernel.func @short(%x: tensor<4x5xf32>, %w: tensor<5x5xf32>, %y: tensor<4x5xf32>) -> tensor<4x5xf32> attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 8, 8]} {
+  %zero = arith.constant 0.0 : f32
+  %s = linalg.fill ins(%zero : f32) outs(%y : tensor<4x5xf32>) -> tensor<4x5xf32>
+  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<4x5xf32>, tensor<5x5xf32>) outs(%s : tensor<4x5xf32>) attrs = {kernel.loops = #l} {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %q = arith.addf %c, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<4x5xf32>
+  kernel.return %r : tensor<4x5xf32>
+}
+func.func @again_and_again(%x: tensor<4x5xf32>, %z: tensor<5x5xf32>) -> tensor<4x5xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 40 : index
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (tensor<4x5xf32>) {
+    %e = tensor.empty() : tensor<4x5xf32>
+    %b = kernel.launch @short ins(%a, %z : tensor<4x5xf32>, tensor<5x5xf32>) outs(%e : tensor<4x5xf32>) -> tensor<4x5xf32>
+    scf.yield %b : tensor<4x5xf32>
+  }
+  %e = tensor.empty() : tensor<4x5xf32>
+  %b = kernel.launch @short ins(%y, %z : tensor<4x5xf32>, tensor<5x5xf32>) outs(%e : tensor<4x5xf32>) -> tensor<4x5xf32>
+  func.return %b : tensor<4x5xf32>
+}
