@@ -35,6 +35,7 @@ PASSES: dict[str, str] = {
     "expand-transformations": "stepwell.transforms.expand_transformations:ExpandTransformations",
     "vjp": "stepwell.transforms.derive:Vjp",
     "jvp": "stepwell.transforms.derive:Jvp",
+    "vmap": "stepwell.transforms.batch:Vmap",
     "decompose": "stepwell.transforms.decompose:Decompose",
     "sum-after-loops": "stepwell.transforms.sum_after_loops:SumAfterLoops",
     "fold-scales": "stepwell.transforms.fold_scales:FoldScales",

@@ -15,6 +15,8 @@ from xdsl.irdl import IRDLOperation, OptOperandDef, OptPropertyDef, VarOperandDe
 from stepwell.core.diagnostics import CompileError, report
 from stepwell.core.rules import RuleTable
 from stepwell.dialects import nd, readings
+from stepwell.dialects.nd.defined import DefinedOp
+from stepwell.dialects.nd.elementwise import Elementwise
 from stepwell.lowering.nd_to_linalg import NdToLinalg
 from stepwell.lowering.nd_to_linalg.table import lower
 from stepwell.registry import OURS, XDSL, Registry
@@ -118,6 +120,8 @@ def state(table: RuleTable[Any], op: type[Operation]) -> str:
         return "yes"
     if table.expects(op):
         return "not yet"
+    if table is readings.batching and issubclass(op, Elementwise | DefinedOp):
+        return "yes"  # as every op that acts on each element by itself
     if readings.decomposition.covers(op) and table is not readings.shape:
         return "by its decomposition"
     return table.why_none(op) or "none"

@@ -19,11 +19,11 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
 from stepwell.dialects.nd.gradients.functions import Kind, write_derivative
 from stepwell.dialects.nd.gradients.reverse import is_float
 from stepwell.dialects.nd.transformations import JvpOp, VjpOp
 from stepwell.transforms.dce import DeadCode
+from stepwell.transforms.named_functions import named_function
 from stepwell.transforms.passes import Pass, fail
 
 
@@ -58,19 +58,7 @@ class Derive(Pass, ABC):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Write the function."""
-        functions = {f.sym_name.data: f for f in op.ops if isinstance(f, func.FuncOp)}
-        function = functions.get(self.function)
-        if function is None:
-            said = f"there is no function @{self.function} to differentiate"
-            options = [name for name, f in functions.items() if f.body.blocks]
-            help = did_you_mean(self.function, options) or (
-                f"say which: {self.name}{{function=NAME}}; there is {', '.join(options) or 'none'}"
-            )
-            raise CompileError(Diagnostic("error", said, help=help))
-        if not function.body.blocks:
-            fail(function, f"@{self.function} has no body to differentiate")
-        if self.derived in functions:
-            fail(functions[self.derived], f"@{self.derived} is there already")
+        function = named_function(self, op, self.function, "differentiate", self.derived)
         wrt, of = self.numbers(function)
         write_derivative(function, self.derived, self.KIND, wrt, of, whole=True)
         DeadCode().apply(ctx, op)
