@@ -33,7 +33,7 @@ from stepwell.lowering.bufferize.edges import keep_edges
 from stepwell.lowering.bufferize.facts import Facts, facts_of
 from stepwell.lowering.bufferize.host import on_buffers
 from stepwell.lowering.bufferize.kernels import buffered
-from stepwell.lowering.bufferize.returns import keep_old
+from stepwell.lowering.bufferize.returns import keep_old, wanted_in_place
 from stepwell.lowering.bufferize.versions import check_versions
 from stepwell.lowering.bufferize.views import buffer_of
 from stepwell.transforms.passes import Pass, fail
@@ -97,6 +97,7 @@ class Kernels:
             for op in module.ops
             if isinstance(op, kernel.FuncOp) and op.function_type.outputs.data
         }
+        self._wanted = wanted_in_place(module)
         self._facts: dict[str, Facts] = {}
         self._new: dict[str, dict[tuple[Attribute, ...], kernel.FuncOp]] = {
             name: {} for name in self._old
@@ -113,7 +114,7 @@ class Kernels:
                 assert launch is not None
                 fail(launch, f"no kernel @{name} on tensors in the module")
             straighten(function)
-            known = self._facts[name] = facts_of(function)
+            known = self._facts[name] = facts_of(function, self._wanted.get(name, ()))
         return known
 
     def called(self, name: str) -> Facts:

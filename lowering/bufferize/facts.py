@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -78,8 +78,12 @@ class Facts:
     """Pairs (input, destination), by number among their kind, that may share a buffer."""
 
 
-def facts_of(function: kernel.FuncOp) -> Facts:
-    """Analyse a kernel whose chains are straight."""
+def facts_of(function: kernel.FuncOp, wanted: Collection[tuple[int, int]] = ()) -> Facts:
+    """Analyse a kernel whose chains are straight.
+
+    wanted : pairs as in `Facts.in_place` that spare a copy if they may share a buffer: no
+        temporary is put into such a destination where it would be written too early for that
+    """
     arguments = function.body.block.args
     results = len(returned(function).values)
     inputs, destinations = len(arguments) - results, arguments[len(arguments) - results :]
@@ -92,8 +96,15 @@ def facts_of(function: kernel.FuncOp) -> Facts:
     kept = set(returned(function).values)
     reads_destination = [v in read or v in begun or v in kept for v in destinations]
 
-    def usable(chain: Chain) -> bool:
-        return chain.argument is None or not reads_destination[chain.argument - inputs]
+    def usable(chain: Chain, target: Chain) -> bool:
+        if target.argument is None:
+            return True
+        number = target.argument - inputs
+        over = [arguments[i] for i, d in wanted if d == number]
+        return not reads_destination[number] and not any(
+            _dies_at(function, steps, value, target) and not _dies_at(function, steps, value, chain)
+            for value in over
+        )
 
     _reuse(function, steps, homes, usable, None)
     _reuse(function, steps, homes, usable, lambda c: not _is_small(function, steps, c))
@@ -149,7 +160,7 @@ def _reuse(
     function: kernel.FuncOp,
     steps: Sequence[Operation],
     homes: dict[SSAValue, Chain],
-    usable: Callable[[Chain], bool],
+    usable: Callable[[Chain, Chain], bool],
     kind: Callable[[Chain], bool] | None,
 ) -> None:
     """Let a temporary live where another tensor is written only after the temporary's death.
@@ -171,7 +182,7 @@ def _reuse(
                 there
                 and open
                 and not target.unmade
-                and usable(target)
+                and usable(chain, target)
                 and _fits(function, steps, chain, target)
             ):
                 target.first = chain.first
@@ -323,6 +334,14 @@ def _in_place(
             if same and _dies_before(function, steps, arguments[i], first, written[0]):
                 found.append((i, d))
     return found
+
+
+def _dies_at(
+    function: kernel.FuncOp, steps: Sequence[Operation], value: SSAValue, chain: Chain
+) -> bool:
+    """Whether an input is read no later than the same element of a chain is first written."""
+    written = [w for w in writes_of(steps[chain.first]) if w.result in chain.values]
+    return bool(written) and _dies_before(function, steps, value, chain.first, written[0])
 
 
 def _dies_before(

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, func, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, ModuleOp
+from xdsl.ir import OpResult, SSAValue
 
+from stepwell.dialects import kernel
 from stepwell.dialects.calling import INTO
 from stepwell.dialects.types import locate, tensor_type
 from stepwell.lowering.bufferize.places import Places, Storage
@@ -36,6 +37,27 @@ def updated_arguments(function: func.FuncOp) -> Mapping[int, int]:
         if types.inputs.data[argument] != types.outputs.data[number]:
             fail(function, f"result {number} has another type than argument {argument}, its memory")
         found[argument] = number
+    return found
+
+
+def wanted_in_place(module: ModuleOp) -> dict[str, set[tuple[int, int]]]:
+    """Return the inputs of kernels that are arguments, with the results that replace these.
+
+    They are pairs of numbers, among inputs and results, by the name of the kernel.
+    """
+    found: dict[str, set[tuple[int, int]]] = {}
+    for function in module.ops:
+        if not isinstance(function, func.FuncOp) or not function.body.blocks:
+            continue
+        last = function.body.block.last_op
+        for argument, result in updated_arguments(function).items():
+            value = last.operands[result] if isinstance(last, func.ReturnOp) else None
+            if not isinstance(value, OpResult) or not isinstance(value.owner, kernel.LaunchOp):
+                continue
+            launch, old = value.owner, function.args[argument]
+            name = launch.callee.root_reference.data
+            inputs = [i for i, given in enumerate(launch.inputs) if given is old]
+            found.setdefault(name, set()).update((i, value.index) for i in inputs)
     return found
 
 

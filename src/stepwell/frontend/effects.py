@@ -9,9 +9,8 @@ arguments that share a part see `overlaps`.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,6 @@ import numpy as np
 from stepwell.frontend.pytree import Branch, Tree
 from stepwell.frontend.state.variables import TracedVariable, Variable
 from stepwell.frontend.tensor import Tensor
-
-LOG = logging.getLogger("stepwell")
 
 
 class PartlyShared(ValueError):
@@ -42,6 +39,9 @@ class Effects:
     apart: bool = False
     """Whether it does ``x += 1`` to an argument without axes, which is something else for a number
     than for an array: so the dispatcher, to which both are one, does not serve the program."""
+
+    told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]], compare=False)
+    """What was said of donated arguments."""
 
     def __bool__(self) -> bool:
         return bool(self.written)
@@ -74,54 +74,6 @@ def effects_of(
         for v in returned
     )
     return Effects(tuple(names), tuple(written), places), plain + [inputs[i] for i in written]
-
-
-def donated_names(
-    options: dict[str, Any], names: Sequence[str], static: Collection[str]
-) -> frozenset[str]:
-    """Take the names of donated arguments out of the options of `jit`.
-
-    names : of all arguments
-    raises ValueError : one of them is no argument, or a static one
-    """
-    told, numbers = options.pop("donate_argnames", ()), options.pop("donate_argnums", ())
-    found = {told} if isinstance(told, str) else set(told)
-    found |= {names[i] for i in ((numbers,) if isinstance(numbers, int) else numbers)}
-    if unknown := sorted(found.difference(names)):
-        raise ValueError(f"the function has no argument {', '.join(unknown)} to donate")
-    if both := sorted(found.intersection(static)):
-        raise ValueError(f"{', '.join(both)}: a static argument is no data to donate")
-    return frozenset(found)
-
-
-def donations(
-    effects: Effects, inputs: Sequence[Tensor], results: Sequence[Tensor], given: Sequence[int]
-) -> Effects:
-    """Return the effects of a function to which arguments are donated besides.
-
-    Each of them goes to the first result of its dtype and shape that no other has.
-
-    given : the numbers of these arguments
-    """
-    left = list(range(len(results) - len(effects.written)))
-    pairs: list[tuple[int, int]] = []
-    for i in given:
-        if i in effects.written:
-            continue
-        like = (
-            k
-            for k in left
-            if (results[k].kind, results[k].shape) == (inputs[i].kind, inputs[i].shape)
-        )
-        if (found := next(like, None)) is None:
-            LOG.warning(
-                "the donated argument '%s' is used by no result: none has its dtype and shape",
-                effects.names[i],
-            )
-        else:
-            left.remove(found)
-            pairs.append((found, i))
-    return replace(effects, donated=tuple(pairs))
 
 
 def aliases(effects: Effects, leaves: Sequence[Any]) -> tuple[int, ...]:

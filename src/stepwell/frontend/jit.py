@@ -27,13 +27,13 @@ from stepwell.frontend.effects import (
     PartlyShared,
     aliases,
     check_updated,
-    donated_names,
     passed_twice,
     placed,
 )
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.pytree import dispatched, flatten, paths, unflatten
 from stepwell.frontend.retraces import MAX_TRACES, CacheInfo, limit_of
+from stepwell.frontend.state.donation import donated_names, told
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.traced import Known, Traced, name_of, result_of, trace
 from stepwell.frontend.tracing import active_trace
@@ -288,7 +288,7 @@ class Function:
             return unflatten(variant.tree, [results[k] for k in effects.places])
         if effects.donated and out is None:
             results = variant.program.update(*given, donated=effects.donated)
-            return unflatten(variant.tree, results)
+            return unflatten(variant.tree, told(effects, given, results, variant.program))
         result = variant.program(*given) if out is None else variant.program(*given, out=out)
         return unflatten(variant.tree, result if isinstance(result, tuple) else (result,))
 
@@ -459,10 +459,10 @@ def jit(
         read takes the element at that end of the axis and a write is left out
     check_finite : with True the program raises FloatingPointError at the first line that gives a
         NaN or an infinity, as `sw.debug.check_finite` does
-    donate_argnames, donate_argnums : arguments whose arrays results may take over, each the first
-        result of its dtype and shape: such a result is the very array passed, which is changed, as
-        if the function had assigned to it. What is read-only, not contiguous or passed twice is
-        left as it is, and the result is a new array
+    donate_argnames, donate_argnums : arguments whose arrays results may take over, leaf by leaf:
+        each the result made of it, else the first left of its dtype and shape. That is the very
+        array passed, which is changed, as if it were assigned to. What is read-only, not contiguous
+        or passed twice is left as it is, and the result is new; the logger ``stepwell`` says so
     dynamic : "auto" makes one program for any size when a second size is seen, "always" at the
         first call, for all axes, "never" none
     input_signature : `sw.ShapeDtypeStruct` of each array, in order; their `sw.Dim` have any size

@@ -20,13 +20,14 @@ from stepwell.core.shapes import Shape
 from stepwell.frontend import flowing
 from stepwell.frontend.calls import Argument, Call
 from stepwell.frontend.captures import Captures
-from stepwell.frontend.effects import Effects, donations, effects_of
+from stepwell.frontend.effects import Effects, effects_of
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.outside import Array, Outside
 from stepwell.frontend.promotion import fresh, full, lift
 from stepwell.frontend.pytree import Tree, flatten, paths, unflatten, with_leaves
 from stepwell.frontend.result_names import result_names
 from stepwell.frontend.spelling import type_text
+from stepwell.frontend.state.donation import donations
 from stepwell.frontend.state.variables import A_VARIABLE, TracedVariable
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Trace, current_trace, tracing
@@ -182,7 +183,7 @@ def trace(
         results = [written.solid(value) for value in results]
         leaves = [n for n, tree in call.trees for _ in paths(tree, n)]
         given = [i for i, n in enumerate(leaves) if n in donated] if not same else []
-        effects = donations(effects, inputs, results, given)
+        effects = donations(effects, head, results, given, written.lines)
     called = dict(zip(effects.places, result_names(function, tree), strict=False))
     names = [called.get(k, "") for k in range(len(results))] if called else []
     first = len(results) - len(effects.written)

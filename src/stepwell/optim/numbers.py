@@ -44,19 +44,34 @@ def reals(count: Any) -> Any:
     return count if count.dtype.kind not in "iub" else count.astype(np.float32)
 
 
-def correction(decay: Any, count: Any, leaf: Any) -> Any:
-    """Return what a mean of ``count`` steps, which began at zero, is to be divided by.
+class Corrections:
+    """What means that began at zero are divided by after ``count`` steps.
 
     It is ``1 - decay ** count`` without the difference of two numbers near 1, which would cost
-    the first steps of a float32 five of their seven digits.
+    the first steps of a float32 five of their seven digits; computed once for each dtype.
     """
-    wide = not is_number(leaf) and leaf.dtype == np.float64
-    dtype = np.float64 if wide else np.float32
-    if is_number(decay):
-        rate = math.log(decay) if decay > 0 else -math.inf
-    else:
-        rate = np.log(decay.astype(dtype))
-    return like(-np.expm1(rate * count.astype(dtype)), leaf)
+
+    def __init__(self, count: Any) -> None:
+        self.count = count
+        self._known: dict[tuple[int, str, int], Any] = {}
+
+    def by(self, decay: Any, leaf: Any, more: int = 0) -> Any:
+        """Return it for a mean that is a leaf; ``more`` steps later, if told."""
+        dtype = np.dtype(np.float64) if is_number(leaf) else leaf.dtype
+        key = id(decay), dtype.name, more
+        if key not in self._known:
+            self._known[key] = self._computed(decay, dtype, more)
+        return self._known[key]
+
+    def _computed(self, decay: Any, dtype: Any, more: int) -> Any:
+        wide = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+        if is_number(decay):
+            rate = math.log(decay) if decay > 0 else -math.inf
+        else:
+            rate = np.log(decay.astype(wide))
+        count = one_more(self.count) if more else self.count
+        found = -np.expm1(rate * count.astype(wide))
+        return found if dtype == wide else found.astype(dtype)
 
 
 def zeros_of(params: Any, dtype: Any = None) -> Any:

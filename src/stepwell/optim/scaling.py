@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from stepwell.frontend.promotion import is_number
 from stepwell.frontend.tree import map as tree_map
 from stepwell.optim.numbers import (
+    Corrections,
     converted,
-    correction,
     filled,
     like,
     moment,
@@ -95,15 +96,18 @@ def scale_by_adam(
         mu = moment(updates, state.mu, b1, 1)
         nu = moment(updates, state.nu, b2, 2)
         count = one_more(state.count)
+        corrected = Corrections(count)
 
         def scaled(g: Any, m: Any, v: Any) -> Any:
             if nesterov:
-                ahead = like(b1, g) * m / correction(b1, one_more(count), m)
-                mean = ahead + (1 - like(b1, g)) * g / correction(b1, count, g)
+                ahead = like(b1, g) * m / corrected.by(b1, m, more=1)
+                mean = ahead + (1 - like(b1, g)) * g / corrected.by(b1, g)
             else:
-                mean = m / correction(b1, count, m)
-            square = v / correction(b2, count, v)
-            return settled(mean / (np.sqrt(square + like(eps_root, v)) + like(eps, v)))
+                mean = m / corrected.by(b1, m)
+            square = v / corrected.by(b2, v)
+            if not is_number(eps_root) or eps_root:
+                square = square + like(eps_root, v)
+            return settled(mean / (np.sqrt(square) + like(eps, v)))
 
         found = tree_map(scaled, updates, mu, nu)
         return found, ScaleByAdamState(count, converted(mu, mu_dtype), nu)
@@ -177,9 +181,10 @@ def scale_by_rms(
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         nu = moment(updates, state.nu, decay, 2)
         count = one_more(state.count) if bias_correction else None
+        corrected = Corrections(count)
 
         def scaled(g: Any, v: Any) -> Any:
-            square = v / correction(decay, count, v) if bias_correction else v
+            square = v / corrected.by(decay, v) if bias_correction else v
             return _by_root(g, square, eps, eps_in_sqrt)
 
         found = tree_map(scaled, updates, nu)
@@ -220,10 +225,11 @@ def scale_by_stddev(
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         mu, nu = moment(updates, state.mu, decay, 1), moment(updates, state.nu, decay, 2)
         count = one_more(state.count) if bias_correction else None
+        corrected = Corrections(count)
 
         def scaled(g: Any, m: Any, v: Any) -> Any:
             if bias_correction:
-                m, v = m / correction(decay, count, m), v / correction(decay, count, v)
+                m, v = m / corrected.by(decay, m), v / corrected.by(decay, v)
             return _by_root(g, v - m * m, eps, eps_in_sqrt)
 
         found = tree_map(scaled, updates, mu, nu)
