@@ -442,3 +442,32 @@ def test_gradients_by_variables() -> None:
     with pytest.raises(TraceError, match=r"assigns to its argument .*which grad does not allow"):
         sw.grad(changed)(params, x)
     assert count == 0 and params["a"][0] == -5
+
+
+def test_many_at_once(misses: list[Any]) -> None:
+    """Where many are updated, shared memory is found by the order of addresses."""
+
+    @sw.jit
+    def step(xs: Any, y: Any) -> Any:
+        for x in xs:
+            x += y
+        return y + 1
+
+    block = np.zeros((40, 3))
+    xs = [block[i] for i in np.random.default_rng(0).permutation(40)]
+    for n in range(1, 4):
+        step(xs, np.ones(3))
+        assert (block == n).all() and len(misses) == 1
+    step([*xs[:-1], sw.Variable(xs[-1])], np.ones(3))  # another type: another trace
+    assert (block == 4).sum() == 39 * 3 and step.cache_info().traces == 2
+    again = len(misses)
+    step([*xs[:-1], xs[0]], np.ones(3))  # one twice: not served in C, and a trace of its own
+    assert len(misses) > again and xs[0][0] == 6
+    xs[5].flags.writeable = False
+    with pytest.raises(ValueError, match="assignment destination is read-only"):
+        step(xs, np.ones(3))
+    empty = [np.zeros(0) for _ in range(8)]
+    step(empty, np.zeros(0))
+    assert len(misses) == again + 3
+    step(empty, np.zeros(0))
+    assert len(misses) == again + 3

@@ -22,6 +22,7 @@ typedef void (*shapes_function)(const int64_t *, int64_t *);
 typedef int64_t (*arena_function)(const int64_t *);
 typedef int32_t (*checks_function)(const int64_t *);
 
+enum { FEW = 4 }; /* results in the place of arguments, up to which each is compared with each other array */
 enum { HEAVY_BYTES = 32 << 10, LARGE_BYTES = 1 << 20, LINE = 64 };
 
 typedef struct { /* what one array must be; sizes < 0 are `?` */
@@ -47,7 +48,8 @@ typedef struct {
   int dims, result_dims, equals, heavy;
   struct sw_runtime limited;       /* of a program that may use fewer threads than others */
   const struct sw_runtime *threads; /* that, or what all programs share */
-  int *into, updates;     /* for each output the input whose array it may be, else -1; whether any may */
+  int *into, updates;     /* for each output the input whose array it may be, else -1; how many may */
+  int *order, *updated;   /* inputs by their addresses in the last call; for each the output that it may be, else -1 */
   Guard *guards;          /* of inputs, then outputs */
   npy_intp *sizes;        /* what all guards' sizes point into */
   Equal *equal;
@@ -197,6 +199,36 @@ static int usable(Program *p, int k, const npy_intp *sizes, PyObject *const *arg
   return 1;
 }
 
+/* Whether every input that a result may be can be that: writeable, and apart from all other inputs.
+
+   Inputs are kept in the order of their addresses, which hardly changes from one call to the next. */
+static int all_apart(Program *p, PyObject *const *args) {
+#define START(i) PyArray_BYTES((PyArrayObject *)args[i])
+  int *order = p->order;
+  for (int n = 1; n < p->inputs; n++) {
+    int at = order[n], k = n;
+    const char *start = START(at);
+    for (; k > 0 && START(order[k - 1]) > start; k--) order[k] = order[k - 1];
+    order[k] = at;
+  }
+  const char *end = NULL, *written = NULL; /* of all that begin before, and of those that are written */
+  for (int n = 0; n < p->inputs; n++) {
+    int i = order[n];
+    PyArrayObject *a = (PyArrayObject *)args[i];
+    const char *start = PyArray_BYTES(a), *last = start + PyArray_NBYTES(a);
+    if (start == last) continue;
+    if (p->updated[i] >= 0) {
+      if (start < end || !PyArray_ISWRITEABLE(a)) return 0;
+      if (last > written) written = last;
+    } else if (start < written) {
+      return 0;
+    }
+    if (last > end) end = last;
+  }
+#undef START
+  return 1;
+}
+
 /* The results as a Program returns them: one array, or a tuple. Takes over the references. */
 static PyObject *packed(PyObject **results, int n) {
   if (n == 1) return results[0];
@@ -216,6 +248,8 @@ static int make_results(Program *p, PyObject *const *args, PyObject *const *outs
                         PyObject **results, int64_t *bytes) {
   int64_t found[p->result_dims + 1];
   const int64_t *next = found;
+  int apart = update && outs == NULL && p->updates > FEW && all_apart(p, args);
+  if (update && outs == NULL && p->updates > FEW && !apart) return 0;
   if (p->result_dims) p->shapes(dims, found);
   for (int k = 0; k < p->outputs; k++) {
     const Guard *guard = &p->guards[p->inputs + k];
@@ -228,7 +262,10 @@ static int make_results(Program *p, PyObject *const *args, PyObject *const *outs
     }
     PyObject *out = outs ? outs[k] : update && p->into[k] >= 0 ? args[p->into[k]] : Py_None;
     if (out != Py_None || (outs && !update)) {
-      if (!usable(p, k, sizes, args, out, results)) return 0;
+      Guard wanted = *guard;
+      wanted.sizes = sizes;
+      int64_t *none = NULL;
+      if (apart ? p->dims > 0 && !fits(&wanted, out, &none) : !usable(p, k, sizes, args, out, results)) return 0;
       results[k] = out;
       Py_INCREF(out);
     } else {
@@ -371,6 +408,8 @@ static void program_dealloc(PyObject *self) {
   PyMem_Free(p->sizes);
   PyMem_Free(p->equal);
   PyMem_Free(p->into);
+  PyMem_Free(p->order);
+  PyMem_Free(p->updated);
   PyMem_Free(p->constant_data);
   arena_free(p->arena, p->capacity);
   Py_TYPE(self)->tp_free(self);
@@ -431,13 +470,15 @@ static int read_equal(Program *p, PyObject *equal) {
 /* Read which results may be arguments, from ((result, argument), ...). */
 static int read_into(Program *p, PyObject *into) {
   for (int k = 0; k < p->outputs; k++) p->into[k] = -1;
-  p->updates = PyTuple_GET_SIZE(into) > 0;
+  for (int i = 0; i < p->inputs; i++) p->order[i] = i, p->updated[i] = -1;
+  p->updates = (int)PyTuple_GET_SIZE(into);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(into); i++) {
     int result, argument;
     if (!PyArg_ParseTuple(PyTuple_GET_ITEM(into, i), "ii", &result, &argument)) return 0;
     if (result < 0 || result >= p->outputs || argument < 0 || argument >= p->inputs)
       return PyErr_Format(PyExc_ValueError, "no result %d or argument %d", result, argument), 0;
     p->into[result] = argument;
+    p->updated[argument] = result;
   }
   return 1;
 }
@@ -469,13 +510,15 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
   p->sizes = PyMem_Calloc((size_t)(in + out) + 1, sizeof(npy_intp));
   p->equal = PyMem_Calloc((size_t)p->equals + 1, sizeof *p->equal);
   p->into = PyMem_Calloc((size_t)p->outputs + 1, sizeof *p->into);
+  p->order = PyMem_Calloc((size_t)p->inputs + 1, sizeof *p->order);
+  p->updated = PyMem_Calloc((size_t)p->inputs + 1, sizeof *p->updated);
   p->constant_data = PyMem_Calloc((size_t)p->constants + 1, sizeof(void *));
   keep = PyTuple_Pack(2, keep, constants);
   p->keep = keep;
   Py_INCREF(miss), p->miss = miss;
   Py_INCREF(failed), p->failed = failed;
   npy_intp *next = p->sizes;
-  if (!p->guards || !p->sizes || !p->equal || !p->into || !p->constant_data || !keep)
+  if (!p->guards || !p->sizes || !p->equal || !p->into || !p->order || !p->updated || !p->constant_data || !keep)
     PyErr_NoMemory();
   else if (read_guards(p, inputs, 0, &next, &p->dims) &&
            read_guards(p, outputs, p->inputs, &next, &p->result_dims) && read_constants(p, constants) &&

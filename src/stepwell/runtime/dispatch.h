@@ -70,6 +70,21 @@ static PyObject *build(PyObject *tree, PyObject **results, PyObject ***next) {
   int object = PyTuple_GET_SIZE(tree) == 5;
   PyObject *kind = PyTuple_GET_ITEM(tree, 0), *keys = PyTuple_GET_ITEM(tree, 1), *children = PyTuple_GET_ITEM(tree, object ? 4 : 2);
   Py_ssize_t n = PyTuple_GET_SIZE(children);
+  if (!object && (keys != Py_None || kind == (PyObject *)&PyList_Type)) {
+    PyObject *made = keys != Py_None ? PyDict_New() : PyList_New(n);
+    for (Py_ssize_t i = 0; made != NULL && i < n; i++) {
+      PyObject *value = build(PyTuple_GET_ITEM(children, i), results, next);
+      if (value == NULL) {
+        Py_CLEAR(made);
+      } else if (keys == Py_None) {
+        PyList_SET_ITEM(made, i, value);
+      } else {
+        if (PyDict_SetItem(made, PyTuple_GET_ITEM(keys, i), value) < 0) Py_CLEAR(made);
+        Py_DECREF(value);
+      }
+    }
+    return made;
+  }
   PyObject *values = PyTuple_New(n), *built = values;
   for (Py_ssize_t i = 0; values != NULL && i < n; i++) {
     PyObject *value = build(PyTuple_GET_ITEM(children, i), results, next);
@@ -79,17 +94,8 @@ static PyObject *build(PyObject *tree, PyObject **results, PyObject ***next) {
       PyTuple_SET_ITEM(values, i, value);
   }
   if (values == NULL || kind == (PyObject *)&PyTuple_Type) return values;
-  if (object) {
-    built = put_together(tree, values);
-  } else if (kind == (PyObject *)&PyList_Type) {
-    built = PySequence_List(values);
-  } else if (keys != Py_None) {
-    built = PyDict_New();
-    for (Py_ssize_t i = 0; built != NULL && i < n; i++)
-      if (PyDict_SetItem(built, PyTuple_GET_ITEM(keys, i), PyTuple_GET_ITEM(values, i)) < 0) Py_CLEAR(built);
-  } else { /* a named tuple */
-    built = PyObject_CallObject(kind, values);
-  }
+  /* an object, or a named tuple */
+  built = object ? put_together(tree, values) : PyObject_CallObject(kind, values);
   Py_DECREF(values);
   return built;
 }
