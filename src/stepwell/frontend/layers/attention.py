@@ -75,10 +75,8 @@ def dot_product_attention(
     batched = q.ndim == 4
     q, k, v = (_with_batch(each, name) for each, name in ((q, "query"), (k, "key"), (v, "value")))
     sizes = _sizes(q, k, v)
-    b, t, _, heads, groups, depth = sizes
-    q = reshape(q, (b, t, heads, groups, depth))
-    scores = dot_general(_wide(q), _wide(k), ((0, 2), (0, 2)), ((4,), (3,)))  # (B, K, T, G, S)
-    scores = permute_dims(scores, (0, 1, 3, 2, 4))  # (B, K, G, T, S)
+    b, t, *_, depth = sizes
+    scores = _scores(_wide(q), _wide(k), sizes)
     scores = e.multiply(scores, 1 / math.sqrt(depth) if scale is None else scale)
     if bias is not None:
         scores = cast(e.add(scores, cast(_grouped(bias, "bias", sizes), scores.kind)), scores.kind)
@@ -87,8 +85,7 @@ def dot_product_attention(
     if seen is not None:
         scores = e.where(seen, scores, _LOWEST)
     weights = cast(softmax(scores), v.kind)
-    found = dot_general(weights, v, ((0, 1), (0, 2)), ((4,), (1,)))  # (B, K, G, T, H)
-    found = reshape(permute_dims(found, (0, 3, 1, 2, 4)), (b, t, heads * groups, depth))
+    found = _weighted(weights, v, sizes)
     if lengths[0] is not None:
         there = e.less(iota((t,), 0, PLACE), reshape(lengths[0], (b, 1)))
         found = e.where(reshape(there, (b, t, 1, 1)), found, 0)
@@ -97,6 +94,28 @@ def dot_product_attention(
         return found
     sums = permute_dims(cast(logsumexp(scores, -1), k.kind), (0, 3, 1, 2))
     return found, reshape(sums, found.shape[:-1])
+
+
+def _scores(q: Tensor, k: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Return q @ k.T for each head: (batch, heads of keys, queries for each, T, S)."""
+    b, t, s, heads, groups, depth = sizes
+    if groups == 1:  # no axis of one element in the products
+        found = dot_general(q, k, ((0, 2), (0, 2)), ((3,), (3,)))
+        return reshape(found, (b, heads, 1, t, s))
+    q = reshape(q, (b, t, heads, groups, depth))
+    found = dot_general(q, k, ((0, 2), (0, 2)), ((4,), (3,)))  # (B, K, T, G, S)
+    return permute_dims(found, (0, 1, 3, 2, 4))
+
+
+def _weighted(weights: Tensor, v: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Return weights @ v for each head: (batch, T, heads, size)."""
+    b, t, s, heads, groups, depth = sizes
+    if groups == 1:
+        weights = reshape(weights, (b, heads, t, s))
+        found = dot_general(weights, v, ((0, 1), (0, 2)), ((3,), (1,)))  # (B, K, T, H)
+        return permute_dims(found, (0, 2, 1, 3))
+    found = dot_general(weights, v, ((0, 1), (0, 2)), ((4,), (1,)))  # (B, K, G, T, H)
+    return reshape(permute_dims(found, (0, 3, 1, 2, 4)), (b, t, heads * groups, depth))
 
 
 def _wide(x: Tensor) -> Tensor:
