@@ -61,7 +61,10 @@ def _clamp(c: Composer, op: ClampOp) -> Sequence[Factor]:
         lowest = AndOp(c.of(LtOp(op.x, op.low)), c.of(LtOp(op.low, op.high)))
         return where(c.of(lowest), g)
 
-    return to_x, to_low, lambda g: where(c.of(GtOp(op.x, op.high)), g)
+    def to_high(g: SSAValue) -> SSAValue:
+        return where(c.of(GtOp(c.max(op.x, op.low), op.high)), g)
+
+    return to_x, to_low, to_high
 
 
 gradient.none(SelectOp, because="the backward pass masks what select did not choose (Reverse)")

@@ -149,6 +149,8 @@ class Forward(Composer):
         _drop_dead(border, self.builder.insertion_point, set(ends.values()))
         border.detach()
         border.erase()
+        for result, placeholder in zip(results, unknown, strict=True):
+            placeholder.replace_all_uses_with(result)  # asked for sizes, which are the same
         return [ends.get(r) for r in op.results]
 
     # -- regions

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.arith import MuliOp, SubiOp
+from xdsl.dialects.arith import MaxSIOp, MuliOp, SubiOp
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
@@ -55,9 +55,11 @@ def _gather(r: Reverse, op: GatherOp, cotangents: Cotangents) -> None:
         chosen = r.of(EqOp(*_places(r, op, axis)))
         return r.accumulate(op.x, _repeated(r, g, op.x, axis), chosen)
     places = [_clamped(r, i, op.x, axis) for i, axis in zip(op.indices, along, strict=True)]
-    zeros = r.wide(g)
-    zeros = r.of(FullOp.of(0, TensorType(element(zeros), shape_of(op.x)), r.sizes(op.x)))
-    total = r.of(ScatterAddOp(zeros, r.wide(g), places, along))
+    wide = r.wide(g)
+    if element(wide) == element(g):
+        return r.accumulate(op.x, r.of(ScatterAddOp(r.so_far(op.x), g, places, along)))
+    zeros = r.of(FullOp.of(0, TensorType(element(wide), shape_of(op.x)), r.sizes(op.x)))
+    total = r.of(ScatterAddOp(zeros, wide, places, along))
     r.accumulate(op.x, r.cast(total, element(op.x)))
 
 
@@ -253,12 +255,22 @@ def _scatter_extreme(r: Reverse, op: ScatterMinOp | ScatterMaxOp, cotangents: Co
 
 @gradient(DynamicSliceOp)
 def _dynamic_slice(r: Reverse, op: DynamicSliceOp, cotangents: Cotangents) -> None:
-    """Put the cotangent into zeros, at the place that the part came from."""
+    """Put the cotangent into zeros, or add it, at the place that the part came from."""
     (g,) = cotangents
     assert g is not None
-    if r.wants(op.x):
-        zeros = r.full(op.x, 0)
-        r.accumulate(op.x, r.of(DynamicUpdateSliceOp(zeros, g, op.starts, axes(op.axes))))
+    if not r.wants(op.x):
+        return
+    along = axes(op.axes)
+    base = r.found_plain(op.x)
+    if base is None:
+        base = r.full(op.x, 0)
+    else:
+        sizes = [
+            r.size(g, axis) if n == DYNAMIC else n
+            for axis, n in zip(along, axes(op.lengths), strict=True)
+        ]
+        g = r.add(r.of(DynamicSliceOp(base, op.starts, along, sizes)), g)
+    r.accumulate(op.x, r.of(DynamicUpdateSliceOp(base, g, op.starts, along)))
 
 
 @gradient(DynamicUpdateSliceOp)
@@ -293,4 +305,5 @@ def _span(c: Composer, update: SSAValue, axis: int, step: int) -> int | SSAValue
     if step == 1:
         return size
     far = c.builder.insert(MuliOp(size, c.index(step))).result
-    return c.builder.insert(SubiOp(far, c.index(step - 1))).result
+    span = c.builder.insert(SubiOp(far, c.index(step - 1))).result
+    return c.builder.insert(MaxSIOp(span, c.index(0))).result

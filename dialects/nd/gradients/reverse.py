@@ -18,7 +18,7 @@ from stepwell.core.diagnostics import CompileError, Diagnostic, Place
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.shapes import shape as rules
 from stepwell.dialects.expanding import expand
-from stepwell.dialects.nd.bitwise import AndOp, NotOp
+from stepwell.dialects.nd.bitwise import AndOp, NotOp, OrOp
 from stepwell.dialects.nd.compare import SelectOp
 from stepwell.dialects.nd.composing import Composer
 from stepwell.dialects.nd.gradients.placed import side_by_side
@@ -51,6 +51,10 @@ class Reverse(Composer):
     active: set[SSAValue] = field(default_factory=set[SSAValue])
     """What depends on what the derivative is with respect to."""
     found: dict[SSAValue, list[Cotangent]] = field(default_factory=dict[SSAValue, list[Cotangent]])
+    masks: dict[tuple[SSAValue, SSAValue], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, SSAValue], SSAValue]
+    )
+    """Where both of two are true; with one twice, where it is false."""
 
     def wants(self, value: SSAValue) -> bool:
         """Whether the cotangent of ``value`` is needed."""
@@ -120,7 +124,7 @@ class Reverse(Composer):
         if isinstance(op, SelectOp):
             (only,) = cotangents
             assert only is not None
-            for value, chosen in ((op.a, op.condition), (op.b, self.of(NotOp(op.condition)))):
+            for value, chosen in ((op.a, op.condition), (op.b, self.other(op.condition))):
                 self.accumulate(value, only.value, self.both(only.where, chosen))
         elif (factors := partials.get(kind)) is not None:
             (only,) = cotangents
@@ -150,10 +154,11 @@ class Reverse(Composer):
         if not parts:
             return None
         where = parts[0].where
-        if len(parts) > 1 and any(p.where is not where for p in parts):
-            parts, where = [Cotangent(self.plain(p)) for p in parts], None
+        if any(p.where is not where for p in parts):
+            where = self.anywhere([p.where for p in parts])
+            parts = [Cotangent(self.plain(p)) for p in parts]
         if len(parts) == 1:
-            return parts[0]
+            return Cotangent(parts[0].value, where)
         first, *rest = side_by_side(self, [p.value for p in parts])
         total = self.wide(first)
         for part in rest:
@@ -162,6 +167,15 @@ class Reverse(Composer):
         if value.name_hint is not None:
             total.name_hint = f"d_{value.name_hint}"
         return Cotangent(total, where)
+
+    def anywhere(self, masks: Sequence[SSAValue | None]) -> SSAValue | None:
+        """Return where any of ``masks`` is true, None where one of them is everywhere."""
+        total: SSAValue | None = None
+        for mask in dict.fromkeys(masks):
+            if mask is None:
+                return None
+            total = mask if total is None else self.of(OrOp(total, mask))
+        return total
 
     def plain(self, cotangent: Cotangent) -> SSAValue:
         """Return a cotangent as one value."""
@@ -172,7 +186,17 @@ class Reverse(Composer):
 
     def both(self, a: SSAValue | None, b: SSAValue) -> SSAValue:
         """Return where both masks are true."""
-        return b if a is None else self.of(AndOp(a, b))
+        if a is None or a is b:
+            return b
+        if (found := self.masks.get((a, b))) is None:
+            found = self.masks[a, b] = self.of(AndOp(a, b))
+        return found
+
+    def other(self, mask: SSAValue) -> SSAValue:
+        """Return where ``mask`` is false."""
+        if (found := self.masks.get((mask, mask))) is None:
+            found = self.masks[mask, mask] = self.of(NotOp(mask))
+        return found
 
     def so_far(self, value: SSAValue) -> SSAValue:
         """Take what was found of the cotangent of ``value`` yet, zeros where there is nothing.

@@ -1,0 +1,180 @@
+"""Compare the derivatives of a function with central differences, and with each other.
+
+Forward mode is compared with differences in f64 along a random direction, element by element where
+the differences themselves agree at two widths: elsewhere there is a kink or a step. Reverse mode
+is compared with forward mode: ``c . (J t) = (J^T c) . t``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+
+from stepwell.dialects.interpreter import Interpreter
+from stepwell.dialects.nd.gradients.functions import write_derivative
+from stepwell.dialects.nd.gradients.reverse import is_float
+from stepwell.dialects.nd.syntax import element
+from stepwell.dialects.nd.transformations import JvpOp, VjpOp
+from stepwell.dialects.types import dtype
+
+Array: TypeAlias = "NDArray[Any]"
+Run: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
+
+WIDTH = 1e-5
+"""Of central differences in f64: the error is about its square, and 1e-16 divided by it."""
+AGREE = 1e-4
+"""How closely differences of two widths agree, against the largest, where there is no kink."""
+CLOSE = 1e-3
+"""How closely a derivative agrees with differences."""
+DUAL = 1e-8
+"""How closely the two modes agree, against the size of what is summed."""
+FUEL = 300_000
+"""Ops that one call may evaluate."""
+
+
+@dataclass
+class Derived:
+    """A function with its two derivatives."""
+
+    module: ModuleOp
+    name: str = "main"
+    resources: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    wrt: list[int] = field(init=False)
+    of: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Write the derivatives."""
+        function = next(
+            op
+            for op in self.module.ops
+            if isinstance(op, func.FuncOp) and op.sym_name.data == self.name
+        )
+        last = function.body.block.last_op
+        assert last is not None
+        self.wrt = [n for n, a in enumerate(function.args) if is_float(a)]
+        self.of = [n for n, r in enumerate(last.operands) if is_float(r)]
+        self.results = len(last.operands)
+        self.kinds = [dtype(element(function.args[n])).name for n in self.wrt]
+        if self.wrt and self.of:
+            for word, kind in (("vjp", VjpOp), ("jvp", JvpOp)):
+                name = f"{self.name}_{word}"
+                write_derivative(function, name, kind, self.wrt, self.of, whole=True)
+            self.module.verify()
+
+    @property
+    def text(self) -> str:
+        """The module, to be read again."""
+        return str(self.module)
+
+    def run(self, arguments: Sequence[Array], what: str = "") -> tuple[Array, ...]:
+        """Call the function, or ``what`` of its derivatives."""
+        with np.errstate(all="ignore"):
+            interpreter = Interpreter(self.module, self.resources, fuel=FUEL)
+            return interpreter.call(self.name + what, list(arguments))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a check has looked at."""
+
+    elements: int
+    """Elements of results whose tangent was compared with differences."""
+    dual: bool
+    """Whether the two modes were compared."""
+
+
+def check(derived: Derived, arguments: Sequence[Array], seed: int = 0) -> Compared:
+    """Fail unless the derivatives of a function in f64 are right at ``arguments``."""
+    random = np.random.default_rng(seed)
+    wrt, of, n = derived.wrt, derived.of, derived.results
+    if not wrt or not of:
+        return Compared(0, False)
+    outs = derived.run(arguments)
+    tangents = [np.asarray(random.uniform(-1, 1, np.shape(arguments[k]))) for k in wrt]
+    forward = derived.run([*arguments, *tangents], "_jvp")
+    _same(forward[:n], outs, "forward mode")
+    found = forward[n:]
+    elements = _differences(derived, arguments, tangents, [outs[k] for k in of], found)
+    cotangents = [np.asarray(random.uniform(-1, 1, np.shape(outs[k]))) for k in of]
+    backward = derived.run([*arguments, *cotangents], "_vjp")
+    _same(backward[:n], outs, "reverse mode")
+    gradients = backward[n:]
+    finite = all(np.isfinite(a).all() for a in found)
+    if finite:
+        _dual(cotangents, found, gradients, tangents)
+    return Compared(elements, finite)
+
+
+def _same(got: Sequence[Array], want: Sequence[Array], mode: str) -> None:
+    for number, (a, b) in enumerate(zip(got, want, strict=True)):
+        said = f"{mode} changes result {number}"
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9, err_msg=said)
+
+
+def _differences(
+    derived: Derived,
+    arguments: Sequence[Array],
+    tangents: Sequence[Array],
+    outs: Sequence[Array],
+    found: Sequence[Array],
+) -> int:
+    """Compare tangents with differences; return how many elements were compared."""
+
+    def at(step: float) -> list[Array]:
+        moved = list(arguments)
+        for k, t in zip(derived.wrt, tangents, strict=True):
+            moved[k] = np.asarray(arguments[k] + step * t)
+        results = derived.run(moved)
+        return [results[k] for k in derived.of]
+
+    with np.errstate(all="ignore"):
+        rough = [
+            [np.asarray((a - b) / (2 * w)) for a, b in zip(at(w), at(-w), strict=True)]
+            for w in (WIDTH, WIDTH / 2)
+        ]
+    compared = 0
+    pairs = zip(*rough, found, outs, strict=True)
+    for number, (first, second, got, out) in enumerate(pairs):
+        finite = np.isfinite(first) & np.isfinite(second) & np.isfinite(out)
+        noise = 1e-15 * np.abs(out) / WIDTH
+        scale = np.abs(second) + 1e-3
+        with np.errstate(all="ignore"):
+            smooth = finite & (np.abs(first - second) <= AGREE * scale + 10 * noise)
+            off = smooth & ~(np.abs(got - second) <= CLOSE * scale + 100 * noise)
+        compared += int(smooth.sum())
+        if off.any():
+            place = tuple(int(i) for i in np.argwhere(off)[0])
+            raise AssertionError(
+                f"tangent {number} at {list(place)} is {got[place]}, differences say "
+                f"{second[place]} ({off.sum()} of {off.size} elements are off)"
+            )
+    return compared
+
+
+def _dual(
+    cotangents: Sequence[Array],
+    found: Sequence[Array],
+    gradients: Sequence[Array],
+    tangents: Sequence[Array],
+) -> None:
+    forth = [np.asarray(c * t) for c, t in zip(cotangents, found, strict=True)]
+    back = [np.asarray(g * t) for g, t in zip(gradients, tangents, strict=True)]
+    a, b = (float(sum(v.sum() for v in each)) for each in (forth, back))
+    size = sum(float(np.abs(v).sum()) for v in (*forth, *back)) + 1e-3
+    if not abs(a - b) <= DUAL * size:
+        raise AssertionError(f"the modes disagree: forward gives {a!r}, reverse {b!r}")
+
+
+def check_second(derived: Derived, arguments: Sequence[Array], seed: int = 1) -> Compared:
+    """Check the derivatives of the derivative that `Derived` has written for reverse mode."""
+    random = np.random.default_rng(seed)
+    outs = derived.run(arguments)
+    cotangents = [np.asarray(random.uniform(-1, 1, np.shape(outs[k]))) for k in derived.of]
+    second = Derived(derived.module, f"{derived.name}_vjp", derived.resources)
+    return check(second, [*arguments, *cotangents], seed)
