@@ -1,4 +1,4 @@
-"""Gradients of layers and losses, of the first and second order, against differences in float64."""
+"""Gradients of layers and losses against differences in float64; batches of them by `sw.vmap`."""
 
 from __future__ import annotations
 
@@ -208,3 +208,35 @@ def test_gradient(name: str) -> None:
 def test_gradient_of_gradient(name: str) -> None:
     case = Slopes(name)
     case.check(case.second, case.first)
+
+
+def check_batch(name: str) -> None:
+    """Compare a layer of three examples, and the gradients of each, with one example at a time."""
+    function, *args = CASES[name]
+    many = [np.stack([a, a * 0.75, a * 0.5]) for a in args]
+
+    def slopes(*values: Any) -> Any:
+        return sw.grad(lambda *v: (function(*v) ** 2).sum(), tuple(range(len(values))))(*values)
+
+    def both(*values: Any) -> Any:
+        return function(*values), slopes(*values)
+
+    found, gradients = interpreted(lambda *values: sw.vmap(both)(*values), *many)
+    for k in range(3):
+        want, each = interpreted(lambda *values: both(*values), *(m[k] for m in many))
+        np.testing.assert_allclose(found[k], want, rtol=1e-9, atol=1e-9)
+        for got, one in zip(gradients, each, strict=True):
+            np.testing.assert_allclose(got[k], one, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "name", ["attention, masked", "ctc", "embedding", "lstm of several lengths"]
+)
+def test_batch(name: str) -> None:
+    check_batch(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_every_batch(name: str) -> None:
+    check_batch(name)

@@ -183,9 +183,9 @@ def _end(b: Batch, block: Block, end: Operation) -> None:
 
 def _rebind(b: Batch, block: Block, flags: Sequence[bool]) -> None:
     """Give ``block`` the arguments for the batch, where flagged."""
-    for number, (old, flag) in enumerate(zip(list(block.args), flags, strict=True)):
+    for old, flag in zip(list(block.args), flags, strict=True):
         if flag:
-            new = block.insert_arg(b.type(old), number)
+            new = block.insert_arg(b.type(old), old.index)
             new.name_hint = old.name_hint
             b.found[old] = new
             b.dead.append(old)
