@@ -19,7 +19,7 @@ from typing import ClassVar, TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 
@@ -27,6 +27,7 @@ from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.schedule.ahead import rows_ahead
+from stepwell.lowering.schedule.along import sums_along, vectorise_apart, write
 from stepwell.lowering.schedule.blocking import Contraction, asks_ahead, choose
 from stepwell.lowering.schedule.locked import write_all_tuned
 from stepwell.lowering.schedule.reasons import because, unheard
@@ -62,11 +63,6 @@ STRAIGHT = (
 )
 BAND = 5
 """So many rows at a time keep the registers of two contractions full."""
-ABREAST = 4
-"""So many rows at a time, whose elements must be taken in order, keep the machine busy.
-
-More would throw each other out of the first cache where they begin at the same place of a page.
-"""
 CHUNK = 1 << 15
 """So much work is worth handing to a thread."""
 ENOUGH = 64
@@ -77,8 +73,6 @@ BORDERS = 8
 """In so many runs or more a scattered border is filled, however small it is, ..."""
 SCATTERED = "a border in many places is filled by the threads in whose caches the rest lies"
 """... for this reason."""
-SUMMED = 4
-"""A sum of fewer vectors is over before adding up their lanes pays."""
 CHOSEN = ("tile", "block", "stream", "parallel")
 """What of a kernel, written by hand, keeps its contraction from being blocked."""
 CUT = tuple(f"kernel.{name}" for name in (*CHOSEN, "band", "split"))
@@ -146,6 +140,8 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int
     elif l2 and (square := turning(ops, shared, machine)) is not None:
         _write_square(function, ops[0], shared, square)
         axis = shared - 1
+    elif l2 and sums_along(ops, shared, machine):
+        vectorise_apart(function, ops, shared, machine, l2, True)
     elif blocks := _blocks(function, ops, shared, machine, l2, ready):
         _write_blocks(function, ops, shared, blocks)
         return
@@ -154,11 +150,7 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int
     elif (axis := _shared_axis(ops, shared)) is not None:
         _vectorise_shared(function, ops, axis, shared, machine, l2)
     else:
-        for loops in ops:
-            _vectorise_own(loops, shared, machine)
-        if l2:
-            _tile_own(function, ops, shared, machine)
-            _run_rows_abreast(function, ops, shared)
+        vectorise_apart(function, ops, shared, machine, l2)
     _run_in_parallel(function, ops, shared, 0 if by_hand else l2)
 
 
@@ -212,7 +204,7 @@ def _write_square(function: kernel.FuncOp, loops: Loops, shared: int, width: int
         lambda: f"a copy across rows, in squares of {width} by {width} turned over in registers",
     )
     loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(shared - 1, width, 1)
-    _write(function, "kernel.tile", (width, 1))
+    write(function, "kernel.tile", (width, 1))
 
 
 def _write_blocks(
@@ -222,12 +214,12 @@ def _write_blocks(
         loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(shared - 1, blocks.width, 1)
     for name in ("tile", "block", "stream"):
         if sizes := getattr(blocks, name):
-            _write(function, f"kernel.{name}", sizes)
+            write(function, f"kernel.{name}", sizes)
     for name in ("pack_rows", "in_floats", "dots", "unsigned_rows", "pack_first", "prefetch"):
         if getattr(blocks, name):
-            _write(function, f"kernel.{name}")
-    _write(function, "kernel.parallel", shared)
-    _write(function, "kernel.grain", 1)
+            write(function, f"kernel.{name}")
+    write(function, "kernel.parallel", shared)
+    write(function, "kernel.grain", 1)
 
 
 def _slivers(ops: Sequence[Loops], shared: int) -> int | None:
@@ -252,7 +244,7 @@ def _vectorise_slivers(
     loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, 1)
     each = prod(loops.size(k) for k in range(axis + 1, len(loops.extents))) * loops.work
     grain = -(-CHUNK // max(each * columns, 1)) * columns
-    _write(function, "kernel.grain", grain)
+    write(function, "kernel.grain", grain)
     because(function, lambda: f"an operand laid out in slivers of {columns}, in squares of {width}")
 
 
@@ -277,7 +269,7 @@ def _vectorise_band(
     if shared:
         rows = ops[0].extents[shared - 1]
         band = BAND if rows == DYNAMIC_INDEX else max(min(BAND, rows), 1)
-        _write(function, "kernel.band", band)
+        write(function, "kernel.band", band)
         because(
             function,
             lambda: f"bands of {band} rows: what one contraction leaves for another is scratch",
@@ -295,22 +287,6 @@ def _columns(loops: Loops, axis: int, machine: Vectors) -> int:
     half = width // 2
     halved = 0 < machine.unit <= machine.bits // 2 and half >= NARROWEST
     return half if halved and -(-size // half) % 2 else width
-
-
-def _run_rows_abreast(function: kernel.FuncOp, ops: Sequence[Loops], shared: int) -> None:
-    """Run what must be taken in order, as a running sum, for several rows at a time.
-
-    Each step waits for the one before; those of other rows fill the time.
-    """
-    if not shared or any("kernel.loops" in loops.op.attributes for loops in ops):
-        return
-    if not all(loops.parallel.count(False) == 1 and not loops.free for loops in ops):
-        return
-    rows = ops[0].extents[shared - 1]
-    band = ABREAST if rows == DYNAMIC_INDEX else min(ABREAST, rows)
-    if band > 1:
-        _write(function, "kernel.band", band)
-        because(function, lambda: f"{band} rows at a time, for steps along one wait for each other")
 
 
 def _have_own(ops: Sequence[Loops], shared: int) -> bool:
@@ -348,12 +324,12 @@ def _vectorise_shared(
     if contraction and tiled:
         _tile(function, contraction, shared, width, machine)
         if "kernel.tile" in function.attributes and asks_ahead(contraction, shared, l2):
-            _write(function, "kernel.prefetch")
+            write(function, "kernel.prefetch")
     elif window and tiled:
         tile = window_tile(window, shared, width, machine)
-        _write(function, "kernel.tile", tile)
+        write(function, "kernel.tile", tile)
         if written_out(window, shared, tile):
-            _write(function, "kernel.unroll")
+            write(function, "kernel.unroll")
 
 
 def _many(ops: Sequence[Loops], axis: int, width: int, machine: Vectors) -> int:
@@ -388,49 +364,7 @@ def _tile(
                 "the sum runs"
             ),
         )
-        _write(function, "kernel.tile", (rows, vectors))
-
-
-def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:
-    axis = own_axis(loops, shared)
-    whole = isinstance(loops.op, linalg.FillOp) or stands_apart(loops.op)  # never in place
-    name = next((r.name_hint for r in loops.op.results if r.name_hint), loops.op.name)
-    if axis is None or (width := lanes([loops], axis, machine, overlap=whole)) == 1:
-        because(loops.op, lambda: f"{name}: no vectors, along no loop do neighbours lie together")
-        return
-    many = at_once(loops, axis, width)
-    because(
-        loops.op,
-        lambda: f"{name}: vectors of {width}, {many} at once, along its own loop {axis}",
-    )
-    loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
-
-
-def _tile_own(function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machine: Vectors) -> None:
-    """Take several rows and columns of a contraction along whose sum the vectors run.
-
-    Then each vector of either operand is read once for several sums.
-    """
-    (found, *others) = [each for each in ops if len(each.parallel) > shared] or [None]
-    choice = found.op.attributes.get("kernel.loops") if found else None
-    if found is None or others or shared < 2 or not isinstance(choice, kernel.LoopsAttr):
-        return
-    axis, width = choice.axis.data, choice.width.data
-    high, wide = found.extents[shared - 2], found.extents[shared - 1]
-    alone = found.contracts and found.score(axis) == 1.0 and not found.gathers
-    long = found.size(axis) >= SUMMED * width
-    if not alone or not long or axis < shared or DYNAMIC_INDEX in (high, wide) or high < 2:
-        return
-    rows = -(-high // -(-high // 8))
-    columns = min(max((machine.registers - 8) // rows, 1), 4, wide)
-    if rows * columns == 1 or columns < 2:
-        return
-    because(
-        function,
-        lambda: f"{rows} rows by {columns} columns of the result are summed at once",
-    )
-    found.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, 1)
-    _write(function, "kernel.tile", (rows, columns))
+        write(function, "kernel.tile", (rows, vectors))
 
 
 def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int, l2: int) -> None:
@@ -444,7 +378,7 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int,
     if not shared:
         if (dynamic or total >= LARGE) and _is_full_reduction(ops):
             tell(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
-            _write(function, "kernel.split", ENOUGH)
+            write(function, "kernel.split", ENOUGH)
         return
     if l2 and not any(map(function.attributes.get, CUT)) and cut_rows(function, ops, shared, l2):
         return
@@ -458,7 +392,7 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int,
     while count < shared and (trips < ENOUGH or run):
         trips *= 1 if sizes[count] == DYNAMIC_INDEX else sizes[count]
         count += 1
-    _write(function, "kernel.parallel", count)
+    write(function, "kernel.parallel", count)
     each = sum(
         loops.work * prod(loops.size(k) for k in range(count, len(loops.extents))) for loops in ops
     )
@@ -475,9 +409,9 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int,
             f"of which {grain} are worth a thread"
         ),
     )
-    _write(function, "kernel.grain", grain)
+    write(function, "kernel.grain", grain)
     if run:
-        _write(function, "kernel.ahead", run)
+        write(function, "kernel.ahead", run)
         because(
             function,
             lambda: f"in runs of {run} rows the first loop of the next runs along with the second",
@@ -490,9 +424,3 @@ def _is_full_reduction(ops: Sequence[Loops]) -> bool:
     return bool(loops) and all(
         each.free and not any(each.parallel) and not each.writes_along for each in loops
     )
-
-
-def _write(function: kernel.FuncOp, name: str, value: int | Sequence[int] | None = None) -> None:
-    """Write a choice where none is written yet; a mark, where there is no value."""
-    told = UnitAttr() if value is None else choices.spelled(value)
-    function.attributes.setdefault(name, told)

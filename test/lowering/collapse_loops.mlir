@@ -179,3 +179,19 @@ func.func @sums(%x: tensor<5x3x7xf32>) -> tensor<5xf32> {
   %y = kernel.launch @total ins(%x : tensor<5x3x7xf32>) outs(%e : tensor<5xf32>) -> tensor<5xf32>
   func.return %y : tensor<5xf32>
 }
+
+// A copy across rows that are too short for squares of vectors takes three of them as one.
+// CHECK:       kernel.func @across(%x: tensor<63x17xf32>, %y: tensor<17x63xf32>) -> tensor<17x63xf32> attributes {kernel.shared = 2 : i64} {
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+kernel.func @across(%x: tensor<7x3x3x17xf32>, %y: tensor<17x7x3x3xf32>) -> tensor<17x7x3x3xf32> attributes {kernel.shared = 4} {
+  %h = linalg.generic {indexing_maps = [affine_map<(i, r, o, s) -> (i, r, s, o)>, affine_map<(i, r, o, s) -> (o, i, r, s)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<7x3x3x17xf32>) outs(%y : tensor<17x7x3x3xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<17x7x3x3xf32>
+  kernel.return %h : tensor<17x7x3x3xf32>
+}
+func.func @copies(%x: tensor<7x3x3x17xf32>) -> tensor<17x7x3x3xf32> {
+  %e = tensor.empty() : tensor<17x7x3x3xf32>
+  %y = kernel.launch @across ins(%x : tensor<7x3x3x17xf32>) outs(%e : tensor<17x7x3x3xf32>) -> tensor<17x7x3x3xf32>
+  func.return %y : tensor<17x7x3x3xf32>
+}

@@ -2,13 +2,23 @@
 
 // The gradient of filters: sixteen sums over all tiles, of 4x4 of the image and 2x2 of the places, both lengthened to whole tiles; then nine numbers of each window.
 // CHECK-LABEL: func.func @filters
-// CHECK:         tensor.insert_slice {{.*}} [2, 7, 9, 7] [1, 1, 1, 1] : tensor<2x7x9x7xf32> into tensor<2x8x10x7xf32>
-// CHECK:         tensor.insert_slice {{.*}} [2, 5, 7, 8] [1, 1, 1, 1] : tensor<2x5x7x8xf32> into tensor<2x6x8x8xf32>
+// CHECK:         tensor.insert_slice {{.*}} [2, 7, 9, 3] [1, 1, 1, 1] : tensor<2x7x9x3xf32> into tensor<2x8x10x3xf32>
+// CHECK:         tensor.insert_slice {{.*}} [2, 5, 7, 16] [1, 1, 1, 1] : tensor<2x5x7x16xf32> into tensor<2x6x8x16xf32>
 // CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d3, d1)>, affine_map<(d0, d1, d2, d3) -> (d0, d3, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
-// CHECK-SAME:      outs(%{{.*}} : tensor<16x7x8xf32>)
-// CHECK-COUNT-9: tensor.insert_slice {{.*}} [7, 1, 1, 8] [1, 1, 1, 1] : tensor<7x8xf32> into tensor<7x3x3x8xf32>
+// CHECK-SAME:      outs(%{{.*}} : tensor<16x3x16xf32>)
+// CHECK-COUNT-9: tensor.insert_slice {{.*}} [3, 1, 1, 16] [1, 1, 1, 1] : tensor<3x16xf32> into tensor<3x3x3x16xf32>
 // CHECK-NOT:     "reduction", "reduction", "reduction"
-func.func @filters(%x: tensor<2x7x5x7xf32>, %d: tensor<2x8x5x7xf32>) -> tensor<8x7x3x3xf32> {
-  %w = nd.convolution %x, %d {low = [1, 1], high = [1, 1], x_layout = [1, 0, 2, 3], w_layout = [1, 0, 2, 3], y_layout = [1, 0, 2, 3]} : (tensor<2x7x5x7xf32>, tensor<2x8x5x7xf32>) -> tensor<8x7x3x3xf32>
-  func.return %w : tensor<8x7x3x3xf32>
+func.func @filters(%x: tensor<2x3x5x7xf32>, %d: tensor<2x16x5x7xf32>) -> tensor<16x3x3x3xf32> {
+  %w = nd.convolution %x, %d {low = [1, 1], high = [1, 1], x_layout = [1, 0, 2, 3], w_layout = [1, 0, 2, 3], y_layout = [1, 0, 2, 3]} : (tensor<2x3x5x7xf32>, tensor<2x16x5x7xf32>) -> tensor<16x3x3x3xf32>
+  func.return %w : tensor<16x3x3x3xf32>
+}
+
+// Both have few features: what is summed up over places is read as it is written, for vectors along these.
+// CHECK-LABEL: func.func @few
+// CHECK-NOT:     kernel.apart
+// CHECK:         ins(%{{.*}}, %d : tensor<2x3x7x9xf32>, tensor<2x5x5x7xf32>)
+// CHECK:         func.return
+func.func @few(%x: tensor<2x3x5x7xf32>, %d: tensor<2x5x5x7xf32>) -> tensor<5x3x3x3xf32> {
+  %w = nd.convolution %x, %d {low = [1, 1], high = [1, 1], x_layout = [1, 0, 2, 3], w_layout = [1, 0, 2, 3], y_layout = [1, 0, 2, 3]} : (tensor<2x3x5x7xf32>, tensor<2x5x5x7xf32>) -> tensor<5x3x3x3xf32>
+  func.return %w : tensor<5x3x3x3xf32>
 }

@@ -89,6 +89,8 @@ class Plan:
         match op:
             case linalg.GenericOp() if op in self.windows:
                 window = self.windows[op]
+                if window.as_written:
+                    return
                 if not window.indifferent:
                     self._wished(op.inputs[window.image], image_layout(op, window))
                 for k in window.filters if window.places else ():
@@ -144,12 +146,15 @@ class Plan:
                 self._leave(op)
 
     def _window(self, op: linalg.GenericOp, window: Window) -> None:
+        if window.as_written:
+            self._leave(op)
+            return
         where = indices(op)
         layout = self.layout(op.inputs[window.image])
         if not window.indifferent:
             layout = image_layout(op, window)
             self._want(op, window.image, layout)
-        if window.places or not window.dense:
+        if window.places or window.narrow or not window.dense:
             for k in window.filters:
                 self._want(op, k, filter_layout(where[k], window, is_parallel(op)))
         self._reorder(op, loop_order(op, window, layout))

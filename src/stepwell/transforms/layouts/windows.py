@@ -65,7 +65,12 @@ class Window:
     """Cycles saved where features are the last axis."""
     places: frozenset[int] = frozenset()
     """The loops over places, where these are summed over, as for gradients of filters: both of
-    what it reads are images then, and should have their features last."""
+    what it reads are images then, and should have their features last, ..."""
+    as_written: bool = False
+    """... unless both have few: they fill no vectors, places do."""
+    narrow: bool = False
+    """Whether there are so few features that vectors run along those summed over: these should be
+    the last axis of filters too."""
 
 
 def read_window(op: linalg.GenericOp) -> Window | None:
@@ -112,16 +117,20 @@ def read_window(op: linalg.GenericOp) -> Window | None:
     dense = any(d not in read for d in features)
     apart = dense and len(filters) == 1
     summed_places = _summed_places(op, moving, spatial, read, inner) if apart else frozenset[int]()
-    few = prod(_sizes(op)[d] for d in inner) < FEW
+    sizes = _sizes(op)
+    summed, out = prod(sizes[d] for d in inner), prod(sizes[d] for d in features)
+    narrow = dense and not summed_places and 1 < out < LANES // 2 and summed >= LANES
     return Window(
         image,
         order,
         frozenset(features),
         tuple(filters),
         dense,
-        dense and few and not summed_places,
-        _gain(op, where[image], features, dense),
+        dense and summed < FEW and not summed_places,
+        prod(sizes) * DENSE if narrow else _gain(op, where[image], features, dense),
         summed_places,
+        bool(summed_places) and max(out, prod(sizes[d] for d in read - spatial)) < LANES,
+        narrow,
     )
 
 
@@ -214,6 +223,10 @@ def filter_layout(index: Index, window: Window, parallel: Sequence[bool]) -> Lay
     """Return the layout of what a window without sums is combined with: features last."""
     if window.places:
         return place_layout(index, window, parallel)
+    if window.narrow:
+        position = {d: k for k, d in enumerate(window.order)}
+        last = [max(position[d] for d in expr.used_dims()) for expr in index]
+        return tuple(sorted(range(len(index)), key=last.__getitem__))
     inner = [bool(expr.used_dims() & window.features) for expr in index]
     return tuple(sorted(range(len(index)), key=inner.__getitem__))
 
