@@ -22,8 +22,10 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerType,
     LocationAttr,
+    NameLoc,
     NoneAttr,
     Signedness,
+    StringAttr,
     TensorType,
     UnknownLoc,
 )
@@ -104,6 +106,26 @@ def fuse_locations(locations: Iterable[LocationAttr]) -> LocationAttr:
     if len(found) <= 1:
         return next(iter(found), UNKNOWN)
     return FusedLoc(ArrayAttr(found), NoneAttr())
+
+
+def computed_again(location: LocationAttr) -> LocationAttr:
+    """Return the location of an op that computes again what another one at ``location`` does.
+
+    Such ops are never merged: what they compute is made again to be kept no longer than needed.
+    """
+    return NameLoc(_AGAIN, location)
+
+
+def times_again(location: LocationAttr) -> int:
+    """Return how often an op was to be computed again (`computed_again`)."""
+    if isinstance(location, NameLoc) and location.desc == _AGAIN:
+        return 1 + times_again(location.location)  # pyright: ignore
+    if isinstance(location, FusedLoc):
+        return max((times_again(p) for p in location.locations), default=0)  # pyright: ignore
+    return 0
+
+
+_AGAIN = StringAttr("computed again")
 
 
 def locate(root: Operation, location: LocationAttr) -> Operation:

@@ -19,6 +19,7 @@ from stepwell.dialects.nd import (
     control,
     convert,
     creation,
+    custom,
     extents,
     gradients,
     identities,
@@ -62,6 +63,7 @@ OPS: tuple[type[Operation], ...] = (
     *normalization.OPS,
     *pooling.OPS,
     *transformations.OPS,
+    *custom.OPS,
 )
 _GRADIENTS_LATER = (reduction, sorting, control, callback, calls, checking)
 NOT_YET: tuple[tuple[RuleTable[Any], tuple[ModuleType, ...]], ...] = ((gradient, _GRADIENTS_LATER),)

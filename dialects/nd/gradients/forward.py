@@ -146,7 +146,7 @@ class Forward(Composer):
         ends = {r: again.found_plain(u) for r, u in zip(results, unknown, strict=True)}
         end.detach()
         end.erase()
-        _drop_dead(border, self.builder.insertion_point, set(ends.values()))
+        drop_dead(border, self.builder.insertion_point, set(ends.values()))
         border.detach()
         border.erase()
         for result, placeholder in zip(results, unknown, strict=True):
@@ -290,7 +290,7 @@ def _sizes_of(op: ScanOp, number: int) -> Sequence[SSAValue]:
     return op.sizes[sum(told[:number]) : sum(told[: number + 1])]
 
 
-def _drop_dead(border: Operation, point: InsertPoint, kept: set[SSAValue | None]) -> None:
+def drop_dead(border: Operation, point: InsertPoint, kept: set[SSAValue | None]) -> None:
     """Erase the ops behind ``border`` that nobody uses."""
     block = border.parent
     assert block is not None

@@ -21,6 +21,7 @@ from stepwell.dialects.expanding import expand
 from stepwell.dialects.nd.bitwise import AndOp, NotOp, OrOp
 from stepwell.dialects.nd.compare import SelectOp
 from stepwell.dialects.nd.composing import Composer
+from stepwell.dialects.nd.custom import StopGradientOp
 from stepwell.dialects.nd.gradients.placed import side_by_side
 from stepwell.dialects.nd.shape import ReshapeOp
 from stepwell.dialects.nd.syntax import element, shape_of
@@ -101,7 +102,7 @@ class Reverse(Composer):
 
     def is_active(self, op: Operation) -> bool:
         """Whether ``op`` reads anything active."""
-        return any(value in self.active for value in reads(op))
+        return type(op) is not StopGradientOp and any(v in self.active for v in reads(op))
 
     def run(self, ops: Sequence[Operation]) -> None:
         """Carry cotangents backward through ``ops``, which `follow` returned."""

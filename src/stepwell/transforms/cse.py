@@ -19,11 +19,11 @@ from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.dialects.builtin import FusedLoc, LocationAttr, ModuleOp, NameLoc, TensorType
 from xdsl.ir import Block, IRNode, Operation, SSAValue
 from xdsl.traits import Commutative, IsolatedFromAbove, IsTerminator
 
-from stepwell.dialects.types import fuse_locations
+from stepwell.dialects.types import fuse_locations, times_again
 from stepwell.transforms.effects import is_pure
 from stepwell.transforms.passes import Pass
 
@@ -110,7 +110,16 @@ def _key(op: Operation) -> Hashable:
         tuple(op.properties.items()),
         tuple(op.attributes.items()),
         types,
+        times_again(op.location) if type(op.location) in _NAMED and _is_of_tensors(op) else 0,
     )
+
+
+def _is_of_tensors(op: Operation) -> bool:
+    return bool(op.operands) and isinstance(op.results[0].type, TensorType)
+
+
+_NAMED = (NameLoc, FusedLoc)
+"""Locations that may say that an op computes something again, on purpose."""
 
 
 def _identity(value: SSAValue) -> Hashable:

@@ -5,7 +5,7 @@ After:   %y = nd.sin %x
          %cos = nd.cos %x
          %d_x = nd.mul %g, %cos
 
-Afterwards no nd.vjp, nd.jvp or nd.vmap is left.
+Afterwards no nd.vjp, nd.jvp or nd.vmap is left, and no op that only says how to differentiate it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from stepwell.dialects.expanding import expand
+from stepwell.dialects.nd.custom import OPS as CUSTOM
 from stepwell.dialects.nd.transformations import TRANSFORMATIONS
 from stepwell.transforms.dce import DeadCode
 from stepwell.transforms.passes import Pass
@@ -24,6 +25,10 @@ from stepwell.transforms.passes import Pass
 @dataclass(frozen=True)
 class ExpandTransformations(Pass):
     """Replace nd.vjp, nd.jvp and nd.vmap by what they stand for, innermost first.
+
+    Then also what says how it is differentiated: nd.custom_vjp, nd.custom_jvp, nd.checkpoint and
+    nd.stop_gradient.
+
 
     Before:
         %y, %d_x = nd.vjp (%v = %x) cotangents(%g : tensor<f32>) {wrt = [0], of = [0]}
@@ -49,5 +54,8 @@ class ExpandTransformations(Pass):
             found = True  # what a call stands for may have some too
             for each in reversed(some):
                 expand(each)
-        if found:
+        rest = [each for each in op.walk() if isinstance(each, CUSTOM)]
+        for each in reversed(rest):
+            expand(each)
+        if found or rest:
             DeadCode().apply(ctx, op)

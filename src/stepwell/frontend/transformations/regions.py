@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,6 +19,13 @@ from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Trace, current_trace
 
 Type: TypeAlias = tuple[DType, Shape]
+
+_derivatives: ContextVar[int] = ContextVar("derivatives", default=0)
+
+
+def derivatives() -> int:
+    """Return how many derivatives are being traced, one in another."""
+    return _derivatives.get()
 
 
 @dataclass(frozen=True)
@@ -136,11 +145,20 @@ def write_region(
     seen = [trace.argument(path, v.kind, shape, v.made) for path, v, shape in given]
     for given, value in zip(seen, primals, strict=True):
         given.weak, given.cell = value.weak, value.cell
-    with trace.block(seen) as text:
+    with trace.block(seen) as text, _deeper(what != "checkpoint"):
         main, aux = map(taken_apart, run(seen))
         _check_unwritten(trace, what, name, seen, paths)
         trace.emit("yield", [lift(v) for v in (*main.values, *aux.values)], ())
     return Region(primals, text, main, aux)
+
+
+@contextmanager
+def _deeper(counts: bool) -> Generator[None]:
+    token = _derivatives.set(_derivatives.get() + counts)
+    try:
+        yield
+    finally:
+        _derivatives.reset(token)
 
 
 def _check_unwritten(

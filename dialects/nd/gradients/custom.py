@@ -1,0 +1,276 @@
+"""Derivatives of ops that say how they are differentiated: rules of the user's, checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.builder import Builder
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+from xdsl.traits import is_side_effect_free
+
+from stepwell.dialects.expanding import expand
+from stepwell.dialects.nd.contraction import OPS as CONTRACTIONS
+from stepwell.dialects.nd.contraction import MatmulOp
+from stepwell.dialects.nd.control import YieldOp
+from stepwell.dialects.nd.custom import CheckpointOp, CustomJvpOp, CustomVjpOp, InlinedOp, floats
+from stepwell.dialects.nd.gradients.forward import Forward, drop_dead
+from stepwell.dialects.nd.gradients.regions import captured
+from stepwell.dialects.nd.gradients.reverse import Reverse, has_rule
+from stepwell.dialects.nd.syntax import shape_of
+from stepwell.dialects.readings import decomposition, gradient, tangent
+from stepwell.dialects.types import computed_again
+
+Tangents = Sequence[SSAValue | None]
+
+
+def inline(builder: Builder, region: Region, values: Sequence[SSAValue]) -> list[SSAValue]:
+    """Move a region's ops to where ``builder`` stands; return what it yields, given ``values``."""
+    block = region.block
+    last = block.last_op
+    assert last is not None
+    for op in list(block.ops):
+        if op is not last:
+            op.detach()
+            builder.insert(op)
+    mapped = dict(zip(block.args, values, strict=True))
+    results = [mapped.get(v, v) for v in last.operands]  # pyright: ignore
+    last.detach()
+    last.erase()
+    for argument, value in mapped.items():
+        if argument is value:
+            continue
+        if value.name_hint is None:
+            value.name_hint = argument.name_hint
+        argument.replace_all_uses_with(value)
+    return results
+
+
+def _replace(op: Operation, results: Sequence[SSAValue]) -> None:
+    """Put ``results`` in the place of those of ``op``, which goes."""
+    for old, now in zip(op.results, results, strict=True):
+        if old.name_hint is not None:
+            now.name_hint = old.name_hint
+        old.replace_all_uses_with(now)
+    op.detach()
+    op.erase()
+
+
+@decomposition(CustomVjpOp)
+@decomposition(CustomJvpOp)
+@decomposition(CheckpointOp)
+def _body(builder: Builder, op: InlinedOp) -> Sequence[SSAValue]:
+    return inline(builder, op.regions[0], op.operands)
+
+
+def _check_captured(r: Reverse, op: InlinedOp, what: str) -> None:
+    """Refuse values from outside that need a cotangent: no rule says it."""
+    if found := captured(r, op):
+        name = found[0].name_hint
+        said = f"a value of {found[0].type}" if name is None else f"'{name}'"
+        r.refuse(
+            op,
+            f"the function given to {what} uses {said} from outside of it, which the derivative is "
+            "by: its rule says nothing of that",
+            help="pass it to the function as an argument, or sw.stop_gradient of it",
+        )
+
+
+@gradient(CustomVjpOp)
+def _custom_vjp(r: Reverse, op: CustomVjpOp, cotangents: Tangents) -> None:
+    """Run ``forward`` in the place of the op, and ``backward`` in the backward pass."""
+    _check_captured(r, op, "sw.custom_vjp")
+    count, inputs = len(op.outputs), list(op.inputs)
+    found = inline(Builder(InsertPoint.before(op)), op.forward, inputs)
+    given = dict(zip(op.outputs, cotangents, strict=True))
+    seeds = [r.full(v, 0) if (c := given[v]) is None else c for v in floats(op.outputs)]
+    of_inputs = inline(r.builder, op.backward, [*found[count:], *seeds])
+    for value, more in zip(floats(inputs), of_inputs, strict=True):
+        r.accumulate(value, more)
+    _replace(op, found[:count])
+
+
+@tangent(CustomVjpOp)
+def _custom_vjp_forward(f: Forward, op: CustomVjpOp, tangents: Tangents) -> Tangents:
+    """Transpose ``backward``, which is linear in the cotangents."""
+    count, inputs, told = len(op.outputs), list(op.inputs), floats(op.outputs)
+    known = dict(zip(inputs, tangents, strict=True))
+    found = inline(f.builder, op.forward, inputs)
+    unknown = list(Block(arg_types=[v.type for v in told]).args)
+    _, outs = _transposed(
+        f.builder,
+        f.builder,
+        op.backward,
+        [*found[count:], *unknown],
+        unknown,
+        [known[v] for v in floats(inputs)],
+        0,
+        op,
+    )
+    return _learnt(f, op, found[:count], outs)
+
+
+def _learnt(f: Forward, op: InlinedOp, results: Sequence[SSAValue], found: Tangents) -> Tangents:
+    """Put ``results`` in the place of those of ``op``, and note the tangents of the floats."""
+    for value, more in zip(floats(results), found, strict=True):
+        f.learn(value, more)
+    number = len(op.results)
+    _replace(op, results)
+    return [None] * number
+
+
+@gradient(CustomJvpOp)
+def _custom_jvp(r: Reverse, op: CustomJvpOp, cotangents: Tangents) -> None:
+    """Run the rule in the place of the op, and the transpose of its linear part backward."""
+    _check_captured(r, op, "sw.custom_jvp")
+    count, inputs = len(op.outputs), list(op.inputs)
+    told = floats(inputs)
+    wanted = [v for v in told if r.wants(v)]
+    here = Builder(InsertPoint.before(op))
+    zero = Reverse(here)
+    unknown = list(Block(arg_types=[v.type for v in wanted]).args)
+    rest = iter(unknown)
+    given = [next(rest) if r.wants(v) else zero.full(v, 0) for v in told]
+    by_result = dict(zip(op.outputs, cotangents, strict=True))
+    results, found = _transposed(
+        here,
+        r.builder,
+        op.rule,
+        [*inputs, *given],
+        unknown,
+        [by_result[v] for v in floats(op.outputs)],
+        count,
+        op,
+    )
+    for value, more in zip(wanted, found, strict=True):
+        if more is not None:
+            r.accumulate(value, more)
+    _replace(op, results)
+
+
+@tangent(CustomJvpOp)
+def _custom_jvp_forward(f: Forward, op: CustomJvpOp, tangents: Tangents) -> Tangents:
+    """Run the rule in the place of the op."""
+    count, inputs = len(op.outputs), list(op.inputs)
+    known = dict(zip(inputs, tangents, strict=True))
+    more = [f.full(v, 0) if (t := known[v]) is None else t for v in floats(inputs)]
+    found = inline(f.builder, op.rule, [*inputs, *more])
+    return _learnt(f, op, found[:count], found[count:])
+
+
+def _transposed(
+    here: Builder,
+    back: Builder,
+    region: Region,
+    values: Sequence[SSAValue],
+    unknown: Sequence[SSAValue],
+    seeds: Tangents,
+    count: int,
+    op: InlinedOp,
+) -> tuple[list[SSAValue], Tangents]:
+    """Write a region at ``here``, and the transpose of it at ``back``.
+
+    values : its arguments; it is linear in ``unknown``, which are some of them
+    seeds : the cotangents of what it yields, but for the first ``count`` values
+    returns : these first values, and the cotangents of ``unknown``
+    """
+    border = here.insert(YieldOp([]))
+    yielded = inline(here, region, values)
+    end = here.insert(YieldOp([]))
+    reverse = Reverse(back, active=set(unknown))
+    ops = reverse.follow(border.next_op, end)
+    for value, seed in zip(yielded[count:], seeds, strict=True):
+        if seed is not None:
+            reverse.accumulate(value, seed)
+    reverse.run(ops)
+    found = [reverse.found_plain(u) for u in unknown]
+    drop_dead(border, InsertPoint.before(end), {*yielded[:count], *found})
+    for edge in (border, end):
+        edge.detach()
+        edge.erase()
+    if any(u.first_use is not None for u in unknown) or {*yielded[:count]} & {*unknown}:
+        reverse.refuse(
+            op,
+            f"the rule given to sw.{op.name[3:]} is not linear in its "
+            f"{'tangents' if isinstance(op, CustomJvpOp) else 'cotangents'}",
+            help="what it returns for them must be a sum of products with them",
+        )
+    return yielded[:count], found
+
+
+@gradient(CheckpointOp)
+def _checkpoint(r: Reverse, op: CheckpointOp, cotangents: Tangents) -> None:
+    """Compute the region again in the backward pass, and carry cotangents through that."""
+    inputs, more = list(op.inputs), captured(r, op)
+    _expand_inside(op.body.block)
+    again = op.body.clone()
+    kept = _kept(op, again)
+    results = inline(Builder(InsertPoint.before(op)), op.body, inputs)
+    block = again.block
+    if op.merged is None:
+        for each in again.walk():
+            each.location = computed_again(each.location)
+    border = r.builder.insert(YieldOp([]))
+    ends = inline(r.builder, again, block.args)
+    end = r.builder.insert(YieldOp([]))
+    pairs = list(zip(block.args, inputs, strict=True))
+    inner = Reverse(r.builder, active={*more, *(a for a, v in pairs if r.wants(v))})
+    ops = inner.follow(border.next_op, end)
+    for value, cotangent in zip(ends, cotangents, strict=True):
+        if cotangent is not None:
+            inner.accumulate(value, cotangent)
+    inner.run(ops)
+    for inside, value in (*pairs, *((v, v) for v in more)):
+        if (found := inner.found_plain(inside)) is not None:
+            r.accumulate(value, found)
+    for edge in (border, end):
+        edge.detach()
+        edge.erase()
+    for argument, value in pairs:
+        argument.replace_all_uses_with(value)
+    for first, second in kept:
+        for old, now in zip(second.results, first.results, strict=True):
+            old.replace_all_uses_with(now)
+        second.detach()
+        second.erase()
+    _replace(op, results)
+
+
+def _expand_inside(block: Block) -> None:
+    """Let composite ops without a rule be what they stand for."""
+    op = block.first_op
+    while op is not None:
+        composite = not has_rule(op) and decomposition.get(type(op)) is not None
+        op = expand(op) if composite else op.next_op
+
+
+def _kept(op: CheckpointOp, again: Region) -> list[tuple[Operation, Operation]]:
+    """Return the ops whose results are kept, each with what would compute them again."""
+    pairs = zip(op.body.block.ops, again.block.ops, strict=True)
+    return [(a, b) for a, b in pairs if b.next_op is not None and _is_kept(a, op.keeps)]
+
+
+def _is_kept(op: Operation, policy: str) -> bool:
+    if policy == "everything" or not is_side_effect_free(op):
+        return True
+    if policy == "nothing" or not isinstance(op, CONTRACTIONS):
+        return False
+    return policy == "dots" or (isinstance(op, MatmulOp) and _is_plain(op))
+
+
+def _is_plain(op: MatmulOp) -> bool:
+    """Whether a product has no axes of a batch."""
+    return all(len(shape_of(v)) <= 2 for v in op.operands)
+
+
+@tangent(CheckpointOp)
+def _checkpoint_forward(f: Forward, op: CheckpointOp, tangents: Tangents) -> Tangents:
+    """Forward there is nothing to keep: differentiate what the region computes."""
+    border = f.builder.insert(YieldOp([]))
+    results = inline(f.builder, op.body, list(op.inputs))
+    end = f.builder.insert(YieldOp([]))
+    f.follow(border.next_op, end)
+    for edge in (border, end):
+        edge.detach()
+        edge.erase()
+    return _learnt(f, op, results, [f.tangents.get(v) for v in floats(results)])

@@ -1,0 +1,461 @@
+"""`stop_gradient`, `custom_vjp` and `custom_jvp`: derivatives that the user says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from stepwell.core.shapes import show
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.promotion import cast, fresh, full, is_number, lift
+from stepwell.frontend.pytree import Tree, flatten, paths, unflatten
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import active_trace, current_trace
+from stepwell.frontend.transformations.products import values_of
+from stepwell.frontend.transformations.regions import (
+    Results,
+    Type,
+    derivatives,
+    same_number,
+    taken_apart,
+)
+from stepwell.frontend.transformations.transformed import (
+    Transformed,
+    call,
+    name_of,
+    signature_of,
+)
+from stepwell.frontend.transformations.wanted import names_of
+from stepwell.frontend.transformations.zero import is_float0, zeros_of_float0
+
+Fun = Callable[..., Any]
+
+_rules: ContextVar[tuple[int, ...]] = ContextVar("rules", default=())
+"""The functions whose rules are being traced, one in another, by `id`."""
+
+
+def stop_gradient(x: Any) -> Any:
+    """Return ``x``, whose derivative is zero from here on.
+
+    x : a value, or any structure of values; what is no float is returned as it is
+    source : `jax.lax.stop_gradient`
+
+    >>> import stepwell as sw
+    >>> sw.grad(lambda x: x * sw.stop_gradient(x))(3.0)
+    array(3.)
+    """
+    if active_trace() is None:
+        return x
+    leaves, tree = flatten(x)
+    return unflatten(tree, [_stopped(leaf) for leaf in leaves])
+
+
+def _stopped(leaf: Any) -> Any:
+    if not isinstance(leaf, Tensor) or leaf.kind.kind != "float":
+        return leaf
+    return same_number(leaf, leaf.graph.emit("stop_gradient", [leaf], [(leaf.kind, leaf.shape)])[0])
+
+
+class _Custom(Transformed):
+    """A function with a rule for its derivative."""
+
+    __slots__ = ("_apart", "_rule")
+
+    def __init__(self, fun: Fun, what: str, nondiff_argnums: int | Sequence[int]) -> None:
+        super().__init__(fun, what, self._write)
+        told = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        parameters = list(signature_of(fun).parameters.values())
+        count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+        for n in told:
+            if not -count <= n < count and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+                raise ValueError(
+                    f"nondiff_argnums={n} of {what}, but '{name_of(fun)}' has {count} arguments"
+                )
+        self._apart = frozenset(n % count if n < 0 else n for n in told)
+        self._rule: Any = None
+
+    def _write(self, fun: Fun, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Write the op for a call."""
+        what, name = self._what, name_of(fun)
+        if self._rule is None:
+            raise AttributeError(
+                f"'{name}' has no rule for its derivative: call its method "
+                f"{'defvjp' if what == 'custom_vjp' else 'defjvp'} before it is used"
+            )
+        if kwargs:
+            raise TypeError(
+                f"{what}: '{name}' takes {', '.join(map(repr, kwargs))} by name alone, which its "
+                "rule does not get; let arguments have places"
+            )
+        depth = _rules.get().count(id(self))
+        if depth >= max(1, derivatives()):  # no derivative is asked of it so deep in its own rule
+            return call(fun, *args)
+        return _Call(what, fun, args, self._apart).write(self._rule, id(self))
+
+
+class _Call:
+    """A call of a function with a rule: its arguments taken apart, and its regions."""
+
+    def __init__(self, what: str, fun: Fun, args: tuple[Any, ...], apart: frozenset[int]) -> None:
+        self.what, self.fun, self.args = what, fun, args
+        self.name = name_of(fun)
+        self.numbers = [n for n in range(len(args)) if n not in apart]
+        self.others = [args[n] for n in range(len(args)) if n in apart]
+        """What comes first among the arguments of rules."""
+        names = names_of(fun, len(args))
+        self.trees: list[Tree] = []
+        self.values: list[Tensor] = []
+        self.paths: list[str] = []
+        for n in self.numbers:
+            leaves, tree = flatten(args[n])
+            self.trees.append(tree)
+            for path, leaf in zip(paths(tree, names[n]), leaves, strict=True):
+                self.values.append(self._value(path, leaf, n))
+                self.paths.append(path)
+
+    def _value(self, path: str, leaf: Any, n: int) -> Tensor:
+        try:
+            return lift(leaf)
+        except TypeError:
+            raise TypeError(
+                f"{self.what}: argument '{path}' of '{self.name}' is {type(leaf).__name__}, no "
+                f"data: name it in nondiff_argnums=({n},)"
+            ) from None
+
+    def write(self, rule: Any, owner: int) -> Any:
+        """Write the op; return what the function returns."""
+        body, results = self.region(self.values, self.paths, self.fun, self.put)
+        token = _rules.set((*_rules.get(), owner))
+        try:
+            if self.what == "custom_vjp":
+                more = self.forward_and_backward(results, *rule)
+            else:
+                more = [self.tangents(results, rule)]
+        finally:
+            _rules.reset(token)
+        found = current_trace().emit(
+            self.what, self.values, results.types, [*body, *(text for m in more for text in m)]
+        )
+        return results.of(found)
+
+    def region(
+        self,
+        values: Sequence[Tensor],
+        named: Sequence[str],
+        function: Fun,
+        put: Callable[[Sequence[Tensor]], tuple[Any, ...]],
+        check: Callable[[Any], Any] | None = None,
+    ) -> tuple[list[str], Results]:
+        """Write a call of ``function`` as a region.
+
+        put : makes its arguments of the region's
+        check : makes of what it returns what the region yields
+        """
+        trace = current_trace()
+        seen = [trace.argument(p, v.kind, v.shape) for p, v in zip(named, values, strict=True)]
+        for given, value in zip(seen, values, strict=True):
+            given.weak = value.weak
+        with trace.block(seen) as text:
+            returned = call(function, *put(seen))
+            if check is None:
+                returned = values_of(self.what, self.name, returned)
+            else:
+                returned = check(returned)
+            results = taken_apart(returned)
+            written = trace.journals[-1].written
+            for value, path in zip(seen, named, strict=True):
+                if id(value) in written:
+                    raise TraceError(
+                        f"'{name_of(function)}' assigns to its argument '{path}', which "
+                        f"{self.what} does not allow: assign to a copy, {path} = {path}.copy()"
+                    )
+            trace.emit("yield", [lift(v) for v in results.values], ())
+        return text, results
+
+    def put(self, seen: Sequence[Tensor]) -> tuple[Any, ...]:
+        """Return the arguments with the region's in their places."""
+        found, args = iter(seen), list(self.args)
+        for n, tree in zip(self.numbers, self.trees, strict=True):
+            leaves = [next(found) for _ in paths(tree, "")]
+            args[n] = unflatten(tree, leaves)
+        return tuple(args)
+
+    def built(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """Return leaves, one for each of `values`, as the arguments are built."""
+        rest = iter(leaves)
+        return tuple(unflatten(tree, [next(rest) for _ in paths(tree, "")]) for tree in self.trees)
+
+    # -- custom_vjp
+
+    def forward_and_backward(self, results: Results, fwd: Fun, bwd: Fun) -> list[list[str]]:
+        """Write the regions of a rule backward."""
+        kept: Any = None
+
+        def pair(returned: Any) -> Any:
+            nonlocal kept
+            what = f"the rule '{name_of(fwd)}' of '{self.name}'"
+            if not isinstance(returned, tuple) or len(returned) != 2:  # pyright: ignore
+                raise TypeError(f"{what} must return a pair: the result, and what is kept")
+            out = values_of(self.what, name_of(fwd), returned[0])  # pyright: ignore
+            self._check_same(what, taken_apart(out), results)
+            kept = returned[1]  # pyright: ignore
+            return out, kept
+
+        forward, _ = self.region(self.values, self.paths, fwd, self.put, pair)
+        more = taken_apart(kept)
+        types = [v for v in results.values if v.kind.kind == "float"]
+        trace = current_trace()
+        stand_ins = [
+            Tensor(trace, v.name, v.kind, v.shape, 0, v.made) for v in (*more.values, *types)
+        ]
+        for stand_in, value in zip(stand_ins, more.values, strict=False):
+            stand_in.weak = value.weak
+        count = len(more.values)
+
+        def arguments(seen: Sequence[Tensor]) -> tuple[Any, ...]:
+            given = iter(seen[count:])
+            cotangents = [
+                next(given) if v.kind.kind == "float" else zeros_of_float0(v.shape)
+                for v in results.values
+            ]
+            return (*self.others, more.of(seen[:count]), unflatten(results.tree, cotangents))
+
+        def check(returned: Any) -> Any:
+            return self._cotangents(f"the rule '{name_of(bwd)}' of '{self.name}'", returned)
+
+        named = [*(["kept"] * count), *paths(results.tree, "cotangent")][: len(stand_ins)]
+        backward, _ = self.region(stand_ins, named, bwd, arguments, check)
+        return [forward, backward]
+
+    def _check_same(self, what: str, got: Results, want: Results) -> None:
+        if got.tree != want.tree or got.types != want.types:
+            raise TypeError(
+                f"{what} must return what '{self.name}' returns, {_told(want.types)}, got "
+                f"{_told(got.types)}"
+            )
+
+    def _cotangents(self, what: str, returned: Any) -> list[Tensor]:
+        """Return what a rule backward returned for each float among the arguments."""
+        count = len(self.numbers)
+        if not isinstance(returned, tuple | list) or len(returned) != count:  # pyright: ignore
+            raise TypeError(
+                f"{what} must return a tuple of {count} cotangent{'s' if count != 1 else ''}, one "
+                f"for each argument, got {_sort(returned)}"
+            )
+        return self._of_arguments(what, returned, "cotangent")  # pyright: ignore
+
+    def _of_arguments(self, what: str, returned: Sequence[Any], called: str) -> list[Tensor]:
+        values = iter(zip(self.paths, self.values, strict=True))
+        found: list[Tensor] = []
+        for tree, more in zip(self.trees, returned, strict=True):
+            count = len(paths(tree, ""))
+            leaves, built = flatten(more)
+            mine = [next(values) for _ in range(count)]
+            if more is None:
+                leaves = [None] * count
+            elif built != tree:
+                raise TypeError(
+                    f"{what} must return {called}s built like the arguments, or None for zeros"
+                )
+            for leaf, (path, value) in zip(leaves, mine, strict=True):
+                if value.kind.kind == "float":
+                    found.append(fitting(f"{what}: the {called} of '{path}'", leaf, value))
+        return found
+
+    # -- custom_jvp
+
+    def tangents(self, results: Results, rule: Fun) -> list[str]:
+        """Write the region of a rule forward."""
+        what = f"the rule '{name_of(rule)}' of '{self.name}'"
+        count = len(self.values)
+        floats = [v for v in self.values if v.kind.kind == "float"]
+
+        def arguments(seen: Sequence[Tensor]) -> tuple[Any, ...]:
+            given = iter(seen[count:])
+            more = [
+                next(given) if v.kind.kind == "float" else zeros_of_float0(v.shape)
+                for v in self.values
+            ]
+            return (*self.others, self.built(seen[:count]), self.built(more))
+
+        def check(returned: Any) -> Any:
+            if not isinstance(returned, tuple) or len(returned) != 2:  # pyright: ignore
+                raise TypeError(f"{what} must return a pair: the result, and its tangent")
+            out = values_of(self.what, name_of(rule), returned[0])  # pyright: ignore
+            self._check_same(what, taken_apart(out), results)
+            more: Any = returned[1]  # pyright: ignore
+            leaves, tree = flatten(more)
+            if tree != results.tree:
+                raise TypeError(f"{what} must return a tangent built like the result")
+            pairs = zip(leaves, results.values, strict=True)
+            return out, [
+                fitting(f"{what}: its tangent", leaf, v)
+                for leaf, v in pairs
+                if v.kind.kind == "float"
+            ]
+
+        named = [
+            *self.paths,
+            *(
+                f"t_{p}"
+                for p, v in zip(self.paths, self.values, strict=True)
+                if v.kind.kind == "float"
+            ),
+        ]
+        return self.region([*self.values, *floats], named, rule, arguments, check)[0]
+
+
+def fitting(what: str, leaf: Any, value: Tensor) -> Tensor:
+    """Return a tangent or cotangent of ``value``, which must have its type; None is zero."""
+    if leaf is None or is_float0(leaf):
+        return full(value.shape, 0.0, value.kind)
+    found = lift(leaf, value.kind)
+    found = cast(found, value.kind) if found.weak or is_number(leaf) else fresh(found)
+    if (found.kind, found.shape) != (value.kind, value.shape):
+        raise TypeError(
+            f"{what} must be {_told([(value.kind, value.shape)])}, got "
+            f"{_told([(found.kind, found.shape)])}"
+        )
+    return found
+
+
+def _told(types: Sequence[Type]) -> str:
+    return ", ".join(f"{kind.name}[{show(shape)}]" for kind, shape in types) or "nothing"
+
+
+def _sort(value: Any) -> str:
+    return f"{len(value)} of them" if isinstance(value, tuple | list) else type(value).__name__  # pyright: ignore
+
+
+class custom_vjp(_Custom):
+    """Give a function a rule of its own for its derivative backward.
+
+    fun : the function; it is called as it is where nothing is differentiated
+    nondiff_argnums : arguments that are no data (functions, texts), or without derivative; rules
+        backward get them first
+
+    Say the rule by `defvjp` before the function is used. Values from outside that ``fun`` or its
+    rule use are constants: to differentiate by one of them is an error.
+
+    raises TypeError : a rule returns something else than it must
+    source : `jax.custom_vjp`
+
+    >>> import numpy as np, stepwell as sw
+    >>> @sw.custom_vjp
+    ... def clip_gradient(x):
+    ...     return x
+    >>> clip_gradient.defvjp(lambda x: (x, None), lambda _, g: (np.clip(g, -1.0, 1.0),))
+    >>> sw.grad(lambda x: 10.0 * clip_gradient(x))(2.0)
+    array(1.)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, fun: Fun, nondiff_argnums: int | Sequence[int] = ()) -> None:
+        super().__init__(fun, "custom_vjp", nondiff_argnums)
+
+    def defvjp(
+        self, fwd: Fun, bwd: Fun, symbolic_zeros: bool = False, optimize_remat: bool = False
+    ) -> None:
+        """Say the rule.
+
+        fwd : takes what the function takes; returns a pair of its result, and of any values that
+            ``bwd`` needs
+        bwd : takes the arguments of ``nondiff_argnums``, what ``fwd`` kept, and the cotangent of
+            the result; returns a tuple of cotangents of the other arguments, None for zeros
+        symbolic_zeros : False: cotangents that are zero are arrays
+        optimize_remat : makes no difference: what is computed twice is merged anyway
+        """
+        if symbolic_zeros:
+            raise TypeError("defvjp has no symbolic_zeros: cotangents that are zero are arrays")
+        for rule in (fwd, bwd):
+            if not callable(rule):
+                raise TypeError(f"defvjp takes two functions, got {rule!r}")
+        self._rule = fwd, bwd
+
+
+class custom_jvp(_Custom):
+    """Give a function a rule of its own for its derivative.
+
+    fun : the function; it is called as it is where nothing is differentiated
+    nondiff_argnums : arguments that are no data (functions, texts), or without derivative; rules
+        get them first
+
+    Say the rule by `defjvp` or `defjvps` before the function is used. Backward goes the transpose
+    of the rule, which must be linear in the tangents. Values from outside that ``fun`` or its rule
+    use are constants: to differentiate by one of them is an error.
+
+    raises TypeError : a rule returns something else than it must
+    source : `jax.custom_jvp`
+
+    >>> import numpy as np, stepwell as sw
+    >>> @sw.custom_jvp
+    ... def safe_sqrt(x):
+    ...     return np.sqrt(x)
+    >>> @safe_sqrt.defjvp
+    ... def safe_sqrt_jvp(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     y = safe_sqrt(x)
+    ...     return y, t / np.maximum(2 * y, 1e-3)
+    >>> sw.grad(safe_sqrt)(4.0), sw.grad(safe_sqrt)(0.0)
+    (array(0.25), array(1000.))
+    """
+
+    __slots__ = ()
+
+    def __init__(self, fun: Fun, nondiff_argnums: int | Sequence[int] = ()) -> None:
+        super().__init__(fun, "custom_jvp", nondiff_argnums)
+
+    def defjvp(self, jvp: Fun, symbolic_zeros: bool = False) -> Fun:
+        """Say the rule; return it.
+
+        jvp : takes the arguments of ``nondiff_argnums``, a tuple of the others and a tuple of their
+            tangents; returns a pair of the result, and of its tangent
+        symbolic_zeros : False: tangents that are zero are arrays
+        """
+        if symbolic_zeros:
+            raise TypeError("defjvp has no symbolic_zeros: tangents that are zero are arrays")
+        if not callable(jvp):
+            raise TypeError(f"defjvp takes a function, got {jvp!r}")
+        self._rule = jvp
+        return jvp
+
+    def defjvps(self, *jvps: Fun | None) -> None:
+        """Say a rule for each argument alone.
+
+        jvps : for each argument what takes its tangent, the result, and all arguments, and returns
+            its part of the tangent of the result; None where that is zero
+        """
+        if self._apart:
+            raise TypeError("defjvps has no nondiff_argnums: say the rule by defjvp")
+
+        def jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+            if len(jvps) != len(primals):
+                raise TypeError(
+                    f"defjvps of '{self.__name__}' has {len(jvps)} rules for {len(primals)} "
+                    "arguments"
+                )
+            out = call(self, *primals)
+            parts = [
+                call(rule, t, out, *primals)
+                for rule, t in zip(jvps, tangents, strict=True)
+                if rule is not None
+            ]
+            total: Any = parts[0] if parts else zeros_like(out)
+            for part in parts[1:]:
+                total = _sum(total, part)
+            return out, total
+
+        self._rule = jvp
+
+
+def zeros_like(value: Any) -> Any:
+    """Return zeros built like ``value``."""
+    leaves, tree = flatten(value)
+    return unflatten(tree, [full(v.shape, 0.0, v.kind) for v in map(lift, leaves)])
+
+
+def _sum(a: Any, b: Any) -> Any:
+    leaves, tree = flatten(a)
+    return unflatten(tree, [x + y for x, y in zip(leaves, flatten(b)[0], strict=True)])
