@@ -6,6 +6,7 @@ from stepwell.dialects.nd.batching import (
     contraction,
     control,
     creation,
+    custom,
     effects,
     indexing,
     reduction,
@@ -17,4 +18,4 @@ from stepwell.dialects.readings import batching
 for _family in (arithmetic, bitwise, compare, convert, transcendental):
     batching(*_family.OPS)(walk.elementwise)
 
-FAMILIES = (composite, contraction, control, creation, effects, indexing, reduction, shape, walk)
+FAMILIES = (composite, contraction, control, creation, custom, effects, indexing, reduction, shape, walk)
