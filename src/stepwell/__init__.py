@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from stepwell.frontend.specs import Dim, ShapeDtypeStruct
     from stepwell.frontend.state.variables import Variable
     from stepwell.frontend.transformations.batching import vmap
+    from stepwell.frontend.transformations.checkpoint import checkpoint, checkpoint_policies, remat
+    from stepwell.frontend.transformations.custom import custom_jvp, custom_vjp, stop_gradient
     from stepwell.frontend.transformations.gradients import grad, value_and_grad
-    from stepwell.frontend.transformations.products import vjp
+    from stepwell.frontend.transformations.jacobians import hessian, jacfwd, jacobian, jacrev
+    from stepwell.frontend.transformations.products import hvp, jvp, linearize, vjp
     from stepwell.frontend.transformations.zero import float0
 
 __version__ = VERSION
@@ -40,12 +43,16 @@ _PUBLIC = {
     "eval_shape": "stepwell.frontend.evaluating",
     "compile": "stepwell.compiled",
     "disable_jit": "stepwell.frontend.disabling",
-    "float0": "stepwell.frontend.transformations.zero",
     "freeze": "stepwell.frontend.freezing",
-    "grad": "stepwell.frontend.transformations.gradients",
     "jit": "stepwell.frontend.jit",
     "load": "stepwell.compiled",
     "op": "stepwell.frontend.foreign",
+    "checkpoint": "stepwell.frontend.transformations.checkpoint",
+    "checkpoint_policies": "stepwell.frontend.transformations.checkpoint",
+    "custom_jvp": "stepwell.frontend.transformations.custom",
+    "custom_vjp": "stepwell.frontend.transformations.custom",
+    "float0": "stepwell.frontend.transformations.zero",
+    "grad": "stepwell.frontend.transformations.gradients",
     "hessian": "stepwell.frontend.transformations.jacobians",
     "hvp": "stepwell.frontend.transformations.products",
     "jacfwd": "stepwell.frontend.transformations.jacobians",
@@ -53,11 +60,7 @@ _PUBLIC = {
     "jacrev": "stepwell.frontend.transformations.jacobians",
     "jvp": "stepwell.frontend.transformations.products",
     "linearize": "stepwell.frontend.transformations.products",
-    "checkpoint": "stepwell.frontend.transformations.checkpoint",
-    "checkpoint_policies": "stepwell.frontend.transformations.checkpoint",
     "remat": "stepwell.frontend.transformations.checkpoint",
-    "custom_vjp": "stepwell.frontend.transformations.custom",
-    "custom_jvp": "stepwell.frontend.transformations.custom",
     "stop_gradient": "stepwell.frontend.transformations.custom",
     "value_and_grad": "stepwell.frontend.transformations.gradients",
     "vjp": "stepwell.frontend.transformations.products",
@@ -86,21 +89,34 @@ __all__ = [
     "TraceError",
     "Variable",
     "callback",
+    "checkpoint",
+    "checkpoint_policies",
     "compile",
+    "custom_jvp",
+    "custom_vjp",
     "debug",
     "disable_jit",
     "eval_shape",
     "float0",
     "freeze",
     "grad",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
     "jit",
+    "jvp",
     "lax",
+    "linearize",
     "load",
     "nn",
     "op",
     "optim",
-    "tree",
     "random",
+    "remat",
+    "stop_gradient",
+    "tree",
     "value_and_grad",
     "vjp",
     "vmap",

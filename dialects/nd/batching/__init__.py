@@ -18,4 +18,15 @@ from stepwell.dialects.readings import batching
 for _family in (arithmetic, bitwise, compare, convert, transcendental):
     batching(*_family.OPS)(walk.elementwise)
 
-FAMILIES = (composite, contraction, control, creation, custom, effects, indexing, reduction, shape, walk)
+FAMILIES = (
+    composite,
+    contraction,
+    control,
+    creation,
+    custom,
+    effects,
+    indexing,
+    reduction,
+    shape,
+    walk,
+)

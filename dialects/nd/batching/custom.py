@@ -37,9 +37,7 @@ def _region(b: Batch, region: Region, given: Sequence[bool], end: End) -> tuple[
     )
     for argument, before in zip(block.args, old.args, strict=True):
         argument.name_hint = before.name_hint
-    inner = replace(
-        b, builder=Builder(InsertPoint.at_end(block)), made=set(b.made), sizes_made={}
-    )
+    inner = replace(b, builder=Builder(InsertPoint.at_end(block)), made=set(b.made), sizes_made={})
     yields = inner.inlined(old, list(block.args), given)
     values = [end(inner, k, v) for k, v in enumerate(yields)]
     block.add_op(YieldOp(values))

@@ -11,13 +11,13 @@ from xdsl.traits import is_side_effect_free
 
 from stepwell.dialects.expanding import expand
 from stepwell.dialects.nd.contraction import OPS as CONTRACTIONS
-from stepwell.dialects.nd.contraction import MatmulOp
+from stepwell.dialects.nd.contraction import DotGeneralOp
 from stepwell.dialects.nd.control import YieldOp
 from stepwell.dialects.nd.custom import CheckpointOp, CustomJvpOp, CustomVjpOp, InlinedOp, floats
 from stepwell.dialects.nd.gradients.forward import Forward, drop_dead
 from stepwell.dialects.nd.gradients.regions import captured
 from stepwell.dialects.nd.gradients.reverse import Reverse, has_rule
-from stepwell.dialects.nd.syntax import shape_of
+from stepwell.dialects.nd.syntax import axes
 from stepwell.dialects.readings import decomposition, gradient, tangent
 from stepwell.dialects.types import computed_again
 
@@ -51,9 +51,7 @@ def _replace(op: Operation, results: Sequence[SSAValue]) -> None:
     for old, now in zip(op.results, results, strict=True):
         if old.name_hint is not None:
             now.name_hint = old.name_hint
-        old.replace_all_uses_with(now)
-    op.detach()
-    op.erase()
+    _erase(op, results)
 
 
 @decomposition(CustomVjpOp)
@@ -82,7 +80,7 @@ def _custom_vjp(r: Reverse, op: CustomVjpOp, cotangents: Tangents) -> None:
     _check_captured(r, op, "sw.custom_vjp")
     count, inputs = len(op.outputs), list(op.inputs)
     found = inline(Builder(InsertPoint.before(op)), op.forward, inputs)
-    given = dict(zip(op.outputs, cotangents, strict=True))
+    given = dict[SSAValue, SSAValue | None](zip(op.outputs, cotangents, strict=True))
     seeds = [r.full(v, 0) if (c := given[v]) is None else c for v in floats(op.outputs)]
     of_inputs = inline(r.builder, op.backward, [*found[count:], *seeds])
     for value, more in zip(floats(inputs), of_inputs, strict=True):
@@ -131,7 +129,7 @@ def _custom_jvp(r: Reverse, op: CustomJvpOp, cotangents: Tangents) -> None:
     unknown = list(Block(arg_types=[v.type for v in wanted]).args)
     rest = iter(unknown)
     given = [next(rest) if r.wants(v) else zero.full(v, 0) for v in told]
-    by_result = dict(zip(op.outputs, cotangents, strict=True))
+    by_result = dict[SSAValue, SSAValue | None](zip(op.outputs, cotangents, strict=True))
     results, found = _transposed(
         here,
         r.builder,
@@ -185,9 +183,8 @@ def _transposed(
     reverse.run(ops)
     found = [reverse.found_plain(u) for u in unknown]
     drop_dead(border, InsertPoint.before(end), {*yielded[:count], *found})
-    for edge in (border, end):
-        edge.detach()
-        edge.erase()
+    _erase(border)
+    _erase(end)
     if any(u.first_use is not None for u in unknown) or {*yielded[:count]} & {*unknown}:
         reverse.refuse(
             op,
@@ -207,9 +204,8 @@ def _checkpoint(r: Reverse, op: CheckpointOp, cotangents: Tangents) -> None:
     kept = _kept(op, again)
     results = inline(Builder(InsertPoint.before(op)), op.body, inputs)
     block = again.block
-    if op.merged is None:
-        for each in again.walk():
-            each.location = computed_again(each.location)
+    for each in again.walk() if op.merged is None else ():
+        each.location = computed_again(each.location)
     border = r.builder.insert(YieldOp([]))
     ends = inline(r.builder, again, block.args)
     end = r.builder.insert(YieldOp([]))
@@ -223,17 +219,21 @@ def _checkpoint(r: Reverse, op: CheckpointOp, cotangents: Tangents) -> None:
     for inside, value in (*pairs, *((v, v) for v in more)):
         if (found := inner.found_plain(inside)) is not None:
             r.accumulate(value, found)
-    for edge in (border, end):
-        edge.detach()
-        edge.erase()
     for argument, value in pairs:
         argument.replace_all_uses_with(value)
     for first, second in kept:
-        for old, now in zip(second.results, first.results, strict=True):
-            old.replace_all_uses_with(now)
-        second.detach()
-        second.erase()
+        _erase(second, first.results)
+    _erase(border)
+    _erase(end)
     _replace(op, results)
+
+
+def _erase(op: Operation, instead: Sequence[SSAValue] = ()) -> None:
+    """Take ``op`` away; ``instead`` are used for its results."""
+    for old, now in zip(op.results, instead, strict=True):
+        old.replace_all_uses_with(now)
+    op.detach()
+    op.erase()
 
 
 def _expand_inside(block: Block) -> None:
@@ -255,12 +255,7 @@ def _is_kept(op: Operation, policy: str) -> bool:
         return True
     if policy == "nothing" or not isinstance(op, CONTRACTIONS):
         return False
-    return policy == "dots" or (isinstance(op, MatmulOp) and _is_plain(op))
-
-
-def _is_plain(op: MatmulOp) -> bool:
-    """Whether a product has no axes of a batch."""
-    return all(len(shape_of(v)) <= 2 for v in op.operands)
+    return policy == "dots" or (isinstance(op, DotGeneralOp) and not axes(op.x_batch))
 
 
 @tangent(CheckpointOp)
@@ -270,7 +265,6 @@ def _checkpoint_forward(f: Forward, op: CheckpointOp, tangents: Tangents) -> Tan
     results = inline(f.builder, op.body, list(op.inputs))
     end = f.builder.insert(YieldOp([]))
     f.follow(border.next_op, end)
-    for edge in (border, end):
-        edge.detach()
-        edge.erase()
+    _erase(border)
+    _erase(end)
     return _learnt(f, op, results, [f.tangents.get(v) for v in floats(results)])

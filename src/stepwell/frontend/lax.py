@@ -161,13 +161,8 @@ from stepwell.frontend.lax_windows import (
     reduce,
     reduce_window,
 )
-from stepwell.frontend.promotion import lift
 from stepwell.frontend.random_bits import random_bits
-
-
-def stop_gradient(x: Any) -> Any:
-    """Return ``x``; derivatives take it as a constant."""
-    return lift(x)
+from stepwell.frontend.transformations.custom import stop_gradient
 
 
 def optimization_barrier(operand: Any, /) -> Any:

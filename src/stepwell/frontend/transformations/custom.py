@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from inspect import signature
 from typing import Any
 
 from stepwell.core.shapes import show
@@ -74,6 +75,7 @@ class _Custom(Transformed):
                 )
         self._apart = frozenset(n % count if n < 0 else n for n in told)
         self._rule: Any = None
+        self.__dict__["__signature__"] = self._signature
 
     def _write(self, fun: Fun, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Write the op for a call."""
@@ -328,6 +330,10 @@ def _sort(value: Any) -> str:
     return f"{len(value)} of them" if isinstance(value, tuple | list) else type(value).__name__  # pyright: ignore
 
 
+def _made_of(fun: Fun, nondiff_argnums: int | Sequence[int] = ()) -> None:
+    """Stand for the signature of both classes below, which are functions to those who use them."""
+
+
 class custom_vjp(_Custom):
     """Give a function a rule of its own for its derivative backward.
 
@@ -354,6 +360,8 @@ class custom_vjp(_Custom):
 
     def __init__(self, fun: Fun, nondiff_argnums: int | Sequence[int] = ()) -> None:
         super().__init__(fun, "custom_vjp", nondiff_argnums)
+
+    __signature__ = signature(_made_of)
 
     def defvjp(
         self, fwd: Fun, bwd: Fun, symbolic_zeros: bool = False, optimize_remat: bool = False
@@ -406,6 +414,8 @@ class custom_jvp(_Custom):
 
     def __init__(self, fun: Fun, nondiff_argnums: int | Sequence[int] = ()) -> None:
         super().__init__(fun, "custom_jvp", nondiff_argnums)
+
+    __signature__ = signature(_made_of)
 
     def defjvp(self, jvp: Fun, symbolic_zeros: bool = False) -> Fun:
         """Say the rule; return it.

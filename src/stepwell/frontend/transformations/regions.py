@@ -145,7 +145,7 @@ def write_region(
     seen = [trace.argument(path, v.kind, shape, v.made) for path, v, shape in given]
     for given, value in zip(seen, primals, strict=True):
         given.weak, given.cell = value.weak, value.cell
-    with trace.block(seen) as text, _deeper(what != "checkpoint"):
+    with trace.block(seen) as text, _deeper(what not in ("checkpoint", "vmap")):
         main, aux = map(taken_apart, run(seen))
         _check_unwritten(trace, what, name, seen, paths)
         trace.emit("yield", [lift(v) for v in (*main.values, *aux.values)], ())
