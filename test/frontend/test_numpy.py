@@ -370,3 +370,11 @@ def test_only_what_is_meant_for_users_is_listed() -> None:
 def test_what_to_write_for_numpys(function: Any, message: str) -> None:
     with pytest.raises(sw.TraceError, match=message):
         sw.jit(lambda x: function(x)).trace(X)
+
+
+def test_functions_of_numpy_themselves() -> None:
+    """NumPy's functions hand on what was not passed, as an object of their own."""
+    x = np.array([3.0, 1.0, 2.0])
+    for function in (np.max, np.std, np.prod):
+        assert sw.jit(function)(x) == function(x)
+    assert sw.grad(np.sum)(x).tolist() == [1, 1, 1]

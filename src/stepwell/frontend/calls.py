@@ -21,6 +21,7 @@ from stepwell.frontend.pytree import Branch, Tree, count, dispatched, flatten, p
 from stepwell.frontend.specs import ShapeDtypeStruct
 from stepwell.frontend.state.variables import Variable, array_of
 from stepwell.frontend.statics import guard_of, is_constant, is_final, key_of, typed
+from stepwell.frontend.table import LEFT
 from stepwell.frontend.tensor import Tensor
 
 
@@ -92,7 +93,10 @@ def constant_defaults(signature: inspect.Signature) -> frozenset[str]:
     return frozenset(n for n, v in defaults.items() if is_constant(v) and flatten(v)[0])
 
 
-_NO_DATA = (str, bytes, type, FunctionType, BuiltinFunctionType, type(np.max), np.ufunc)
+_NO_DATA = (
+    *(str, bytes, type, FunctionType, BuiltinFunctionType),
+    *(type(np.max), np.ufunc, type(LEFT)),
+)
 
 
 def is_no_data(value: Any) -> bool:

@@ -31,6 +31,8 @@ _OWN: set[str] = set()
 """Functions that are called as ours are, and not as NumPy's signature says."""
 UFUNCS: dict[str, Callable[..., Any]] = {}
 """Ours of the meaning of NumPy's ufuncs; operands have the dtypes that NumPy computes in."""
+LEFT = inspect.signature(np.sum).parameters["keepdims"].default
+"""What NumPy's functions hand on for an argument that was not passed."""
 
 
 def public(
@@ -114,7 +116,7 @@ def call_named(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> A
         positional = bound.args
     else:
         positional = ()
-        given = dict(bound.arguments) | extra
+        given = {k: v for k, v in bound.arguments.items() if v is not LEFT} | extra
         if "kwargs" not in takes:
             given |= given.pop("kwargs", {})
     if "out" not in takes or name in CASTING:
