@@ -15,8 +15,9 @@ $(BIN)/.ready: pyproject.toml setup.py
 
 dev: $(BIN)/.ready  ## make the development environment in .venv
 
-demo: dev  ## classify handwritten digits with a compiled network
+demo: dev  ## classify handwritten digits with a compiled network, and train one
 	$(BIN)/python examples/digits/classify.py
+	$(BIN)/python examples/digits/learn.py
 
 test: dev  ## run every test
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
+import learn
 import numpy as np
 import pytest
 import train
@@ -80,6 +83,43 @@ def test_derivatives_by_hand_are_those_of_the_network(held_out: Digits) -> None:
     grad = train.gradients(weights, images, labels)  # pyright: ignore[reportArgumentType]
     said = sum(float((grad[name] * direction[name]).sum()) for name in weights)
     assert (loss(1e-6) - loss(-1e-6)) / 2e-6 == pytest.approx(said, rel=1e-5)
+
+
+def test_training_in_python(tmp_path: Path) -> None:
+    """A few epochs are enough for most digits; the saved model needs no compiler."""
+    command = [sys.executable, str(MODEL.parent / "learn.py"), "--short"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    found = re.search(r"accuracy on 599 held out +(\S+), by the saved model alone", ran.stdout)
+    assert found is not None and float(found[1]) >= 0.95
+    first, last = re.findall(r"^loss +(\S+) -> (\S+)$", ran.stdout, re.MULTILINE)[0]
+    assert float(last) < 0.2 * float(first)
+    assert "epoch 5 " in ran.stdout and "images/s" in ran.stdout
+    assert re.search(r"steps a second +[\d,]+ compiled, [\d,]+ in NumPy", ran.stdout)
+    picture = ElementTree.parse(tmp_path / "build/demo/loss.svg")
+    lines = picture.findall("{http://www.w3.org/2000/svg}polyline")
+    assert [len(each.attrib["points"].split()) for each in lines] == [185, 185]
+    with np.load(tmp_path / "build/demo/learnt.npz") as saved:
+        assert saved["w3"].shape == (288, 64)
+
+
+def test_gradients_of_the_compiled_step_are_those_by_hand(held_out: Digits) -> None:
+    images, labels = held_out.images[:3], held_out.labels[:3]
+    params = learn.initial(np.random.RandomState(2))
+    value, found = sw.jit(sw.value_and_grad(learn.loss))(params, images, labels)
+    ours = {
+        "w1": params["w1"].transpose(2, 3, 1, 0),
+        "w2": params["w2"].transpose(2, 3, 1, 0),
+        "w3": params["w3"].reshape(32, 9, 64).transpose(1, 0, 2).reshape(288, 64),
+    }
+    weights = {**params, **ours}
+    wanted = train.gradients(weights, images, labels)
+    logarithms = network(weights, images)[1]
+    assert value == pytest.approx(-float(logarithms[range(3), labels].mean()), rel=1e-5)
+    np.testing.assert_allclose(found["w1"].transpose(2, 3, 1, 0), wanted["w1"], atol=1e-5)
+    np.testing.assert_allclose(found["w2"].transpose(2, 3, 1, 0), wanted["w2"], atol=1e-5)
+    for name in ("w4", "b1", "b2", "b3", "b4"):
+        np.testing.assert_allclose(found[name], wanted[name], atol=1e-5)
 
 
 def test_log_softmax_of_the_comparison_adds_up() -> None:
