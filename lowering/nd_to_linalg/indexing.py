@@ -20,6 +20,7 @@ from stepwell.dialects.nd.indexing import (
 from stepwell.dialects.nd.syntax import axes, element, shape_of
 from stepwell.dialects.types import dtype, tensor_type
 from stepwell.lowering.nd_to_linalg.body import INDEX, Body
+from stepwell.lowering.nd_to_linalg.covering import leave_out_covered
 from stepwell.lowering.nd_to_linalg.generic import generic
 from stepwell.lowering.nd_to_linalg.shape import inserted, iterators, result_type
 from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
@@ -122,7 +123,9 @@ def _dynamic_update_slice(
     for axis, step in zip(axes(op.axes), op.steps, strict=True):
         strides[axis], size = step, sizes.of(update, axis)
         spans.append(size if step == 1 else sizes.add(sizes.mul(sizes.sub(size, 1), step), 1))
-    return (inserted(lowering, update, x, _offsets(lowering, op, x, starts, spans), strides),)
+    offsets = _offsets(lowering, op, x, starts, spans)
+    into = leave_out_covered(lowering, op, x)
+    return (inserted(lowering, update, into, offsets, strides),)
 
 
 def _offsets(

@@ -53,24 +53,25 @@ def is_best_a_view(op: SliceOp, begins: Sequence[Size]) -> bool:
     ]
     for use in op.x.uses:
         if isinstance(use.operation, DynamicUpdateSliceOp) and use.index == 0:
-            written = _written(use.operation)
-            if written == taken or _apart(taken, written):
+            into = written(use.operation)
+            if into == taken or _apart(taken, into):
                 return True
     return False
 
 
 def _apart(a: Sequence[range], b: Sequence[range | None]) -> bool:
     """Whether two blocks have no element in common."""
-    return any(y is not None and _never_meet(x, y) for x, y in zip(a, b, strict=True))
+    return any(y is not None and never_meet(x, y) for x, y in zip(a, b, strict=True))
 
 
-def _never_meet(a: range, b: range) -> bool:
+def never_meet(a: range, b: range) -> bool:
+    """Whether two ranges surely have no number in common."""
     if not a or not b or a[-1] < b[0] or b[-1] < a[0]:
         return True
     return (a.start - b.start) % gcd(a.step, b.step) != 0
 
 
-def _written(op: DynamicUpdateSliceOp) -> list[range | None]:
+def written(op: DynamicUpdateSliceOp) -> list[range | None]:
     """Return what an update writes along each axis, None where only the run knows."""
     found: list[range | None] = [range(n) for n in shape_of(op.x)]
     for axis, start, step in zip(axes(op.axes), op.starts, op.steps, strict=True):

@@ -91,3 +91,23 @@ func.func @blocks_of_columns(%x: tensor<5x130xf32>, %i: tensor<7xi32>, %u: tenso
   %0 = nd.scatter_add %x, %u, indices(%i) {axes = [0]} : (tensor<5x130xf32>, tensor<7x130xf32>, tensor<7xi32>) -> tensor<5x130xf32>
   func.return %0 : tensor<5x130xf32>
 }
+
+// Updates that cover zeros need none: they are written into an empty tensor.
+
+// CHECK-LABEL: func.func @covered
+func.func @covered(%a: tensor<2x3xf32>, %b: tensor<2x3xf32>) -> (tensor<4x3xf32>, tensor<4x3xf32>) {
+  %zeros = nd.full 0.0 : tensor<4x3xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // CHECK: %[[EMPTY:.*]] = tensor.empty() : tensor<4x3xf32>
+  // CHECK: %[[EVEN:.*]] = tensor.insert_slice %a into %[[EMPTY]][0, 0] [2, 3] [2, 1]
+  // CHECK: tensor.insert_slice %b into %[[EVEN]][1, 0] [2, 3] [2, 1]
+  %0 = nd.dynamic_update_slice %zeros, %a, starts(%c0) {axes = [0], strides = [2]} : (tensor<4x3xf32>, tensor<2x3xf32>, index) -> tensor<4x3xf32>
+  %1 = nd.dynamic_update_slice %0, %b, starts(%c1) {axes = [0], strides = [2]} : (tensor<4x3xf32>, tensor<2x3xf32>, index) -> tensor<4x3xf32>
+  // CHECK: tensor.insert_slice %a into %zeros[0, 0]
+  // CHECK: tensor.insert_slice %b into %{{.*}}[2, 0]
+  %2 = nd.dynamic_update_slice %zeros, %a, starts(%c0) {axes = [0], strides = [2]} : (tensor<4x3xf32>, tensor<2x3xf32>, index) -> tensor<4x3xf32>
+  %c2 = arith.constant 2 : index
+  %3 = nd.dynamic_update_slice %2, %b, starts(%c2) {axes = [0]} : (tensor<4x3xf32>, tensor<2x3xf32>, index) -> tensor<4x3xf32>
+  func.return %1, %3 : tensor<4x3xf32>, tensor<4x3xf32>
+}

@@ -1,0 +1,72 @@
+"""Parts that cover a tensor: what was there before is wanted by nobody, and is not made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from math import prod
+
+from xdsl.dialects import tensor
+from xdsl.ir import SSAValue
+
+from stepwell.core.shapes import DYNAMIC, Shape
+from stepwell.dialects.nd.creation import FullOp
+from stepwell.dialects.nd.indexing import DynamicUpdateSliceOp
+from stepwell.dialects.nd.syntax import shape_of
+from stepwell.dialects.types import tensor_type
+from stepwell.lowering.nd_to_linalg.sizes import Sizes
+from stepwell.lowering.nd_to_linalg.starts import never_meet, written
+from stepwell.lowering.nd_to_linalg.table import Lowering
+
+Part = tuple[range, ...]
+"""The places along each axis."""
+
+
+def leave_out_covered(lowering: Lowering, op: DynamicUpdateSliceOp, x: SSAValue) -> SSAValue:
+    """Return ``x``, into which ``op`` writes, or an empty tensor in place of what will be covered.
+
+    Where ``op`` is the last of several updates that together cover zeros, or another number, the
+    first of them begins with an empty tensor instead.
+    """
+    parts: list[Part] = []
+    last: DynamicUpdateSliceOp | None = None
+    at = op
+    while (part := _part(at)) is not None and (at is op or at.y.has_one_use()):
+        parts.append(part)
+        last = at
+        if not isinstance(at.x.owner, DynamicUpdateSliceOp):
+            break
+        at = at.x.owner
+    if last is None or not isinstance(last.x.owner, FullOp) or not _cover(parts, shape_of(op.x)):
+        return x
+    type = tensor_type(x)
+    empty = Sizes(lowering).empty(list(shape_of(op.x)), type.element_type)
+    if last is op:
+        return empty
+    insert = x.owner
+    for _ in parts[2:]:
+        assert isinstance(insert, tensor.InsertSliceOp)
+        insert = insert.dest.owner
+    assert isinstance(insert, tensor.InsertSliceOp)
+    made_by = empty.owner
+    assert isinstance(made_by, tensor.EmptyOp)
+    made_by.detach()
+    assert insert.parent is not None
+    insert.parent.insert_op_before(made_by, insert)
+    insert.operands[1] = empty
+    return x
+
+
+def _part(op: DynamicUpdateSliceOp) -> Part | None:
+    """Return where ``op`` writes, None where only the run knows."""
+    if DYNAMIC in shape_of(op.x) or DYNAMIC in shape_of(op.update):
+        return None
+    places = [each for each in written(op) if each is not None]
+    return tuple(places) if len(places) == len(shape_of(op.x)) else None
+
+
+def _cover(parts: Sequence[Part], whole: Shape) -> bool:
+    """Whether parts meet nowhere, and have all elements together."""
+    if sum(prod(map(len, part)) for part in parts) != prod(whole):
+        return False
+    return all(any(map(never_meet, a, b)) for a, b in combinations(parts, 2))
