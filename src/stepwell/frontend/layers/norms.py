@@ -9,10 +9,10 @@ from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
 from stepwell.frontend.activations import floats
 from stepwell.frontend.elementwise import check_axis
-from stepwell.frontend.lax import stop_gradient
 from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.promotion import SINGLE, cast, lift
 from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.transformations.custom import stop_gradient
 
 
 def _wide(x: Tensor) -> Tensor:
