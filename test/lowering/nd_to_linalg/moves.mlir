@@ -99,6 +99,7 @@ func.func @covered(%a: tensor<2x3xf32>, %b: tensor<2x3xf32>) -> (tensor<4x3xf32>
   %zeros = nd.full 0.0 : tensor<4x3xf32>
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  // CHECK: linalg.fill
   // CHECK: %[[EMPTY:.*]] = tensor.empty() : tensor<4x3xf32>
   // CHECK: %[[EVEN:.*]] = tensor.insert_slice %a into %[[EMPTY]][0, 0] [2, 3] [2, 1]
   // CHECK: tensor.insert_slice %b into %[[EVEN]][1, 0] [2, 3] [2, 1]
