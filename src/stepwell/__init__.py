@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stepwell.frontend.specs import Dim, ShapeDtypeStruct
     from stepwell.frontend.state.variables import Variable
     from stepwell.frontend.transformations.batching import vmap
+    from stepwell.frontend.transformations.checking import check_grads
     from stepwell.frontend.transformations.checkpoint import checkpoint, checkpoint_policies, remat
     from stepwell.frontend.transformations.custom import custom_jvp, custom_vjp, stop_gradient
     from stepwell.frontend.transformations.gradients import grad, value_and_grad
@@ -47,6 +48,7 @@ _PUBLIC = {
     "jit": "stepwell.frontend.jit",
     "load": "stepwell.compiled",
     "op": "stepwell.frontend.foreign",
+    "check_grads": "stepwell.frontend.transformations.checking",
     "checkpoint": "stepwell.frontend.transformations.checkpoint",
     "checkpoint_policies": "stepwell.frontend.transformations.checkpoint",
     "custom_jvp": "stepwell.frontend.transformations.custom",
@@ -89,6 +91,7 @@ __all__ = [
     "TraceError",
     "Variable",
     "callback",
+    "check_grads",
     "checkpoint",
     "checkpoint_policies",
     "compile",

@@ -249,6 +249,8 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def _root(captures: Captures, function: Any, call: Call) -> None:
     """Note what attributes are read of that is neither an array nor a variable."""
+    while hasattr(type(function), "inlined"):  # what is transformed, or compiled by itself
+        function = function.__wrapped__
     owner = getattr(function, "__self__", None)
     if isinstance(function, partial):
         captures.hold(function, name_of(function))

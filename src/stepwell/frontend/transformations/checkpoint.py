@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
+from stepwell.core.tracebacks import entrance
 from stepwell.frontend.promotion import lift
 from stepwell.frontend.pytree import flatten, paths, unflatten
 from stepwell.frontend.tensor import Tensor
@@ -38,6 +39,7 @@ class checkpoint_policies(Enum):
     checkpoint_dots_with_no_batch_dims = "dots_without_batch"
 
 
+@entrance
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stepwell.core.shapes import show
+from stepwell.core.tracebacks import entrance
 from stepwell.frontend.promotion import full, lift
 from stepwell.frontend.pytree import flatten
 from stepwell.frontend.tensor import Tensor
@@ -13,6 +14,7 @@ from stepwell.frontend.transformations.transformed import Transformed
 from stepwell.frontend.transformations.wanted import Numbers, Wanted
 
 
+@entrance
 def grad(
     fun: Callable[..., Any],
     argnums: Numbers = 0,
@@ -50,6 +52,7 @@ def grad(
     return Transformed(fun, "grad", apply)
 
 
+@entrance
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: Numbers = 0,

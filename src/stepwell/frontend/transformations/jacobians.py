@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stepwell.core.shapes import Shape
+from stepwell.core.tracebacks import entrance
 from stepwell.frontend.creation import eye
 from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.promotion import full
@@ -22,6 +23,7 @@ from stepwell.frontend.transformations.wanted import Numbers, Wanted
 Column = Callable[[Tensor], Sequence[Tensor]]
 
 
+@entrance
 def jacfwd(
     fun: Callable[..., Any],
     argnums: Numbers = 0,
@@ -51,6 +53,7 @@ def jacfwd(
     return _jacobian("jacfwd", fun, argnums, has_aux, holomorphic, False, _by_columns)
 
 
+@entrance
 def jacrev(
     fun: Callable[..., Any],
     argnums: Numbers = 0,
@@ -78,6 +81,7 @@ def jacrev(
 jacobian = jacrev
 
 
+@entrance
 def hessian(
     fun: Callable[..., Any],
     argnums: Numbers = 0,

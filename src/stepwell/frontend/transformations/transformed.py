@@ -42,7 +42,14 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature of a function; any where it tells none, as some of libraries do."""
+    """Return the signature of a function; any where it tells none, as some of libraries do.
+
+    Of NumPy's ufuncs these are the operands alone: what else they take says nothing here.
+    """
+    if isinstance(function, np.ufunc):
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        names = ["x"] if function.nin == 1 else [f"x{k + 1}" for k in range(function.nin)]
+        return inspect.Signature([inspect.Parameter(n, kind) for n in names])
     try:
         return inspect.signature(function)
     except ValueError:

@@ -134,4 +134,4 @@ def names_of(function: Callable[..., Any], count: int) -> list[str]:
             found += [f"{p.name}[{k}]" for k in range(count - len(found))]
         elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
             found.append(p.name)
-    return [*found, *(f"argument {k}" for k in range(len(found), count))]
+    return [*found, *(f"argument {k}" for k in range(len(found), count))][:count]
