@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from math import prod
 
@@ -59,6 +59,20 @@ class Chain:
         return tensor_type(self.values[0])
 
 
+class Steps:
+    """The ops of a kernel that touch elements, in order, and what each of them touches."""
+
+    def __init__(self, function: kernel.FuncOp) -> None:
+        self.ops = operations(function)
+        self.reads = [list(reads_of(op)) for op in self.ops]
+        self.writes = [writes_of(op) for op in self.ops]
+        self.of: dict[SSAValue, list[tuple[int, Read]]] = {}
+        """For each tensor the reads of it, with the number of the op."""
+        for number, reads in enumerate(self.reads):
+            for read in reads:
+                self.of.setdefault(read.value, []).append((number, read))
+
+
 @dataclass
 class Facts:
     """What bufferize knows of one kernel."""
@@ -87,14 +101,12 @@ def facts_of(function: kernel.FuncOp, wanted: Collection[tuple[int, int]] = ()) 
     arguments = function.body.block.args
     results = len(returned(function).values)
     inputs, destinations = len(arguments) - results, arguments[len(arguments) - results :]
-    steps = operations(function)
+    steps = Steps(function)
     homes = _chains(function, steps)
     sizes = Sizes(arguments)
-    reads = [list(reads_of(op)) for op in steps]
-    read = {r.value for each in reads for r in each}
-    begun = {w.destination for op in steps for w in writes_of(op) if w.reads}
+    begun = {w.destination for writes in steps.writes for w in writes if w.reads}
     kept = set(returned(function).values)
-    reads_destination = [v in read or v in begun or v in kept for v in destinations]
+    reads_destination = [v in steps.of or v in begun or v in kept for v in destinations]
 
     def usable(chain: Chain, target: Chain) -> bool:
         if target.argument is None:
@@ -118,22 +130,22 @@ def facts_of(function: kernel.FuncOp, wanted: Collection[tuple[int, int]] = ()) 
         extras,
         [sizes.shape(c.values[0]) for c in extras],
         sizes,
-        [v in read for v in arguments[:inputs]],
+        [v in steps.of for v in arguments[:inputs]],
         reads_destination,
         _in_place(function, steps, homes, inputs, results),
     )
 
 
-def _chains(function: kernel.FuncOp, steps: Sequence[Operation]) -> dict[SSAValue, Chain]:
+def _chains(function: kernel.FuncOp, steps: Steps) -> dict[SSAValue, Chain]:
     homes: dict[SSAValue, Chain] = {}
     for op in function.body.block.ops:
         if op.name == "tensor.empty":
             homes[op.results[0]] = Chain([op.results[0]])
-    for number, op in enumerate(steps):
-        for read in reads_of(op):
+    for number, (reads, writes) in enumerate(zip(steps.reads, steps.writes, strict=True)):
+        for read in reads:
             if (chain := homes.get(read.value)) is not None:
                 chain.last, chain.touched = number, True
-        for write in writes_of(op):
+        for write in writes:
             _extend(homes, write, number)
     arguments = function.body.block.args
     first = len(arguments) - len(returned(function).values)
@@ -158,7 +170,7 @@ def _extend(homes: dict[SSAValue, Chain], write: Write, number: int) -> None:
 
 def _reuse(
     function: kernel.FuncOp,
-    steps: Sequence[Operation],
+    steps: Steps,
     homes: dict[SSAValue, Chain],
     usable: Callable[[Chain, Chain], bool],
     kind: Callable[[Chain], bool] | None,
@@ -191,16 +203,15 @@ def _reuse(
                 break
 
 
-def _fits(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain, target: Chain) -> bool:
+def _fits(function: kernel.FuncOp, steps: Steps, chain: Chain, target: Chain) -> bool:
     if chain.type != target.type or chain.last > target.first:
         return False
-    written = [w for w in writes_of(steps[target.first]) if w.result in target.values]
+    written = [w for w in steps.writes[target.first] if w.result in target.values]
     if not written:
         return False
     if chain.last == target.first:
-        if not all(
-            _same_index(steps[chain.last], r, written[0]) for r in _uses(steps, chain, True)
-        ):
+        op = steps.ops[chain.last]
+        if not all(_same_index(op, r, written[0]) for r in _uses(steps, chain, True)):
             return False
     elif DYNAMIC_INDEX in chain.type.get_shape():
         return False
@@ -210,13 +221,13 @@ def _fits(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain, tar
     )
 
 
-def _uses(steps: Sequence[Operation], chain: Chain, at_the_end: bool) -> list[Read | Write]:
+def _uses(steps: Steps, chain: Chain, at_the_end: bool) -> list[Read | Write]:
     """Return how ``chain`` is looked at: by its last op only, or by all of them."""
     members = set(chain.values)
     uses: list[Read | Write] = []
-    for op in (steps[chain.last],) if at_the_end else steps[chain.first : chain.last + 1]:
-        uses.extend(r for r in reads_of(op) if r.value in members)
-        uses.extend(w for w in writes_of(op) if w.result in members)
+    for number in range(chain.last if at_the_end else chain.first, chain.last + 1):
+        uses.extend(r for r in steps.reads[number] if r.value in members)
+        uses.extend(w for w in steps.writes[number] if w.result in members)
     return uses
 
 
@@ -249,7 +260,7 @@ def _same_iteration(
     return None not in axes and axes == shared_axes(other, shared)
 
 
-def _is_row(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain) -> bool:
+def _is_row(function: kernel.FuncOp, steps: Steps, chain: Chain) -> bool:
     """Whether a temporary is scratch with several elements for each shared iteration."""
     if not _is_small(function, steps, chain):
         return False
@@ -262,7 +273,7 @@ def _is_row(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain) -
 
 
 def _on_the_host(
-    function: kernel.FuncOp, steps: Sequence[Operation], homes: dict[SSAValue, Chain]
+    function: kernel.FuncOp, steps: Steps, homes: dict[SSAValue, Chain]
 ) -> list[Chain]:
     """Return the temporaries that are too large for a kernel's stack, each or together."""
     extras: list[Chain] = []
@@ -278,7 +289,7 @@ def _on_the_host(
     return extras
 
 
-def _is_small(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain) -> bool:
+def _is_small(function: kernel.FuncOp, steps: Steps, chain: Chain) -> bool:
     """Whether one shared iteration's part of a temporary is static and fits the scratch."""
     bytes = _part(function, steps, chain)
     if bytes is None:
@@ -286,7 +297,7 @@ def _is_small(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain)
     return bytes <= SCRATCH_BYTES and bytes * _in_flight(function) <= IN_FLIGHT_BYTES
 
 
-def _part(function: kernel.FuncOp, steps: Sequence[Operation], chain: Chain) -> int | None:
+def _part(function: kernel.FuncOp, steps: Steps, chain: Chain) -> int | None:
     """Return the bytes of one shared iteration's part of a temporary; None where nobody knows."""
     shape = list(chain.type.get_shape())
     for use in _uses(steps, chain, False):
@@ -311,13 +322,13 @@ def _in_flight(function: kernel.FuncOp) -> int:
 
 def _in_place(
     function: kernel.FuncOp,
-    steps: Sequence[Operation],
+    steps: Steps,
     homes: dict[SSAValue, Chain],
     inputs: int,
     results: int,
 ) -> list[tuple[int, int]]:
     """Find the inputs that are read no later than the destination's same element is written."""
-    if any(isinstance(op, scf.ForOp) for op in steps):
+    if any(isinstance(op, scf.ForOp) for op in steps.ops):
         return []
     arguments = function.body.block.args
     found: list[tuple[int, int]] = []
@@ -326,7 +337,7 @@ def _in_place(
         if not chains:
             continue
         first = min(c.first for c in chains)
-        written = [w for w in writes_of(steps[first]) if homes[w.result] in chains]
+        written = [w for w in steps.writes[first] if homes[w.result] in chains]
         if not written:
             continue
         for i in range(inputs):
@@ -336,30 +347,24 @@ def _in_place(
     return found
 
 
-def _dies_at(
-    function: kernel.FuncOp, steps: Sequence[Operation], value: SSAValue, chain: Chain
-) -> bool:
+def _dies_at(function: kernel.FuncOp, steps: Steps, value: SSAValue, chain: Chain) -> bool:
     """Whether an input is read no later than the same element of a chain is first written."""
-    written = [w for w in writes_of(steps[chain.first]) if w.result in chain.values]
+    written = [w for w in steps.writes[chain.first] if w.result in chain.values]
     return bool(written) and _dies_before(function, steps, value, chain.first, written[0])
 
 
 def _dies_before(
-    function: kernel.FuncOp, steps: Sequence[Operation], value: SSAValue, first: int, written: Write
+    function: kernel.FuncOp, steps: Steps, value: SSAValue, first: int, written: Write
 ) -> bool:
     same_size = DYNAMIC_INDEX not in tensor_type(value).get_shape()
-    seen = False
-    for number, op in enumerate(steps):
-        for read in reads_of(op):
-            if read.value is not value:
-                continue
-            seen = True
-            if number > first or read.map is None:
+    reads = steps.of.get(value, ())
+    for number, read in reads:
+        if number > first or read.map is None:
+            return False
+        if number == first:
+            if not _same_index(steps.ops[first], read, written):
                 return False
-            if number == first:
-                if not _same_index(op, read, written):
-                    return False
-                same_size = True
-            if number < first and not _same_iteration(function, read.map, written.map):
-                return False
-    return seen and same_size
+            same_size = True
+        elif not _same_iteration(function, read.map, written.map):
+            return False
+    return bool(reads) and same_size
