@@ -197,3 +197,16 @@ def test_refused(call: Callable[..., Any], said: str) -> None:
     kinds = (ValueError, TypeError, sw.TraceError, sw.CompileError)
     with pytest.raises(kinds, match=said):
         call()
+
+
+def test_any_number_of_examples() -> None:
+    """A second size makes a program for all of them, of batches of batches too."""
+
+    @sw.vmap
+    def f(v: Any) -> Any:
+        return sw.vmap(lambda u: (u * v).sum())(X[:, :2])
+
+    for n in (30, 31, 32, 35):
+        v = np.arange(2.0 * n).reshape(n, 2)
+        np.testing.assert_allclose(f(v), v @ X[:, :2].T)
+    assert f.cache_info().traces == 2

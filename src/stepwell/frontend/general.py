@@ -276,6 +276,8 @@ class _Writer:
         self.numbers = template.numbers
         self.head: list[str] = []
         self.made: dict[Any, str] = {}
+        self.batches: list[tuple[str, bool]] = []
+        """For each nd.vmap being written how its last line begins, and if it is told a size."""
 
     def text(self) -> str:
         """Return all of it."""
@@ -295,6 +297,13 @@ class _Writer:
 
     def line(self, line: str) -> str:
         """Return a line of the program."""
+        if self.batches and line.startswith(self.batches[-1][0]):
+            end, told = self.batches.pop()
+            inputs, rest = line[len(end) :].split(")", 1)
+            index = ["index"] * told
+            line = f"{end}{', '.join(filter(None, [inputs, *index]))}){rest}"
+        elif '"nd.vmap"(' in line and line.endswith("({"):
+            return self.batch(line)
         if "@" not in line or not _MARK.search(line):
             return line
         match = _op().match(line)
@@ -302,6 +311,18 @@ class _Writer:
             return self.dynamic(line)
         write = getattr(self, f"_{match['op']}", None)
         return self.dynamic(line) if write is None else write(match)
+
+    def batch(self, line: str) -> str:
+        """Return the first line of an nd.vmap, with an operand for its size if that grows."""
+        end = " " * (len(line) - len(line.lstrip())) + "}) : ("
+        size = re.search(r"size = (@\d+@) : i64, ", line)
+        self.batches.append((end, size is not None))
+        if size is not None:
+            line = re.sub(r"(array<i32: \d+), 0>", r"\1, 1>", line.replace(size[0], ""))
+            operands, rest = line.split(") <{", 1)
+            comma = "" if operands.endswith("(") else ", "
+            line = f"{operands}{comma}{self.value(self.number(size[1]))}) <{{{rest}"
+        return self.dynamic(line)
 
     def number(self, text: str) -> Growth:
         """Return a number or a mark."""

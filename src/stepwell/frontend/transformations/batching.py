@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from itertools import count as count_from
 from operator import index
 from typing import Any, TypeAlias
 
@@ -29,7 +31,14 @@ Axes: TypeAlias = Any
 UNBATCHED = -1
 """What stands in the text for None."""
 
-_ANY = inspect.signature(lambda *args, **kwargs: None)  # pyright: ignore[reportUnknownLambdaType]
+
+class Absent(Enum):
+    """What stands for an argument that is not given: the function's own default is not batched."""
+
+    ABSENT = "..."
+
+    def __repr__(self) -> str:
+        return self.value
 
 
 def vmap(
@@ -80,7 +89,27 @@ def vmap(
     def apply(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return Batched(function, args, kwargs, in_axes, axis_size).run(out_axes)
 
-    return Transformed(fun, "vmap", apply, _ANY)
+    return Transformed(fun, "vmap", apply, _signature(fun))
+
+
+def _signature(fun: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a function for a batch: what is given by name stays apart.
+
+    Parameters have other names than those of the function, which arguments by name have.
+    """
+    given = list(signature_of(fun).parameters.values())
+    names = {p.name for p in given}
+    found: list[inspect.Parameter] = []
+    for p in given:
+        name = next(n for k in count_from(1) if (n := p.name + "_" * k) not in names)
+        names.add(name)
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            found.append(p.replace(name=name, kind=p.POSITIONAL_ONLY, default=Absent.ABSENT))
+        elif p.kind is p.VAR_POSITIONAL:
+            found.append(p.replace(name=name))
+    named = next(n for k in count_from(1) if (n := "kwargs" + "_" * k) not in names)
+    found.append(inspect.Parameter(named, inspect.Parameter.VAR_KEYWORD))
+    return inspect.Signature(found)
 
 
 def _check_axes(what: str, axes: Axes) -> None:
@@ -110,6 +139,7 @@ class Batched:
         axis_size: int | None,
     ) -> None:
         self.function, self.name = function, name_of(function)
+        args = tuple(a for a in args if a is not Absent.ABSENT)
         self.trees: list[Tree] = []
         self.keywords = list(kwargs)
         self.leaves: list[Leaf] = []
