@@ -23,6 +23,7 @@ from stepwell.frontend.state.variables import Variable, array_of
 from stepwell.frontend.statics import guard_of, is_constant, is_final, key_of, typed
 from stepwell.frontend.table import LEFT
 from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tracing import active_trace
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,8 @@ def has_traced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         leaves, _ = flatten((*args, *kwargs.values()))
     except RecursionError:  # an object that holds itself, as static arguments may
         return False
-    return any(isinstance(leaf, Tensor | Variable) for leaf in leaves)
+    kinds = Tensor if active_trace() is None else Tensor | Variable
+    return any(isinstance(leaf, kinds) for leaf in leaves)
 
 
 def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from stepwell.frontend.pytree import flatten, paths, unflatten
+from stepwell.frontend.state.variables import Variable, array_of
 from stepwell.frontend.weights import frozen
 
 
@@ -17,7 +18,8 @@ def freeze(tree: Any) -> Any:
     closures, at each call. Frozen ones become a part of its program, which is faster: products are
     packed and what is computed with them alone is folded. Views of them are frozen too.
 
-    tree : an array, or arrays in tuples, lists and dicts; numbers and text stay as they are
+    tree : an array or a `sw.Variable` (as it is now), or these in tuples, lists and dicts; numbers
+        and text stay as they are
     raises TypeError : something in it is neither
 
     >>> import numpy as np, stepwell as sw
@@ -38,6 +40,8 @@ def freeze(tree: Any) -> Any:
 def _frozen(leaf: Any, path: str) -> Any:
     if isinstance(leaf, bool | int | float | complex | str | bytes | np.generic):
         return leaf
+    if isinstance(leaf, Variable):
+        leaf = array_of(leaf)
     if isinstance(leaf, np.ndarray) and not leaf.dtype.hasobject:
         return frozen(np.asarray(leaf))
     raise TypeError(f"{path}: expected an array, got {type(leaf).__name__}")

@@ -8,7 +8,8 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -19,6 +20,7 @@ from stepwell.core.escape import quoted
 from stepwell.core.signature import Kernel
 from stepwell.frontend.calls import Call
 from stepwell.frontend.spelling import type_text
+from stepwell.frontend.variants import Variant
 from stepwell.runtime.profiling import Profile, copies_of, spans, spell_seconds
 
 TIMED = 5
@@ -119,6 +121,9 @@ def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exp
     signature, info = variant.program.signature, function.cache_info()
     sizes = signature.sizes([np.shape(array) for array in given])
     effects = variant.effects
+    with _kept(variant, given):
+        seconds = _timed(function, args, kwargs, TIMED)
+        plain_seconds = _timed_plain(function.__wrapped__, args, kwargs)
     return Explanation(
         _placed(function),
         _arguments(call),
@@ -132,9 +137,21 @@ def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exp
         copies_of(variant.program.source, signature.kernels) if variant.program.native else (),
         variant.seconds[0],
         variant.seconds[1],
-        _timed(function, args, kwargs, TIMED),
-        _timed_plain(function.__wrapped__, args, kwargs),
+        seconds,
+        plain_seconds,
     )
+
+
+@contextmanager
+def _kept(variant: Variant, given: Sequence[Any]) -> Generator[None]:
+    """Put back what arrays and variables hold that the function assigns to, from outside too."""
+    written = [given[i] for i in variant.effects.written]
+    held = [array.copy() for array in written]
+    try:
+        yield
+    finally:
+        for array, before in zip(written, held, strict=True):
+            np.copyto(array, before)
 
 
 def _placed(function: Any) -> str:
@@ -177,4 +194,5 @@ def profile(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], repeat
     """Return where the time of such a call goes; nothing of the caller's is changed."""
     args, kwargs = copy.deepcopy((args, kwargs))
     _, variant, given = function.found(args, kwargs)
-    return variant.program.profile(*given, repeat=repeat, updating=bool(variant.effects))
+    with _kept(variant, given):
+        return variant.program.profile(*given, repeat=repeat, updating=bool(variant.effects))

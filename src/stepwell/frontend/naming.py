@@ -20,7 +20,9 @@ _COMPLEX = {
 
 
 _MEMORY = "an array has no memory while it is traced"
+_NO_VARIABLE = "it stands for an array or a part of a batch here: return what it becomes"
 _ATTRIBUTES = {
+    **dict.fromkeys(("assign", "assign_add", "assign_sub"), _NO_VARIABLE),
     "base": _MEMORY,
     "byteswap": _MEMORY,
     "ctypes": _MEMORY,

@@ -351,9 +351,13 @@ class Trace:
         try:
             yield text
             if outside := journal.outside(number):  # there may be more regions by now
+                called = getattr(outside[0], "called", "")  # a variable
+                what = (
+                    f"the variable '{called}'" if called else f"an array made at {outside[0].made}"
+                )
                 raise TraceError(
-                    f"an array made at {outside[0].made} was assigned to in a function given to "
-                    "stepwell.lax; return it from the function as a part of what it carries"
+                    f"{what} was assigned to in a function given to stepwell.lax; "
+                    "return it from the function as a part of what it carries"
                 )
             pad = "  " * (len(self.scopes) - 1)
             label = [f"{pad}^bb0({head}):"] if arguments else []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -79,6 +80,8 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
                 "a Variable is made while a function is traced, which happens once and not at each "
                 "call; make it before the call, and pass it or let the function read it"
             )
+        if dtype == "bfloat16":
+            import_module("ml_dtypes")  # which lets NumPy know it
         given = np.asarray(value, dtype)
         kind = dtype_of(given.dtype.newbyteorder("="))
         if kind is None:
