@@ -15,9 +15,10 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ BY_HAND = 1.1
 ROUNDS = 15
 LEAST = 2e-3
 """Seconds of calls in a round."""
+AGAIN = 4
+"""How often what seems slow is measured: others may use the machine."""
 
 LEGEND = f"""\
 *op* is the time of the op, *backward* that of the program which computes the cotangents of all its
@@ -123,9 +126,13 @@ def measured(row: Row, limits: Limits) -> Timed:
     results = reverse(*given, g)
     results = results if isinstance(results, tuple | list) else (results,)
     bytes = sum(a.nbytes for a in (*given, g, *results))
-    once, back = alternate([lambda: forward(*given), lambda: reverse(*given, g)])
-    limit = limits.seconds(0, bytes)
-    return Timed(row.name, once, back, limit, len(reverse.kernels))
+    found = Timed(row.name, inf, inf, limits.seconds(0, bytes), len(reverse.kernels))
+    for _ in range(AGAIN):
+        once, back = alternate([lambda: forward(*given), lambda: reverse(*given, g)])
+        found = replace(found, forward=min(found.forward, once), backward=min(found.backward, back))
+        if found.ratio <= MOST:
+            break
+    return found
 
 
 def compared(function: Function) -> Timed:
