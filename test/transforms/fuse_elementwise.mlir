@@ -379,3 +379,42 @@ func.func @masked(%a: tensor<f64>, %b: tensor<f64>, %x: tensor<9000xf64>, %y: te
   } -> tensor<i64>
   func.return %sum, %count : tensor<f64>, tensor<i64>
 }
+
+// What costs four operations on one tensor is made again for each reader, not kept: gelu's polynomial.
+// CHECK-LABEL: func.func @polynomial
+// CHECK-COUNT-2: linalg.generic
+// CHECK-NOT:     linalg.generic
+// CHECK:         return
+func.func @polynomial(%x: tensor<64xf32>, %z: tensor<64xf32>) -> (tensor<64xf32>, tensor<f32>) {
+  %e = tensor.empty() : tensor<64xf32>
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.empty() : tensor<f32>
+  %b = linalg.fill ins(%zero : f32) outs(%n : tensor<f32>) -> tensor<f32>
+  %s = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %0 = arith.mulf %v, %v : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %c = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%s, %x : tensor<64xf32>, tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%w: f32, %v: f32, %o: f32):
+    %0 = arith.mulf %w, %v : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%c, %x : tensor<64xf32>, tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%w: f32, %v: f32, %o: f32):
+    %0 = arith.addf %w, %v : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%p : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%w: f32, %o: f32):
+    %0 = math.exp %w : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]} ins(%z, %p : tensor<64xf32>, tensor<64xf32>) outs(%b : tensor<f32>) {
+  ^bb0(%v: f32, %w: f32, %o: f32):
+    %0 = arith.mulf %v, %w : f32
+    %1 = arith.addf %o, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<f32>
+  func.return %y, %d : tensor<64xf32>, tensor<f32>
+}

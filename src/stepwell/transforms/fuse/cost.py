@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 
 from xdsl.dialects import tensor
 from xdsl.dialects.linalg import ops as linalg
@@ -36,9 +37,14 @@ class Chain:
     """A producer with all elementwise producers above it."""
 
     cost: int
-    leaves: int
-    """How many tensors the chain reads in the end, but those that are repeated along a loop or
-    filled with a number."""
+    read: frozenset[SSAValue]
+    """What the chain reads in the end, but what is repeated along a loop or filled with a number;
+    no more than MANY."""
+
+    @property
+    def leaves(self) -> int:
+        """How many tensors the chain reads in the end."""
+        return len(self.read)
 
     def most(self, cheap: int) -> int:
         """Return up to which cost the chain may be repeated, where others may up to ``cheap``."""
@@ -64,7 +70,7 @@ class Costs:
         return self.chains[op]
 
     def _chain(self, op: linalg.GenericOp) -> Chain:
-        total, leaves = cost(op.body.block), 0
+        total, read = cost(op.body.block), set[SSAValue]()
         seen: set[SSAValue] = set()
         sizes = extents(op)
         for value, argument, index in zip(
@@ -73,16 +79,19 @@ class Costs:
             if argument.first_use is None or value in seen:
                 continue
             seen.add(value)
-            above = (
-                self.chains.get(value.owner) if isinstance(value.owner, linalg.GenericOp) else None
-            )
+            maker = value.owner
+            above = self.chains.get(maker) if isinstance(maker, linalg.GenericOp) else None
             again = repeats(index, sizes)
             if above and above.cost > CHEAP_PER_ELEMENT and again:
                 above = None  # it will stay apart, as a mean that many elements are compared with
+            if above and not value.has_one_use() and stays_with_contraction(value):
+                above = None
             total += above.cost if above else 0
-            alone = again or isinstance(value.owner, linalg.FillOp)
-            leaves += above.leaves if above else not alone
-        return Chain(min(total, 10 * EXPENSIVE), min(leaves, MANY))
+            if above:
+                read |= above.read
+            elif not again and not isinstance(maker, linalg.FillOp):
+                read.add(value)
+        return Chain(min(total, 10 * EXPENSIVE), frozenset(islice(read, MANY)))
 
 
 def is_view(op: linalg.GenericOp) -> bool:
@@ -117,6 +126,11 @@ def finishes_contraction(op: linalg.GenericOp) -> bool:
                 if is_elementwise(maker):
                     above.append(maker)
     return False
+
+
+def stays_with_contraction(value: SSAValue) -> bool:
+    """Whether what makes ``value`` is computed where a contraction ends, for all that read it."""
+    return isinstance(value.owner, linalg.GenericOp) and finishes_contraction(value.owner)
 
 
 def repeats(index: Index, extents: list[int]) -> bool | None:
