@@ -13,6 +13,7 @@ from stepwell.dialects.nd.compare import (
     CopysignOp,
     EqOp,
     GtOp,
+    LeOp,
     LtOp,
     MaxOp,
     MinOp,
@@ -58,7 +59,7 @@ def _clamp(c: Composer, op: ClampOp) -> Sequence[Factor]:
         return where(c.of(inside), g)
 
     def to_low(g: SSAValue) -> SSAValue:
-        lowest = AndOp(c.of(LtOp(op.x, op.low)), c.of(LtOp(op.low, op.high)))
+        lowest = AndOp(c.of(LtOp(op.x, op.low)), c.of(LeOp(op.low, op.high)))
         return where(c.of(lowest), g)
 
     def to_high(g: SSAValue) -> SSAValue:
