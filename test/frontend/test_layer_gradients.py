@@ -240,3 +240,33 @@ def test_batch(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_every_batch(name: str) -> None:
     check_batch(name)
+
+
+def test_slopes_where_formulas_have_kinks() -> None:
+    """A logit is 0 where training begins, and an error where it ends."""
+    slope = sw.grad(lambda x, y: n.sigmoid_binary_cross_entropy(x, y).sum())
+    nought, labels = np.zeros(3), np.array([0.0, 1.0, 0.25])
+    first, second = interpreted(
+        lambda x, y: (slope(x, y), sw.grad(lambda x: slope(x, y).sum())(x)), nought, labels
+    )
+    np.testing.assert_allclose(first, 0.5 - labels)
+    np.testing.assert_allclose(second, 0.25)
+    for loss in (n.log_cosh, n.huber_loss, n.l2_loss):
+        got = interpreted(lambda x, loss=loss: sw.grad(lambda x: loss(x).sum())(x), nought)
+        np.testing.assert_array_equal(got, nought)
+
+
+def test_labels_out_of_range_have_no_gradient() -> None:
+    def loss(x: Any) -> Any:
+        each = n.softmax_cross_entropy_with_integer_labels(x, np.array([1, -1, 3]))
+        return np.where(np.array([True, False, False]), each, 0).sum()
+
+    got = interpreted(lambda x: sw.grad(loss)(x), np.zeros((3, 3)))
+    np.testing.assert_allclose(got, [[1 / 3, -2 / 3, 1 / 3], [0, 0, 0], [0, 0, 0]])
+    direct = interpreted(
+        lambda x: sw.grad(
+            lambda x: n.softmax_cross_entropy_with_integer_labels(x, np.array([1, -1, 3])).sum()
+        )(x),
+        np.zeros((3, 3)),
+    )
+    np.testing.assert_array_equal(direct[1:], 0)
