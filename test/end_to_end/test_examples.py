@@ -19,6 +19,10 @@ def test_a_worked_example(example: str, capsys: pytest.CaptureFixture[str]) -> N
 
 LEARN = {
     "character_model/train.py": (["--steps", "25", "--layers", "1"], "bits a character"),
+    "fit/decays.py": (["--curves", "100"], "are off by"),
+    "heat/heat.py": (["--size", "24", "--steps", "60"], "strength"),
+    "neural_ode/spiral.py": (["--steps", "100"], "the distance went"),
+    "newton/newton.py": ([], "of the labels"),
     "sequence/sunspots.py": ([], "the LSTM"),
 }
 """Examples that assert what they learnt: their options here, and what they say in the end."""
