@@ -377,3 +377,17 @@ def test_more_of_jax_nn() -> None:
     check(lambda x: sw.nn.logmeanexp(x, 1, few, True), want, x)
     spelled = str(inspect.signature(sw.nn.dot_product_attention)).replace("'", "")
     assert "bias: Any = None, mask: Any = None, *, scale: Any = None, is_causal" in spelled
+
+
+def test_layers_without_jit() -> None:
+    """Under `sw.disable_jit` layers and random numbers are compiled each by itself."""
+    x, w = drawn(3, 2).astype(np.float32), drawn(2, 2).astype(np.float32)
+
+    @sw.jit
+    def f(x: Any, w: Any) -> Any:
+        found = sw.nn.rnn(x, w, w, activation=sw.nn.relu)[1]
+        return sw.nn.dropout(found, 0.5, sw.random.fold_in(sw.random.key(1), 2))
+
+    with sw.disable_jit():
+        alone = f(x, w)
+    np.testing.assert_allclose(alone, f(x, w), rtol=1e-6)

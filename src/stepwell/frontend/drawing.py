@@ -42,7 +42,7 @@ def drawing(*static: str) -> Callable[[F], F]:
         def call(*args: Any, **keywords: Any) -> Any:
             if active_trace() is not None:
                 return function(*args, **keywords)
-            return compiled(*args, **keywords)
+            return compiled.served(*args, **keywords)  # also where `sw.disable_jit` holds
 
         return call  # pyright: ignore[reportReturnType]
 
