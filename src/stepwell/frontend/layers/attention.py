@@ -21,6 +21,7 @@ from stepwell.frontend.manipulation import expand_dims, flip, permute_dims, resh
 from stepwell.frontend.normalization import logsumexp, softmax
 from stepwell.frontend.promotion import BOOL, SINGLE, as_dtype, cast, lift
 from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.transformations.checkpoint import checkpoint
 
 PLACE = as_dtype("i32")
 """The dtype of places in a sequence: as wide as scores, so that as many fill a vector."""
@@ -76,32 +77,45 @@ def dot_product_attention(
     q, k, v = (_with_batch(each, name) for each, name in ((q, "query"), (k, "key"), (v, "value")))
     sizes = _sizes(q, k, v)
     b, t, *_, depth = sizes
-    scores = _scores(_wide(q), _wide(k), sizes)
-    scores = e.multiply(scores, 1 / math.sqrt(depth) if scale is None else scale)
-    if bias is not None:
-        scores = cast(e.add(scores, cast(_grouped(bias, "bias", sizes), scores.kind)), scores.kind)
     lengths = _length(query_seq_lengths, "query", b), _length(key_value_seq_lengths, "key_value", b)
     seen = _seen(mask, is_causal, lengths, local_window_size, sizes)
-    if seen is not None:
-        scores = e.where(seen, scores, _LOWEST)
-    weights = cast(softmax(scores), v.kind)
-    found = _weighted(weights, v, sizes)
+    added = None if bias is None else _grouped(bias, "bias", sizes)
+    if sizes[4] == 1:  # no axis of one element in between
+        seen, added = (None if each is None else _ungrouped(each) for each in (seen, added))
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, scale: Any, added: Any) -> Any:
+        scores = _scores(_wide(q), _wide(k), sizes)
+        scores = e.multiply(scores, scale)
+        if added is not None:
+            scores = cast(e.add(scores, cast(added, scores.kind)), scores.kind)
+        if seen is not None:
+            scores = e.where(seen, scores, _LOWEST)
+        found = _weighted(cast(softmax(scores), v.kind), v, sizes)
+        return (found, logsumexp(scores, -1)) if return_residual else (found,)
+
+    # neither scores nor weights are kept for the backward pass
+    found, *sums = checkpoint(attend)(
+        q, k, v, 1 / math.sqrt(depth) if scale is None else scale, added
+    )
     if lengths[0] is not None:
         there = e.less(iota((t,), 0, PLACE), reshape(lengths[0], (b, 1)))
         found = e.where(reshape(there, (b, t, 1, 1)), found, 0)
     found = found if batched else reshape(found, found.shape[1:])
     if not return_residual:
         return found
-    sums = permute_dims(cast(logsumexp(scores, -1), k.kind), (0, 3, 1, 2))
-    return found, reshape(sums, found.shape[:-1])
+    last = sums[0].ndim - 1
+    residual = permute_dims(cast(sums[0], k.kind), (0, last, *range(1, last)))
+    return found, reshape(residual, found.shape[:-1])
 
 
 def _scores(q: Tensor, k: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Return q @ k.T for each head: (batch, heads of keys, queries for each, T, S)."""
-    b, t, s, heads, groups, depth = sizes
-    if groups == 1:  # no axis of one element in the products
-        found = dot_general(q, k, ((0, 2), (0, 2)), ((3,), (3,)))
-        return reshape(found, (b, heads, 1, t, s))
+    """Return q @ k.T for each head: (batch, heads of keys, queries for each, T, S).
+
+    Where each head has keys of its own there is no axis of queries.
+    """
+    b, t, _, heads, groups, depth = sizes
+    if groups == 1:
+        return dot_general(q, k, ((0, 2), (0, 2)), ((3,), (3,)))
     q = reshape(q, (b, t, heads, groups, depth))
     found = dot_general(q, k, ((0, 2), (0, 2)), ((4,), (3,)))  # (B, K, T, G, S)
     return permute_dims(found, (0, 1, 3, 2, 4))
@@ -109,13 +123,17 @@ def _scores(q: Tensor, k: Tensor, sizes: Sequence[int]) -> Tensor:
 
 def _weighted(weights: Tensor, v: Tensor, sizes: Sequence[int]) -> Tensor:
     """Return weights @ v for each head: (batch, T, heads, size)."""
-    b, t, s, heads, groups, depth = sizes
+    b, t, _, heads, groups, depth = sizes
     if groups == 1:
-        weights = reshape(weights, (b, heads, t, s))
         found = dot_general(weights, v, ((0, 1), (0, 2)), ((3,), (1,)))  # (B, K, T, H)
         return permute_dims(found, (0, 2, 1, 3))
     found = dot_general(weights, v, ((0, 1), (0, 2)), ((4,), (1,)))  # (B, K, G, T, H)
     return reshape(permute_dims(found, (0, 3, 1, 2, 4)), (b, t, heads * groups, depth))
+
+
+def _ungrouped(x: Tensor) -> Tensor:
+    """Return a bias or mask without the axis of queries that share keys."""
+    return reshape(x, (*x.shape[:2], *x.shape[3:])) if x.ndim == 5 else x
 
 
 def _wide(x: Tensor) -> Tensor:
