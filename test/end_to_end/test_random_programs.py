@@ -12,6 +12,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from stepwell.testing.random_programs.batching import check_batched
 from stepwell.testing.random_programs.checking import check_compiled, check_floors
 from stepwell.testing.random_programs.program import Program
 from stepwell.testing.random_programs.strategy import programs
@@ -34,6 +35,13 @@ def profile(quick: int) -> settings:
 @given(programs())
 def test_floors(program: Program) -> None:
     check_floors(program)
+
+
+@profile(40)
+@given(programs())
+def test_batched(program: Program) -> None:
+    """A batch gives what each example gives alone."""
+    check_batched(program)
 
 
 @pytest.mark.parametrize("machine", ["", "vector_bits=128"])

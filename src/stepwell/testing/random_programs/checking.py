@@ -58,7 +58,7 @@ def check_floors(p: Program, count: int = 3) -> None:
                 got = call(Interpreter(module, fuel=FUEL), "main", inputs)
             except Exhausted:
                 continue
-            _compare(p, got, wanted, f"after {step}, run {number}")
+            compare(p, got, wanted, f"after {step}, run {number}")
 
 
 def check_compiled(p: Program, target: str = "c", machine: str = "") -> None:
@@ -73,14 +73,15 @@ def check_compiled(p: Program, target: str = "c", machine: str = "") -> None:
         results = got if isinstance(got, tuple) else (got,)
         for before, after in zip(kept, given, strict=True):
             assert before.tobytes() == after.tobytes(), f"run {number} wrote an argument"
-        _compare(p, results, wanted, f"compiled, run {number}")
+        compare(p, results, wanted, f"compiled, run {number}")
 
 
 def _outside(argument: Value, x: Array) -> Array:
     return x.astype(ml_dtypes.bfloat16) if argument.dtype == "bf16" else x
 
 
-def _compare(p: Program, got: Sequence[Array], wanted: Sequence[Array], what: str) -> None:
+def compare(p: Program, got: Sequence[Array], wanted: Sequence[Array], what: str) -> None:
+    """Fail unless results are those wanted, as exactly as is known of each."""
     assert len(got) == len(wanted), what
     for value, have, want in zip(p.results, got, wanted, strict=True):
         have, want = np.asarray(have), np.asarray(want)
