@@ -15,6 +15,7 @@ from xdsl.irdl import IRDLOperation, OptOperandDef, OptPropertyDef, VarOperandDe
 from stepwell.core.diagnostics import CompileError, report
 from stepwell.core.rules import RuleTable
 from stepwell.dialects import nd, readings
+from stepwell.dialects.nd.compare import SelectOp
 from stepwell.dialects.nd.defined import DefinedOp
 from stepwell.dialects.nd.elementwise import Elementwise
 from stepwell.lowering.nd_to_linalg import NdToLinalg
@@ -116,6 +117,8 @@ def own_constraints(kind: type[Any]) -> Iterator[tuple[str, str]]:
 
 def state(table: RuleTable[Any], op: type[Operation]) -> str:
     """Return whether an op has a rule in a table, or why it has none."""
+    if table is readings.gradient and (kind := _derivative(op)):
+        return kind
     if table.get(op) is not None:
         return "yes"
     if table.expects(op):
@@ -125,6 +128,20 @@ def state(table: RuleTable[Any], op: type[Operation]) -> str:
     if readings.decomposition.covers(op) and table is not readings.shape:
         return "by its decomposition"
     return table.why_none(op) or "none"
+
+
+def _derivative(op: type[Operation]) -> str:
+    """Return by what kind of rule an op is differentiated, nothing where it has none."""
+    if op is SelectOp:
+        return "by masks of what was not chosen"
+    for table, kind in (
+        (readings.partials, "by partial derivatives, in both modes"),
+        (readings.moves, "by moving cotangents back"),
+        (readings.gradient, "by a rule backward"),
+    ):
+        if table.get(op) is not None:
+            return kind
+    return ""
 
 
 def not_yet(ops: Sequence[type[Operation]]) -> list[str]:

@@ -49,7 +49,11 @@ class Tally:
 
 
 def check_program(p: Program, tally: Tally) -> None:
-    """Fail unless the derivatives and a batch of a program are right."""
+    """Fail unless the derivatives and a batch of a program are right.
+
+    Clamping what is a bound already lies on a kink at every element: JAX's convention gives it
+    to nobody there.
+    """
     tally.programs += 1
     text = re.sub(r"(bf16|f16|f32)(?![a-z0-9])", "f64", p.text)
     sizes = {n: SIZES[i % len(SIZES)] for i, n in enumerate(p.unknown)}
@@ -65,7 +69,7 @@ def check_program(p: Program, tally: Tally) -> None:
         return  # it turns on a narrow float: a bitcast, a number beyond its range
     try:
         derived = Derived(module)
-        compared = check(derived, arguments)
+        compared = check(derived, arguments, kinks="nd.clamp " in text)
         tally.differentiated += bool(derived.wrt and derived.of)
         tally.elements += compared.elements
         name = "main_vjp" if derived.wrt and derived.of else "main"
