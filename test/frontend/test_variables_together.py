@@ -131,6 +131,27 @@ def test_looked_at_and_left_as_it_is() -> None:
         sw.jit(lambda v: v + 1, static_argnames="v")(v)
 
 
+def test_a_donated_variable_is_kept() -> None:
+    step, v = sw.jit(lambda v, x: v + x, donate_argnums=0), sw.Variable(np.ones(3))
+    for _ in range(2):
+        np.testing.assert_array_equal(step(v, 1.0), [2, 2, 2])
+    assert v[0] == 1
+
+
+def test_on_opencl() -> None:
+    pytest.importorskip("pyopencl")
+    v, count = sw.Variable(np.ones(3)), sw.Variable(0)
+
+    @sw.jit(target="opencl")
+    def step(x: Any) -> Any:
+        v.assign_add(x)
+        count.assign_add(1)
+        return v.sum()
+
+    assert [float(step(1.0)) for _ in range(3)] == [6, 9, 12]
+    assert v[0] == 4 and count == 3
+
+
 def test_in_functions_of_lax_and_batches() -> None:
     v, count = sw.Variable(np.ones(3)), sw.Variable(0)
 

@@ -181,8 +181,7 @@ def trace(
             [*(a.path for a in call.arguments), *outside.names], inputs, returned, results
         )
         results = [written.solid(value) for value in results]
-        leaves = [n for n, tree in call.trees for _ in paths(tree, n)]
-        given = [i for i, n in enumerate(leaves) if n in donated] if not same else []
+        given = _given_away(call, donated) if not same else []
         effects = donations(effects, head, results, given, written.lines)
     called = dict(zip(effects.places, result_names(function, tree), strict=False))
     names = [called.get(k, "") for k in range(len(results))] if called else []
@@ -204,6 +203,13 @@ def _where(function: Callable[..., Any]) -> tuple[str, Any]:
     """Return the line of a function, for messages, and its code; None where it has none."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else "", code
+
+
+def _given_away(call: Call, donated: Collection[str]) -> list[int]:
+    """Return the numbers of the arrays in donated arguments; variables are not given away."""
+    owners = [name for name, tree in call.trees for _ in paths(tree, name)]
+    pairs = enumerate(zip(owners, call.arguments, strict=True))
+    return [i for i, (owner, told) in pairs if owner in donated and not told.variable]
 
 
 def _argument(written: Trace, told: Argument, where: str) -> Tensor:
