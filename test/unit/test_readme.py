@@ -20,6 +20,7 @@ PAGES = (
     "CONTRIBUTING.md",
     "docs/architecture.md",
     "docs/extending.md",
+    "docs/gradients.md",
     "docs/python.md",
     "examples/digits/README.md",
     "bench/README.md",

@@ -1,14 +1,18 @@
 """The acme dialect: one op, with what it means beside it."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from xdsl.ir import Dialect
+from xdsl.ir import Dialect, SSAValue
 from xdsl.irdl import irdl_op_definition
 
 from acme.saturate import HardSigmoidOp, SaturateOp
+from stepwell.dialects.nd.arithmetic import AbsOp
 from stepwell.dialects.nd.base import FLOAT
+from stepwell.dialects.nd.composing import Composer
 from stepwell.dialects.nd.elementwise import Unary, in_numpy, same_type
+from stepwell.dialects.readings import Factor, partials
 
 
 @irdl_op_definition
@@ -23,3 +27,12 @@ same_type(SoftsignOp)
 in_numpy({SoftsignOp: lambda x: x / (np.abs(x) + x.dtype.type(1))})
 
 ACME = Dialect("acme", [SoftsignOp, HardSigmoidOp, SaturateOp])
+
+
+@partials(SoftsignOp)
+def _derivative(c: Composer, op: SoftsignOp) -> Sequence[Factor]:
+    def times(g: SSAValue) -> SSAValue:
+        below = c.add(c.of(AbsOp(op.x)), c.full(op.x, 1))
+        return c.div(g, c.mul(below, below))
+
+    return [times]
