@@ -47,6 +47,11 @@ def _same(op: StopGradientOp, operands: Sequence[Array]) -> Array:
     return operands[0]
 
 
+@shape(StopGradientOp)
+def _its_own(op: StopGradientOp) -> Sequence[Attribute]:
+    return (op.operands[0].type,)
+
+
 @decomposition(StopGradientOp)
 def _operand(builder: Builder, op: StopGradientOp) -> Sequence[SSAValue]:
     return [op.operands[0]]

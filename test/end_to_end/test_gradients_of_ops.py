@@ -14,8 +14,8 @@ from op_rows import FAMILIES, Row
 from stepwell.core.diagnostics import CompileError
 from stepwell.core.dtypes import DTYPES
 from stepwell.dialects import nd
+from stepwell.dialects.differences import Array, Derived, check, check_second
 from stepwell.dialects.readings import gradient
-from stepwell.testing.gradients.checking import Array, Derived, check, check_second
 from stepwell.testing.op_rows.row import FLOATS, Case
 from stepwell.testing.op_rows.run import parsed
 

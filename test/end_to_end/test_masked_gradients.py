@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.testing.gradients.checking import Derived
+from stepwell.dialects.differences import Derived
 from stepwell.testing.op_rows.run import parsed
 
 X = np.array([-2.0, -0.0, 0.0, 1.5, 1.0, 0.25])

@@ -1,5 +1,7 @@
 // RUN: %stepwell-opt %s -p 'vjp{function=loss wrt=0},jvp{function=loss}' | filecheck %s
 // RUN: %stepwell-opt %s -p 'vjp{function=calls}' | filecheck %s --check-prefix CALLS
+// RUN: %stepwell-opt %s --check -p 'vjp{function=loss},jvp{function=loss},decompose,canonicalize' 2>&1 | filecheck %s --check-prefix CHECKED
+// CHECKED-NOT: not compared
 
 // Arguments, then cotangents of results; results, then cotangents of arguments.
 // CHECK-LABEL: func.func @loss_jvp(%w: tensor<3xf64>, %x: tensor<3xf64>, %t_w: tensor<3xf64>, %t_x: tensor<3xf64>) -> (tensor<f64>, tensor<f64>) {

@@ -13,11 +13,11 @@ from xdsl.ir import Attribute, Block, Region
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from stepwell.core.diagnostics import CompileError
+from stepwell.dialects.differences import FUEL, Array, Derived, check
 from stepwell.dialects.expanding import expand
 from stepwell.dialects.interpreter import Exhausted, Interpreter
 from stepwell.dialects.nd.control import YieldOp
 from stepwell.dialects.nd.transformations import VmapOp
-from stepwell.testing.gradients.checking import FUEL, Array, Derived, check
 from stepwell.testing.op_rows.run import parsed
 from stepwell.testing.random_programs.program import Program
 

@@ -33,7 +33,9 @@ from stepwell.dialects.upstream.scalar import element_of
 from stepwell.pass_pipeline import Step
 from stepwell.tools.opt.blame import Run, Search, name_of, spelled
 from stepwell.tools.opt.contracts import Contract
+from stepwell.tools.opt.derivatives import check_derivative
 from stepwell.tools.opt.trials import Inputs, as_given, trials
+from stepwell.transforms.derive import Derive
 from stepwell.transforms.passes import Pass
 
 FUEL = 2_000_000
@@ -148,6 +150,8 @@ class Checker:
         if (text := text_of(module, generic=True)) == self._text:
             return
         self._text = text
+        if isinstance(step.pass_, Derive):
+            self._check_derivative(module, step.pass_)
         contract = Contract(step.pass_.numerics if isinstance(step.pass_, Pass) else "bit-exact")
         left = [trial for trial in self._trials if not trial.exhausted]
         spent = 0
@@ -165,6 +169,16 @@ class Checker:
             about = f"@{entry} is not checked with {count} of {total} inputs after '{step}'"
             self.tell(f"{about} and later: it runs too long")
         self._before = module.clone()
+
+    def _check_derivative(self, module: ModuleOp, pass_: Derive) -> None:
+        """Compare a derivative with differences; from now on it is a function as all others."""
+        if reason := check_derivative(module, pass_):
+            self.tell(f"@{pass_.derived} is not compared with differences: {reason}")
+        function = _function(module, pass_.derived)
+        assert function is not None
+        before, self.module = self.module, module
+        self._begin(function)
+        self.module = before
 
     def _compare(self, module: ModuleOp, step: Step, trial: _Trial, contract: Contract) -> int:
         """Run a trial again; return how many ops that took."""

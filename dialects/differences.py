@@ -124,6 +124,78 @@ def _same(got: Sequence[Array], want: Sequence[Array], mode: str) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9, err_msg=said)
 
 
+def _rough(
+    run: Run,
+    arguments: Sequence[Array],
+    tangents: Sequence[Array],
+    wrt: Sequence[int],
+    of: Sequence[int],
+) -> list[list[Array]]:
+    """Return central differences of two widths."""
+
+    def at(step: float) -> list[Array]:
+        moved = list(arguments)
+        for k, t in zip(wrt, tangents, strict=True):
+            moved[k] = np.asarray(arguments[k] + step * t)
+        results = run(moved)
+        return [results[k] for k in of]
+
+    with np.errstate(all="ignore"):
+        return [
+            [np.asarray((a - b) / (2 * w)) for a, b in zip(at(w), at(-w), strict=True)]
+            for w in (WIDTH, WIDTH / 2)
+        ]
+
+
+def backward_off(
+    run: Run,
+    derivative: Run,
+    arguments: Sequence[Array],
+    wrt: Sequence[int],
+    of: Sequence[int],
+) -> str | None:
+    """Say how what a function returns as its derivative backward differs from differences.
+
+    None where ``arguments`` tell nothing: what is computed is no number, or not smooth.
+    """
+    random = np.random.default_rng(0)
+    tangents = [np.asarray(random.uniform(-1, 1, np.shape(arguments[k]))) for k in wrt]
+    outs = run(arguments)
+    cotangents = [np.asarray(random.uniform(-1, 1, np.shape(outs[k]))) for k in of]
+    rough = _rough(run, arguments, tangents, wrt, of)
+    for a, b in zip(*rough, strict=True):
+        if not np.isfinite(a - b).all() or (np.abs(a - b) > AGREE * (np.abs(b) + 1e-3)).any():
+            return None
+    gradients = derivative([*arguments, *cotangents])[len(outs) :]
+    forth = [np.asarray(c * t) for c, t in zip(cotangents, rough[1], strict=True)]
+    back = [np.asarray(g * t) for g, t in zip(gradients, tangents, strict=True)]
+    a, b = (float(sum(v.sum() for v in each)) for each in (forth, back))
+    size = sum(float(np.abs(v).sum()) for v in (*forth, *back)) + 1e-3
+    return "" if abs(a - b) <= CLOSE * size else f"{b:.6g} along a direction, not {a:.6g}"
+
+
+def forward_off(
+    run: Run,
+    derivative: Run,
+    arguments: Sequence[Array],
+    wrt: Sequence[int],
+    of: Sequence[int],
+) -> str | None:
+    """Say how what a function returns as its derivative forward differs; as `backward_off`."""
+    random = np.random.default_rng(0)
+    tangents = [np.asarray(random.uniform(-1, 1, np.shape(arguments[k]))) for k in wrt]
+    rough = _rough(run, arguments, tangents, wrt, of)
+    found = derivative([*arguments, *tangents])[len(run(arguments)) :]
+    for a, b, got in zip(*rough, found, strict=True):
+        if not np.isfinite(a - b).all() or (np.abs(a - b) > AGREE * (np.abs(b) + 1e-3)).any():
+            return None
+        off = ~(np.abs(got - b) <= CLOSE * (np.abs(b) + 1e-3))
+        if off.any():
+            place = tuple(int(i) for i in np.argwhere(off)[0])
+            return f"{got[place]:.6g} at {list(place)}, not {b[place]:.6g}"
+    return ""
+
+
 def _differences(
     derived: Derived,
     arguments: Sequence[Array],
@@ -133,19 +205,8 @@ def _differences(
 ) -> int:
     """Compare tangents with differences; return how many elements were compared."""
 
-    def at(step: float) -> list[Array]:
-        moved = list(arguments)
-        for k, t in zip(derived.wrt, tangents, strict=True):
-            moved[k] = np.asarray(arguments[k] + step * t)
-        results = derived.run(moved)
-        return [results[k] for k in derived.of]
-
-    with np.errstate(all="ignore"):
-        rough = [
-            [np.asarray((a - b) / (2 * w)) for a, b in zip(at(w), at(-w), strict=True)]
-            for w in (WIDTH, WIDTH / 2)
-        ]
     compared = 0
+    rough = _rough(derived.run, arguments, tangents, derived.wrt, derived.of)
     pairs = zip(*rough, found, outs, strict=True)
     for number, (first, second, got, out) in enumerate(pairs):
         finite = np.isfinite(first) & np.isfinite(second) & np.isfinite(out)
