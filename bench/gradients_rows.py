@@ -26,7 +26,16 @@ REASONS = {
     "it costs what the function costs that it calls": "call",
 }
 """Why some ops are not measured."""
-EXCEPTIONS: dict[str, str] = {}
+_EQUALS = "it counts how many elements are the least or greatest, which share the cotangent"
+_WINDOWS = "of equal elements the first is looked for, and rows are written at steps of two"
+EXCEPTIONS: dict[str, str] = {
+    "nd.scatter_mul": "factors that are 0 are counted, and the product of all others made again",
+    "nd.scatter_min": _EQUALS,
+    "nd.scatter_max": _EQUALS,
+    "nd.window_max": _WINDOWS,
+    "nd.window_min": _WINDOWS,
+    "nd.max_pool": _WINDOWS,
+}
 """Rows that may take longer than the others, and why."""
 
 

@@ -270,3 +270,16 @@ def test_labels_out_of_range_have_no_gradient() -> None:
         np.zeros((3, 3)),
     )
     np.testing.assert_array_equal(direct[1:], 0)
+
+
+def test_what_is_computed_again() -> None:
+    """Neither scores of attention nor masks of dropout wait for the backward pass."""
+
+    def loss(x: Any, key: Any) -> Any:
+        h = sw.nn.dropout(np.sin(x), 0.5, key)
+        return np.sum(sw.nn.dot_product_attention(h, h, h) ** 2)
+
+    x, key = np.ones((2, 256, 4, 32), np.float32), np.array([0, 1], np.uint32)
+    text = str(sw.jit(sw.value_and_grad(loss)).trace(x, key).lower("kernels"))
+    assert text.count("kernel.band") == 1
+    assert text.count("_xor ins(%key") == 2

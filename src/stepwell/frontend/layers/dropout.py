@@ -13,6 +13,7 @@ from stepwell.frontend.drawing import WORD, block_bits, unit_of_word
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.promotion import SINGLE, cast, is_number, lift
 from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.transformations.checkpoint import checkpoint
 
 
 def dropout(
@@ -44,14 +45,18 @@ def dropout(
         raise ValueError("dropout needs a key, such as stepwell.random.key(0)")
     together = {check_axis(a, value.ndim) for a in broadcast_dims}
     shape = tuple(1 if a in together else n for a, n in enumerate(value.shape))
-    words = block_bits(key, shape, WORD)
-    if is_number(rate):
-        dropped = _dropped(value, words, float(rate))
-    else:
+
+    def drop(value: Tensor, rate: Any, key: Any) -> Tensor:
+        words = block_bits(key, shape, WORD)
+        if is_number(rate):
+            return _dropped(value, words, float(rate))
         chance = cast(lift(rate), SINGLE)
         kept = e.greater_equal(unit_of_word(words, SINGLE), chance)
         left = e.subtract(1, chance)
-        dropped = e.where(kept, e.divide(value, cast(left, value.kind)), 0)
+        return e.where(kept, e.divide(value, cast(left, value.kind)), 0)
+
+    # the backward pass draws the same numbers again: a mask kept would be as large as x
+    dropped = checkpoint(drop)(value, rate, key)
     return dropped if known else e.where(inference, value, dropped)
 
 
