@@ -12,6 +12,7 @@ import stepwell as sw
 X = np.array([0.5, -1.5, 2.0])
 W = np.arange(6.0).reshape(2, 3)
 NUMBER: Any = 3
+ARRAY: Any = X
 
 
 class Pair(NamedTuple):
@@ -86,6 +87,15 @@ def test_hessians() -> None:
     assert float(d_y) == pytest.approx(float((3 * X**3).sum()))
 
 
+def test_one_program_for_any_size() -> None:
+    hessian = sw.hessian(lambda x: (np.sin(x) * x.sum()).sum())
+    for n in (3, 5, 7):
+        x = np.arange(n) + 0.5
+        want = np.cos(x)[:, None] + np.cos(x) - np.diag(np.sin(x) * x.sum())
+        np.testing.assert_allclose(hessian(x), want)
+    assert hessian.cache_info().traces == 2
+
+
 def test_functions_of_methods_that_change() -> None:
     class Model:
         scale = 2.0
@@ -134,6 +144,18 @@ def _vjp(x: Any, *cotangent: Any) -> Any:
     return sw.vjp(lambda x: {"y": x, "n": 3}, x)[1](*cotangent)
 
 
+def _leaked() -> Any:
+    found: list[Any] = []
+
+    @sw.jit
+    def f(x: Any) -> Any:
+        found.append(sw.vjp(np.sin, x)[1])
+        return x
+
+    f(X)
+    return found[-1](X)
+
+
 ZERO = np.zeros((), sw.float0)
 MISTAKES: list[tuple[Any, type[Exception], str]] = [
     (lambda: sw.jvp(np.sin, X, X), TypeError, "jvp takes primals as a tuple or list, got ndarr"),
@@ -174,9 +196,14 @@ MISTAKES: list[tuple[Any, type[Exception], str]] = [
     (lambda: sw.hvp(lambda x: x, (X,), (X,)), TypeError, r"return one float, got f64\[3\]"),
     (lambda: sw.check_grads(lambda x: x, (3,)), TypeError, "none of its arguments is a float"),
     (lambda: sw.check_grads(np.sin, (X,), modes="both"), ValueError, "has 'fwd', 'rev' or both"),
-    (lambda: sw.check_grads(np.sin, X), TypeError, "takes args as a tuple or list, got ndarray"),
+    (
+        lambda: sw.check_grads(np.sin, ARRAY),
+        TypeError,
+        "takes args as a tuple or list, got ndarray",
+    ),
     (lambda: sw.check_grads(np.sin, (X,), order=0), ValueError, "is 1 or more, got 0"),
     (lambda: sw.check_grads(lambda x: 3, (X,)), TypeError, "returns no floats"),
+    (_leaked, TypeError, "call them inside a function given to stepwell.jit"),
     (sw.jit(lambda: sw.check_grads(np.sin, (X,))), sw.TraceError, "not inside of a traced one"),
 ]
 

@@ -119,6 +119,8 @@ class _Call:
     def _value(self, path: str, leaf: Any, n: int) -> Tensor:
         try:
             return lift(leaf)
+        except TraceError:
+            raise
         except TypeError:
             raise TypeError(
                 f"{self.what}: argument '{path}' of '{self.name}' is {type(leaf).__name__}, no "

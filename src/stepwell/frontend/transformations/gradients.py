@@ -7,6 +7,7 @@ from typing import Any
 
 from stepwell.core.shapes import show
 from stepwell.core.tracebacks import entrance
+from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import full, lift
 from stepwell.frontend.pytree import flatten
 from stepwell.frontend.tensor import Tensor
@@ -117,6 +118,8 @@ class Backward:
             raise TypeError(f"{self.what} needs '{name}' to return one float, got {got}; {help}")
         try:
             value = lift(leaves[0])
+        except TraceError:
+            raise
         except TypeError:
             got = type(returned).__name__
             raise TypeError(f"{self.what} needs '{name}' to return a float, got {got}") from None

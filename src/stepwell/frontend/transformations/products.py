@@ -11,6 +11,7 @@ import numpy as np
 
 from stepwell.core.shapes import show
 from stepwell.core.tracebacks import entrance
+from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import cast, is_number, lift
 from stepwell.frontend.pytree import Tree, flatten, paths, unflatten
 from stepwell.frontend.tensor import Tensor
@@ -227,6 +228,8 @@ def values_of(what: str, name: str, returned: Any) -> Any:
     for leaf, path in zip(leaves, paths(tree, "its result"), strict=True):
         try:
             found.append(lift(leaf))
+        except TraceError:
+            raise
         except TypeError:
             raise TypeError(
                 f"{what} needs '{name}' to return arrays, but {path} is {type(leaf).__name__}; "
@@ -297,6 +300,8 @@ def _matched(
             raise TypeError(f"{path}: the {what} of a value of {want} is {want}, got sw.float0")
         try:
             more = lift(leaf, value.kind)
+        except TraceError:
+            raise
         except TypeError:
             got = type(leaf).__name__
             raise TypeError(f"{path}: a {what} is an array or a number, got {got}") from None

@@ -72,6 +72,8 @@ class Region:
     """What the function returns, whose derivatives there are."""
     aux: Results
     """What else it returns."""
+    depth: int
+    """In how many regions it was written."""
 
     @property
     def floats(self) -> list[int]:
@@ -112,11 +114,13 @@ class Region:
         of: Sequence[int],
         more: Sequence[Type],
     ) -> tuple[Tensor, ...]:
-        return current_trace().emit(
+        trace = current_trace()
+        deeper = "  " * (len(trace.scopes) - self.depth)
+        return trace.emit(
             op,
             [*self.primals, *given],
             [*self.main.types, *self.aux.types, *more],
-            self.text,
+            [text.replace("\n", f"\n{deeper}") for text in self.text],
             wrt=wrt,
             of=of,
             operandSegmentSizes=Verbatim(f"array<i32: {len(self.primals)}, {len(given)}>"),
@@ -149,7 +153,7 @@ def write_region(
         main, aux = map(taken_apart, run(seen))
         _check_unwritten(trace, what, name, seen, paths)
         trace.emit("yield", [lift(v) for v in (*main.values, *aux.values)], ())
-    return Region(primals, text, main, aux)
+    return Region(primals, text, main, aux, len(trace.scopes))
 
 
 @contextmanager

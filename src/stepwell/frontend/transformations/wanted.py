@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from stepwell.core.shapes import Shape
+from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import lift
 from stepwell.frontend.pytree import Tree, flatten, paths, unflatten
 from stepwell.frontend.tensor import Tensor
@@ -60,6 +61,8 @@ class Wanted:
     def _value(self, leaf: Any, path: str) -> Tensor:
         try:
             return lift(leaf)
+        except TraceError:
+            raise
         except TypeError:
             raise TypeError(
                 f"{self.what} is by floats, but argument '{path}' of '{self.name}' is "
