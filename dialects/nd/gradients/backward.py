@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.builder import Builder
 from xdsl.ir import Block, Operation, SSAValue
 
+from stepwell.core.diagnostics import is_heard
+from stepwell.dialects.nd.control import YieldOp
+from stepwell.dialects.nd.gradients.keeping import tell_kept
 from stepwell.dialects.nd.gradients.reverse import Reverse
 from stepwell.dialects.nd.transformations import TransformationOp, VjpOp
 from stepwell.dialects.readings import decomposition
@@ -30,6 +33,14 @@ def bind(op: TransformationOp) -> None:
         argument.replace_all_uses_with(value)
 
 
+def _between(first: Operation, last: Operation) -> Iterator[Operation]:
+    """Yield the ops that stand between two."""
+    op = first.next_op
+    while op is not None and op is not last:
+        yield op
+        op = op.next_op
+
+
 @decomposition(VjpOp)
 def _vjp(builder: Builder, op: VjpOp) -> Sequence[SSAValue]:
     """Write the region out, then its backward pass.
@@ -38,13 +49,21 @@ def _vjp(builder: Builder, op: VjpOp) -> Sequence[SSAValue]:
     or be read from outside as well, where it counts as a constant.
     """
     reverse = Reverse(builder, active=set(op.sources))
+    borders = [builder.insert(YieldOp([]))]
     first = unpack(builder, op.body.block)
-    ops = reverse.follow(first, op) if first is not None else []
+    borders.append(builder.insert(YieldOp([])))
+    ops = reverse.follow(first, borders[1]) if first is not None else []
     for target, cotangent in zip(op.targets, op.cotangents, strict=True):
         reverse.accumulate(target, cotangent)
     reverse.run(ops)
     cotangents = [reverse.result(source) for source in op.sources]
     results = [*op.yields, *cotangents]
+    if is_heard():
+        forward = list(_between(*borders))
+        tell_kept(op, forward, list(_between(borders[1], op)), set(results))
+    for border in borders:
+        border.detach()
+        border.erase()
     arguments = dict(zip(op.body.block.args, op.inputs, strict=True))
     bind(op)
     return [arguments.get(value, value) for value in results]  # pyright: ignore

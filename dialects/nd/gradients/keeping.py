@@ -8,13 +8,14 @@ the one of the fewest bytes, and of several such the one that leaves the least t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import inf, prod
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.traits import ConstantLike, is_side_effect_free
 
+from stepwell.core.diagnostics import Diagnostic, report
 from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.nd.convert import BitcastOp, CastOp
 from stepwell.dialects.nd.creation import Creation
@@ -25,7 +26,7 @@ from stepwell.dialects.nd.shape import BroadcastOp
 from stepwell.dialects.nd.sizes import DimOp, FromIndexOp
 from stepwell.dialects.nd.syntax import element, shape_of
 from stepwell.dialects.readings import moves
-from stepwell.dialects.types import dtype
+from stepwell.dialects.types import dtype, place_of
 
 UNKNOWN_SIZE = 256
 """Elements that an axis of unknown size is taken to have: more than numbers that go with it."""
@@ -99,6 +100,40 @@ def choose(
                     seen.add(operand)
                     waiting.append(operand)
     return graph.cut()
+
+
+MOST_TOLD = 8
+"""Values that a remark names."""
+
+
+def tell_kept(
+    op: Operation, forward: Sequence[Operation], backward: Sequence[Operation], ends: set[SSAValue]
+) -> None:
+    """Say in a remark at ``op`` what its backward pass keeps of the forward pass.
+
+    ends : what is left of both, in the end
+    """
+    made = {r for each in forward for r in each.results}
+    live, needed = set(ends), dict[SSAValue, None]()
+    for each in reversed(backward):
+        if any(r in live for r in each.results):
+            for inner in each.walk():
+                live.update(inner.operands)
+                needed.update((v, None) for v in inner.operands if v in made)
+    kept = choose(needed, lambda v: v not in made, lambda v: True)
+    values = sorted(kept if kept is not None else needed, key=bytes_of, reverse=True)
+    names = [f"%{v.name_hint or 'value'} {v.type}" for v in values[:MOST_TOLD]]
+    more = f" and {len(values) - MOST_TOLD} more" if len(values) > MOST_TOLD else ""
+    total = sum(bytes_of(v) for v in values)
+    unknown = any(DYNAMIC in shape_of(v) for v in values)
+    said = (
+        f"the backward pass keeps {len(values)} value{'s' * (len(values) > 1)} of the forward "
+        f"pass, {total} bytes"
+        f"{f' with {UNKNOWN_SIZE} for each ?' if unknown else ''}: {', '.join(names)}{more}"
+        if values
+        else "the backward pass keeps nothing of the forward pass"
+    )
+    report(Diagnostic("remark", said, place_of(op)))
 
 
 class _Graph:

@@ -120,6 +120,11 @@ def report(diagnostic: Diagnostic) -> bool:
     return True
 
 
+def is_heard() -> bool:
+    """Whether anybody listens: a remark that takes long to find is not looked for otherwise."""
+    return _handler.get() is not None
+
+
 @contextmanager
 def listening(handler: Callable[[Diagnostic], None]) -> Generator[None]:
     """Send every `report` inside to ``handler``."""
