@@ -117,6 +117,12 @@ class Process:
             **PEERS[self.peer].variables,
         }
 
+    def prefer(self, niceness: int) -> None:
+        """Give the process's threads another niceness: it needs the right to, where it is less."""
+        assert self._process is not None
+        for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), niceness)
+
     def _read(self, seconds: float) -> dict[str, Any]:
         """Return the next line of the answers."""
         until = time.monotonic() + seconds

@@ -113,6 +113,7 @@ class Bench:
     batch: float
     patience: float
     least: bool
+    niceness: int
     folder: Path
     versions: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -150,6 +151,8 @@ class Bench:
             said[peer] = self._prepared(process, task)
             self.versions[peer] = process.version
         running = [p for p in self.peers if "memory" in said[p]]
+        for peer in running if self.niceness else ():
+            processes[peer].prefer(self.niceness)
         batches: dict[str, list[Batch]] = {p: [] for p in running}
         for _ in range(self.rounds):
             for peer in list(running):
@@ -260,6 +263,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--batch", type=float, default=0.2, help="seconds of a batch (default 0.2)")
     add("--patience", type=float, default=200, help="seconds a peer has for an answer")
     add("--least", action="store_true", help="the fastest step of all: on a busy machine")
+    add("--nice", type=int, default=0, help="of batches: below 0 on a busy machine (as root)")
     add("--page", help=f"where to write the page (default {PAGE} for all tasks, else print)")
     add("--list", action="store_true", help="list the tasks")
     return parser
@@ -292,6 +296,7 @@ def main() -> None:
         options.batch,
         options.patience,
         options.least,
+        options.nice,
         folder,
     )
     with alone():
@@ -303,6 +308,7 @@ def main() -> None:
         f"Python {platform.python_version()}, {find_compiler().version}, {versions}; "
         f"{bench.rounds} rounds of {bench.batch:g} s."
         + (" The fastest step of all rounds counts: others used the machine." * bench.least)
+        + (f" Batches ran with niceness {bench.niceness}." if bench.niceness else "")
     )
     text = page(lines, bench.peers, about)
     if options.page or len(tasks) == len(TASKS):
