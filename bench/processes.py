@@ -52,6 +52,11 @@ class Process:
         """Where what the peer prints goes."""
         return self.folder / f"{self.peer}-{self.threads}.log"
 
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None
+
     def ask(self, patience: float, /, **request: Any) -> dict[str, Any]:
         """Let the process go on until it has answered; start it where it is not there."""
         process = self.start() if self._process is None else self._process
@@ -118,10 +123,16 @@ class Process:
         }
 
     def prefer(self, niceness: int) -> None:
-        """Give the process's threads another niceness: it needs the right to, where it is less."""
+        """Give the process another niceness: it needs the right to, where it is less.
+
+        Linux compares whole sessions first, and this process is one.
+        """
         assert self._process is not None
-        for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
+        about = Path(f"/proc/{self._process.pid}")
+        for thread in (about / "task").iterdir():
             os.setpriority(os.PRIO_PROCESS, int(thread.name), niceness)
+        if (session := about / "autogroup").exists():
+            session.write_text(str(niceness))
 
     def _read(self, seconds: float) -> dict[str, Any]:
         """Return the next line of the answers."""

@@ -151,8 +151,6 @@ class Bench:
             said[peer] = self._prepared(process, task)
             self.versions[peer] = process.version
         running = [p for p in self.peers if "memory" in said[p]]
-        for peer in running if self.niceness else ():
-            processes[peer].prefer(self.niceness)
         batches: dict[str, list[Batch]] = {p: [] for p in running}
         for _ in range(self.rounds):
             for peer in list(running):
@@ -190,6 +188,9 @@ class Bench:
 
     def _ask(self, process: Process, **request: Any) -> dict[str, Any]:
         try:
+            if self.niceness and not process.running:
+                process.start()
+                process.prefer(self.niceness)
             return process.ask(self.patience, **request)
         except Gone as error:
             return {"failed": str(error).partition(", see ")[0]}
@@ -263,7 +264,12 @@ def arguments() -> argparse.ArgumentParser:
     add("--batch", type=float, default=0.2, help="seconds of a batch (default 0.2)")
     add("--patience", type=float, default=200, help="seconds a peer has for an answer")
     add("--least", action="store_true", help="the fastest step of all: on a busy machine")
-    add("--nice", type=int, default=0, help="of batches: below 0 on a busy machine (as root)")
+    add(
+        "--nice",
+        type=int,
+        default=0,
+        help="of all that is measured: below 0 on a busy machine, as root",
+    )
     add("--page", help=f"where to write the page (default {PAGE} for all tasks, else print)")
     add("--list", action="store_true", help="list the tasks")
     return parser
@@ -308,7 +314,7 @@ def main() -> None:
         f"Python {platform.python_version()}, {find_compiler().version}, {versions}; "
         f"{bench.rounds} rounds of {bench.batch:g} s."
         + (" The fastest step of all rounds counts: others used the machine." * bench.least)
-        + (f" Batches ran with niceness {bench.niceness}." if bench.niceness else "")
+        + (f" All ran with niceness {bench.niceness}." if bench.niceness else "")
     )
     text = page(lines, bench.peers, about)
     if options.page or len(tasks) == len(TASKS):
