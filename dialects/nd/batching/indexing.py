@@ -88,32 +88,41 @@ def _dynamic_slice(b: Batch, op: DynamicSliceOp) -> Sequence[SSAValue]:
     differing = [(s, a, n) for s, a, n in parts if b.has(s)]
     if not differing:
         return (x,)
-    limits = [_less(b, b.extent(x, a + one), n) for _, a, n in differing]
-    begins = [_inside(b, b.found[s], m) for (s, _, _), m in zip(differing, limits, strict=True)]
-    gone = [a for _, a, _ in differing]
+    begins: list[SSAValue] = []
+    for start, axis, n in differing:  # one element is moved to lie inside by the gather
+        limit = None if n == 1 else _less(b, b.extent(x, axis + one), n)
+        begins.append(b.found[start] if limit is None else _inside(b, b.found[start], limit))
+    gone, long = [a for _, a, _ in differing], [a for _, a, n in differing if n != 1]
     indices = _places(b, begins, [n for _, _, n in differing], [1] * len(gone))
     if one:
         y = b.of(GatherOp(x, [_examples(b, indices[0]), *indices], [0, *numbers(gone)]))
     else:
         y = b.moved(b.of(GatherOp(x, indices, gone)), gone[0], 0)
-        y = y if not gone[0] else _gathered_first(b, y, gone[0], len(gone))
-    return (_spread(b, y, gone),)
+        y = _gathered_first(b, y, gone[0], len(long))
+    return (_spread(b, y, len(shape_of(op.y)), long, [a for a in gone if a not in long]),)
 
 
 def _gathered_first(b: Batch, y: SSAValue, first: int, count: int) -> SSAValue:
     """Return ``y`` with the axes of indices right behind that of the batch."""
+    if not first or not count:
+        return y
     rest = range(1 + first + count, len(shape_of(y)))
     order = [0, *range(1 + first, 1 + first + count), *range(1, 1 + first), *rest]
     return b.of(TransposeOp(y, order))
 
 
-def _spread(b: Batch, y: SSAValue, gone: Sequence[int]) -> SSAValue:
-    """Return ``y``, whose axes behind the batch are those of indices, with each in its place."""
-    kept = iter(range(1 + len(gone), len(shape_of(y))))
-    rank = len(shape_of(y)) - 1
-    order = [1 + gone.index(a) if a in gone else next(kept) for a in range(rank)]
-    order = [0, *order]
-    return y if order == list(range(rank + 1)) else b.of(TransposeOp(y, order))
+def _spread(b: Batch, y: SSAValue, rank: int, long: Sequence[int], unit: Sequence[int]) -> SSAValue:
+    """Return ``y``, whose axes behind the batch are those of indices, with each in its place.
+
+    long, unit : the axes of indices, and those of one element, which are not there yet
+    """
+    kept = iter(range(1 + len(long), len(shape_of(y))))
+    there = [a for a in range(rank) if a not in unit]
+    order = [0, *(1 + long.index(a) if a in long else next(kept) for a in there)]
+    if order != sorted(order):
+        y = b.of(TransposeOp(y, order))
+    sizes = iter([b.extent(y, 1 + k) for k in range(len(there))])
+    return b.shaped(y, [*b.extents, *(1 if a in unit else next(sizes) for a in range(rank))])
 
 
 def _less(b: Batch, size: int | SSAValue, part: int | SSAValue) -> SSAValue:
@@ -145,19 +154,28 @@ def _inside(b: Batch, starts: SSAValue, limit: SSAValue) -> SSAValue:
 def _places(
     b: Batch, begins: Sequence[SSAValue], sizes: Sequence[int | SSAValue], steps: Sequence[int]
 ) -> list[SSAValue]:
-    """Return for each axis which elements are meant: a number for each example and place."""
-    shape = (b.length, *(n if isinstance(n, int) else DYNAMIC for n in sizes))
+    """Return for each axis which elements are meant: a number for each example and place.
+
+    An axis of which one element is meant is none of the places'.
+    """
+    long = [n for n in sizes if n != 1]
+    shape = (b.length, *(n if isinstance(n, int) else DYNAMIC for n in long))
     unknown = [a for a, n in enumerate(shape) if n == DYNAMIC]
-    told = [n for n in (*b.extents, *sizes) if not isinstance(n, int)]
-    type = TensorType(i64, shape)
+    told = [n for n in (*b.extents, *long) if not isinstance(n, int)]
     found: list[SSAValue] = []
-    for axis, (begin, step) in enumerate(zip(begins, steps, strict=True), 1):
-        place = b.of(IotaOp(type, axis, told))
-        if step != 1:
-            place = b.of(MulOp(place, b.of(FullOp.of(step, type, told))))
+    axis = 0
+    for begin, size, step in zip(begins, sizes, steps, strict=True):
         needed = rules.broadcast_unknown(shape_of(begin), (0,), shape)
         others = [n for n, a in zip(told, unknown, strict=True) if a in needed]
-        found.append(b.of(AddOp(b.of(BroadcastOp(begin, [0], shape, others)), place)))
+        first = b.of(BroadcastOp(begin, [0], shape, others)) if long else begin
+        if size != 1:
+            axis += 1
+            type = TensorType(i64, shape)
+            place = b.of(IotaOp(type, axis, told))
+            if step != 1:
+                place = b.of(MulOp(place, b.of(FullOp.of(step, type, told))))
+            first = b.of(AddOp(first, place))
+        found.append(first)
     return found
 
 
@@ -176,7 +194,11 @@ def _dynamic_update_slice(b: Batch, op: DynamicUpdateSliceOp) -> Sequence[SSAVal
         limit = _less(b, b.extent(x, axis + 1), _span(b, size, step))
         begins.append(_inside(b, b.lead(starts), limit))
     indices = _places(b, begins, sizes, op.steps)
-    order = [a + 1 for a in along]
+    unit = [a for a, n in zip(along, sizes, strict=True) if n == 1]
+    kept = [a for a in range(len(shape_of(op.update))) if a not in unit]
+    if unit:
+        update = b.shaped(update, [*b.extents, *(b.extent(update, a + 1) for a in kept)])
+    order = [1 + kept.index(a) for a in along if a not in unit]
     order += [a for a in range(1, len(shape_of(update))) if a not in order]
     if order != sorted(order):
         update = b.of(TransposeOp(update, [0, *order]))
