@@ -210,3 +210,35 @@ def test_any_number_of_examples() -> None:
         v = np.arange(2.0 * n).reshape(n, 2)
         np.testing.assert_allclose(f(v), v @ X[:, :2].T)
     assert f.cache_info().traces == 2
+
+
+@sw.custom_vjp
+def told(x: Any, w: Any) -> Any:
+    return x @ w
+
+
+told.defvjp(lambda x, w: (x @ w, (x, w)), lambda kept, g: (g * 3 * kept[1], g * 5 * kept[0]))
+
+
+@sw.custom_jvp
+def leaning(x: Any) -> Any:
+    return np.sin(x)
+
+
+@leaning.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    return np.sin(primals[0]), 7 * tangents[0]
+
+
+def test_rules_of_users_hold_in_batches() -> None:
+    """Gradients of a batch are those that the function says, not those of what it computes."""
+    w = np.arange(1.0, 5.0)
+    each = sw.grad(lambda x, w: sw.vmap(told, (0, None))(x, w).sum(), argnums=(0, 1))
+    gx, gw = each(X, w)
+    np.testing.assert_allclose(gx, np.tile(3 * w, (3, 1)))
+    np.testing.assert_allclose(gw, 5 * X.sum(0))
+    np.testing.assert_allclose(sw.grad(lambda x: sw.vmap(leaning)(x).sum())(X), np.full(X.shape, 7))
+    again = sw.grad(lambda x: sw.vmap(sw.checkpoint(lambda v: np.sin(np.sin(v)).sum()))(x).sum())
+    np.testing.assert_allclose(again(X), np.cos(np.sin(X)) * np.cos(X))
+    stopped = sw.grad(lambda x: sw.vmap(lambda v: (sw.stop_gradient(v) * v).sum())(x).sum())
+    np.testing.assert_allclose(stopped(X), X)

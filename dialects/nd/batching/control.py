@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.builder import Builder
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.rewriter import InsertPoint
 
 from stepwell.core.shapes import DYNAMIC
+from stepwell.dialects.nd.batching.blocks import end, inside_of, led, rebind, yields
 from stepwell.dialects.nd.batching.walk import Batch
 from stepwell.dialects.nd.bitwise import AndOp
 from stepwell.dialects.nd.compare import SelectOp
@@ -32,11 +31,11 @@ def _if(b: Batch, op: IfOp) -> Sequence[SSAValue]:
     if b.has(op.condition):
         return _both(b, op)
     regions = [op.detach_region(op.regions[0]) for _ in (0, 1)]
-    batches = [_inside(b, region.block) for region in regions]
-    ends = [_yields(region.block) for region in regions]
+    batches = [inside_of(b, region.block) for region in regions]
+    ends = [yields(region.block) for region in regions]
     flags = [any(b.has(v) for v in values) for values in zip(*ends, strict=True)]
     for each, region, values in zip(batches, regions, ends, strict=True):
-        _end(each, region.block, YieldOp(_led(each, values, flags)))
+        end(each, region.block, YieldOp(led(each, values, flags)))
     types = [b.type(y) if f else y.type for y, f in zip(op.results, flags, strict=True)]
     made = IfOp(op.condition, types, *regions)
     b.builder.insert(made)
@@ -72,7 +71,7 @@ def _while(b: Batch, op: WhileOp) -> Sequence[SSAValue]:
     inside = b.within(then)
     inside.builder.insert(YieldOp(_while_all(inside, op, flags)))
     kept = b.within(otherwise)
-    kept.builder.insert(YieldOp(_led(kept, op.carried, flags)))
+    kept.builder.insert(YieldOp(led(kept, op.carried, flags)))
     types = [b.type(y) if f else y.type for y, f in zip(op.results, flags, strict=True)]
     made = IfOp(some, types, Region(then), Region(otherwise))
     b.builder.insert(made)
@@ -81,14 +80,14 @@ def _while(b: Batch, op: WhileOp) -> Sequence[SSAValue]:
 
 def _while_all(b: Batch, op: WhileOp, flags: Sequence[bool]) -> Sequence[SSAValue]:
     """All examples run as often."""
-    carried = _led(b, op.carried, flags)
+    carried = led(b, op.carried, flags)
     test, body = (op.detach_region(op.regions[0]) for _ in (0, 1))
     for region in (test, body):
-        _rebind(b, region.block, flags)
-        each = _inside(b, region.block)
-        values = _yields(region.block)
+        rebind(b, region.block, flags)
+        each = inside_of(b, region.block)
+        values = yields(region.block)
         if region is body:
-            _end(each, region.block, YieldOp(_led(each, values, flags)))
+            end(each, region.block, YieldOp(led(each, values, flags)))
     made = WhileOp(carried, test, body)
     b.builder.insert(made)
     return list(made.outputs)
@@ -96,7 +95,7 @@ def _while_all(b: Batch, op: WhileOp, flags: Sequence[bool]) -> Sequence[SSAValu
 
 def _while_any(b: Batch, op: WhileOp, flags: Sequence[bool]) -> Sequence[SSAValue]:
     """Run as long as any example wants; whether each does is carried along."""
-    carried = _led(b, op.carried, flags)
+    carried = led(b, op.carried, flags)
     (go,) = b.inlined(op.test.clone().block, carried, flags)
     go = b.lead(go)
     if (active := b.active()) is not None:
@@ -130,12 +129,12 @@ def _scan(b: Batch, op: ScanOp) -> Sequence[SSAValue]:
     """The axis of the batch is behind that of the scan."""
     flags, _ = _scan_flags(set(b.found), op)
     xs = [b.moved(b.found[x], 0, 1) if b.has(x) else x for x in op.xs]
-    carried = _led(b, op.carried, flags[: len(op.carried)])
+    carried = led(b, op.carried, flags[: len(op.carried)])
     body = op.detach_region(op.body)
     taken = [*flags[: len(op.carried)], *(b.has(x) for x in op.xs)]
-    _rebind(b, body.block, taken)
-    each = _inside(b, body.block)
-    _end(each, body.block, YieldOp(_led(each, _yields(body.block), flags)))
+    rebind(b, body.block, taken)
+    each = inside_of(b, body.block)
+    end(each, body.block, YieldOp(led(each, yields(body.block), flags)))
     told = iter(op.sizes)
     sizes: list[SSAValue] = []
     for y, flag in zip(op.stacked, flags[len(op.carried) :], strict=True):
@@ -147,48 +146,6 @@ def _scan(b: Batch, op: ScanOp) -> Sequence[SSAValue]:
     b.builder.insert(made)
     stacked = zip(made.outputs[len(carried) :], flags[len(carried) :], strict=True)
     return [*made.outputs[: len(carried)], *(b.moved(y, 1, 0) if f else y for y, f in stacked)]
-
-
-def _yields(block: Block) -> Sequence[SSAValue]:
-    last = block.last_op
-    return list(last.operands) if last is not None else []
-
-
-def _led(b: Batch, values: Sequence[SSAValue], flags: Sequence[bool]) -> list[SSAValue]:
-    """Return ``values``, those that are flagged with the axis of the batch."""
-    return [b.lead(v) if flag else v for v, flag in zip(values, flags, strict=True)]
-
-
-def _inside(b: Batch, block: Block) -> Batch:
-    """Replace the ops of ``block`` by those for the batch; return what writes before its end."""
-    each = b.within(block)
-    last = block.last_op
-    assert last is not None
-    each.through(block.first_op, last)
-    each.builder.insertion_point = InsertPoint.before(last)
-    if isinstance(last, ConditionOp):
-        last.operands[0] = b.read(last.condition)
-    return each
-
-
-def _end(b: Batch, block: Block, end: Operation) -> None:
-    """End ``block`` by another op."""
-    last = block.last_op
-    assert last is not None
-    end.location = last.location
-    last.detach()
-    b.dead.append(last)
-    Builder(InsertPoint.at_end(block)).insert(end)
-
-
-def _rebind(b: Batch, block: Block, flags: Sequence[bool]) -> None:
-    """Give ``block`` the arguments for the batch, where flagged."""
-    for old, flag in zip(list(block.args), flags, strict=True):
-        if flag:
-            new = block.insert_arg(b.type(old), old.index)
-            new.name_hint = old.name_hint
-            b.found[old] = new
-            b.dead.append(old)
 
 
 def _names(values: Sequence[SSAValue], like: Sequence[SSAValue]) -> None:
@@ -206,8 +163,8 @@ def _while_flags(found: set[SSAValue], op: WhileOp) -> tuple[list[bool], bool]:
         for block in (op.test.block, op.body.block):
             found.update(a for a, flag in zip(block.args, flags, strict=True) if flag)
             _note(found, block)
-        ends = _yields(op.body.block)
-        differs = any(v in found for v in _yields(op.test.block))
+        ends = yields(op.body.block)
+        differs = any(v in found for v in yields(op.test.block))
         after = [
             flag or v in found or (differs and v is not a)
             for flag, v, a in zip(flags, ends, op.body.block.args, strict=True)
@@ -226,7 +183,7 @@ def _scan_flags(found: set[SSAValue], op: ScanOp) -> tuple[list[bool], None]:
         taken = [*flags, *(x in found for x in op.xs)]
         found.update(a for a, flag in zip(block.args, taken, strict=True) if flag)
         _note(found, block)
-        ends = [v in found for v in _yields(block)]
+        ends = [v in found for v in yields(block)]
         after = [a or b for a, b in zip(flags, ends[:count], strict=True)]
         if after == flags:
             return [*flags, *ends[count:]], None
@@ -249,6 +206,6 @@ def _flags(found: set[SSAValue], op: Operation) -> Sequence[bool]:
     if isinstance(op, IfOp) and op.condition not in found:
         for region in op.regions:
             _note(found, region.block)
-        ends = (_yields(region.block) for region in op.regions)
+        ends = (yields(region.block) for region in op.regions)
         return [a in found or b in found for a, b in zip(*ends, strict=True)]
     return [isinstance(y.type, TensorType) for y in op.results]

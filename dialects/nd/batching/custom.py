@@ -1,20 +1,19 @@
-"""Batches of ops that say how they are differentiated: each of their regions is batched."""
+"""Batches of ops that say how to differentiate what they compute: they still do, for the batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
-from xdsl.builder import Builder
-from xdsl.ir import Block, Region, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.ir import Region, SSAValue
 
+from stepwell.dialects.nd.batching.blocks import end, inside_of, led, rebind, yields
 from stepwell.dialects.nd.batching.walk import Batch, elementwise
 from stepwell.dialects.nd.control import YieldOp
 from stepwell.dialects.nd.custom import (
     CheckpointOp,
     CustomJvpOp,
     CustomVjpOp,
+    InlinedOp,
     StopGradientOp,
     floats,
 )
@@ -22,70 +21,68 @@ from stepwell.dialects.readings import batching
 
 batching(StopGradientOp)(elementwise)
 
-End = Callable[[Batch, int, SSAValue], SSAValue]
-"""Makes what a region hands on of the number of a value and the value, for the batch."""
-
-
-def _region(b: Batch, region: Region, given: Sequence[bool], end: End) -> tuple[Region, list[bool]]:
-    """Return a region for the batch, and which of what it yields has an axis for it.
-
-    given : which of its arguments have one
-    """
-    old = region.block
-    block = Block(
-        arg_types=[b.type(a) if g else a.type for a, g in zip(old.args, given, strict=True)]
-    )
-    for argument, before in zip(block.args, old.args, strict=True):
-        argument.name_hint = before.name_hint
-    inner = replace(b, builder=Builder(InsertPoint.at_end(block)), made=set(b.made), sizes_made={})
-    yields = inner.inlined(old, list(block.args), given)
-    values = [end(inner, k, v) for k, v in enumerate(yields)]
-    block.add_op(YieldOp(values))
-    return Region(block), [v.type == b.type(y) for v, y in zip(values, yields, strict=True)]
-
-
-def _all(b: Batch, _: int, value: SSAValue) -> SSAValue:
-    return b.lead(value)
-
 
 @batching(CheckpointOp)
 def _checkpoint(b: Batch, op: CheckpointOp) -> Sequence[SSAValue]:
-    given = [b.has(v) for v in op.inputs]
-    inputs = [b.read(v) for v in op.inputs]
-    body, _ = _region(b, op.body, given, _all)
-    new = CheckpointOp(inputs, [b.type(y) for y in op.outputs], [body], dict(op.properties))
-    return b.builder.insert(new).results
-
-
-@batching(CustomJvpOp)
-def _custom_jvp(b: Batch, op: CustomJvpOp) -> Sequence[SSAValue]:
-    given = [b.has(v) for v in op.inputs]
-    inputs = [b.read(v) for v in op.inputs]
-    of_tangents = [b.has(v) for v in floats(op.inputs)]
-    body, _ = _region(b, op.body, given, _all)
-    rule, _ = _region(b, op.rule, [*given, *of_tangents], _all)
-    new = CustomJvpOp(inputs, [b.type(y) for y in op.outputs], [body, rule])
-    return b.builder.insert(new).results
+    (region,) = regions = _detached(op)
+    each, ends = _opened(b, region, [b.has(v) for v in op.inputs])
+    flags = [b.has(v) for v in ends]
+    end(each, region.block, YieldOp(led(each, ends, flags)))
+    return _made(b, op, regions, flags)
 
 
 @batching(CustomVjpOp)
 def _custom_vjp(b: Batch, op: CustomVjpOp) -> Sequence[SSAValue]:
-    """The cotangent of an input that is one for the batch is the sum of those of all examples."""
+    """The cotangent of what is one for all is the sum of those of all examples."""
+    known = floats(op.inputs)
+    given, count, cotangents = (
+        [b.has(v) for v in op.inputs],
+        len(op.outputs),
+        len(floats(op.outputs)),
+    )
+    body, forward, backward = regions = _detached(op)
+    each, ends = _opened(b, body, given)
+    end(each, body.block, YieldOp([each.lead(v) for v in ends]))
+    each, ends = _opened(b, forward, given)
+    kept = [b.has(v) for v in ends[count:]]
+    end(each, forward.block, YieldOp(led(each, ends, [True] * count + kept)))
+    each, ends = _opened(b, backward, [*kept, *(True for _ in range(cotangents))])
+    found = [
+        each.lead(v) if b.has(x) else each.sum_over(each.lead(v), [0])
+        for v, x in zip(ends, known, strict=True)
+    ]
+    end(each, backward.block, YieldOp(found))
+    return _made(b, op, regions, [True] * count)
+
+
+@batching(CustomJvpOp)
+def _custom_jvp(b: Batch, op: CustomJvpOp) -> Sequence[SSAValue]:
+    """The tangent of what is one for all is one for all."""
     given = [b.has(v) for v in op.inputs]
-    inputs = [b.read(v) for v in op.inputs]
-    alone = [k for k, v in enumerate(floats(op.inputs)) if not b.has(v)]
-    count = len(op.outputs)
+    tangents = [b.has(v) for v in floats(op.inputs)]
+    regions = _detached(op)
+    for region, flags in zip(regions, (given, [*given, *tangents]), strict=True):
+        each, ends = _opened(b, region, flags)
+        end(each, region.block, YieldOp([each.lead(v) for v in ends]))
+    return _made(b, op, regions, [True] * len(op.outputs))
 
-    def results_first(inner: Batch, number: int, value: SSAValue) -> SSAValue:
-        return inner.lead(value) if number < count else inner.read(value)
 
-    def summed(inner: Batch, number: int, value: SSAValue) -> SSAValue:
-        led = inner.lead(value)
-        return inner.sum_over(led, [0]) if number in alone else led
+def _detached(op: InlinedOp) -> list[Region]:
+    return [op.detach_region(op.regions[0]) for _ in list(op.regions)]
 
-    body, _ = _region(b, op.body, given, _all)
-    forward, yielded = _region(b, op.forward, given, results_first)
-    cotangents = [True] * len(floats(op.outputs))
-    backward, _ = _region(b, op.backward, [*yielded[count:], *cotangents], summed)
-    types = [b.type(y) for y in op.outputs]
-    return b.builder.insert(CustomVjpOp(inputs, types, [body, forward, backward])).results
+
+def _opened(b: Batch, region: Region, flags: Sequence[bool]) -> tuple[Batch, Sequence[SSAValue]]:
+    """Write a region for the batch, all but its end; return what does, and what it hands on."""
+    rebind(b, region.block, flags)
+    return inside_of(b, region.block), yields(region.block)
+
+
+def _made(
+    b: Batch, op: InlinedOp, regions: Sequence[Region], flags: Sequence[bool]
+) -> Sequence[SSAValue]:
+    """Return the results of the same op with other regions; those flagged are of the batch."""
+    types = [b.type(y) if f else y.type for y, f in zip(op.results, flags, strict=True)]
+    made = type(op)([b.read(v) for v in op.inputs], types, regions, dict(op.properties))
+    made.attributes = dict(op.attributes)
+    b.builder.insert(made)
+    return list(made.outputs)
