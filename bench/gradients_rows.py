@@ -21,8 +21,11 @@ REASONS = {
         " isnan isinf isfinite reduce_and reduce_or argmax argmin argsort dim from_index bitcast"
     ),
     "it has no argument that is an array of floats": "constant full",
+    "its derivative is 0": "stop_gradient",
     "it is part of another op": "yield condition",
-    "it runs Python, checks, or is a transformation itself": "callback check vjp jvp vmap",
+    "it runs Python, checks, or is a transformation itself": (
+        "callback check vjp jvp vmap custom_vjp custom_jvp checkpoint"
+    ),
     "it costs what the function costs that it calls": "call",
 }
 """Why some ops are not measured."""
