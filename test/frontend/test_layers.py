@@ -391,3 +391,24 @@ def test_layers_without_jit() -> None:
     with sw.disable_jit():
         alone = f(x, w)
     np.testing.assert_allclose(alone, f(x, w), rtol=1e-6)
+
+
+@pytest.mark.parametrize("keys", [300, 140, 330])
+def test_causal_attention_in_bands(keys: int) -> None:
+    """Queries are taken in bands that see no more than the keys up to their end."""
+    random = np.random.default_rng(keys)
+    q, k, v = (random.standard_normal((2, n, 2, 3)) for n in (300, keys, keys))
+    bias = random.standard_normal((1, 2, 300, keys))
+    found, sums = interpreted(
+        lambda *given: sw.nn.dot_product_attention(*given, is_causal=True, return_residual=True),
+        *(q, k, v, bias),
+    )
+    scores = np.einsum("btnh,bsnh->bnts", q, k) / np.sqrt(3) + bias
+    seen = np.arange(300)[:, None] >= np.arange(keys)
+    scores = np.where(seen, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    total = weights.sum(-1, keepdims=True)
+    right = np.einsum("bnts,bsnh->btnh", weights / total, v)
+    np.testing.assert_allclose(found, right, rtol=1e-9, atol=1e-9)
+    logarithms = np.log(total[..., 0]) + scores.max(-1)
+    np.testing.assert_allclose(sums, np.transpose(logarithms, (0, 2, 1)), rtol=1e-9, atol=1e-9)

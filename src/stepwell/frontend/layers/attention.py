@@ -16,6 +16,7 @@ from stepwell.core.shapes import ShapeError
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.activations import floats
 from stepwell.frontend.creation import iota
+from stepwell.frontend.joining import concat
 from stepwell.frontend.linear_algebra import dot_general
 from stepwell.frontend.manipulation import expand_dims, flip, permute_dims, reshape
 from stepwell.frontend.normalization import logsumexp, softmax
@@ -27,6 +28,11 @@ PLACE = as_dtype("i32")
 """The dtype of places in a sequence: as wide as scores, so that as many fill a vector."""
 _LOWEST = -0.7 * float(np.finfo(np.float32).max)
 """The score of a key that is masked: finite, so that a row of these has weights and not NaN."""
+
+BAND = 128
+"""So many queries see about as many keys where each sees those up to its own place."""
+BANDS = 8
+"""So many bands at most: each has kernels of its own."""
 
 
 def dot_product_attention(
@@ -83,6 +89,56 @@ def dot_product_attention(
     if sizes[4] == 1:  # no axis of one element in between
         seen, added = (None if each is None else _ungrouped(each) for each in (seen, added))
 
+    factor = 1 / math.sqrt(depth) if scale is None else scale
+    others = mask, local_window_size, *lengths
+    alone = is_causal and all(each is None for each in others)  # each query sees a key
+    parts = [
+        _attended(q, k, v, factor, added, seen, part, alone, return_residual)
+        for part in _bands(t, alone)
+    ]
+    found = concat([part[0] for part in parts], axis=1) if len(parts) > 1 else parts[0][0]
+    if lengths[0] is not None:
+        there = e.less(iota((t,), 0, PLACE), reshape(lengths[0], (b, 1)))
+        found = e.where(reshape(there, (b, t, 1, 1)), found, 0)
+    found = found if batched else reshape(found, found.shape[1:])
+    if not return_residual:
+        return found
+    sums = concat([part[1] for part in parts], axis=-1) if len(parts) > 1 else parts[0][1]
+    last = sums.ndim - 1
+    residual = permute_dims(cast(sums, k.kind), (0, last, *range(1, last)))
+    return found, reshape(residual, found.shape[:-1])
+
+
+def _bands(queries: int, trimmed: bool) -> list[slice]:
+    """Return which queries are taken together: few where these see no more than some keys."""
+    if not trimmed or queries < 2 * BAND:
+        return [slice(0, queries)]
+    size = max(BAND, -(-queries // BANDS // BAND) * BAND)
+    return [slice(first, min(first + size, queries)) for first in range(0, queries, size)]
+
+
+def _attended(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: Any,
+    added: Tensor | None,
+    seen: Tensor | None,
+    part: slice,
+    trimmed: bool,
+    return_residual: bool,
+) -> Sequence[Tensor]:
+    """Return the attention of some queries, and the logarithms of their sums of exponentials.
+
+    Neither scores nor weights are kept for the backward pass.
+    """
+    keys = slice(0, min(part.stop, k.shape[1]) if trimmed else k.shape[1])
+    whole = (part, keys) == (slice(0, q.shape[1]), slice(0, k.shape[1]))
+    if not whole:
+        q, k, v = q[:, part], k[:, keys], v[:, keys]
+        added, seen = (None if x is None else _cut(x, part, keys) for x in (added, seen))
+    sizes = _sizes(q, k, v)
+
     def attend(q: Tensor, k: Tensor, v: Tensor, scale: Any, added: Any) -> Any:
         scores = _scores(_wide(q), _wide(k), sizes)
         scores = e.multiply(scores, scale)
@@ -93,19 +149,14 @@ def dot_product_attention(
         found = _weighted(cast(softmax(scores), v.kind), v, sizes)
         return (found, logsumexp(scores, -1)) if return_residual else (found,)
 
-    # neither scores nor weights are kept for the backward pass
-    found, *sums = checkpoint(attend)(
-        q, k, v, 1 / math.sqrt(depth) if scale is None else scale, added
-    )
-    if lengths[0] is not None:
-        there = e.less(iota((t,), 0, PLACE), reshape(lengths[0], (b, 1)))
-        found = e.where(reshape(there, (b, t, 1, 1)), found, 0)
-    found = found if batched else reshape(found, found.shape[1:])
-    if not return_residual:
-        return found
-    last = sums[0].ndim - 1
-    residual = permute_dims(cast(sums[0], k.kind), (0, last, *range(1, last)))
-    return found, reshape(residual, found.shape[:-1])
+    return checkpoint(attend)(q, k, v, scale, added)
+
+
+def _cut(x: Tensor, queries: slice, keys: slice) -> Tensor:
+    """Return what a bias or mask says of some queries and keys."""
+    rows = slice(None) if x.shape[-2] == 1 else queries
+    columns = slice(None) if x.shape[-1] == 1 else keys
+    return x[..., rows, columns]
 
 
 def _scores(q: Tensor, k: Tensor, sizes: Sequence[int]) -> Tensor:
