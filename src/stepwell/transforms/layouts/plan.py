@@ -23,6 +23,7 @@ from stepwell.transforms.layouts.windows import (
     filter_layout,
     image_layout,
     loop_order,
+    place_layout,
     product_gain,
     read_window,
 )
@@ -89,7 +90,7 @@ class Plan:
         match op:
             case linalg.GenericOp() if op in self.windows:
                 window = self.windows[op]
-                if window.as_written:
+                if window.planar:
                     return
                 if not window.indifferent:
                     self._wished(op.inputs[window.image], image_layout(op, window))
@@ -146,10 +147,11 @@ class Plan:
                 self._leave(op)
 
     def _window(self, op: linalg.GenericOp, window: Window) -> None:
-        if window.as_written:
-            self._leave(op)
-            return
         where = indices(op)
+        if window.planar:
+            for k in (window.image, *window.filters):
+                self._want(op, k, place_layout(where[k], window, is_parallel(op)))
+            return
         layout = self.layout(op.inputs[window.image])
         if not window.indifferent:
             layout = image_layout(op, window)

@@ -34,6 +34,8 @@ LANES = 16
 """Fewer features, or fewer neighbours in a row, than this do not fill vectors."""
 DENSE = 1 / 64
 """Cycles that a product of a dense convolution takes less where features lie side by side."""
+ALONG = 1 / 8
+"""Cycles that a product takes less where vectors run along a sum, results being few."""
 FEW = 8
 """An image of fewer features than this is read as it lies: they do not fill half a cache line."""
 OVER = 3
@@ -66,8 +68,8 @@ class Window:
     places: frozenset[int] = frozenset()
     """The loops over places, where these are summed over, as for gradients of filters: both of
     what it reads are images then, and should have their features last, ..."""
-    as_written: bool = False
-    """... unless both have few: they fill no vectors, places do."""
+    planar: bool = False
+    """... unless both have few: they fill no vectors, places do, and should come last."""
     narrow: bool = False
     """Whether there are so few features that vectors run along those summed over: these should be
     the last axis of filters too."""
@@ -120,6 +122,7 @@ def read_window(op: linalg.GenericOp) -> Window | None:
     sizes = _sizes(op)
     summed, out = prod(sizes[d] for d in inner), prod(sizes[d] for d in features)
     narrow = dense and not summed_places and 1 < out < LANES // 2 and summed >= LANES
+    planar = bool(summed_places) and max(out, *(sizes[d] for d in read - spatial)) < LANES
     return Window(
         image,
         order,
@@ -127,9 +130,9 @@ def read_window(op: linalg.GenericOp) -> Window | None:
         tuple(filters),
         dense,
         dense and summed < FEW and not summed_places,
-        prod(sizes) * DENSE if narrow else _gain(op, where[image], features, dense),
+        prod(sizes) * ALONG if planar or narrow else _gain(op, where[image], features, dense),
         summed_places,
-        bool(summed_places) and max(out, prod(sizes[d] for d in read - spatial)) < LANES,
+        planar,
         narrow,
     )
 
@@ -202,11 +205,16 @@ def image_layout(op: linalg.GenericOp, window: Window) -> Layout:
 
 
 def place_layout(index: Index, window: Window, parallel: Sequence[bool]) -> Layout:
-    """Return the layout of an image that is summed over its places: batch, places, features."""
+    """Return the layout of an image that is summed over its places: batch, places, features.
+
+    Features come before places where both images have few.
+    """
 
     def key(axis: int) -> int:
         loops = index[axis].used_dims()
-        return 1 if loops & window.places else 2 if any(parallel[d] for d in loops) else 0
+        if loops & window.places:
+            return 2 if window.planar else 1
+        return (1 if window.planar else 2) if any(parallel[d] for d in loops) else 0
 
     return tuple(sorted(range(len(index)), key=key))
 

@@ -116,6 +116,10 @@ class Tiles(Writer):
                 for r, s in window
             ]
             return filter, [tuple(place[axis] for axis in range(4)) for place in exprs]
+        if others[0] == 3:  # flattened, one loop would have a tensor longer than itself
+            turned = self._copied(filter, (others[1], others[2], others[0], out))
+            rows = [tuple(map(AffineConstantExpr, spot)) for spot in window]
+            return turned, [(*row, j, i) for row in rows]
         sizes = shape(filter)
         flat = (sizes[0], prod(sizes[1:]))
         value = self.add(collapse(filter, flat))
@@ -126,6 +130,17 @@ class Tiles(Writer):
         self.new[-1].attributes["kernel.apart"] = UnitAttr()
         steps = [prod(sizes[axis + 1 :]) for axis in others]
         return turned, [(j * steps[0] + (r * steps[1] + s * steps[2]), i) for r, s in window]
+
+    def _copied(self, value: SSAValue, axes: tuple[int, ...]) -> SSAValue:
+        """Return ``value`` with its ``axes`` in this order, copied by a kernel of its own."""
+        loops = identity(len(axes))
+        read = tuple(loops[axes.index(axis)] for axis in range(len(axes)))
+        block = Block(arg_types=[f32] * 2)
+        block.add_op(linalg.YieldOp(block.args[0]))
+        into = self.empty([shape(value)[axis] for axis in axes])
+        (copy,) = self.generic([value], [into], [read, loops], [PARALLEL] * len(axes), block)
+        self.new[-1].attributes["kernel.apart"] = UnitAttr()
+        return copy
 
     def _products(self, parts: SSAValue, filters: SSAValue) -> SSAValue:
         """Return the sixteen matrix products."""
