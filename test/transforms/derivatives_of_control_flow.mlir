@@ -108,3 +108,34 @@ func.func @runs_until(%x: tensor<f64>, %g: tensor<f64>) -> tensor<f64> {
   }
   func.return %dx : tensor<f64>
 }
+
+// A loop that writes and reads single elements of an array carries its cotangent and updates that in
+// place: no whole array is made or kept in any step.
+// CHECK-LABEL: @in_place
+// CHECK: nd.scan (%i = %zero, %y = %x) {length = 99} : (tensor<i64>, tensor<100xf64>) -> (tensor<i64>, tensor<100xf64>, tensor<99xi64>, tensor<99xf64>)
+// CHECK: nd.scan (%d_y = %g) over
+// CHECK-NOT: nd.full {{.*}} : tensor<100x
+// CHECK: nd.gather %d_y
+// CHECK: nd.scatter %d_y
+// CHECK-NOT: nd.full {{.*}} : tensor<100x
+// CHECK: nd.scatter_add
+// CHECK-NEXT: nd.yield
+func.func @in_place(%x: tensor<100xf64>, %g: tensor<100xf64>) -> tensor<100xf64> {
+  %r, %dx = nd.vjp (%v = %x) cotangents(%g : tensor<100xf64>) {wrt = [0], of = [0]} : (tensor<100xf64>) -> (tensor<100xf64>, tensor<100xf64>) {
+    %zero = nd.full 0 : tensor<i64>
+    %k, %e = nd.while (%i = %zero, %y = %v) : tensor<i64>, tensor<100xf64> {
+      %n = nd.full 99 : tensor<i64>
+      %c = nd.lt %i, %n : tensor<i64> -> tensor<i1>
+      nd.condition %c
+    } do (%i, %y) {
+      %one = nd.full 1 : tensor<i64>
+      %j = nd.add %i, %one : tensor<i64>
+      %a = nd.gather %y, indices(%i) {axes = [0]} : (tensor<100xf64>, tensor<i64>) -> tensor<f64>
+      %s = nd.sin %a : tensor<f64>
+      %z = nd.scatter %y, %s, indices(%j) {axes = [0]} : (tensor<100xf64>, tensor<f64>, tensor<i64>) -> tensor<100xf64>
+      nd.yield %j, %z : tensor<i64>, tensor<100xf64>
+    }
+    nd.yield %e : tensor<100xf64>
+  }
+  func.return %dx : tensor<100xf64>
+}

@@ -166,17 +166,17 @@ def _scatter(r: Reverse, op: ScatterOp, cotangents: Cotangents) -> None:
     """What is overwritten has no cotangent: of x, and of all updates of an element but the last."""
     (g,) = cotangents
     assert g is not None
+    if r.wants(op.updates):  # read before it is overwritten, which a loop then does in place
+        r.accumulate(op.updates, _read(r, op, g, _stays(r, op)))
     if r.wants(op.x):
         r.accumulate(op.x, r.of(ScatterOp(g, r.full(op.updates, 0), op.indices, axes(op.axes))))
-    if r.wants(op.updates):
-        r.accumulate(op.updates, _read(r, op, g, _stays(r, op)))
 
 
 def _stays(c: Composer, op: ScatterOp) -> SSAValue:
     """Return for each place of the indices whether no later update went there, and it did."""
     inside, places = _inside(c, op), shape_of(op.indices[0])
-    if 0 in places or 0 in shape_of(op.x):
-        return inside
+    if 0 in places or 0 in shape_of(op.x) or all(n == 1 for n in places):
+        return inside  # of a single update nothing is overwritten: loops write one at a time
     number = _numbers(c, op.indices[0])
     along = axes(op.axes)
     shape = [shape_of(op.x)[a] for a in along]
