@@ -15,7 +15,7 @@ from stepwell.dialects.interpreter import Interpreter
 def test_windows(seed: int) -> None:
     """Few places are written out, windows side by side are axes, all others slices."""
     random = np.random.default_rng(seed)
-    rank = int(random.integers(1, 4))
+    rank = int(random.integers(1, 3 if seed % 4 == 3 else 4))
     window = [int(n) for n in random.integers(1, (6, 4, 3)[rank - 1], rank)]
     ones, zeros = [1] * rank, [0] * rank
     form = seed % 4
