@@ -83,7 +83,7 @@ def test_plain() -> None:
     np.testing.assert_array_equal(made(init.zeros, (2, 3)), np.zeros((2, 3), "f"), strict=True)
     np.testing.assert_array_equal(made(init.ones, (2,), "float64"), np.ones(2), strict=True)
     rows = made(init.constant([1.0, 2.0], "float16"), (3, 2))
-    np.testing.assert_array_equal(rows, np.float16([[1, 2]] * 3), strict=True)
+    np.testing.assert_array_equal(rows, np.array([[1, 2]] * 3, np.float16), strict=True)
     assert made(init.he_normal(), (0, 4)).shape == (0, 4)
     assert (made(init.normal(), (9,)) != made(init.normal(), (9,), seed=2)).all()
 
