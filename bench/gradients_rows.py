@@ -30,8 +30,16 @@ REASONS = {
 }
 """Why some ops are not measured."""
 _EQUALS = "it counts how many elements are the least or greatest, which share the cotangent"
+_PRODUCTS = "products of all others are made from both sides, for a quotient fails where one is 0"
 _WINDOWS = "of equal elements the first is looked for, and rows are written at steps of two"
 EXCEPTIONS: dict[str, str] = {
+    "nd.gather": "rows are added to an array of zeros, which is written first",
+    "nd.reduce_prod-rows": _PRODUCTS,
+    "nd.reduce_prod-columns": _PRODUCTS,
+    "nd.cumulative_prod-rows": _PRODUCTS,
+    "nd.cumulative_prod-columns": _PRODUCTS,
+    "nd.while": "each of ten steps keeps its array, 40 MB that are written and read",
+    "nd.scan": "each step keeps its rows, which are written and read",
     "nd.scatter_mul": "factors that are 0 are counted, and the product of all others made again",
     "nd.scatter_min": _EQUALS,
     "nd.scatter_max": _EQUALS,
