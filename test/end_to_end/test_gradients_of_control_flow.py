@@ -123,6 +123,23 @@ def test_a_scan_of_no_step() -> None:
     assert check(derived, numbers((3,), (0, 3), (3,))).dual
 
 
+def test_a_scan_that_carries_its_slices() -> None:
+    """Of no step, what is carried is what it began with; xs without a cotangent tell the steps."""
+    text = """
+func.func @f(%x: tensor<?xf64>, %s: tensor<f64>) -> tensor<f64> {
+  %one = nd.full 1.0 : tensor<f64>
+  %y = nd.scan (%t = %s) over (%v = %x) : (tensor<f64>, tensor<?xf64>) -> tensor<f64> {
+    nd.yield YIELD : tensor<f64>
+  }
+  func.return %y : tensor<f64>
+}
+"""
+    for value in ("%one", "%t", "%v"):
+        derived = Derived(parsed(text.replace("YIELD", value)), "f")
+        for steps in (0, 3):
+            assert check(derived, numbers((steps,), ())).dual
+
+
 @pytest.mark.parametrize("chosen", [True, False])
 def test_branch(chosen: bool) -> None:
     derived = Derived(parsed(BRANCH), "f")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
+from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.nd.compare import EqOp
 from stepwell.dialects.nd.composing import others
 from stepwell.dialects.nd.gradients.reverse import Reverse
@@ -14,7 +15,7 @@ from stepwell.dialects.nd.reduction import (
     ReduceMinOp,
     ReduceSumOp,
 )
-from stepwell.dialects.nd.syntax import axes, element
+from stepwell.dialects.nd.syntax import axes, element, shape_of
 from stepwell.dialects.readings import gradient, moves
 
 
@@ -33,5 +34,8 @@ def _extreme(
     kept = others(op.x, over)
     chosen = r.of(EqOp(op.x, r.along(op.y, op.x, kept)))
     ones = r.cast(chosen, element(op.x))
-    share = r.div(g, r.sum_over(ones, over))
+    count = r.sum_over(ones, over)
+    if any(shape_of(op.x)[axis] in (0, DYNAMIC) for axis in over):
+        count = r.max(count, r.full(count, 1))  # nobody shares what is the largest of nothing
+    share = r.div(g, count)
     r.accumulate(op.x, r.along(share, op.x, kept), chosen)

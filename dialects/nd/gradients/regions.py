@@ -79,10 +79,8 @@ class Body:
                     wanted.update(reads(op))
             more = {
                 k
-                for k, (argument, y) in enumerate(
-                    zip(self.block.args[:carried], self.yields, strict=False)
-                )
-                if argument in wanted and self.inner.wants(argument) and self.inner.wants(y)
+                for k, argument in enumerate(self.block.args[:carried])
+                if argument in wanted and self.inner.wants(argument)
             }
             if more <= found:
                 return found

@@ -31,11 +31,9 @@ class _Backward:
         pairs = zip(arguments, (*op.carried, *op.xs), strict=True)
         self.body.follow_loop([*self.inputs, *(a for a, v in pairs if r.wants(v))], self.n)
         yields, wants = self.body.yields, self.body.inner.wants
-        told = [k for k, g in enumerate(cotangents) if g is not None and wants(yields[k])]
+        ends = [*arguments[: self.n], *yields[self.n :]]
+        told = [k for k, g in enumerate(cotangents) if g is not None and wants(ends[k])]
         self.useful = sorted(k for k in self.body.useful(set(told), self.n) if k < self.n)
-        self.useful = [k for k in self.useful if wants(arguments[k]) and wants(yields[k])]
-        once = {k for k in told if k < self.n and k not in self.useful}
-        self.useful = sorted({*self.useful, *once})
         self.stacked = [k for k in told if k >= self.n]
 
     def block(self) -> tuple[Block, list[SSAValue], list[SSAValue]]:
@@ -92,7 +90,7 @@ class _Backward:
                 begin,
                 over,
                 Region(into),
-                length=None if over else (op.steps or op.count),
+                length=None if over else _steps(r, op),
                 sizes=[size for x in of_xs for size in _slice_sizes(r, x)],
                 reverse=op.reverse is None,
             )
@@ -119,6 +117,13 @@ def add_argument(into: Block, value: SSAValue) -> SSAValue:
     if value.name_hint is not None:
         added.name_hint = f"d_{value.name_hint}"
     return added
+
+
+def _steps(r: Reverse, op: ScanOp) -> int | SSAValue:
+    """Return how many steps there are."""
+    if op.steps is not None or op.count != DYNAMIC:
+        return op.steps or op.count
+    return r.size(op.xs[0], 0)
 
 
 def _slice_sizes(r: Reverse, x: SSAValue) -> list[SSAValue]:

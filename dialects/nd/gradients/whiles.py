@@ -114,7 +114,7 @@ class _Backward:
         starts = [a for a, v in zip(arguments, self.carried, strict=True) if r.wants(v)]
         body.follow_loop([*self.inputs, *starts], n)
         wants = body.inner.wants
-        told = {k for k, g in enumerate(cotangents) if g is not None and wants(body.yields[k])}
+        told = {k for k, g in enumerate(cotangents) if g is not None and wants(arguments[k])}
         self.useful = sorted(k for k in body.useful(told, n) if wants(arguments[k]))
         self.begin = [
             r.full(v, 0) if (g := cotangents[k]) is None else g
