@@ -1,6 +1,6 @@
 """How ops are batched: the walk over a region (`walk`), and rules, a file for each family."""
 
-from stepwell.dialects.nd import arithmetic, bitwise, compare, convert, transcendental
+from stepwell.dialects.nd.arithmetic import OPS as ARITHMETIC
 from stepwell.dialects.nd.batching import (
     composite,
     contraction,
@@ -13,10 +13,13 @@ from stepwell.dialects.nd.batching import (
     shape,
     walk,
 )
+from stepwell.dialects.nd.bitwise import OPS as BITWISE
+from stepwell.dialects.nd.compare import OPS as COMPARE
+from stepwell.dialects.nd.convert import OPS as CONVERT
+from stepwell.dialects.nd.transcendental import OPS as TRANSCENDENTAL
 from stepwell.dialects.readings import batching
 
-for _family in (arithmetic, bitwise, compare, convert, transcendental):
-    batching(*_family.OPS)(walk.elementwise)
+batching(*ARITHMETIC, *BITWISE, *COMPARE, *CONVERT, *TRANSCENDENTAL)(walk.elementwise)
 
 FAMILIES = (
     composite,

@@ -1,44 +1,42 @@
 """Ops with integers, truth values or sizes alone on one side: no derivative goes through them."""
 
-from stepwell.dialects.nd import (
-    bitwise,
-    callback,
-    checking,
-    compare,
-    control,
-    creation,
-    reduction,
-    sorting,
+from stepwell.dialects.nd.bitwise import OPS as BITWISE
+from stepwell.dialects.nd.callback import CallbackOp
+from stepwell.dialects.nd.checking import CheckOp
+from stepwell.dialects.nd.compare import (
+    EqOp,
+    GeOp,
+    GtOp,
+    IsfiniteOp,
+    IsinfOp,
+    IsnanOp,
+    LeOp,
+    LtOp,
+    NeOp,
 )
+from stepwell.dialects.nd.control import ConditionOp, YieldOp
+from stepwell.dialects.nd.creation import OPS as CREATION
+from stepwell.dialects.nd.reduction import ArgmaxOp, ArgminOp, ReduceAndOp, ReduceOrOp
+from stepwell.dialects.nd.sorting import ArgsortOp
 from stepwell.dialects.readings import gradient
 
 gradient.none(
-    *bitwise.OPS,
-    reduction.ReduceAndOp,
-    reduction.ReduceOrOp,
+    *BITWISE,
+    ReduceAndOp,
+    ReduceOrOp,
     because="it computes with integers and truth values, which have no derivative",
 )
 gradient.none(
-    compare.EqOp,
-    compare.NeOp,
-    compare.LtOp,
-    compare.LeOp,
-    compare.GtOp,
-    compare.GeOp,
-    compare.IsnanOp,
-    compare.IsinfOp,
-    compare.IsfiniteOp,
+    *(EqOp, NeOp, LtOp, LeOp, GtOp, GeOp, IsnanOp, IsinfOp, IsfiniteOp),
     because="its result is true or false, which has no derivative",
 )
 gradient.none(
-    reduction.ArgmaxOp,
-    reduction.ArgminOp,
-    sorting.ArgsortOp,
+    *(ArgmaxOp, ArgminOp, ArgsortOp),
     because="its result is a place, which has no derivative",
 )
-gradient.none(*creation.OPS, because="its result is a constant")
+gradient.none(*CREATION, because="its result is a constant")
 gradient.none(
-    callback.CallbackOp,
+    CallbackOp,
     because="a Python function has no derivative here; give it one by sw.custom_vjp",
 )
-gradient.none(checking.CheckOp, control.YieldOp, control.ConditionOp, because="it has no results")
+gradient.none(CheckOp, YieldOp, ConditionOp, because="it has no results")
