@@ -83,10 +83,18 @@ class Unions:
             return "a loop exchanges them"
         self.places.pending = (inner, outer, view)
         try:
-            theirs = [self._member(b, path, outer) for b, path in outer.members]
+            theirs = [(b, path, part(path)) for b, path in outer.members]
+            known: dict[int, _Member] = {}
             for a, path in inner.members:
-                mine = self._member(a, join(view, path), inner)
-                for other in theirs:
+                steps = join(view, path)
+                where = part(steps)
+                mine: _Member | None = None
+                for n, (b, there, box) in enumerate(theirs):
+                    if disjoint(self.sizes, where, box):
+                        continue
+                    mine = mine or self._member(a, steps, inner)
+                    if (other := known.get(n)) is None:
+                        other = known[n] = self._member(b, there, outer)
                     for x, y in ((mine, other), (other, mine)):
                         if self._overwrites(x, y):
                             self.view = self.liveness.seen_through
