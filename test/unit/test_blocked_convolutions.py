@@ -297,4 +297,5 @@ def test_written_in_another_order_than_summed(features: int, window: int) -> Non
     _, module = parsed(text)
     (want,) = Interpreter(module).call("main", [a.copy() for a in arrays])
     np.testing.assert_allclose(program(*arrays), want, rtol=0, atol=1e-5 * np.abs(want).max())
-    assert "kernel.block" in kernels_for(text)
+    # of few features vectors go along the sum, which a window makes long
+    assert ("kernel.block" in kernels_for(text)) is (features >= 8 or window == 1)

@@ -258,7 +258,6 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "square": ("sw.lax.square(i)", "ShapeDtypeStruct(shape=(4,), dtype=int32)"),
     "squeeze": ("sw.lax.squeeze(x[:1], (0,))", "ShapeDtypeStruct(shape=(3,), dtype=float32)"),
     "stack": ("sw.lax.stack([x, y], 1)", "ShapeDtypeStruct(shape=(2, 2, 3), dtype=float32)"),
-    "stop_gradient": ("sw.lax.stop_gradient(x)", "ShapeDtypeStruct(shape=(2, 3), dtype=float32)"),
     "sub": ("sw.lax.sub(x, 1.0)", "ShapeDtypeStruct(shape=(2, 3), dtype=float32)"),
     "tan": ("sw.lax.tan(x)", "ShapeDtypeStruct(shape=(2, 3), dtype=float32)"),
     "tanh": ("sw.lax.tanh(x)", "ShapeDtypeStruct(shape=(2, 3), dtype=float32)"),

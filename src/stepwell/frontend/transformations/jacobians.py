@@ -46,7 +46,7 @@ def jacfwd(
     source : `jax.jacfwd`
 
     >>> import numpy as np, stepwell as sw
-    >>> sw.jacfwd(lambda x: np.array([x[0] * x[1], x[0] ** 2]))(np.array([2.0, 3.0]))
+    >>> sw.jacfwd(lambda x: np.stack([x[0] * x[1], x[0] ** 2]))(np.array([2.0, 3.0]))
     array([[3., 2.],
            [4., 0.]])
     """
