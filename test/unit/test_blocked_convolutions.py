@@ -259,6 +259,8 @@ def test_groups() -> None:
 
 
 def test_random_shapes() -> None:
+    """And one of a place that is always the same, for which vectors go along the sum."""
+    _check((1, 6, 2, 17), (2, 17, 3, 1), strides=(1, 3), low=(0, 0), high=(2, 0))
     for _ in range(6):
         window = RANDOM.integers(1, 4, 2)
         apart, stride = RANDOM.integers(1, 3, 2), RANDOM.integers(1, 4, 2)

@@ -233,7 +233,7 @@ def filter_layout(index: Index, window: Window, parallel: Sequence[bool]) -> Lay
         return place_layout(index, window, parallel)
     if window.narrow:
         position = {d: k for k, d in enumerate(window.order)}
-        last = [max(position[d] for d in expr.used_dims()) for expr in index]
+        last = [max((position[d] for d in expr.used_dims()), default=-1) for expr in index]
         return tuple(sorted(range(len(index)), key=last.__getitem__))
     inner = [bool(expr.used_dims() & window.features) for expr in index]
     return tuple(sorted(range(len(index)), key=inner.__getitem__))
