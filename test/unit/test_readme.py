@@ -42,12 +42,14 @@ def folder(
 
 
 def test_python_runs(folder: Path) -> None:
-    (python,) = blocks("python")
-    (folder / "example.py").write_text(python)
+    program, training = blocks("python")
+    (folder / "example.py").write_text(program + training)
     ran = subprocess.run([sys.executable, "example.py"], cwd=folder, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert "example.py:" in ran.stdout
     assert "kernel.launch" in ran.stdout
+    *_, value, shape = ran.stdout.splitlines()
+    assert float(value) < 1e-3 and shape == "(200, 20, 1)"
 
 
 def test_commands_run(folder: Path) -> None:
