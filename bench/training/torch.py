@@ -67,7 +67,11 @@ class Main(Library):
 
     def prepare(self, task: Task) -> None:
         self.task = task
-        loss: Any = lambda p, s, x: task.loss(TorchTraining(), p, s, x)[0]  # noqa: E731
+
+        def plain(p: Any, s: Any, x: Any) -> Any:
+            return task.loss(TorchTraining(), p, s, x)[0]
+
+        loss: Any = plain
         if task.optimiser == "examples":
             loss = torch.func.vmap(torch.func.grad(loss), in_dims=(None, None, 0))
         if self.variant == "compile":
