@@ -61,7 +61,10 @@ def trees(kind: Callable[..., Any]) -> tuple[Any, Any, Any]:
     def layer() -> Any:
         return kind(w=np.zeros((2, 2), np.float32), b=np.zeros((2, 2), np.float32))
 
-    return tuple([layer() for _ in range(LAYERS)] for _ in range(3))  # pyright: ignore
+    def layers() -> Any:
+        return [layer() for _ in range(LAYERS)]
+
+    return layers(), layers(), layers()
 
 
 def added(params: Any, mu: Any, nu: Any, x: Any) -> Any:

@@ -52,6 +52,17 @@ class Slice:
         axes = zip(self.offsets, self.sizes, self.strides, strict=True)
         return tuple(o + n * s for o, n, s in axes)
 
+    @cached_property
+    def known(self) -> tuple[tuple[int | None, int | None], ...]:
+        """The first element along each axis, and the bound behind the last, where numbers."""
+        ends = zip(self.offsets, self.reach, strict=True)
+        return tuple((start.number, end.number) for start, end in ends)
+
+    @cached_property
+    def is_dense(self) -> bool:
+        """Whether no axis is gone along in steps."""
+        return all(n.number == 1 for n in self.strides)
+
     def result(self, source: Buffer) -> Buffer | None:
         """Return the type of the view of a buffer."""
         old, offset = source.get_strides(), source.get_offset()
@@ -221,11 +232,18 @@ def disjoint(sizes: Sizes, a: Part, b: Part) -> bool:
     """Whether two parts of one buffer certainly have no element in common."""
     if a.box is None or b.box is None:
         return False
-    rows = zip(a.box.offsets, a.box.reach, b.box.offsets, b.box.reach, strict=True)
-    return _interleaved(a.box, b.box) or any(
-        sizes.never_negative(start_b - end_a) or sizes.never_negative(start_a - end_b)
-        for start_a, end_a, start_b, end_b in rows
-    )
+    for axis, ((start, end), (other, limit)) in enumerate(
+        zip(a.box.known, b.box.known, strict=True)
+    ):
+        if start is None or end is None or other is None or limit is None:
+            start_a, end_a = a.box.offsets[axis], a.box.reach[axis]
+            start_b, end_b = b.box.offsets[axis], b.box.reach[axis]
+            apart = sizes.never_negative(start_b - end_a) or sizes.never_negative(start_a - end_b)
+        else:
+            apart = other >= end or start >= limit
+        if apart:
+            return True
+    return not (a.box.is_dense or b.box.is_dense) and _interleaved(a.box, b.box)
 
 
 def _interleaved(a: Slice, b: Slice) -> bool:
