@@ -161,9 +161,12 @@ def _of_image(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
 def _of_filters(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
     """Slide the cotangent over the image, strides and dilation of the window changing places.
 
-    None where no window reads any element.
+    None where no window reads any element. Where it is of one element, that is a product.
     """
-    window, _, layout = op.how
+    window, groups, layout = op.how
+    around = {*window.low, *window.high, *(n - 1 for n in window.lhs_dilation)} - {0}
+    if groups == 1 and set(window.size) == {1} and not around:
+        return _of_single_elements(r, op, g)
     image = [shape_of(op.x)[a] for a in layout.x[2:]]
     places = [shape_of(op.y)[a] for a in layout.y[2:]]
     cuts: list[_Cut] = []
@@ -193,6 +196,23 @@ def _of_filters(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
         )
     )
     return r.cast(_first_places(r, op, y), element(op.w))
+
+
+def _of_single_elements(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue:
+    """Multiply the features at each place where a window of one element was by the cotangent."""
+    window, _, layout = op.how
+    rank = len(layout.x)
+    steps = [1] * rank
+    for axis, stride in zip(layout.x[2:], window.strides, strict=True):
+        steps[axis] = stride
+    x = op.x if set(steps) == {1} else r.of(SliceOp(op.x, [0] * rank, [END] * rank, steps))
+    x = r.cast(x, element(g))
+    summed = [[of[0], *of[2:]] for of in (layout.y, layout.x)]
+    if layout.w[0] < layout.w[1]:
+        product = DotGeneralOp(g, x, contract=(summed[0], summed[1]))
+    else:
+        product = DotGeneralOp(x, g, contract=(summed[1], summed[0]))
+    return r.cast(_reshaped(r, r.of(product), shape_of(op.w)), element(op.w))
 
 
 def _first_places(r: Reverse, op: ConvolutionOp, y: SSAValue) -> SSAValue:

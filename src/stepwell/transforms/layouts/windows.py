@@ -34,6 +34,8 @@ LANES = 16
 """Fewer features, or fewer neighbours in a row, than this do not fill vectors."""
 DENSE = 1 / 64
 """Cycles that a product of a dense convolution takes less where features lie side by side."""
+SUMMED = 1 / 16
+"""The same where it sums up images over their places: else neighbours are seldom read together."""
 ALONG = 1 / 8
 """Cycles that a product takes less where vectors run along a sum, results being few."""
 FEW = 8
@@ -123,6 +125,7 @@ def read_window(op: linalg.GenericOp) -> Window | None:
     summed, out = prod(sizes[d] for d in inner), prod(sizes[d] for d in features)
     narrow = dense and not summed_places and 1 < out < LANES // 2 and summed >= LANES
     planar = bool(summed_places) and max(out, *(sizes[d] for d in read - spatial)) < LANES
+    each = ALONG if planar or narrow else SUMMED if summed_places else None
     return Window(
         image,
         order,
@@ -130,7 +133,7 @@ def read_window(op: linalg.GenericOp) -> Window | None:
         tuple(filters),
         dense,
         dense and summed < FEW and not summed_places,
-        prod(sizes) * ALONG if planar or narrow else _gain(op, where[image], features, dense),
+        _gain(op, where[image], features, dense) if each is None else prod(sizes) * each,
         summed_places,
         planar,
         narrow,
