@@ -32,6 +32,7 @@ from stepwell.lowering.outline_kernels.names import kernel_name
 from stepwell.lowering.outline_kernels.order import arrange
 from stepwell.lowering.outline_kernels.outside import Outside
 from stepwell.lowering.outline_kernels.sharing import Shared
+from stepwell.lowering.outline_kernels.soon import soon
 from stepwell.transforms.passes import Pass
 from stepwell.transforms.structured import erase_dead
 
@@ -82,7 +83,8 @@ def _outline(
             module.insert_op_before(kernel, function)
         launch.properties["callee"] = SymbolRefAttr(kernel.sym_name.data)
     _erase_unused(sources)
-    _in_order(block, outside)
+    roots = soon(block, function) if block is function.body.block else list(block.ops)
+    _in_order(block, roots, outside)
     for op in block.ops:
         for region in op.regions:
             for inner in region.blocks:
@@ -101,10 +103,10 @@ def _erase_unused(ops: list[Operation]) -> None:
         op.erase()
 
 
-def _in_order(block: Block, outside: Outside) -> None:
-    """Put every op of ``block`` after what it uses, and otherwise where it stands."""
+def _in_order(block: Block, roots: list[Operation], outside: Outside) -> None:
+    """Put every op of ``block`` after what it uses, and otherwise in the order of ``roots``."""
     placed: dict[Operation, None] = {}
-    for root in block.ops:
+    for root in roots:
         waiting = [root]
         while waiting:
             op = waiting[-1]

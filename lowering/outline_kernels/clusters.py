@@ -129,6 +129,18 @@ def _matching(
     return found
 
 
+def waited_for(first: Cluster, last: Cluster) -> bool:
+    """Whether ``first`` makes single numbers, and others than ``last`` use these.
+
+    All of them would wait for what ``last`` waits for.
+    """
+    members = {*first.members, *last.members}
+    results = [v for op in first.members for v in op.results]
+    return all(isinstance(v.type, TensorType) and not v.type.get_shape() for v in results) and any(
+        use.operation not in members for v in results for use in v.uses
+    )
+
+
 def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
     """Return why one kernel would be worse than two, "" where it would not."""
     if any(stands_apart(op) for op in (*a.members, *b.members)):

@@ -14,7 +14,13 @@ from stepwell.dialects import kernel
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.outline_kernels.bands import Band, find_band, in_order
 from stepwell.lowering.outline_kernels.borders import border_groups, join
-from stepwell.lowering.outline_kernels.clusters import Cluster, merged_loops, reads, refusal
+from stepwell.lowering.outline_kernels.clusters import (
+    Cluster,
+    merged_loops,
+    reads,
+    refusal,
+    waited_for,
+)
 from stepwell.lowering.outline_kernels.outside import Outside
 from stepwell.transforms.passes import remark
 from stepwell.transforms.structured import is_parallel, shape, yielded
@@ -143,6 +149,12 @@ class Cut:
         where = consumer.members[-1]
         if not hoists and not sinks:
             remark(where, "not in the kernel of what feeds it: other kernels run between them")
+            return
+        if waited_for(first, last) and not {c.find() for c in last.needs} <= {
+            first,
+            *(c.find() for c in first.needs),
+        }:
+            remark(where, "not in the kernel of numbers that others wait for as well")
             return
         pairs = merged_loops(first, last)
         if why := refusal(first, last, pairs):

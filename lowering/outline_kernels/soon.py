@@ -1,0 +1,137 @@
+"""Launches that only the caller waits for run as soon as they can.
+
+Before:  %d = kernel.launch @gradient ...       After:  %d = kernel.launch @gradient ...
+         ... the rest of the way back ...               %w1 = kernel.launch @update ins(%d, %w)
+         %w1 = kernel.launch @update ins(%d, %w)        ... the rest of the way back ...
+         func.return %w1                                func.return %w1
+
+The update of a parameter stands where the user's function writes it, at the end. Right behind its
+gradient it reads what still lies in the caches, and what it reads need not be kept to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from xdsl.dialects import arith, func, tensor
+from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from stepwell.dialects import kernel
+from stepwell.dialects.calling import INTO
+from stepwell.transforms.effects import is_pure
+
+_RESHAPES = tensor.ExpandShapeOp | tensor.CollapseShapeOp | tensor.CastOp
+_FREE = tensor.EmptyOp | tensor.DimOp
+FEW = 1 << 10
+"""So many elements may wait in memory for what uses them: numbers, statistics."""
+
+
+def soon(block: Block, function: func.FuncOp) -> list[Operation]:
+    """Return the ops of a function's block, those that only the caller waits for moved up.
+
+    What they use may still stand after them, where it is free to make.
+    """
+    ops = list(block.ops)
+    last = block.last_op
+    if not isinstance(last, func.ReturnOp):
+        return ops
+    order = {op: float(number) for number, op in enumerate(ops)}
+    early = _early(ops, last)
+    if not early:
+        return ops
+    moving = _Moving(block, order, _readers(function, last, order))
+    for op in ops:
+        if op in early:
+            moving.place(op)
+        elif not is_pure(op, moving.known):
+            moving.barrier = order[op]
+    return sorted(ops, key=lambda op: moving.order[op])
+
+
+def _early(ops: list[Operation], last: func.ReturnOp) -> dict[Operation, None]:
+    """Return the launches whose results are returned, or small and wanted by such launches."""
+    found: dict[Operation, None] = {}
+    for op in reversed(ops):
+        if not isinstance(op, kernel.LaunchOp) or not is_pure(op):
+            continue
+        users = [(result, user) for result in op.results for user in _users(result)]
+        returned = {result for result, user in users if user is last}
+        if all(user is last or user in found or _is_number(result) for result, user in users) and (
+            all(result in returned or _is_few(result) for result in op.results)
+        ):
+            found[op] = None
+    return found
+
+
+class _Moving:
+    """Where the ops of a block go; between two numbers lies what is moved."""
+
+    def __init__(
+        self,
+        block: Block,
+        order: dict[Operation, float],
+        readers: dict[SSAValue, list[Operation]],
+    ) -> None:
+        self.block, self.order, self.readers = block, order, readers
+        self.known: dict[Operation, bool] = {}
+        self.barrier = -1.0
+        """The last op so far that does more than give its results."""
+
+    def place(self, op: Operation) -> None:
+        """Put a launch behind all that it waits for."""
+        where = [self.barrier, *(self._ready(value) for value in op.operands)]
+        for result in op.results:
+            where += [self.order[r] for r in self.readers.get(result, ()) if r is not op]
+        after = max(where)
+        if after < self.order[op]:
+            self.order[op] = int(after) + 0.5
+
+    def _ready(self, value: SSAValue) -> float:
+        """Return behind which op a value is there, or can be."""
+        op = value.owner
+        if not isinstance(op, Operation) or op.parent is not self.block:
+            return -1.0
+        if isinstance(op, _FREE | _RESHAPES | arith.ConstantOp) or op.name.startswith("arith."):
+            return max((self._ready(v) for v in op.operands), default=-1.0)
+        return self.order[op]
+
+
+def _readers(
+    function: func.FuncOp, last: func.ReturnOp, order: dict[Operation, float]
+) -> dict[SSAValue, list[Operation]]:
+    """Return for each value that is what an argument becomes: the ops that want the argument."""
+    found: dict[SSAValue, list[Operation]] = {}
+    for number, given in enumerate(function.res_attrs.data if function.res_attrs else ()):
+        told = given.data.get(INTO)
+        if isinstance(told, IntegerAttr) and 0 <= told.value.data < len(function.args):
+            value = last.operands[number]
+            while isinstance(value, OpResult) and isinstance(value.op, _RESHAPES):
+                value = value.op.operands[0]
+            users = _users(function.args[told.value.data])
+            found.setdefault(value, []).extend(op for op in users if op in order)
+    return found
+
+
+def _users(value: SSAValue) -> Iterator[Operation]:
+    """Yield the ops of the value's block that use it, reshaped or not, or that contain a user."""
+    block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    for use in value.uses:
+        op: Operation | None = use.operation
+        if isinstance(op, _RESHAPES) and op.parent is block:
+            yield from _users(op.results[0])
+            continue
+        while op is not None and op.parent is not block:
+            op = op.parent_op()
+        if op is not None:
+            yield op
+
+
+def _is_few(value: SSAValue) -> bool:
+    sizes = value.type.get_shape() if isinstance(value.type, TensorType) else ()
+    return 0 <= prod(sizes) <= FEW and all(n >= 0 for n in sizes)
+
+
+def _is_number(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType) and not value.type.get_shape()
