@@ -85,7 +85,7 @@ class Source:
 
 def _told(step: Step, machine: Machine, lock: str) -> Step:
     """Return a step with the options that are those of the machine."""
-    known = {f.name: getattr(machine, f.name) for f in fields(Machine)} | {"lock": lock}
+    known = machine.options() | {"lock": lock}
     options: Any = {f.name: f.default for f in fields(step.pass_)}
     told = {
         name: value

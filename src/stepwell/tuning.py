@@ -216,8 +216,8 @@ def _sizes(
 def _as_chosen(function: kernel.FuncOp, constant: Sequence[bool], machine: Machine) -> Schedule:
     """Return what the cost model chooses for a kernel."""
     module = _alone(function, constant)
-    options = {f.name: getattr(machine, f.name, None) for f in fields(SchedulePass)}
-    known = {name: value for name, value in options.items() if value is not None}
+    options = machine.options()
+    known = {f.name: options[f.name] for f in fields(SchedulePass) if f.name in options}
     SchedulePass(**known).apply(Context(), module)
     return schedule_of(_kernel_of(module))
 

@@ -1,132 +1,279 @@
-"""What the compiler must know of the processor it compiles for."""
+"""What the compiler must know of the processor or device it compiles for."""
 
 from __future__ import annotations
 
 import operator
 import os
-import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from pathlib import Path
+from typing import Any, NamedTuple
 
-from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
+from stepwell.core.host import Facts, host_facts, usable_threads
+from stepwell.core.known_machines import Known, known_machines, most_like
+from stepwell.core.properties import (
+    INSTRUCTIONS,
+    KINDS,
+    Property,
+    flag,
+    number,
+    power,
+    property_of,
+    width,
+    word,
+)
+
+
+class Level(NamedTuple):
+    """A cache, or memory behind them all, which has no size, line and ways."""
+
+    name: str
+    size: int
+    line: int
+    ways: int
+    shared_by: int
+    """Threads of the hardware that share one."""
+    rate: int
+    """Bytes a second that one core reads, ..."""
+    rate_all: int
+    """... and all cores together."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A processor, as far as schedules depend on it. Sizes are bytes, for one core."""
+    """A processor or device, as far as schedules depend on it; rates are 10^6 bytes a second.
 
-    vector_bits: int = 128
-    vector_lanes: int = 64
-    """How many elements a vector has at most."""
-    vector_registers: int = 16
-    vector_unit: int = 0
-    """How many bits of a vector are computed with at once, where that is less than all; else 0."""
-    fma: bool = False
-    signed_dots: bool = False
-    """Whether an instruction adds up products of signed bytes, not only of unsigned by signed."""
-    threads: int = 1
-    l1: int = 32 << 10
-    l2: int = 1 << 20
-    l3: int = 8 << 20
-    ahead: int = 1
-    """Whether what only weights decide may be computed when a program is loaded."""
-    features: str = ""
-    """What the C compiler's -march=native depends on; part of every cache key."""
+    Sizes of caches are of one: ``l2_shared_by`` threads of the hardware share it. The defaults are
+    those of a processor that nobody knows anything of.
+    """
+
+    name: str = word("", "the processor that is described, or that is taken for what is not read")
+    kind: str = word("cpu", "a processor, or a device", KINDS)
+    instructions: str = word("", "instruction sets", INSTRUCTIONS, True)
+    vector_bits: int = width(128, "width of a vector")
+    vector_lanes: int = power(64, "", "how many elements a vector has at most")
+    vector_registers: int = number(16, "", "vectors that registers hold", 1)
+    vector_unit: int = width(0, "bits computed with at once, where fewer than a vector has", True)
+    fma: bool = flag(False, "whether multiply-adds are one instruction")
+    signed_dots: bool = flag(False, "whether products of signed bytes are added up by one")
+    threads: int = number(1, "", "threads that programs use", 1, 256)
+    l1: int = number(32 << 10, "bytes", "first cache of data")
+    l2: int = number(1 << 20, "bytes", "second cache; 0 where there is no scratch")
+    l3: int = number(8 << 20, "bytes", "last cache")
+    ahead: int = flag(1, "whether what only weights decide may be computed at load")
+    clock: int = number(3000, "MHz", "of a core that computes with vectors", 1, 100_000)
+    issue: int = number(4, "a cycle", "instructions that begin", 1, 64)
+    fma_ports: int = number(2, "a cycle", "multiply-adds as wide as the unit", 1, 64)
+    fma_latency: int = number(4, "cycles", "until a multiply-add can be added to", 1, 64)
+    load_ports: int = number(2, "a cycle", "loads as wide as the unit", 1, 64)
+    store_ports: int = number(1, "a cycle", "stores as wide as the unit", 1, 64)
+    l1_line: int = power(64, "bytes", "line of the first cache", 4096)
+    l1_ways: int = number(8, "", "ways of the first cache", 1, 1 << 16)
+    l1_shared_by: int = number(1, "threads", "that share a first cache", 1, 1 << 16)
+    l1_rate: int = number(150_000, "MB/s", "one core reads from the first cache", 1)
+    l1_rate_all: int = number(150_000, "MB/s", "all cores read from first caches", 1)
+    l2_line: int = power(64, "bytes", "line of the second cache", 4096)
+    l2_ways: int = number(8, "", "ways of the second cache", 1, 1 << 16)
+    l2_shared_by: int = number(1, "threads", "that share a second cache", 1, 1 << 16)
+    l2_rate: int = number(100_000, "MB/s", "one core reads from the second cache", 1)
+    l2_rate_all: int = number(100_000, "MB/s", "all cores read from second caches", 1)
+    l3_line: int = power(64, "bytes", "line of the last cache", 4096)
+    l3_ways: int = number(16, "", "ways of the last cache", 1, 1 << 16)
+    l3_shared_by: int = number(1, "threads", "that share a last cache", 1, 1 << 16)
+    l3_rate: int = number(75_000, "MB/s", "one core reads from the last cache", 1)
+    l3_rate_all: int = number(75_000, "MB/s", "all cores read from last caches", 1)
+    memory_rate: int = number(20_000, "MB/s", "one core reads from memory", 1)
+    memory_rate_all: int = number(20_000, "MB/s", "all cores read from memory", 1)
+    memory_write: int = number(15_000, "MB/s", "one core writes past the caches", 1)
+    memory_write_all: int = number(15_000, "MB/s", "all cores write past the caches", 1)
+    cores: int = number(1, "", "cores that programs may run on", 1, 1 << 16)
+    threads_per_core: int = number(1, "", "threads of the hardware that share a core", 1, 64)
+    sockets: int = number(1, "", "chips with memory of their own", 1, 1024)
+    launch: int = number(
+        1000, "ns", "to share a loop among threads that wait for one, or a device", 1
+    )
+    wake: int = number(20_000, "ns", "the same where the threads sleep", 1)
+    compute_units: int = number(0, "", "of a device: parts that run work-groups")
+    lanes: int = number(0, "", "of a device: work-items that go in step")
+    local_memory: int = number(0, "bytes", "of a device: memory of a work-group")
+    transfer: int = number(0, "MB/s", "of a device: between its memory and the host's")
+    features: str = word("", "what the C compiler's -march=native depends on; part of every key")
 
     def override(self, text: str, source: str = "") -> Machine:
-        """Return this with some fields changed, as in 'vector_bits=256,threads=1'.
+        """Return this with some properties changed, as in 'vector_bits=256,threads=1'.
+
+        A machine that is written down may come first, as in 'zen4,threads=2'; it says everything
+        but which instructions are there to be run (``features``). Sizes may end in K, M or G.
 
         source : where the text is from, for messages
 
-        >>> Machine().override("vector_bits=256,fma=1").vector_bits
-        256
+        >>> Machine().override("vector_bits=256,l2=512K").l2
+        524288
+        >>> Machine().override("haswell,threads=2").vector_registers
+        16
         """
-        kinds = {f.name: f.type for f in fields(self)}
-        changes: dict[str, int | str] = {}
-        for part in filter(None, text.replace(" ", ",").split(",")):
-            name, _, value = part.partition("=")
-            if name not in kinds or (kinds[name] != "str" and not _is_number(value)):
+        name, rest = named(text)
+        machine = _named(name, self.features, source) if name else self
+        return machine._changed(rest, source)
+
+    def _changed(self, parts: Iterable[str], source: str) -> Machine:
+        """Return this with each ``NAME=VALUE`` of ``parts`` changed."""
+        changes: dict[str, Any] = {}
+        for part in parts:
+            name, _, text = part.partition("=")
+            known = PROPERTIES.get(name)
+            value = known.read(text) if known and text else None
+            if known is None or value is None:
                 message = f"cannot read '{part[:SHOWN]}' as a property of the machine"
-                raise CompileError(
-                    Diagnostic(
-                        "error",
-                        f"{source}: {message}" if source else message,
-                        help=f"write NAME=NUMBER with one of {', '.join(kinds)}",
-                    )
-                )
-            changes[name] = value if kinds[name] == "str" else int(value)
-        changed = replace(self, **changes)
-        changed._check(changes, source)
-        return changed
+                raise _error(message, source, _meant(name))
+            if not known.holds(value):
+                message = f"a machine with {name}={text[:SHOWN]} cannot be compiled for"
+                raise _error(message, source, f"{name} is {known.allowed}")
+            changes[name] = value
+        return replace(self, **changes) if changes else self
 
-    def _check(self, names: Iterable[str], source: str) -> None:
-        """Fail where one of the named properties is of no machine."""
-        wrong: dict[str, tuple[int, str, Callable[[int], bool]]] = {
-            "vector_bits": (self.vector_bits, "a power of two from 32 to 2048", _is_width),
-            "vector_lanes": (self.vector_lanes, "a power of two", _is_power),
-            "vector_registers": (self.vector_registers, "1 or more", lambda n: n > 0),
-            "vector_unit": (
-                self.vector_unit,
-                "0 or as vector_bits",
-                lambda n: not n or _is_width(n),
-            ),
-            "threads": (self.threads, "from 1 to 256", lambda n: 0 < n <= 256),
-            "fma": (self.fma, "0 or 1", lambda n: n <= 1),
-            "signed_dots": (self.signed_dots, "0 or 1", lambda n: n <= 1),
-            "ahead": (self.ahead, "0 or 1", lambda n: n <= 1),
-        }
-        for name in names:
-            value, allowed, holds = wrong.get(name, (0, "", lambda _: True))
-            if not holds(value):
-                message = f"a machine with {name}={value} cannot be compiled for"
-                message = f"{source}: {message}" if source else message
-                raise CompileError(Diagnostic("error", message, help=f"{name} is {allowed}"))
+    def has(self, instruction: str) -> bool:
+        """Whether an instruction set, by its name in `INSTRUCTIONS`, is there.
+
+        >>> Machine().override("sapphire-rapids").has("amx_int8")
+        True
+        """
+        return instruction in self.instructions.split("+")
+
+    @property
+    def unit_bits(self) -> int:
+        """How many bits of a vector are computed with at once."""
+        return min(self.vector_unit or self.vector_bits, self.vector_bits)
+
+    @property
+    def fma_rate(self) -> float:
+        """Multiply-adds of whole vectors that begin in a cycle."""
+        return self.fma_ports * self.unit_bits / self.vector_bits
+
+    @property
+    def in_flight(self) -> int:
+        """How many independent multiply-adds keep the ports of a core busy."""
+        return self.fma_ports * self.fma_latency
+
+    @property
+    def last_cache(self) -> int:
+        """Bytes of the last cache that is worth staying in: one much quicker than memory."""
+        quick = self.l3 > self.l2 and self.l3_rate >= QUICK * self.memory_rate
+        return self.l3 if quick else self.l2
+
+    @property
+    def far_bytes(self) -> int:
+        """Bytes that one core reads in a cycle from beyond its second cache."""
+        return max(self.l3_rate // self.clock, 1)
+
+    def peak(self, bits: int = 32, threads: int = 1) -> float:
+        """Return the operations a second on floats of ``bits``, a multiply-add being two."""
+        elements = self.unit_bits / bits * max(self.lanes, 1)
+        return 2e6 * self.clock * self.fma_ports * elements * min(threads, self.cores)
+
+    def levels(self) -> tuple[Level, ...]:
+        """Return the caches that there are, nearest first, and memory.
+
+        >>> [(level.name, level.size >> 10) for level in Machine().levels()]
+        [('L1', 32), ('L2', 1024), ('L3', 8192), ('memory', 0)]
+        """
+        names = ("", "_line", "_ways", "_shared_by", "_rate", "_rate_all")
+        caches = [
+            Level(f"L{k}", *(getattr(self, f"l{k}{name}") for name in names)) for k in (1, 2, 3)
+        ]
+        memory = Level("memory", 0, 0, 0, self.threads, self.memory_rate, self.memory_rate_all)
+        return (*(cache for cache in caches if cache.size), memory)
+
+    def options(self) -> dict[str, Any]:
+        """Return what passes may have as options: the properties, and what is derived of them."""
+        derived = ("unit_bits", "in_flight", "last_cache", "far_bytes")
+        known = PROPERTIES.keys() - {"name", "kind"}  # words that options of passes may be called
+        return {name: getattr(self, name) for name in (*known, *derived)}
 
 
+PROPERTIES: dict[str, Property] = {f.name: property_of(f) for f in fields(Machine)}
+"""Every property of a machine by name."""
+QUICK = 3
+"""A last cache that gives one core less than so many times what memory gives hardly differs from
+memory: Zen 4's gives 3.6 times, that of Sapphire Rapids and its successors 1.9 (measured)."""
 SHOWN = 60
 """So many characters of a property that cannot be read are repeated in the message."""
-DIGITS = 15
-"""More digits has no size in bytes of any machine."""
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= DIGITS
+def _meant(name: str) -> str:
+    near = did_you_mean(name, PROPERTIES) if name not in PROPERTIES else ""
+    return near or "write NAME=VALUE with a property that `stepwell machine` lists"
 
 
-def _is_power(number: int) -> bool:
-    return number > 0 and number & (number - 1) == 0
+def _error(message: str, source: str, help: str) -> CompileError:
+    return CompileError(
+        Diagnostic("error", f"{source}: {message}" if source else message, help=help)
+    )
 
 
-def _is_width(bits: int) -> bool:
-    return _is_power(bits) and 32 <= bits <= 2048
+def named(text: str) -> tuple[str, list[str]]:
+    """Return the machine that comes first in a description, "" where none does, and the rest.
+
+    >>> named("zen4, threads=2")
+    ('zen4', ['threads=2'])
+    """
+    parts = [*filter(None, text.replace(" ", ",").split(","))]
+    is_named = bool(parts) and "=" not in parts[0] and parts[0] not in PROPERTIES
+    return (parts[0], parts[1:]) if is_named else ("", parts)
+
+
+def machine_names() -> list[str]:
+    """Return the names of the machines that are written down."""
+    return list(known_machines())
+
+
+def known_machine(name: str) -> Machine:
+    """Return a machine that is written down, by its name."""
+    return _of_file(known_machines()[name])
+
+
+def _named(name: str, features: str, source: str) -> Machine:
+    """Return a machine that is written down, on which the instructions here are run."""
+    if name not in known_machines():
+        help = did_you_mean(name, machine_names())
+        listed = f"the machines are {', '.join(machine_names())}; or write NAME=VALUE"
+        raise _error(f"there is no machine '{name[:SHOWN]}'", source, help or listed)
+    return replace(known_machine(name), features=features)
+
+
+@cache
+def _of_file(known: Known) -> Machine:
+    said = Machine().override(",".join(known.properties), f"{known.name}.txt")
+    return replace(said, name=known.name)
 
 
 def this_machine() -> Machine:
-    """Describe the processor this process runs on; whatever cannot be found out is a safe guess."""
+    """Describe the processor this process runs on; whatever cannot be read is assumed."""
     return _with_threads(thread_count())
 
 
 @cache
 def _with_threads(threads: int) -> Machine:
-    features = _features()
-    names = set(features.split())
-    wide = 512 if "avx512f" in names else 256 if "avx2" in names else 128
-    arm = platform.machine() in ("aarch64", "arm64")
-    sizes = _cache_sizes()
-    return Machine(
-        vector_bits=wide,
-        vector_registers=32 if arm or wide == 512 else 16,
-        vector_unit=256 if wide == 512 and _halves_vectors(features) else 0,
-        fma=arm or "fma" in names,
-        signed_dots=arm,
-        threads=threads,
-        l1=sizes.get(1, Machine.l1),
-        l2=sizes.get(2, Machine.l2),
-        l3=sizes.get(3, Machine.l3),
-        features=f"{platform.machine()} {features}",
-    )
+    return machine_of(host_facts(), threads)
+
+
+def machine_of(facts: Facts, threads: int) -> Machine:
+    """Return the machine on which these facts were read; what was not is assumed.
+
+    That is as in the file of the processor, or of the one most like it. Rates of all cores are
+    those of one times the cores there are: a container rarely has all that the file speaks of.
+    """
+    found = most_like(facts.identity, facts.flags)
+    machine = _of_file(found) if found else Machine()
+    machine = replace(machine, **{"threads": threads, "cores": threads, **facts.read})
+    shared = {
+        f"{rate}_all": min(getattr(machine, rate) * machine.cores, getattr(machine, f"{rate}_all"))
+        for rate in ("l3_rate", "memory_rate")
+    }
+    write = min(machine.memory_write * machine.cores, machine.memory_write_all)
+    own = {f"{rate}_all": getattr(machine, rate) * machine.cores for rate in ("l1_rate", "l2_rate")}
+    return replace(machine, **own, **shared, memory_write_all=write)
 
 
 VARIABLE = "STEPWELL_MACHINE"
@@ -150,9 +297,7 @@ def thread_count() -> int:
     asked = os.environ.get("STEPWELL_THREADS", "")
     if asked.isdecimal() and int(asked) > 0:
         return min(int(asked), 256)
-    if hasattr(os, "sched_getaffinity"):
-        return min(len(os.sched_getaffinity(0)), 256)
-    return min(os.cpu_count() or 1, 256)
+    return min(usable_threads(), 256)
 
 
 def thread_limit(threads: int | None) -> int:
@@ -167,39 +312,3 @@ def thread_limit(threads: int | None) -> int:
     if operator.index(threads) < 1:
         raise ValueError(f"threads must be 1 or more, got {threads}")
     return min(operator.index(threads), thread_count())
-
-
-def _features() -> str:
-    """Return model and feature flags of the first processor that Linux lists."""
-    found: dict[str, str] = {}
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                key, _, value = line.partition(":")
-                found.setdefault(key.strip(), value.strip())
-                if not line.strip() and found:
-                    break
-    except OSError:
-        return platform.processor()
-    keys = ("vendor_id", "cpu family", "model", "flags", "CPU implementer", "CPU part", "Features")
-    return " ".join(found[k] for k in keys if k in found)
-
-
-def _halves_vectors(features: str) -> bool:
-    """Whether vectors of 512 bits are computed with in two halves, as Zen 4 does."""
-    return features.startswith("AuthenticAMD 25 ")
-
-
-def _cache_sizes() -> dict[int, int]:
-    """Return bytes of data cache by level, from sysfs."""
-    sizes: dict[int, int] = {}
-    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        try:
-            kind, level, size = (
-                (index / name).read_text().strip() for name in ("type", "level", "size")
-            )
-        except OSError:
-            continue
-        if kind != "Instruction" and size[-1:] in ("K", "M"):
-            sizes[int(level)] = int(size[:-1]) << (10 if size[-1] == "K" else 20)
-    return sizes

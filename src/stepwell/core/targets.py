@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
-from stepwell.core.machine import Machine, described_machine
+from stepwell.core.machine import Machine, described_machine, named
 from stepwell.core.plugins import Plugin, load, plugins, with_broken
 
 Emit: TypeAlias = Callable[[Any, str], Any]
@@ -174,7 +174,11 @@ def _universes() -> list[tuple[Plugin, Any]]:
 
 
 def machine_for(target: str, asked: str | Machine = "") -> Machine:
-    """Return what to compile for: the machine as ``target`` sees it, changed as ``asked``."""
+    """Return what to compile for: the machine as ``target`` sees it, changed as ``asked``.
+
+    asked : as `Machine.override` takes it; a machine that it names takes the place of this one
+    """
     if isinstance(asked, Machine):
         return asked
-    return target_of(target).usual(described_machine()).override(asked)
+    name, rest = named(asked)
+    return target_of(target).usual(described_machine().override(name)).override(",".join(rest))

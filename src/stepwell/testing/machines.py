@@ -1,4 +1,4 @@
-"""Machines to compile for, each described whole, so that nothing of the host is left in it.
+"""Machines to compile for, each described so that nothing of the host is left in it.
 
 A test that asserts what `schedule` chooses states its machine, for it chooses otherwise on others:
 ``kernels_for`` gives the kernels floor of a program there, and in our tests
@@ -57,7 +57,7 @@ class Described:
             *("threads", "l1", "l2", "l3"),
         )
         told = [f"{name}={getattr(self, name)}" for name in names]
-        return ",".join([*told, "vector_lanes=64", "ahead=1"])
+        return ",".join(["generic", *told, "vector_lanes=64", "ahead=1"])
 
     @property
     def at_home(self) -> bool:

@@ -1,0 +1,80 @@
+"""Processors and devices that are written down: the files of the folder ``machines``.
+
+A file has one property of `Machine` a line, ``NAME = VALUE``, and behind a # where the figure is
+from. ``about`` says in a line what the machine is. ``fits`` lists processors, as they name
+themselves, that the file is of: vendor, family and models, or implementer and parts of ARM.
+``like`` lists words of Linux's list of features: the file stands in for processors that have all of
+them and are in no file, that with the most words first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+FOLDER = Path(__file__).with_name("machines")
+
+
+class Known(NamedTuple):
+    """A file: properties as ``NAME=VALUE``, and which processors it is of, or stands in for."""
+
+    name: str
+    about: str
+    properties: tuple[str, ...]
+    fits: tuple[tuple[str, ...], ...]
+    like: tuple[tuple[str, ...], ...]
+    sources: tuple[tuple[str, str], ...]
+    """Properties, and where the figure of each is from."""
+
+
+@cache
+def known_machines() -> Mapping[str, Known]:
+    """Return what is written down, by name, in the order of the names."""
+    paths = sorted(FOLDER.glob("*.txt"))
+    return MappingProxyType({p.stem: parse(p.stem, p.read_text(encoding="utf-8")) for p in paths})
+
+
+def parse(name: str, text: str) -> Known:
+    """Read the text of a file; what its properties may be, `Machine` says."""
+    said: dict[str, list[str]] = {"about": [], "fits": [], "like": []}
+    properties: list[str] = []
+    sources: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        told, _, source = line.partition("#")
+        key, is_told, value = (part.strip() for part in told.partition("="))
+        if not is_told:
+            continue
+        if key in said:
+            said[key].append(value)
+            continue
+        properties.append(f"{key}={value}")
+        if source.strip():
+            sources.append((key, source.strip()))
+    words = {key: tuple(tuple(each.split()) for each in said[key]) for key in ("fits", "like")}
+    about = " ".join(said["about"])
+    return Known(name, about, tuple(properties), words["fits"], words["like"], tuple(sources))
+
+
+def most_like(identity: tuple[str, ...], flags: Collection[str]) -> Known | None:
+    """Return the file of a processor, or the one that stands in for it; None where none does.
+
+    identity : vendor, family and model, or implementer and part
+    flags : its features, as Linux lists them, and the vendor
+    """
+    known = known_machines().values()
+    for each in known:
+        if any(_fits(fit, identity) for fit in each.fits):
+            return each
+    has = {*flags, *identity[:1]}
+    alike = [(len(like), each) for each in known for like in each.like if has.issuperset(like)]
+    return max(alike, key=lambda found: found[0])[1] if alike else None
+
+
+def _fits(fit: tuple[str, ...], identity: tuple[str, ...]) -> bool:
+    """Whether the last word of an identity is among those of a file, and the others agree."""
+    *first, last = fit
+    *mine, model = identity or ("",)
+    return first == mine and model in last.split(",")
