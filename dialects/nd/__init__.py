@@ -9,6 +9,7 @@ from stepwell.dialects.nd import (
     callback,
     calls,
     checking,
+    collectives,
     compare,
     composite,
     contraction,
@@ -53,6 +54,7 @@ OPS: tuple[type[Operation], ...] = (
     *pooling.OPS,
     *transformations.OPS,
     *custom.OPS,
+    *collectives.OPS,
 )
 ATTRIBUTES: tuple[type[Attribute], ...] = (*creation.ATTRIBUTES,)
 

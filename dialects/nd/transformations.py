@@ -10,7 +10,7 @@ from abc import ABC
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, TensorType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -266,7 +266,8 @@ class VmapOp(TransformationOp):
 
     ``in_axes`` has for each of ``primals`` the axis that counts the batch, -1 where the value is
     the same for all of it; ``out_axes`` has where that axis is in each result, -1 where the
-    result does not depend on the batch.
+    result does not depend on the batch. Ops within that look at all examples (nd.all_sum) name the
+    batch by its ``axis_name``.
 
     * (C1) The region has one argument for each of ``primals``, of its type without the axis of
       the batch, and ends in nd.yield.
@@ -282,6 +283,7 @@ class VmapOp(TransformationOp):
     in_axes = prop_def(AXES)
     out_axes = prop_def(AXES)
     size = opt_prop_def(IntegerAttr)
+    axis_name = opt_prop_def(StringAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
 
     def __init__(

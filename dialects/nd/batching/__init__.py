@@ -2,6 +2,7 @@
 
 from stepwell.dialects.nd.arithmetic import OPS as ARITHMETIC
 from stepwell.dialects.nd.batching import (
+    collectives,
     composite,
     contraction,
     control,
@@ -22,6 +23,7 @@ from stepwell.dialects.readings import batching
 batching(*ARITHMETIC, *BITWISE, *COMPARE, *CONVERT, *TRANSCENDENTAL)(walk.elementwise)
 
 FAMILIES = (
+    collectives,
     composite,
     contraction,
     control,

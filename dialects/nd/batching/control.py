@@ -16,6 +16,7 @@ from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.nd.batching.blocks import end, inside_of, led, rebind, yields
 from stepwell.dialects.nd.batching.walk import Batch
 from stepwell.dialects.nd.bitwise import AndOp
+from stepwell.dialects.nd.collectives import ReduceScatterOp
 from stepwell.dialects.nd.compare import SelectOp
 from stepwell.dialects.nd.control import ConditionOp, IfOp, ScanOp, WhileOp, YieldOp
 from stepwell.dialects.nd.gradients.reverse import reads
@@ -193,8 +194,13 @@ def _scan_flags(found: set[SSAValue], op: ScanOp) -> tuple[list[bool], None]:
 def _note(found: set[SSAValue], block: Block) -> None:
     """Add to ``found`` what ops of ``block`` make of what is in it."""
     for op in block.ops:
-        if any(v in found for v in reads(op)):
+        if any(v in found for v in reads(op)) or _is_told_apart(op):
             found.update(r for r, flag in zip(op.results, _flags(found, op), strict=True) if flag)
+
+
+def _is_told_apart(op: Operation) -> bool:
+    """Whether ``op`` may differ from example to example though nothing that it reads does."""
+    return any(isinstance(each, ReduceScatterOp) for each in op.walk())
 
 
 def _flags(found: set[SSAValue], op: Operation) -> Sequence[bool]:

@@ -21,6 +21,7 @@ from stepwell.core.shapes import DYNAMIC
 from stepwell.core.shapes import shape as rules
 from stepwell.dialects.expanding import expand
 from stepwell.dialects.nd.bitwise import AndOp, NotOp
+from stepwell.dialects.nd.collectives import CollectiveOp
 from stepwell.dialects.nd.composing import Composer
 from stepwell.dialects.nd.control import WhileOp
 from stepwell.dialects.nd.defined import DefinedOp
@@ -51,6 +52,8 @@ class Batch(Composer):
     """For each value that differs from example to example: all of them, along a leading axis."""
     conditions: tuple[tuple[SSAValue, bool], ...] = ()
     """Examples that take part: those for which each of these is as said."""
+    name: str = ""
+    """What ops within call the batch, where they look at all of it; "" for nothing."""
     dead: list[Operation | BlockArgument] = field(default_factory=list[Any])
     """What has been replaced, in order."""
 
@@ -144,9 +147,15 @@ class Batch(Composer):
         """Whether ``op`` is another for the batch than for an example."""
         if any(value in self.found for value in reads(op)):
             return True
+        if self.name and any(self.is_of_all(each) for each in op.walk()):
+            return True
         return bool(self.conditions) and any(
             isinstance(each, WhileOp) or each.has_trait(EndsCall) for each in op.walk()
         )
+
+    def is_of_all(self, op: Operation) -> bool:
+        """Whether ``op`` looks at all examples of this batch."""
+        return isinstance(op, CollectiveOp) and op.over.data == self.name
 
     def through(self, first: Operation | None, end: Operation | None) -> None:
         """Replace the ops from ``first`` up to ``end`` by those for the batch."""
@@ -250,7 +259,8 @@ def _expanded(op: Operation) -> Operation | None:
 @decomposition(VmapOp)
 def _vmap(builder: Builder, op: VmapOp) -> Sequence[SSAValue]:
     """Write the region out for the whole batch."""
-    batch = Batch(builder, length=op.length, lanes=op.count)
+    name = "" if op.axis_name is None else op.axis_name.data
+    batch = Batch(builder, length=op.length, lanes=op.count, name=name)
     block = op.body.block
     inside, given = axes(op.in_axes), list[SSAValue]()
     for argument, value, axis in zip(block.args, op.inputs, inside, strict=True):

@@ -10,6 +10,21 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from stepwell.frontend.associative_scans import associative_scan
+from stepwell.frontend.collectives import (
+    all_gather,
+    all_to_all,
+    axis_index,
+    axis_size,
+    pbroadcast,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    pshuffle,
+    psum,
+    psum_scatter,
+    pswapaxes,
+)
 from stepwell.frontend.lax_arrays import (
     argmax,
     argmin,
@@ -171,9 +186,8 @@ def optimization_barrier(operand: Any, /) -> Any:
 
 
 NOT_HERE = {
-    "it is about several devices": "after_all all_gather all_to_all axis_index axis_size "
-    "create_token pbroadcast pcast platform_dependent pmax pmean pmin ppermute precv psend "
-    "pshuffle psum psum_scatter pswapaxes ragged_all_to_all with_sharding_constraint",
+    "it is about several devices": "after_all create_token pcast platform_dependent precv psend "
+    "ragged_all_to_all with_sharding_constraint",
     "it is about derivatives": "custom_linear_solve custom_root random_gamma_grad igamma_grad_a",
     "complex numbers are not supported yet": "complex conj fft FftType imag real",
     "sort and take the first": "approx_max_k approx_min_k",
@@ -215,6 +229,8 @@ __all__ = [
     "acos",
     "acosh",
     "add",
+    "all_gather",
+    "all_to_all",
     "argmax",
     "argmin",
     "asin",
@@ -223,6 +239,8 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "axis_index",
+    "axis_size",
     "batch_matmul",
     "bitcast_convert_type",
     "bitwise_and",
@@ -298,8 +316,17 @@ __all__ = [
     "optimization_barrier",
     "pad",
     "padtype_to_pads",
+    "pbroadcast",
+    "pmax",
+    "pmean",
+    "pmin",
     "population_count",
     "pow",
+    "ppermute",
+    "pshuffle",
+    "psum",
+    "psum_scatter",
+    "pswapaxes",
     "random_bits",
     "reciprocal",
     "reduce",

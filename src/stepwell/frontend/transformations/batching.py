@@ -11,11 +11,13 @@ from operator import index
 from typing import Any, TypeAlias
 
 from stepwell.core.shapes import Shape, show
-from stepwell.frontend.promotion import lift
+from stepwell.frontend.creation import iota
+from stepwell.frontend.promotion import as_dtype, lift
 from stepwell.frontend.pytree import REGISTERED, Branch, Tree, count, flatten, paths, unflatten
 from stepwell.frontend.spelling import Verbatim
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import current_trace
+from stepwell.frontend.transformations.axes import Axis, named, spelled
 from stepwell.frontend.transformations.regions import Results, write_region
 from stepwell.frontend.transformations.transformed import (
     Transformed,
@@ -56,7 +58,8 @@ def vmap(
         the same for all. One for all arguments, or a tuple with one for each, in which containers
         may stand for those of an argument. Arguments by name have axis 0
     out_axes : where that axis is in what is returned; None for what is the same for all
-    axis_name, spmd_axis_name : None: there are no sums over the batch within ``fun``
+    axis_name : what `sw.lax.psum` and its kin, called within ``fun``, call the batch
+    spmd_axis_name : None: there is one device
     axis_size : how many examples there are, where no argument has an axis of them
 
     No loop runs over examples: products become products of matrices, an ``if`` on what differs
@@ -76,18 +79,15 @@ def vmap(
            [2., 2., 2.]])
     """
     check_function("vmap", fun)
-    if axis_name is not None or spmd_axis_name is not None:
-        raise TypeError(
-            "axis_name= of vmap is for sums over the batch (psum), which there are none of: "
-            "sum over the axis of what vmap returns"
-        )
+    if spmd_axis_name is not None:
+        raise TypeError("spmd_axis_name= of vmap is about several devices, and there is one")
     if isinstance(in_axes, list):  # as JAX takes it
         in_axes = tuple[Any, ...](in_axes)  # pyright: ignore[reportUnknownArgumentType]
     _check_axes("in_axes", in_axes)
     _check_axes("out_axes", out_axes)
 
     def apply(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return Batched(function, args, kwargs, in_axes, axis_size).run(out_axes)
+        return Batched(function, args, kwargs, in_axes, axis_size, axis_name).run(out_axes)
 
     return Transformed(fun, "vmap", apply, _signature(fun))
 
@@ -137,7 +137,9 @@ class Batched:
         kwargs: dict[str, Any],
         in_axes: Axes,
         axis_size: int | None,
+        axis_name: Hashable | None = None,
     ) -> None:
+        self.axis_name = axis_name
         self.function, self.name = function, name_of(function)
         args = tuple(a for a in args if a is not Absent.ABSENT)
         self.trees: list[Tree] = []
@@ -214,10 +216,18 @@ class Batched:
         shapes = [_without(leaf.value.shape, leaf.axis) for leaf in given]
 
         def trace(seen: list[Tensor]) -> tuple[Any, Any]:
-            return self._lifted(call(self.function, *self._args(seen), **self._kwargs)), ()
+            if self.axis_name is None:
+                return self._called(seen), ()
+            with named(Axis(self.axis_name, self.size, seen[-1])):
+                return self._called(seen[:-1]), ()
 
         self._kwargs: dict[str, Any] = {}
         names = [leaf.path for leaf in given]
+        inside = [UNBATCHED if leaf.axis is None else leaf.axis for leaf in given]
+        if self.axis_name is not None:  # the number of each example
+            values.append(iota((self.size,), 0, as_dtype("i32")))
+            for each, more in ((shapes, ()), (names, "axis_index"), (inside, 0)):
+                each.append(more)  # pyright: ignore
         region = write_region("vmap", self.name, values, names, trace, shapes)
         main = region.main
         axes = self._out(out_axes, main)
@@ -229,12 +239,16 @@ class Batched:
                 for v, axis in zip(main.values, axes, strict=True)
             ],
             region.text,
-            in_axes=[UNBATCHED if leaf.axis is None else leaf.axis for leaf in given],
+            axis_name=None if self.axis_name is None else spelled(self.axis_name),
+            in_axes=inside,
             out_axes=[UNBATCHED if axis is None else axis for axis in axes],
             size=self.size,
             operandSegmentSizes=Verbatim(f"array<i32: {len(values)}, 0>"),
         )
         return main.of(results)
+
+    def _called(self, seen: Sequence[Tensor]) -> Any:
+        return self._lifted(call(self.function, *self._args(seen), **self._kwargs))
 
     def _args(self, seen: Sequence[Tensor]) -> list[Any]:
         """Return the arguments of one example by position, and note those by name."""
