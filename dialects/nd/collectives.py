@@ -40,9 +40,7 @@ class CollectiveOp(SpelledOp, ABC):
     irdl_options = (ParsePropInAttrDict(),)
 
     def __init__(self, x: SSAValue, over: str, result: Attribute) -> None:
-        super().__init__(
-            operands=[x], result_types=[result], properties={"over": StringAttr(over)}
-        )
+        super().__init__(operands=[x], result_types=[result], properties={"over": StringAttr(over)})
 
     def verify_(self) -> None:
         """Check C1; what the sizes are is the shape rule."""

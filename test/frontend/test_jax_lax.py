@@ -97,7 +97,7 @@ def _spelled(p: inspect.Parameter) -> str:
 @pytest.mark.parametrize(
     "name, said",
     [
-        ("psum", "stepwell.lax has no 'psum', which jax.lax has: it is about several devices"),
+        ("psend", "stepwell.lax has no 'psend', which jax.lax has: it is about several devices"),
         ("erf_inv", "stepwell.lax has no 'erf_inv', which jax.lax has: not here yet"),
         ("dot_genral", "has no attribute 'dot_genral'; the nearest is dot_general"),
     ],

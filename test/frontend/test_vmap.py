@@ -186,7 +186,6 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda: sw.vmap(lambda a: "x")(X), "to return arrays and numbers, got str as its result"),
     (lambda: sw.vmap(lambda a: a, in_axes=None)(X), "has no examples"),
     (lambda: sw.vmap(lambda a: a, out_axes=None)(X), r"out_axes cannot be -1 \(None\)"),
-    (lambda: sw.vmap(lambda a: a, axis_name="i")(X), "axis_name= of vmap is for sums"),
     (lambda: sw.vmap(writes)(X), "'writes' assigns to its argument 'a'"),
     (lambda: sw.vmap(NOTHING), "vmap takes a function, got None"),
 ]

@@ -35,6 +35,9 @@ def test_sizes_known_only_at_run_time_have_rules() -> None:
         "nd.condition",
         "nd.check",
         "nd.callback",
+        "nd.all_sum",
+        "nd.all_gather",
+        "nd.reduce_scatter",
     }
 
 

@@ -34,6 +34,7 @@ def psum(x: Any, axis_name: Names, *, axis_index_groups: Any = None) -> Any:
 
     x : arrays and numbers in any structure; booleans are counted, as i32
     axis_name : what ``axis_name=`` of `sw.vmap` says; of several batches the sum is over all
+    axis_index_groups : None: with `sw.vmap` there are no groups, as in JAX
 
     A Python number is multiplied by the number of examples, and stays one.
 
@@ -53,6 +54,7 @@ def pmean(x: Any, axis_name: Names, *, axis_index_groups: Any = None) -> Any:
     """Return the mean over all examples of the batch ``axis_name``, the same for each.
 
     x : arrays and numbers in any structure; integers have a mean of floats
+    axis_name, axis_index_groups : as those of `psum`
 
     raises NameError, NotImplementedError : as `psum`
     source : `jax.lax.pmean`
@@ -70,6 +72,7 @@ def pmax(x: Any, axis_name: Names, *, axis_index_groups: Any = None) -> Any:
     """Return the largest of all examples of the batch ``axis_name``, element by element.
 
     x : arrays and numbers in any structure
+    axis_name, axis_index_groups : as those of `psum`
 
     raises NameError, NotImplementedError : as `psum`
     source : `jax.lax.pmax`
@@ -86,6 +89,7 @@ def pmin(x: Any, axis_name: Names, *, axis_index_groups: Any = None) -> Any:
     """Return the smallest of all examples of the batch ``axis_name``, element by element.
 
     x : arrays and numbers in any structure
+    axis_name, axis_index_groups : as those of `psum`
 
     raises NameError, NotImplementedError : as `psum`
     source : `jax.lax.pmin`
@@ -138,6 +142,7 @@ def all_gather(
 
     x : arrays and numbers in any structure
     axis : where the new axis is; with ``tiled`` the axis along which they are joined
+    axis_index_groups : as that of `psum`
 
     raises NameError, NotImplementedError : as `psum`
     raises ValueError : there is no such axis
@@ -241,6 +246,7 @@ def pswapaxes(x: Any, axis_name: Names, axis: int, *, axis_index_groups: Any = N
     """Return ``x`` with its axis ``axis``, of the size of the batch, and the batch exchanged.
 
     x : arrays in any structure
+    axis_name, axis_index_groups : as those of `psum`
 
     raises NameError, NotImplementedError : as `psum`
     raises ValueError : the axis has another size than the batch
@@ -269,6 +275,7 @@ def all_to_all(
         along a new axis ``concat_axis``
     tiled : ``split_axis`` has a multiple of that size and stays; parts are joined along
         ``concat_axis``
+    axis_name, axis_index_groups : as those of `psum`
 
     raises NameError, NotImplementedError : as `psum`
     raises ValueError : the axis has another size
@@ -308,6 +315,7 @@ def psum_scatter(
 
     x : arrays in any structure; ``scatter_dimension`` has the size of the batch and goes
     tiled : it has a multiple of that size and stays
+    axis_name, axis_index_groups : as those of `psum`
 
     raises NameError, NotImplementedError : as `psum`
     raises ValueError : the axis has another size
@@ -400,7 +408,7 @@ def _parts(what: str, value: Tensor, axis: int, axes: Sequence[Axis], tiled: boo
     """Return a part for each example of an axis, along one in front."""
     at, count = check_axis(axis, value.ndim), math.prod(a.size for a in axes)
     size = value.shape[at]
-    if (size % count if tiled and count else size != count):
+    if size % count if tiled and count else size != count:
         most = "a multiple of " if tiled else ""
         raise ValueError(f"{what}: axis {axis} has size {size}, but must have {most}{count}")
     if tiled:
