@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
+# Processes that tests start would compile all of the compiler's Python anew, a second each.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help dev demo test test-machine lint types imports package docs bench bench-programs bench-training bench-gradients bench-against bench-peers limits figures note-figures sanitize clean
 help:  ## list the targets
