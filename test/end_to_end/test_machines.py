@@ -129,12 +129,29 @@ def everything(*arguments: Any) -> Any:
 ARGUMENTS = [array for _, _, arrays in SCHEDULES.values() for array in arrays]
 
 
+LIKE_OTHERS = {
+    "avx2, 8 cores",
+    "avx-512, 1 MiB, 2 cores",
+    "avx-512, 2 MiB, 64 cores",
+    "512 bits by avx2",
+    "neon, 64 cores",
+}
+"""Machines with the vectors of another one; the slow lane runs all of their schedules and rows."""
+
+
 @pytest.fixture(params=MACHINES)
 def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Described:
     """Take each machine in turn for the one there is."""
     found = MACHINES[request.param]
     monkeypatch.setenv("STEPWELL_MACHINE", found.text)
     return found
+
+
+in_turn = pytest.mark.parametrize(
+    "machine",
+    [pytest.param(m, marks=pytest.mark.slow if m in LIKE_OTHERS else ()) for m in MACHINES],
+    indirect=True,
+)
 
 
 def built(
@@ -160,6 +177,7 @@ def _cross_compile(made: Translation, machine: Described, folder: Path) -> None:
         machine.cross_compile(source, folder / "foreign.o")
 
 
+@in_turn
 def test_schedules(machine: Described, tmp_path: Path) -> None:
     traced = sw.jit(everything).trace(*ARGUMENTS)
     resources = traced.module.resources
@@ -194,6 +212,7 @@ SAMPLE = [(row, row.dtypes[number % len(row.dtypes)]) for number, row in enumera
 """Each row for one of its dtypes."""
 
 
+@in_turn
 def test_rows(machine: Described, tmp_path: Path) -> None:
     """Each machine runs its share of the rows."""
     number = list(MACHINES.values()).index(machine)

@@ -284,8 +284,15 @@ def test_sizes_known_only_when_it_runs() -> None:
         np.testing.assert_allclose(program(x, w), want, atol=1e-5 * (k + 1) ** 0.5 * 4)
 
 
-@pytest.mark.parametrize("sizes", [pytest.param("?x?", marks=pytest.mark.slow), "203x203"])
-def test_bytes_summed_up_in_16_bits_wrap_around(sizes: str) -> None:
+@pytest.mark.parametrize(
+    "sizes, n",
+    [
+        ("131x131", 131),
+        pytest.param("203x203", 203, marks=pytest.mark.slow),  # seconds of the C compiler's
+        pytest.param("?x?", 203, marks=pytest.mark.slow),
+    ],
+)
+def test_bytes_summed_up_in_16_bits_wrap_around(sizes: str, n: int) -> None:
     x = f"tensor<{sizes}xi8>"
     text = f"""
     func.func @main(%x: {x}, %w: {x}) -> tensor<{sizes}xi16> {{
@@ -294,5 +301,5 @@ def test_bytes_summed_up_in_16_bits_wrap_around(sizes: str) -> None:
     }}"""
     program = sw.compile(text)
     assert "kernel.in_floats" in kernels_for(text)
-    x, w = (RANDOM.integers(-128, 128, (203, 203)).astype(np.int8) for _ in range(2))
+    x, w = (RANDOM.integers(-128, 128, (n, n)).astype(np.int8) for _ in range(2))
     np.testing.assert_array_equal(program(x, w), x.astype(np.int16) @ w.astype(np.int16))
