@@ -255,9 +255,14 @@ class ConvolutionOp(ContractionOp, SpelledOp):
     spatial. All are 0, 1, 2, ... where not given: NCHW and OIHW. A transposed convolution
     is one with ``lhs_dilation`` above 1.
 
+    ``batch_groups`` cuts the batch in so many groups, of which group ``h`` of the output features
+    sees group ``h``: ``y[n, o, p..] = sum(c, k..) x'[h*N + n, c, ..] * w[o, c, k..]`` for ``N``
+    images in a group. It is what the gradient of filters in groups is.
+
     * (C3) ``x`` and ``w`` have one rank of at least 2, and layouts name each axis once.
     * (C4) Strides and dilations are at least 1, padding at least 0, one number per spatial axis.
     * (C5) Groups divide the output features; ``x`` has groups times the input features of ``w``.
+    * (C6) Batch groups divide the batch and the output features, where there are no other groups.
     """
 
     name = "nd.convolution"
@@ -267,6 +272,7 @@ class ConvolutionOp(ContractionOp, SpelledOp):
     lhs_dilation = prop_def(AXES)
     rhs_dilation = prop_def(AXES)
     groups = prop_def(IntegerAttr)
+    batch_groups = prop_def(IntegerAttr)
     x_layout = prop_def(AXES)
     w_layout = prop_def(AXES)
     y_layout = prop_def(AXES)
@@ -277,12 +283,15 @@ class ConvolutionOp(ContractionOp, SpelledOp):
         w: SSAValue,
         *,
         groups: int = 1,
+        batch_groups: int = 1,
         dtype: Attribute | None = None,
         **given: Sequence[int],
     ) -> None:
-        fields = lists(**given) | {"groups": int_attr(groups)}
+        of_batch = {"batch_groups": int_attr(batch_groups)}
+        fields = lists(**given) | {"groups": int_attr(groups)} | of_batch
         properties = self.complete(fields, len(shape_of(x)))
-        inferred = shapes.convolution(shape_of(x), shape_of(w), *_how(w, properties))
+        how = _how(w, properties)
+        inferred = shapes.convolution(shape_of(x), shape_of(w), *how, batch_groups)
         super().__init__(
             operands=[x, w],
             result_types=[TensorType(dtype or element(x), inferred)],
@@ -296,6 +305,7 @@ class ConvolutionOp(ContractionOp, SpelledOp):
         defaults: dict[str, Attribute] = {
             **{k: axes_attr((n,) * (rank - 2)) for k, n in _PLAIN.items()},
             "groups": int_attr(1),
+            "batch_groups": int_attr(1),
             "x_layout": natural,
             "w_layout": natural,
             "y_layout": natural,
@@ -306,6 +316,11 @@ class ConvolutionOp(ContractionOp, SpelledOp):
     def how(self) -> tuple[shapes.Window, int, shapes.Layout]:
         """How the window moves, the number of groups, and which axis is what."""
         return _how(self.w, self.properties)
+
+    @property
+    def parts(self) -> int:
+        """In how many groups the batch is cut."""
+        return self.batch_groups.value.data
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -337,8 +352,9 @@ def _how(w: SSAValue, fields: Mapping[str, Any]) -> tuple[shapes.Window, int, sh
 
 @shape(ConvolutionOp)
 def _convolution_shape(op: ConvolutionOp) -> Sequence[Attribute]:
-    # convolution_c3, convolution_c4, convolution_c5
-    return (TensorType(op.element, shapes.convolution(shape_of(op.x), shape_of(op.w), *op.how)),)
+    # convolution_c3, convolution_c4, convolution_c5, convolution_c6
+    x, w = shape_of(op.x), shape_of(op.w)
+    return (TensorType(op.element, shapes.convolution(x, w, *op.how, op.parts)),)
 
 
 @reference(ConvolutionOp)
@@ -347,7 +363,11 @@ def _convolution_reference(op: ConvolutionOp, operands: Sequence[Array]) -> Arra
     x, w = _in_accumulator(op, operands)
     window, groups, layout = op.how
     x, w = _spread(x.transpose(layout.x), window), w.transpose(layout.w)
-    x = x.reshape(x.shape[0], groups, w.shape[1], *x.shape[2:])
+    if op.parts > 1:  # groups of images become groups of features
+        groups = op.parts
+        x = x.reshape(groups, x.shape[0] // groups, *x.shape[1:]).swapaxes(0, 1)
+    else:
+        x = x.reshape(x.shape[0], groups, w.shape[1], *x.shape[2:])
     w = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
     sizes = [
         shapes.places(n, shapes.dilated(k, apart), stride)

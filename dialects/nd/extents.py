@@ -287,6 +287,11 @@ def _convolution(op: ConvolutionOp, s: Sizing) -> Sequence[Shape]:
     s.equal(c, each, words)
     left = Formula.apply("%", out, Formula.of(groups))
     s.equal(left, ZERO, (f"{groups} groups do not divide the ", out, " output features"))
+    if op.parts > 1:
+        for size, what in ((n, " images of the batch"), (out, " output features")):
+            left = Formula.apply("%", size, Formula.of(op.parts))
+            s.equal(left, ZERO, (f"{op.parts} groups do not divide the ", size, what))
+        n = Formula.apply("floor/", n, Formula.of(op.parts))
     sizes = [n, out]
     for k, (a, b) in enumerate(zip(layout.x[2:], layout.w[2:], strict=True)):
         s.at_least(w[b], ONE, (f"axis {b} of the window {named(op.w)} has no element",))

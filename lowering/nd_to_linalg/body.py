@@ -165,3 +165,13 @@ def _narrow(type: Attribute) -> bool:
 
 
 _NARROW = (element_type("f16"), element_type("bf16"))
+
+
+def extended(b: Body, x: SSAValue, kind: DType) -> SSAValue:
+    """Return an element as one of the type ``kind`` that a sum is kept in."""
+    if x.type == b.type:
+        return x
+    if kind.kind == "float":
+        return b.emit(arith.ExtFOp(x, b.type))
+    extend = arith.ExtUIOp if kind.kind == "unsigned" else arith.ExtSIOp
+    return b.emit(extend(x, IntegerType(8 * kind.bytes)))

@@ -6,18 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from stepwell.core.dtypes import DType
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.shapes import contraction as shapes
 from stepwell.dialects.nd.contraction import ContractionOp, ConvolutionOp, DotGeneralOp
 from stepwell.dialects.nd.syntax import shape_of
 from stepwell.dialects.types import dtype, tensor_type
-from stepwell.lowering.nd_to_linalg.body import Body, computed_in, signless_element
+from stepwell.lowering.nd_to_linalg.body import Body, computed_in, extended, signless_element
 from stepwell.lowering.nd_to_linalg.generic import (
     constant,
     filled,
@@ -29,6 +26,7 @@ from stepwell.lowering.nd_to_linalg.phases import Phase, phases, sliced
 from stepwell.lowering.nd_to_linalg.shape import inserted
 from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower
+from stepwell.lowering.nd_to_linalg.taps import by_taps
 from stepwell.transforms.passes import fail
 
 Operands = Sequence[SSAValue]
@@ -83,22 +81,12 @@ def _sum_of_products(
     iterators.extend("reduction" for _ in range(loops - len(shape)))
 
     def body(b: Body, x: SSAValue, w: SSAValue, total: SSAValue) -> SSAValue:
-        return b.add(total, b.mul(_extended(b, x, kind), _extended(b, w, kind)))
+        return b.add(total, b.mul(extended(b, x, kind), extended(b, w, kind)))
 
     (y,) = generic(lowering, operands, [zero], maps, iterators, body, kind)
     if result == signless_element(kind):
         return y
     return mapped(lowering, [y], result, lambda b, total, _: b.narrow(total, result), kind)[0]
-
-
-def _extended(b: Body, x: SSAValue, kind: DType) -> SSAValue:
-    """Return an element as one of the accumulator's type."""
-    if x.type == b.type:
-        return x
-    if kind.kind == "float":
-        return b.emit(arith.ExtFOp(x, b.type))
-    extend = arith.ExtUIOp if kind.kind == "unsigned" else arith.ExtSIOp
-    return b.emit(extend(x, IntegerType(8 * kind.bytes)))
 
 
 @lower(ConvolutionOp)
@@ -110,7 +98,8 @@ def _convolution(lowering: Lowering, op: ConvolutionOp, operands: Operands) -> O
     along = phases(window, [shape_of(x)[a] for a in layout.x[2:]], places)
     if along:
         return (_by_phases(lowering, op, x, w, along),)
-    return (_slid(lowering, op, _spread(lowering, x, window, layout), w),)
+    x = _spread(lowering, x, window, layout)
+    return (by_taps(lowering, op, x, w) or _slid(lowering, op, x, w),)
 
 
 def _by_phases(
@@ -128,7 +117,8 @@ def _by_phases(
     x = _spread(lowering, x, plain, layout)
     sizes = Sizes(lowering)
     shape: list[Size] = list(shape_of(op.y))
-    shape[layout.y[0]] = sizes.of(x, layout.x[0])
+    images = sizes.of(x, layout.x[0])
+    shape[layout.y[0]] = images if op.parts == 1 else sizes.div(images, op.parts)
     shape[layout.y[1]] = sizes.of(w, layout.w[0])
     kind = dtype(op.element)
     into = sizes.empty(shape, signless_element(kind))
@@ -170,13 +160,22 @@ def _slid(lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue) -> SS
         )
     ]
     maps = [
-        _laid_out(len(loops), layout.x, [n, _input_feature(op, groups, feature, c), *spots]),
+        _laid_out(
+            len(loops),
+            layout.x,
+            [
+                _of_group(op, op.parts, feature, n, shape_of(op.x)[layout.x[0]] // op.parts),
+                _of_group(op, groups, feature, c, shape_of(op.w)[layout.w[1]]),
+                *spots,
+            ],
+        ),
         _laid_out(len(loops), layout.w, [feature, c, *kernel]),
         AffineMap(len(loops), 0, tuple(loops[:rank])),
     ]
     sizes = Sizes(lowering)
     shape: list[Size] = [0] * rank
-    shape[layout.y[0]] = sizes.of(x, layout.x[0])
+    images = sizes.of(x, layout.x[0])
+    shape[layout.y[0]] = images if op.parts == 1 else sizes.div(images, op.parts)
     shape[layout.y[1]] = sizes.of(w, layout.w[0])
     for i, axis in enumerate(layout.y[2:]):
         shape[axis] = _count(sizes, x, w, op, i)
@@ -201,22 +200,24 @@ def _sum(a: AffineExpr, b: AffineExpr) -> AffineExpr:
     return a if b == AffineExpr.constant(0) else a + b
 
 
-def _input_feature(
-    op: ConvolutionOp, groups: int, feature: AffineExpr, c: AffineExpr
+def _of_group(
+    op: ConvolutionOp, groups: int, feature: AffineExpr, number: AffineExpr, each: int
 ) -> AffineExpr:
-    """Return the feature of x that belongs to feature ``c`` of the window, for an output's."""
+    """Return which feature, or image, of x is that ``number`` of an output feature's group.
+
+    each : how many of them a group has
+    """
     if groups == 1:
-        return c
-    w, layout = shape_of(op.w), op.how[2].w
-    outputs, inputs = w[layout[0]], w[layout[1]]
-    if DYNAMIC in (outputs, inputs):
+        return number
+    outputs = shape_of(op.w)[op.how[2].w[0]]
+    if outputs == DYNAMIC or each < 0:  # an unknown size is a number below 0
         fail(
             op,
             "the features of a grouped convolution must be known when compiling",
-            help="write their numbers in the type of the second operand",
+            help="write their numbers in the types of the operands",
         )
     group = feature if outputs == groups else feature // (outputs // groups)
-    return _sum(group * inputs if inputs != 1 else group, c)
+    return group if each == 1 else _sum(group * each, number)
 
 
 def _laid_out(loops: int, layout: Sequence[int], reads: Sequence[AffineExpr]) -> AffineMap:

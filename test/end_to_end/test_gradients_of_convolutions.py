@@ -9,13 +9,17 @@ import pytest
 
 import stepwell as sw
 
-# batch, features in, size, features out, window, step, padding
+# batch, features in, size, features out, window, step, padding, groups
 FORMS = (
-    (3, 1, 20, 6, 5, 1, 2),  # few features: vectors along places, or along features of the image
-    (2, 6, 21, 16, 5, 1, 0),  # few features of the image, whose gradient sums up many
-    (2, 33, 18, 48, 3, 2, 1),  # steps: phases, and tiles down features
-    (2, 20, 16, 40, 1, 2, 0),
-    (2, 64, 17, 64, 3, 1, 1),  # Winograd's algorithm, tiles that are not whole
+    (3, 1, 20, 6, 5, 1, 2, 1),  # few features: vectors along places, or along features of the image
+    (2, 6, 21, 16, 5, 1, 0, 1),  # few features of the image, whose gradient sums up many
+    (2, 33, 18, 48, 3, 2, 1, 1),  # steps: phases, and tiles down features
+    (2, 20, 16, 40, 1, 2, 0, 1),
+    (2, 64, 17, 64, 3, 1, 1, 1),  # Winograd's algorithm, tiles that are not whole
+    (2, 24, 19, 24, 3, 1, 1, 24),  # depthwise: sums over places, many at once
+    (3, 17, 20, 17, 5, 2, 2, 17),
+    (2, 8, 15, 24, 3, 2, 1, 8),  # several filters for a feature
+    (2, 24, 13, 32, 3, 1, 1, 4),
 )
 
 
@@ -23,12 +27,13 @@ def _program() -> str:
     arguments: list[str] = []
     lines: list[str] = []
     results: list[tuple[str, str]] = []
-    for k, (n, i, size, o, window, step, pad) in enumerate(FORMS):
+    for k, (n, i, size, o, window, step, pad, groups) in enumerate(FORMS):
         out = (size + 2 * pad - window) // step + 1
         x, y = f"tensor<{n}x{i}x{size}x{size}xf32>", f"tensor<{n}x{o}x{out}x{out}xf32>"
-        w = f"tensor<{o}x{i}x{window}x{window}xf32>"
+        w = f"tensor<{o}x{i // groups}x{window}x{window}xf32>"
         arguments += [f"%x{k}: {x}", f"%w{k}: {w}", f"%g{k}: {y}"]
         how = f"strides = [{step}, {step}], low = [{pad}, {pad}], high = [{pad}, {pad}]"
+        how += f", groups = {groups}"
         lines += [
             f"%y{k}, %dx{k}, %dw{k} = nd.vjp (%a = %x{k}, %b = %w{k}) cotangents(%g{k} : {y}) "
             f"{{wrt = [0, 1], of = [0]}} : ({x}, {w}) -> ({y}, {x}, {w}) {{",
@@ -69,12 +74,17 @@ def test_gradients_of_convolutions() -> None:
     random = np.random.default_rng(7)
     arguments: list[Any] = []
     right: list[Any] = []
-    for n, i, size, o, window, step, pad in FORMS:
+    for n, i, size, o, window, step, pad, groups in FORMS:
         out = (size + 2 * pad - window) // step + 1
-        shapes = ((n, i, size, size), (o, i, window, window), (n, o, out, out))
+        shapes = ((n, i, size, size), (o, i // groups, window, window), (n, o, out, out))
         three = [random.standard_normal(shape).astype(np.float32) for shape in shapes]
         arguments += three
-        right += _right(three[0], three[1], three[2], step, pad)
+        parts = [np.split(a, groups, axis) for a, axis in zip(three, (1, 0, 1), strict=True)]
+        each = [_right(x, w, g, step, pad) for x, w, g in zip(*parts, strict=True)]
+        right += [
+            np.concatenate([k[0] for k in each], 1),
+            np.concatenate([k[1] for k in each], 0),
+        ]
     found = [sw.compile(_program(), threads=threads)(*arguments) for threads in (1, 2)]
     for one, two, exact in zip(*found, right, strict=True):
         np.testing.assert_array_equal(one, two)

@@ -147,6 +147,21 @@ ROWS: tuple[Row, ...] = (
     _convolution("groups", "2x4x7x", "6x2x3x", "2x6x5x", "{groups = 2}"),
     _convolution("depthwise", "2x4x7x", "4x1x3x", "2x4x5x", "{groups = 4}"),
     _convolution(
+        "batch-groups",
+        "6x2x7x",
+        "4x2x5x",
+        "3x4x2x",
+        "{batch_groups = 2, strides = [2], low = [1]}",
+    ),
+    _convolution(
+        "taps",
+        "3x2x9x8x",
+        "3x2x3x4x",
+        "1x3x5x4x",
+        "{batch_groups = 3, strides = [2, 1], low = [1, 1], rhs_dilation = [1, 2], high = [1, 1]}",
+        dtypes=("f32", "bf16", "i32"),
+    ),
+    _convolution(
         "groups-last",
         "2x7x4x",
         "3x2x6x",

@@ -76,6 +76,8 @@ def test_convolutions(seed: int) -> None:
 
     rank = seed % 3
     groups = 1 if seed % 2 else int(random.integers(1, 4))
+    parts = groups if seed % 4 == 2 else 1  # groups of images, not of features
+    groups //= parts
     n, inputs, outputs = draw(1, 4, 3)
     size, image = draw(1, 4, rank), draw(1, 9, rank)
     how = {
@@ -86,20 +88,22 @@ def test_convolutions(seed: int) -> None:
         "rhs_dilation": draw(1, 3, rank),
     }
     window = shapes.Window(tuple(size), *map(tuple, how.values()))
-    x_layout, x = _shuffled(random, [n, groups * inputs, *image])
-    w_layout, w = _shuffled(random, [groups * outputs, inputs, *size])
-    y_layout, y = _shuffled(random, [n, groups * outputs, *window.output(tuple(image))])
+    features = parts * groups * outputs
+    x_layout, x = _shuffled(random, [parts * n, groups * inputs, *image])
+    w_layout, w = _shuffled(random, [features, inputs, *size])
+    y_layout, y = _shuffled(random, [n, features, *window.output(tuple(image))])
     fields = how | {"x_layout": x_layout, "w_layout": w_layout, "y_layout": y_layout}
     spelled = ", ".join(f"{k} = {v}" for k, v in fields.items()) + f", groups = {groups}"
+    spelled += f", batch_groups = {parts}"
     known = [_tensor(sizes) for sizes in (x, w, y, y)]
     op = f"nd.convolution %x, %w {{{spelled}}}"
     _agrees(_programs(op, *known), x, w, seed)
-    if 0 not in y and groups == 1:  # sizes that only a call tells: batch, image, features
+    if 0 not in y and parts == 1:  # sizes that only a call tells: batch, image, features
         of_x = [x_layout[0], *x_layout[2:]]
-        of_y = [y_layout[0], y_layout[1], *y_layout[2:]]
+        of_y = [y_layout[0], *([y_layout[1]] if groups == 1 else []), *y_layout[2:]]
         unknown = [
             _tensor(x, unknown=of_x),
-            _tensor(w, unknown=w_layout[:1]),
+            _tensor(w, unknown=w_layout[:1] if groups == 1 else []),
             _tensor(y, unknown=of_y),
             _tensor(y, unknown=of_y),
         ]
@@ -164,9 +168,10 @@ def test_narrow_floats_are_summed_in_f32() -> None:
 
 
 def test_what_cannot_be_known_is_refused() -> None:
-    x, w, y = _tensor((2, 4, 9), unknown=[0]), _tensor((4, 2, 3)), _tensor((2, 4, 7), unknown=[0])
+    x, w = _tensor((2, 4, 9)), _tensor((4, 2, 3), unknown=[0])
+    y = _tensor((2, 4, 7), unknown=[1])
     grouped = _programs("nd.convolution %x, %w {groups = 2}", x, w, y, y)
-    with pytest.raises(CompileError, match="batch and features must be known"):
+    with pytest.raises(CompileError, match="features must be known"):
         Interpreter(parsed(grouped)[1]).call(
             "gradient", [np.ones((2, 4, 9)), np.ones((4, 2, 3)), np.ones((2, 4, 7))]
         )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
+from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.nd.batching.effects import each_alone
 from stepwell.dialects.nd.batching.walk import Batch, numbers
 from stepwell.dialects.nd.contraction import ConvolutionOp, DotGeneralOp
@@ -42,6 +43,8 @@ def _convolution(b: Batch, op: ConvolutionOp) -> Sequence[SSAValue]:
     """Examples are more images, more output features of one image, or groups where both differ."""
     _, groups, layout = op.how
     x, w = op.x, op.w
+    if op.parts > 1:
+        return _parts(b, op)
     if b.has(x) and not b.has(w):
         many = b.lead(x)
         y = _like(b, op, _merged(b, many, layout.x[0]), w, groups)
@@ -63,27 +66,53 @@ def _convolution(b: Batch, op: ConvolutionOp) -> Sequence[SSAValue]:
 def _in_groups(b: Batch, op: ConvolutionOp) -> SSAValue:
     """Weights that differ, over one image in groups: all examples of a group come together."""
     _, groups, layout = op.how
-    out, features = layout.w[0], layout.y[1]
-    w = b.lead(op.w)
-    sizes = [b.extent(w, a) for a in range(len(shape_of(w)))]
-    each = shape_of(op.w)[out] // groups
-    split = b.shaped(w, [*sizes[: out + 1], groups, each, *sizes[out + 2 :]])
-    beside = b.moved(split, 0, out + 1)
-    many = b.product(b.extents[0], groups * each)
-    merged = b.shaped(beside, [*sizes[1 : out + 1], many, *sizes[out + 2 :]])
-    y = _like(b, op, op.x, merged, groups)
+    groups, features = max(groups, op.parts), layout.y[1]
+    merged, each = _behind_groups(b, op.w, layout.w[0], groups)
+    y = _like(b, op, op.x, merged, op.how[1], op.parts)
     sizes = [b.extent(y, a) for a in range(len(shape_of(y)))]
     split = b.shaped(y, [*sizes[:features], groups, *b.extents, each, *sizes[features + 1 :]])
     first = b.moved(split, features + 1, 0)
     return b.shaped(first, [*b.extents, *sizes[:features], groups * each, *sizes[features + 1 :]])
 
 
-def _like(b: Batch, op: ConvolutionOp, x: SSAValue, w: SSAValue, groups: int) -> SSAValue:
+def _behind_groups(b: Batch, x: SSAValue, axis: int, groups: int) -> tuple[SSAValue, int]:
+    """Return ``x``, each group of whose ``axis`` has all examples; and how much one has of it."""
+    each = shape_of(x)[axis] // groups
+    many = b.lead(x)
+    sizes = [b.extent(many, a) for a in range(len(shape_of(many)))]
+    split = b.shaped(many, [*sizes[: axis + 1], groups, each, *sizes[axis + 2 :]])
+    beside = b.moved(split, 0, axis + 1)
+    count = b.product(b.extents[0], groups * each)
+    return b.shaped(beside, [*sizes[1 : axis + 1], count, *sizes[axis + 2 :]]), each
+
+
+def _parts(b: Batch, op: ConvolutionOp) -> Sequence[SSAValue]:
+    """Examples are more images of each group, more output features of each, or more groups."""
+    layout = op.how[2]
+    x, w = op.x, op.w
+    if DYNAMIC in (shape_of(x)[layout.x[0]], shape_of(w)[layout.w[0]]):
+        return each_alone(b, op)
+    if not b.has(x):
+        return (_in_groups(b, op),)
+    if not b.has(w):
+        many, each = _behind_groups(b, x, layout.x[0], op.parts)
+        return (_parted(b, _like(b, op, many, w, 1, op.parts), layout.y[0], each),)
+    if b.lanes is not None or b.length == 0:  # groups are counted when compiling
+        return each_alone(b, op)
+    left, right = _merged(b, b.lead(x), layout.x[0]), _merged(b, b.lead(w), layout.w[0])
+    y = _like(b, op, left, right, 1, op.parts * b.length)
+    return (_parted(b, y, layout.y[1], shape_of(w)[layout.w[0]]),)
+
+
+def _like(
+    b: Batch, op: ConvolutionOp, x: SSAValue, w: SSAValue, groups: int, parts: int = 1
+) -> SSAValue:
     """Return the same convolution of other operands."""
     fields = ("strides", "low", "high", "lhs_dilation", "rhs_dilation")
     layouts = ("x_layout", "w_layout", "y_layout")
     lists = {name: axes(getattr(op, name)) for name in (*fields, *layouts)}
-    return b.of(ConvolutionOp(x, w, groups=groups, dtype=op.dtype, **lists))
+    y = ConvolutionOp(x, w, groups=groups, batch_groups=parts, dtype=op.dtype, **lists)
+    return b.of(y)
 
 
 def _merged(b: Batch, x: SSAValue, axis: int) -> SSAValue:

@@ -3,7 +3,7 @@
 A product's is a product, summed over what was free. The gradient of a convolution's image is a
 convolution of the cotangent, strides and dilation of the image changing places, with the filters
 turned over; that of its filters is one of the image by the cotangent, batch and features changing
-places, which is moved where the filters' elements were. Both are f32 sums for f16 and bf16.
+places, groups of features groups of the batch. Both are f32 sums for f16 and bf16.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _of_image(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
         ConvolutionOp(
             _shortened(r, g, layout.y[2:], cuts),
             r.cast(_by_group(r, op, filters, layout.w), element(g)),
-            groups=op.how[1],
+            groups=_groups(op),
             strides=window.lhs_dilation,
             low=[c.low for c in cuts],
             high=[c.high for c in cuts],
@@ -155,6 +155,8 @@ def _of_image(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
     if long:
         zeros = [r.index(0) for _ in long]
         y = r.of(DynamicSliceOp(y, zeros, sorted(long), [r.size(op.x, a) for a in sorted(long)]))
+    if op.parts > 1:
+        y = _by_group(r, op, y, (layout.x[1], layout.x[0]))
     return r.cast(y, element(op.x))
 
 
@@ -164,8 +166,9 @@ def _of_filters(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
     None where no window reads any element. Where it is of one element, that is a product.
     """
     window, groups, layout = op.how
+    alone = groups == op.parts == 1
     around = {*window.low, *window.high, *(n - 1 for n in window.lhs_dilation)} - {0}
-    if groups == 1 and set(window.size) == {1} and not around:
+    if alone and set(window.size) == {1} and not around:
         return _of_single_elements(r, op, g)
     image = [shape_of(op.x)[a] for a in layout.x[2:]]
     places = [shape_of(op.y)[a] for a in layout.y[2:]]
@@ -182,9 +185,10 @@ def _of_filters(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
     x = _shortened(r, op.x, layout.x[2:], cuts)
     y = r.of(
         ConvolutionOp(
-            r.cast(_by_group(r, op, x, (layout.x[1], layout.x[0])), element(g)),
+            r.cast(x, element(g)),
             g,
-            groups=op.how[1],
+            groups=op.parts,
+            batch_groups=groups,
             strides=window.rhs_dilation,
             low=window.low,
             high=[c.high for c in cuts],
@@ -254,13 +258,13 @@ def _by_group(r: Reverse, op: ConvolutionOp, x: SSAValue, layout: Sequence[int])
 
     layout : first the axis that has them, then the one that is to have them
     """
-    groups = op.how[1]
+    groups = _groups(op)
     if groups == 1:
         return x
     source, to = layout[:2]
     shape = list(shape_of(x))
     if DYNAMIC in (shape[source], shape[to]):
-        said = "to differentiate a grouped convolution its batch and features must be known"
+        said = "to differentiate a grouped convolution its features must be known"
         help = "write their numbers in the types of its operands"
         raise CompileError(Diagnostic("error", said, place_of(op), help=help))
     split = [*shape[:source], groups, shape[source] // groups, *shape[source + 1 :]]
@@ -271,6 +275,11 @@ def _by_group(r: Reverse, op: ConvolutionOp, x: SSAValue, layout: Sequence[int])
     shape[source] //= groups
     shape[to] *= groups
     return _reshaped(r, x, shape)
+
+
+def _groups(op: ConvolutionOp) -> int:
+    """Return how many groups there are, of features or of the batch."""
+    return max(op.how[1], op.parts)
 
 
 def _reshaped(r: Reverse, x: SSAValue, shape: Sequence[int]) -> SSAValue:

@@ -19,7 +19,6 @@ from stepwell.frontend import linear_algebra as linear
 from stepwell.frontend import manipulation as m
 from stepwell.frontend import reduction as r
 from stepwell.frontend.elementwise import check_axis
-from stepwell.frontend.errors import TraceError
 from stepwell.frontend.facade import Ufunc
 from stepwell.frontend.lax_arrays import pad
 from stepwell.frontend.layers.convolution import convolved
@@ -200,12 +199,11 @@ def conv_general_dilated(
     lhs : images        rhs : filters        padding : 'SAME', 'SAME_LOWER', 'VALID' or pairs
     dimension_numbers : `ConvDimensionNumbers`, or strings like ``("NCHW", "OIHW", "NCHW")``,
         which are meant where there are none
-    precision : makes no difference        batch_group_count : 1 only
+    batch_group_count : groups of images, each of which meets its own group of output features
+    precision : makes no difference
 
     raises ShapeError, ValueError : sizes do not agree
     """
-    if batch_group_count != 1:
-        raise TraceError("batch_group_count= of more than 1 is not known to Stepwell")
     image, filters = _raised(same_narrow(lhs, rhs), preferred_element_type)
     axes = conv_dimension_numbers(image.shape, filters.shape, dimension_numbers)
     image = m.permute_dims(image, tuple(axes.lhs_spec))
@@ -223,7 +221,7 @@ def conv_general_dilated(
         pairs, spread = [(0, 0)] * count, (1,) * count
     low, high = (tuple(p[k] for p in pairs) for k in (0, 1))
     window = shapes.Window(filters.shape[2:], strides, low, high, spread, apart)
-    found = convolved(image, filters, window, feature_group_count)
+    found = convolved(image, filters, window, feature_group_count, batch_group_count)
     back = sorted(range(found.ndim), key=lambda a: axes.out_spec[a])
     return _wanted(fresh(m.permute_dims(found, back)), preferred_element_type)
 

@@ -175,3 +175,21 @@ func.func @empty_window(%x: tensor<1x2x8xf32>, %w: tensor<4x2x0xf32>) {
   %y = nd.convolution %x, %w : (tensor<1x2x8xf32>, tensor<4x2x0xf32>) -> tensor<1x4x9xf32>
   func.return
 }
+
+// -----
+
+// convolution_c6
+func.func @batch_groups(%x: tensor<3x2x8xf32>, %w: tensor<4x2x3xf32>) {
+  // expected-error@+1 {{batch_groups (2) must divide the 3 images of the batch}}
+  %y = nd.convolution %x, %w {batch_groups = 2} : (tensor<3x2x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x6xf32>
+  func.return
+}
+
+// -----
+
+// convolution_c6
+func.func @both_groups(%x: tensor<4x4x8xf32>, %w: tensor<4x2x3xf32>) {
+  // expected-error@+1 {{groups are of features or of the batch, got 2 and 2 of them}}
+  %y = nd.convolution %x, %w {groups = 2, batch_groups = 2} : (tensor<4x4x8xf32>, tensor<4x2x3xf32>) -> tensor<2x4x6xf32>
+  func.return
+}

@@ -162,7 +162,9 @@ class Layout:
     """Batch, output features, spatial axes."""
 
 
-def convolution(x: Shape, w: Shape, window: Window, groups: int, layout: Layout) -> Shape:
+def convolution(
+    x: Shape, w: Shape, window: Window, groups: int, layout: Layout, batch_groups: int = 1
+) -> Shape:
     """Return the shape of a convolution; ``window.size`` is that of ``w``.
 
     >>> one = (1,); plain = Window((3,), one, (0,), (0,), one, one); natural = (0, 1, 2)
@@ -180,6 +182,7 @@ def convolution(x: Shape, w: Shape, window: Window, groups: int, layout: Layout)
     out, inner = w[layout.w[0]], w[layout.w[1]]
     if groups < 1 or (out != DYNAMIC and out % groups):
         raise ShapeError(f"groups ({groups}) must divide the {out} output features")
+    _check_batch_groups(n, out, groups, batch_groups)
     if c != DYNAMIC and inner != DYNAMIC and c != inner * groups:
         raise ShapeError(
             f"{c} input features must be {groups} groups of the window's {inner} features"
@@ -188,6 +191,18 @@ def convolution(x: Shape, w: Shape, window: Window, groups: int, layout: Layout)
         raise ShapeError(f"window must have at least one element, got {show(w)}")
     sizes = window.output(tuple(x[a] for a in layout.x[2:]))
     result = [0] * rank
-    for axis, size in zip(layout.y, (n, out, *sizes), strict=True):
+    each = n if n == DYNAMIC else n // batch_groups
+    for axis, size in zip(layout.y, (each, out, *sizes), strict=True):
         result[axis] = size
     return tuple(result)
+
+
+def _check_batch_groups(n: int, out: int, groups: int, batch_groups: int) -> None:
+    """Refuse groups of images that are not of one size, or that are in groups of features too."""
+    for size, what in ((n, "images of the batch"), (out, "output features")):
+        if batch_groups < 1 or (size != DYNAMIC and size % batch_groups):
+            raise ShapeError(f"batch_groups ({batch_groups}) must divide the {size} {what}")
+    if groups > 1 and batch_groups > 1:
+        raise ShapeError(
+            f"groups are of features or of the batch, got {groups} and {batch_groups} of them"
+        )

@@ -52,11 +52,13 @@ def _numbered(padding: Any, axes: int) -> tuple[Shape, Shape]:
     return same, same
 
 
-def convolved(x: Tensor, w: Tensor, window: shapes.Window, groups: int) -> Tensor:
+def convolved(
+    x: Tensor, w: Tensor, window: shapes.Window, groups: int, batch_groups: int = 1
+) -> Tensor:
     """Return a convolution of images (N, C, ...) with filters (O, C / groups, ...)."""
     natural = tuple(range(x.ndim))
     layout = shapes.Layout(natural, natural, natural)
-    shape = shapes.convolution(x.shape, w.shape, window, groups, layout)
+    shape = shapes.convolution(x.shape, w.shape, window, groups, layout, batch_groups)
     return x.graph.emit(
         "convolution",
         [x, w],
@@ -68,6 +70,7 @@ def convolved(x: Tensor, w: Tensor, window: shapes.Window, groups: int) -> Tenso
         lhs_dilation=window.lhs_dilation,
         rhs_dilation=window.rhs_dilation,
         groups=groups,
+        batch_groups=batch_groups,
         x_layout=natural,
         w_layout=natural,
         y_layout=natural,
