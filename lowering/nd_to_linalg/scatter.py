@@ -1,15 +1,21 @@
 """Scatters are loop nests that write one element after the other.
 
 What an update does is independent of what lies before and after the indexed axes. So the loops over
-axes before them are outermost, and threads share the first; where there are none, and the last axis
-of long rows comes after them, threads share that in blocks of columns. Elements are combined in the
-order of the updates either way, whatever the number of threads.
+axes before them are outermost, and threads share the first; where there are none, and long rows
+come after them, threads share an axis of the rows in blocks. Elements are combined in the order of
+the updates either way, whatever the number of threads.
+
+Short rows are one thread's work. Where threads share the rows of the table, each reads all indices
+and asks which are its own, which no processor foretells: for 4 blocks of a table of 40 to 64 MB
+one thread took 2 to 3 times as long, and two threads no less than one without blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import TypeAlias
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import UnitAttr, i64
@@ -35,11 +41,12 @@ from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower
 
 Operands = Sequence[SSAValue]
+Bounds: TypeAlias = tuple[int | SSAValue, int | SSAValue]
 
-BLOCK = 64
-"""Columns of a block that a thread takes, or more: four lines of a cache of f32."""
-LINE = 16
-"""Blocks begin at multiples of so many columns: a line of f32."""
+LINE = 64
+"""Bytes of a line of a cache; blocks of columns begin at multiples of it."""
+BLOCK = 4 * LINE
+"""So many bytes of a row are a block that a thread takes; a row of no more is halved."""
 BLOCKS = 8
 """So many blocks at most: each of them reads all indices."""
 
@@ -72,21 +79,13 @@ class _Scatter:
         self.kept = [axis for axis in range(len(shape_of(op.x))) if axis not in self.along]
         self.limits = [_as_i64(sizes, sizes.of(self.x, axis)) for axis in self.along]
         self.extents = sizes.all_of(self.updates)
+        self.bytes = dtype(element(op.x)).bytes
         self.kind: DType = computed_in(dtype(element(op.x)))
 
     def write(self) -> Operands:
-        """Write the outermost loop, or the one over blocks of columns."""
-        if (blocks := self._blocks()) > 1:
-            columns = shape_of(self.op.updates)[-1]
-            width = -(-columns // blocks // LINE) * LINE
-
-            def block(b: Body, numbers: Operands, carried: Operands) -> Operands:
-                places = Places(b)
-                low = places.mul(numbers[0], width)
-                high = places.min(places.add(low, width), columns)
-                return (_Nest(self, (low, high)).walk(b, [], carried[0]),)
-
-            return tasks(self.lowering, blocks, [self.x], block, self.kind)
+        """Write the outermost loop, or the one over blocks of the table."""
+        if (found := self._split()) is not None:
+            return self._in_blocks(*found)
         outer = self.extents[:1]
 
         def step(b: Body, loops: Operands, carried: Operands) -> Operands:
@@ -97,12 +96,44 @@ class _Scatter:
             made_by.attributes[INDEPENDENT] = UnitAttr()
         return results
 
-    def _blocks(self) -> int:
-        """Return in how many blocks of columns threads work."""
+    def _in_blocks(self, number: int, blocks: int, width: Size) -> Operands:
+        """Write ``blocks`` tasks: so wide parts of the loop ``number``, which is over rows."""
+
+        def block(b: Body, numbers: Operands, carried: Operands) -> Operands:
+            places = Places(b)
+            low = places.mul(numbers[0], width)
+            high = places.min(places.add(low, width), self.extents[number])
+            bounds: dict[int, Bounds] = {number: (low, high)}
+            if not isinstance(width, int):  # there may be fewer
+                there = b.emit(arith.CmpiOp(low, high, "slt"))
+                count = places.value(self.extents[0])
+                bounds[0] = (0, b.emit(arith.SelectOp(there, count, places.value(0))))
+            return (_Nest(self, bounds).walk(b, [], carried[0]),)
+
+        return tasks(self.lowering, blocks, [self.x], block, self.kind)
+
+    def _split(self) -> tuple[int, int, Size] | None:
+        """Return the loop over rows that threads share, in how many blocks, and how wide.
+
+        That is the last, or, where that is short, the longest.
+        """
         sizes = shape_of(self.op.updates)
-        if self.first or self.inner == len(sizes) or sizes[-1] == DYNAMIC:
-            return 1
-        return min(sizes[-1] // BLOCK, BLOCKS)
+        inner = range(self.inner, len(sizes))
+        if self.first or not inner:
+            return None
+        line, least, number = max(1, LINE // self.bytes), BLOCK // self.bytes, inner[-1]
+        if sizes[number] == DYNAMIC:
+            with_sizes, n = Sizes(self.lowering), self.extents[number]
+            lines = with_sizes.div(with_sizes.add(n, BLOCKS * line - 1), BLOCKS * line)
+            return number, BLOCKS, with_sizes.max(least, with_sizes.mul(lines, line))
+        known = prod(sizes[k] for k in inner if sizes[k] != DYNAMIC)
+        if sizes[number] < least:
+            number, line = max(inner, key=lambda k: sizes[k]), 1
+        if known < least or sizes[number] < 2 * line:
+            return None
+        blocks = min(max(known // least, 2), BLOCKS)
+        width = -(-sizes[number] // blocks // line) * line
+        return number, -(-sizes[number] // width), width
 
     def places(self, b: Body, loops: Operands) -> tuple[SSAValue, dict[int, SSAValue]]:
         """Return whether an update's indices are in range, and where they lead."""
@@ -125,8 +156,8 @@ class _Nest:
     """The loops of a scatter, inside of the outermost."""
 
     of: _Scatter
-    columns: tuple[SSAValue, SSAValue] | None = None
-    """The range of the last loop, if it is not all of it."""
+    bounds: Mapping[int, Bounds] = field(default_factory=dict[int, "Bounds"])
+    """The range of a loop, if it is not all of it."""
 
     def walk(self, b: Body, loops: list[SSAValue], y: SSAValue) -> SSAValue:
         """Write the loops that are left over leading axes and indices; return what becomes of y."""
@@ -148,8 +179,7 @@ class _Nest:
         inner: Callable[[Body, list[SSAValue], SSAValue], SSAValue],
     ) -> SSAValue:
         number = len(loops)
-        last = number == len(self.of.extents) - 1
-        bounds = self.columns if self.columns is not None and last else (0, self.of.extents[number])
+        bounds = self.bounds.get(number, (0, self.of.extents[number]))
 
         def step(b: Body, at: SSAValue, carried: Operands) -> Operands:
             return (inner(b, [*loops, at], carried[0]),)

@@ -105,6 +105,9 @@ SCATTERS = (
         "scatter_add", "of unknown sizes", "?x?x", "?x?x", ["?xi32"], [0], ((5, 5), (1, 1)), FLOATS
     ),
     _scatter("scatter_add", "blocks of columns", "3x130x", "5x130x", ["5xi32"], [0], dtypes=FLOATS),
+    _scatter(
+        "scatter_add", "blocks of heads", "3x5x33x", "5x5x33x", ["5xi32"], [0], dtypes=("f32",)
+    ),
     _scatter("scatter_mul", "", "5x", "9x", ["9xui64"], [0]),
     _scatter("scatter_min", "", "5x", "9x", ["9xi8"], [0], dtypes=ALL),
     _scatter("scatter_max", "", "5x", "9x", ["9xi16"], [0], dtypes=ALL),

@@ -25,7 +25,7 @@ from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.nd import indexing, reduction, shape, sizes
 from stepwell.dialects.nd.syntax import shape_of
 from stepwell.dialects.types import element_type
-from stepwell.lowering.nd_to_linalg import NdToLinalg
+from stepwell.lowering.nd_to_linalg import NdToLinalg, scatter
 
 assert upstream, "imported for its rules"
 
@@ -247,5 +247,31 @@ ROWS = [*SHAPE, *INDEXING, *reductions(), *windowed()]
 @pytest.mark.parametrize("row", range(len(ROWS)))
 def test_lowered_means_the_same(row: int, dynamic: bool) -> None:
     specs, make = ROWS[row]
+    for seed in range(2):
+        check(specs, make, seed, dynamic)
+
+
+WRITTEN: list[tuple[list[Spec], Make]] = [
+    ([((5, 23), "f32"), ((9, 23), "f32"), ((9,), "i64<5")], _scatter([0], indexing.ScatterAddOp)),
+    ([((5, 9), "f16"), ((9, 9), "f16"), ((9,), "ui8<5")], _scatter([0], indexing.ScatterMaxOp)),
+    ([((5, 7, 2), "bf16"), ((9, 7, 2), "bf16"), ((9,), "i32<5")], _scatter([0])),
+    (
+        [((4, 3, 5), "i32"), ((6, 5), "i32"), ((6,), "i64<4"), ((6,), "i64<3")],
+        _scatter([0, 1], indexing.ScatterAddOp),
+    ),
+    ([((3, 6), "f64"), ((9, 6), "f64"), ((9,), "i32<3")], _scatter([0], indexing.ScatterMulOp)),
+]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("row", range(len(WRITTEN)))
+def test_scatters_in_blocks(row: int, dynamic: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads share parts of rows: thresholds are low here."""
+    for name, value in {"LINE": 8, "BLOCK": 16}.items():
+        monkeypatch.setattr(scatter, name, value)
+    specs, make = WRITTEN[row]
+    NdToLinalg().apply(Context(), lowered := module(specs, make, dynamic))
+    shared = any("kernel.independent" in op.attributes for op in lowered.walk())
+    assert shared
     for seed in range(2):
         check(specs, make, seed, dynamic)
