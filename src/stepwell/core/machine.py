@@ -185,6 +185,17 @@ class Machine:
         memory = Level("memory", 0, 0, 0, self.threads, self.memory_rate, self.memory_rate_all)
         return (*(cache for cache in caches if cache.size), memory)
 
+    def seconds(self, bytes: int) -> float:
+        """Return the least time in which all threads read so many bytes again and again."""
+        cores = max(min(self.threads, self.cores), 1)
+
+        def holds(level: Level) -> bool:
+            caches = -(-cores * self.threads_per_core // level.shared_by) if level.size else 0
+            return not level.size or bytes <= level.size * caches
+
+        level = next(filter(holds, self.levels()))
+        return bytes / (1e6 * min(level.rate * cores, max(level.rate_all, level.rate)))
+
     def options(self) -> dict[str, Any]:
         """Return what passes may have as options: the properties, and what is derived of them."""
         derived = ("unit_bits", "in_flight", "last_cache", "far_bytes")

@@ -3,15 +3,16 @@
    sw_limit(kind, threads, bytes): the best rate seen, in units of 1e9 a second, of so many threads,
    each on a core of its own. bytes: of the arrays of all threads together. Operations are counted
    for FMA, else the bytes that a program asks to be read and written.
-   sw_pace(): the multiply-adds that the core it is called on does just now, in the same unit. */
-#define _GNU_SOURCE
-#include <pthread.h>
+   sw_rate(kind, threads, bytes, rounds, moved): the same in so few rounds of so many bytes.
+   sw_pace(): the multiply-adds that the core it is called on does just now, in the same unit.
+   sw_clock(): cycles in a nanosecond, as dependent additions tell them, one a cycle each.
+   sw_latency(): nanoseconds from a multiply-add to one that adds to it.
+   sw_start_of(threads, asleep): nanoseconds until another thread of a pool has begun its part of a
+   loop, the threads waiting for it or asleep; -1 where there is no other. */
+#include "pool.h"
 #include <sched.h>
-#include <stdatomic.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #if defined(__AVX512F__)
 enum { WIDE = 64 };
 #elif defined(__AVX__)
@@ -23,14 +24,15 @@ enum { WIDE = 16 };
 #include <immintrin.h>
 #endif
 
-enum { FMA, READ, COPY, TRIAD };
+enum { FMA, READ, COPY, TRIAD, WRITE };
 enum { MOST = 256, ROUNDS = 8, CHAINS = 12, PAGE = 4096, FUSED = 1 << 20 };
 enum { LANES = WIDE / 4, AT_ONCE = 64 << 20 }; /* bytes moved between two looks at the clock */
+enum { BRIEF = 1 << 16, TRIALS = 9, ASLEEP = 3 * SW_SPIN_NANOSECONDS };
 typedef float vector __attribute__((vector_size(WIDE), may_alias));
 
 typedef struct {
-  int kind, number, threads;
-  int64_t vectors; /* of each array */
+  int kind, number, threads, rounds;
+  int64_t vectors, moved; /* of each array; bytes between two looks at the clock */
   double begin[ROUNDS], end[ROUNDS], done[ROUNDS];
   pthread_t thread;
 } Worker;
@@ -59,15 +61,15 @@ static void meet(int threads) {
 #define FUSE(k) x##k = x##k * factor + term;
 #define SUM(k) zero += x##k;
 
-static double fuse(void) {
+static double fuse(int times) {
   vector zero = {0}, factor = zero + 0.999999f, term = zero + 1e-6f;
   EACH(BEGIN)
-  for (int i = 0; i < FUSED; i++) {
+  for (int i = 0; i < times; i++) {
     EACH(FUSE)
   }
   EACH(SUM)
   sink = zero[0];
-  return 2.0 * LANES * CHAINS * FUSED;
+  return 2.0 * LANES * CHAINS * times;
 }
 
 static void keep(vector *at, vector value) { /* past the caches, where the machine can */
@@ -89,6 +91,8 @@ static void pass(int kind, vector *a, const vector *b, const vector *c, int64_t 
       vector s0 = b[i] + b[i + 1], s1 = b[i + 2] + b[i + 3], s2 = b[i + 4] + b[i + 5], s3 = b[i + 6] + b[i + 7];
       sums[0] += s0, sums[1] += s1, sums[2] += s2, sums[3] += s3;
     }
+  else if (kind == WRITE)
+    for (int64_t i = 0; i < n; i++) keep(&a[i], factor);
   else if (kind == COPY)
     for (int64_t i = 0; i < n; i++) keep(&a[i], b[i]);
   else
@@ -104,10 +108,17 @@ static vector *array(int64_t vectors, float value) {
   return (vector *)at;
 }
 
+static int streams(int kind) { return kind == TRIAD ? 3 : kind == COPY ? 2 : 1; }
+
+/* Whether an array, of the written one and the two that are read, is touched. */
+static int touches(int kind, int array) {
+  return array == 0 ? kind != READ : array == 1 ? kind != WRITE : kind == TRIAD;
+}
+
 static double once(Worker *w, vector *const *arrays) {
-  if (w->kind == FMA) return fuse();
-  int64_t streams = w->kind == READ ? 1 : w->kind == COPY ? 2 : 3;
-  int64_t bytes = w->vectors * WIDE * streams, times = AT_ONCE / (bytes * w->threads) + 1;
+  if (w->kind == FMA) return fuse(FUSED);
+  int64_t bytes = w->vectors * WIDE * streams(w->kind);
+  int64_t times = bytes > 0 ? w->moved / (bytes * w->threads) + 1 : 1;
   for (int64_t i = 0; i < times; i++) {
     pass(w->kind, arrays[0], arrays[1], arrays[2], w->vectors);
     __asm__ volatile("" ::: "memory");
@@ -135,9 +146,10 @@ static void *work(void *of) {
   Worker *w = of;
   pin(w->number);
   vector *arrays[3] = {0};
-  for (int k = 0; k < 3 && w->kind != FMA; k++) arrays[k] = array(w->vectors, (float)k);
-  int made = w->kind == FMA || (arrays[0] && arrays[1] && arrays[2]);
-  for (int i = 0; i < ROUNDS; i++) {
+  int made = 1;
+  for (int k = 0; k < 3 && w->kind != FMA; k++)
+    if (touches(w->kind, k)) made &= (arrays[k] = array(w->vectors, (float)k)) != NULL;
+  for (int i = 0; i < w->rounds; i++) {
     meet(w->threads);
     w->begin[i] = now();
     w->done[i] = made ? once(w, arrays) : 0;
@@ -147,19 +159,19 @@ static void *work(void *of) {
   return NULL;
 }
 
-double sw_limit(int kind, int threads, int64_t bytes) {
+double sw_rate(int kind, int threads, int64_t bytes, int rounds, int64_t moved) {
   static Worker workers[MOST];
   threads = threads < 1 ? 1 : threads > MOST ? MOST : threads;
-  int arrays = kind == READ ? 1 : kind == COPY ? 2 : 3;
+  rounds = rounds < 1 ? 1 : rounds > ROUNDS ? ROUNDS : rounds;
   atomic_store(&arrived, 0);
   for (int t = 0; t < threads; t++) {
-    workers[t] = (Worker){.kind = kind, .number = t, .threads = threads};
-    workers[t].vectors = bytes / (arrays * threads) / WIDE / 8 * 8;
+    workers[t] = (Worker){.kind = kind, .number = t, .threads = threads, .rounds = rounds, .moved = moved};
+    workers[t].vectors = bytes / (streams(kind) * threads) / WIDE / 8 * 8;
     if (pthread_create(&workers[t].thread, NULL, work, &workers[t])) return -1;
   }
   for (int t = 0; t < threads; t++) pthread_join(workers[t].thread, NULL);
   double best = 0;
-  for (int i = 0; i < ROUNDS; i++) { /* of all threads together, from the first to the last */
+  for (int i = 0; i < rounds; i++) { /* of all threads together, from the first to the last */
     double begin = workers[0].begin[i], end = workers[0].end[i], done = 0;
     for (int t = 0; t < threads; t++) {
       if (workers[t].begin[i] < begin) begin = workers[t].begin[i];
@@ -172,7 +184,88 @@ double sw_limit(int kind, int threads, int64_t bytes) {
   return best;
 }
 
+double sw_limit(int kind, int threads, int64_t bytes) {
+  return sw_rate(kind, threads, bytes, ROUNDS, AT_ONCE);
+}
+
 double sw_pace(void) {
-  double start = now(), done = fuse();
+  double start = now(), done = fuse(FUSED);
   return done / (now() - start) / 1e9;
+}
+
+double sw_clock(void) {
+  double best = 0;
+  for (int i = 0; i < TRIALS; i++) {
+    fuse(BRIEF / 4); /* vectors may slow the clock, for longer than the additions take */
+    uint64_t x = (uint64_t)i, y = 3;
+    double start = now();
+    for (int k = 0; k < BRIEF; k++) {
+      x += y;
+      __asm__ volatile("" : "+r"(x), "+r"(y));
+      x += y;
+      __asm__ volatile("" : "+r"(x), "+r"(y));
+      x += y;
+      __asm__ volatile("" : "+r"(x), "+r"(y));
+      x += y;
+      __asm__ volatile("" : "+r"(x), "+r"(y));
+    }
+    double rate = 4.0 * BRIEF / (now() - start) / 1e9;
+    if (rate > best) best = rate;
+  }
+  return best;
+}
+
+vector kept;
+
+double sw_latency(void) {
+  double best = 1e9;
+  vector factor = {0}, term = factor + 1e-6f;
+  factor += 0.999999f;
+  for (int i = 0; i < TRIALS; i++) {
+    vector x = term;
+    double start = now();
+    for (int k = 0; k < BRIEF; k++) x = x * factor + term;
+    double took = (now() - start) / BRIEF * 1e9;
+    kept = x; /* x itself would lie in memory if an element of it were taken */
+    if (took < best) best = took;
+  }
+  return best;
+}
+
+static _Atomic int64_t begun; /* when another thread began its part; 0 before */
+
+static void part(void *caller, int64_t from, int64_t to) {
+  (void)from, (void)to;
+  int64_t start = sw_now();
+  if (!pthread_equal(*(pthread_t *)caller, pthread_self())) {
+    atomic_store(&begun, start);
+    return;
+  }
+  while (!atomic_load(&begun) && sw_now() - start < 20 * SW_SPIN_NANOSECONDS) sw_pause();
+}
+
+double sw_start_of(int threads, int asleep) {
+  struct sw_runtime pool = {sw_parallel, threads < MOST ? threads : MOST};
+  double taken[TRIALS], clock = 1e9; /* of which reading the clock takes a part */
+  int count = 0;
+  for (int i = 0; i < TRIALS; i++) {
+    int64_t start = sw_now(), then = sw_now();
+    if ((double)(then - start) < clock) clock = (double)(then - start);
+  }
+  pthread_t caller = pthread_self();
+  for (int i = 0; i <= TRIALS && threads > 1; i++) {
+    struct timespec pause = {0, asleep ? ASLEEP : 0};
+    if (asleep) nanosleep(&pause, NULL);
+    atomic_store(&begun, 0);
+    int64_t start = sw_now();
+    pool.parallel(&pool, part, &caller, 2, 1);
+    int64_t then = atomic_load(&begun);
+    if (i > 0 && then > start) taken[count++] = (double)(then - start); /* the first starts threads */
+  }
+  for (int i = 1; i < count; i++) /* sorted: a quarter of them in, what else runs disturbs least */
+    for (int k = i; k > 0 && taken[k] < taken[k - 1]; k--) {
+      double other = taken[k];
+      taken[k] = taken[k - 1], taken[k - 1] = other;
+    }
+  return count ? taken[count / 4] - clock : -1;
 }

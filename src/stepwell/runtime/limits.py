@@ -17,7 +17,7 @@ from stepwell.runtime.private import make_private
 from stepwell.runtime.toolchain import find_compiler
 
 SOURCE = Path(__file__).with_name("limits.c")
-FMA, READ, COPY, TRIAD = range(4)
+FMA, READ, COPY, TRIAD, WRITE = range(5)
 """What limits.c can be asked for."""
 
 MEMORY = 256 << 20
@@ -111,22 +111,33 @@ def measure_limits(threads: int) -> Limits:
     )
 
 
-@cache
 def limit_function() -> Callable[[int, int, int], float]:
     """Return `sw_limit` of limits.c: kind, threads, bytes -> 1e9 a second."""
-    function = ctypes.CDLL(str(limits_library())).sw_limit
-    function.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64]
-    function.restype = ctypes.c_double
-    return function
+    return limits_code().sw_limit
+
+
+@cache
+def limits_code() -> ctypes.CDLL:
+    """Return what limits.c defines, built where it is not yet."""
+    code = ctypes.CDLL(str(limits_library()))
+    number, bytes = ctypes.c_int, ctypes.c_int64
+    code.sw_limit.argtypes = [number, number, bytes]
+    code.sw_rate.argtypes = [number, number, bytes, number, bytes]
+    code.sw_start_of.argtypes = [number, number]
+    code.sw_clock.argtypes = code.sw_latency.argtypes = []
+    for name in ("limit", "rate", "start_of", "clock", "latency"):
+        getattr(code, f"sw_{name}").restype = ctypes.c_double
+    return code
 
 
 def limits_library() -> Path:
     """Return limits.c as a library, built where it is not yet."""
     compiler = find_compiler()
-    flags = ["-O3", "-pthread", *(f for f in compiler.optional if f != "-nostdlib")]
+    flags = [*(f for f in compiler.optional if f != "-nostdlib"), "-O3", "-pthread"]
 
     def build(folder: Path) -> None:
         compiler.build_library(SOURCE, folder / "limits.so", flags)
 
-    key = digest(SOURCE.read_bytes(), compiler.id, this_machine().features)
+    sources = SOURCE.read_bytes(), SOURCE.with_name("pool.h").read_bytes()
+    key = digest(*sources, *flags, compiler.id, this_machine().features)
     return disk_cache().fetch("limits-library", key, build) / "limits.so"

@@ -17,7 +17,7 @@ from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import did_you_mean
 from stepwell.core.escape import quoted
 from stepwell.core.host_schedule import in_call
-from stepwell.core.machine import Machine
+from stepwell.core.machine import Machine, this_machine
 from stepwell.descent import Descent, Source
 from stepwell.dialects import kernel
 from stepwell.dialects.types import places
@@ -99,8 +99,12 @@ def _scheduled(source: Source) -> tuple[Descent, Reasons]:
 
 
 def _rates(machine: Machine) -> Rates:
-    limits = machine_limits(machine.threads)
+    """Return what the machine does at most: as measured, or as one by another name is described."""
     lanes = machine.vector_bits // 32
+    if machine.name != this_machine().name:
+        vectors = machine.peak(threads=machine.threads) / (2 * lanes)
+        return Rates(machine.threads, lanes, vectors, machine.seconds)
+    limits = machine_limits(machine.threads)
     vectors = limits.fma * 1e9 / (2 * lanes)
     return Rates(machine.threads, lanes, vectors, lambda bytes: limits.seconds(0, bytes))
 

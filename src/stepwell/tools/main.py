@@ -24,6 +24,7 @@ examples:
   stepwell passes canonicalize                     what a pass does
   stepwell ops nd.softmax                          what an op means
   stepwell targets                                 what programs are compiled to
+  stepwell machine                                 what is known of this processor, and how
 
 environment: STEPWELL_CC (C compiler), STEPWELL_CACHE (cache folder), STEPWELL_THREADS,
 STEPWELL_MACHINE (what to compile for, as --machine says it)
@@ -38,6 +39,7 @@ COMMANDS = {
     "passes": "stepwell.tools.listing:passes",
     "ops": "stepwell.tools.listing:ops",
     "targets": "stepwell.tools.listing:targets",
+    "machine": "stepwell.tools.machines:machine_command",
 }
 """What does the work of each subcommand, imported when it is asked for."""
 
@@ -96,6 +98,11 @@ def arguments() -> argparse.ArgumentParser:
     ops = _command(commands, "ops", "list the ops of the nd dialect, or show one")
     ops.add_argument("name", nargs="?", help="an op")
     _command(commands, "targets", "list the targets: what programs are compiled to")
+    machine = _command(commands, "machine", "say what is known of a machine, and what follows")
+    machine.add_argument("machine", nargs="?", help="as for --machine (default: this one)")
+    machine.add_argument("--list", action="store_true", help="list machines that are written down")
+    machine.add_argument("--measure", action="store_true", help="measure again what is measured")
+    machine.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 
@@ -131,7 +138,7 @@ def _add_module(parser: argparse.ArgumentParser, file: str = "a module of textua
     parser.add_argument("--weights", metavar="FILE.npz", help="weights, if not FILE's own .npz")
     parser.add_argument("--target", help="c (the default), opencl, or one of a package")
     parser.add_argument(
-        "--machine", help="compile for another machine, as in vector_bits=256,threads=1"
+        "--machine", help="compile for another machine, as in zen4,threads=2 or vector_bits=256"
     )
     parser.add_argument(
         "--lock", metavar="FILE", help="tuned schedules (default: FILE's own .lock.json, if there)"

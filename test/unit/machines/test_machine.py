@@ -160,3 +160,16 @@ def test_a_file_of_a_machine() -> None:
     found = parse("x", text)
     assert (found.about, found.fits) == ("one", (("A", "6", "1,2"),))
     assert (found.properties, found.sources) == (("l2=1M",), (("l2", "a manual"),))
+
+
+def test_what_is_derived() -> None:
+    zen4, xeon = (Machine().override(f"{name},threads=2") for name in ("zen4", "sapphire-rapids"))
+    assert (zen4.fma_rate, xeon.fma_rate) == (1.0, 2.0)  # the one computes with halves
+    assert (zen4.last_cache, xeon.last_cache) == (32 << 20, 2 << 20)  # the other's is far away
+    assert zen4.peak(threads=2) == 256e9 and xeon.peak(64, threads=2) == 224e9
+    assert Machine().override("h100").peak(threads=132) == pytest.approx(66.9e12, rel=1e-3)
+    for machine, rates in [(zen4, (230, 200, 56)), (xeon, (360, 54, 28))]:
+        sizes = machine.l2 * 2, 32 << 20, 1 << 30
+        found = [round(size / machine.seconds(size) / 1e9) for size in sizes]
+        assert found == list(rates)  # GB/s of two threads, as measured
+    assert Machine().override("h100").seconds(1 << 30) == pytest.approx((1 << 30) / 3e12)

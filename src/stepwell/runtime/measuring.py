@@ -1,0 +1,241 @@
+"""What a processor does not tell is measured: once, in a second at most, then kept in the cache.
+
+Figures are rounded to eighths of an octave, and a later measurement takes the place of a kept
+figure only where it is better by more than noise. No compile asks for them: `this_machine` assumes
+what it cannot read, so that a program is the same however busy the machine was.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from ctypes import CDLL
+from dataclasses import replace
+from functools import cache, partial
+from math import log2
+from pathlib import Path
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from stepwell.core.files import write_whole
+from stepwell.core.machine import PROPERTIES, Machine, this_machine
+from stepwell.core.schema import fields, flag, parsed, whole
+from stepwell.runtime.cache import cache_root, digest
+from stepwell.runtime.limits import FMA, READ, SOURCE, WRITE, limits_code
+from stepwell.runtime.private import make_private
+
+LOG = logging.getLogger("stepwell")
+FORMAT = 1
+BUDGET = 0.7
+"""Seconds after which nothing further is begun to be measured, so that it takes one at most."""
+STEPS = 8
+"""Steps in an octave that figures are rounded to: 9 % each."""
+NOISE = 2
+"""A figure measured again that is better by no more steps than these is noise."""
+M = 1 << 20
+LEAST, MOST = 64 * M, 256 * M
+"""Bytes that memory is measured by: no cache of a few cores holds the least, and more than the most
+takes too long to be filled."""
+LANES = {"avx512f": 16, "avx2": 8}
+"""Elements of f32 in the vectors that limits.c computes with; else 4."""
+
+
+Task: TypeAlias = tuple[tuple[str, ...], Callable[[], tuple[float, ...]]]
+CORE = ("clock", "fma_ports", "fma_latency")
+COUNTED = ("fma_ports", "fma_latency")
+"""What is counted, not rounded to steps."""
+TIMES = ("fma_latency", "launch", "wake")
+"""Of what less is better."""
+_STREAMS = ("l1_rate", "l2_rate", "l3_rate", "memory_rate", "memory_write")
+MEASURED = (*CORE, *_STREAMS, *(f"{name}_all" for name in _STREAMS), "launch", "wake")
+"""The properties that are measured."""
+
+
+class Stream(NamedTuple):
+    """An array that is read or written again and again.
+
+    each : by how much it is longer for all cores: each has a cache of its own, or all share one
+    moved : bytes between two looks at the clock, or what it takes to move the array once
+    """
+
+    name: str
+    kind: int
+    bytes: int
+    each: int = 1
+    rounds: int = 3
+    moved: int = 0
+
+
+class Kept(NamedTuple):
+    """What lies in the cache, and whether others used the machine when it was measured."""
+
+    busy: bool = False
+    measured: Mapping[str, int] = {}
+
+
+@cache
+def measured() -> Mapping[str, int]:
+    """Return what was measured of this machine, by property, measured now where it was not yet.
+
+    raises CompileError : there is no C compiler to measure with
+    """
+    machine = this_machine()
+    kept = read_kept(place_of(machine))
+    return MappingProxyType(
+        dict(kept.measured if kept.measured and not kept.busy else measure_again(machine))
+    )
+
+
+def measured_machine() -> Machine:
+    """Return this machine with what was measured of it in place of what is assumed."""
+    return replace(this_machine(), **measured())
+
+
+def measure_again(machine: Machine) -> Mapping[str, int]:
+    """Measure, and keep the best of what is found and what was kept.
+
+    A figure that there was no time for stays as it was kept, or is assumed. Where others were using
+    the machine, it will be measured again the next time that somebody asks.
+    """
+    place = place_of(machine)
+    kept = read_kept(place)
+    busy = is_busy(machine) and (kept.busy or not kept.measured)
+    found = settled(measure(machine), kept.measured)
+    about = {"format": FORMAT, "busy": busy, "measured": found}
+    text = json.dumps(about, indent=1) + "\n"
+    try:
+        make_private(place.parent)
+        write_whole(place, text)
+    except OSError as error:  # it is measured again by the next process
+        LOG.info("nothing kept at %s: %s", place, error.strerror or error)
+    return found
+
+
+def place_of(machine: Machine) -> Path:
+    """Return where it is kept: a file for each processor and number of threads."""
+    caches = str((machine.l1, machine.l2, machine.l3, machine.threads, machine.cores))
+    key = digest(SOURCE.read_bytes(), Path(__file__).read_bytes(), machine.features, caches)
+    return cache_root() / "machine" / f"{key}.json"
+
+
+def is_busy(machine: Machine) -> bool:
+    """Whether others use so much of the machine that measuring tells little."""
+    try:
+        return os.getloadavg()[0] > machine.cores / 2
+    except OSError:
+        return False
+
+
+def read_kept(place: Path) -> Kept:
+    """Return what is kept in a file; nothing where there is none, or it is damaged."""
+    readers = {"format": whole(FORMAT, FORMAT), "busy": flag, "measured": _figures}
+    try:
+        found = fields(readers)(parsed(place.read_text(encoding="utf-8")), "")
+    except (OSError, ValueError, RecursionError):
+        return Kept()
+    return Kept(found["busy"], found["measured"])
+
+
+def _figures(value: Any, place: str) -> dict[str, int]:
+    if type(value) is not dict:
+        raise ValueError(f"{place} must be an object")
+    found: dict[str, int] = value
+    for name, figure in found.items():
+        known = name in MEASURED and type(figure) is int and PROPERTIES[name].holds(figure)
+        if not known:
+            raise ValueError(f"{place}.{name[:40]} is nothing that is measured")
+    return found
+
+
+def settled(found: Mapping[str, float], kept: Mapping[str, int]) -> dict[str, int]:
+    """Return figures in steps; one that is kept stays unless the new is better by more than noise.
+
+    What else runs on the machine makes rates smaller and times longer, so the best ever seen is
+    nearest to the machine.
+
+    >>> settled({"l2_rate": 118_000.0, "clock": 4100.0}, {"clock": 3756})
+    {'clock': 3756, 'l2_rate': 120194}
+    """
+    figures = {name: rounded(name, value) for name, value in found.items()}
+    stay = {
+        name: kept[name] for name in figures.keys() & kept.keys() if _stays(name, figures, kept)
+    }
+    return {
+        name: ({**kept, **figures} | stay)[name] for name in MEASURED if name in {*kept, *figures}
+    }
+
+
+def _stays(name: str, found: Mapping[str, int], kept: Mapping[str, int]) -> bool:
+    """Whether a kept figure is as good as a new one, but for noise."""
+    gain = log2(found[name] / kept[name]) * STEPS
+    return (-gain if name in TIMES else gain) <= NOISE + 0.5
+
+
+def rounded(name: str, value: float) -> int:
+    """Return a figure in steps, except for cycles and ports, which are whole numbers anyway."""
+    if name in COUNTED:
+        return max(round(value), 1)
+    return max(round(2 ** (round(log2(max(value, 1)) * STEPS) / STEPS)), 1)
+
+
+def measure(machine: Machine) -> dict[str, float]:
+    """Measure one thing after the other, as long as there is time."""
+    code = limits_code()  # built before time counts
+    until = perf_counter() + BUDGET
+    found: dict[str, float] = {}
+    for names, task in tasks(machine, code):
+        if perf_counter() > until:
+            LOG.info("no time to measure %s: it is assumed", ", ".join(names))
+            continue
+        found |= {
+            name: value
+            for name, value in zip(names, task(), strict=True)
+            if value > 0 and PROPERTIES[name].holds(rounded(name, value))
+        }
+    return found
+
+
+def tasks(machine: Machine, code: CDLL) -> Iterator[Task]:
+    """Yield what can be measured, what is wanted most first: properties, and what measures them."""
+    yield CORE, partial(_core, machine, code)
+    cores = min(machine.cores, machine.threads)
+    memory = min(max(2 * machine.l3, LEAST), MOST)
+    beyond = min(max(machine.l3 // 4, 2 * machine.l2 * cores), LEAST)
+    streams = (
+        Stream("l3_rate", READ, beyond if machine.l3 > machine.l2 else 0, rounds=4, moved=32 * M),
+        Stream("memory_rate", READ, memory),
+        Stream("l2_rate", READ, machine.l2 // 2, each=cores, rounds=5, moved=16 * M),
+        Stream("l1_rate", READ, machine.l1 // 2, each=cores, rounds=5, moved=8 * M),
+        Stream("memory_write", WRITE, memory),
+    )
+    for stream in streams:
+        if stream.bytes:
+            yield (stream.name, f"{stream.name}_all"), partial(_rates, code, stream, cores)
+    if machine.threads > 1:
+        yield ("launch",), lambda: (code.sw_start_of(machine.threads, 0),)
+        yield ("wake",), lambda: (code.sw_start_of(machine.threads, 1),)
+
+
+def _core(machine: Machine, code: CDLL) -> tuple[float, ...]:
+    """Return MHz, multiply-adds a cycle as wide as the unit, and cycles that one takes."""
+    clock = code.sw_clock()
+    elements = min(machine.unit_bits // 32, lanes(machine))
+    operations = code.sw_rate(FMA, 1, 0, 4, 0) / clock  # a cycle; a multiply-add is two of each
+    return clock * 1e3, operations / (2 * elements), code.sw_latency() * clock
+
+
+def _rates(code: CDLL, stream: Stream, cores: int) -> tuple[float, ...]:
+    """Return 10^6 bytes a second of one core and of all."""
+    how = stream.rounds, stream.moved
+    one = code.sw_rate(stream.kind, 1, stream.bytes, *how)
+    bytes = stream.bytes * stream.each
+    together = code.sw_rate(stream.kind, cores, bytes, *how) if cores > 1 else one
+    return one * 1e3, max(one, together) * 1e3
+
+
+def lanes(machine: Machine) -> int:
+    """Return how many elements of f32 the vectors have that limits.c computes with."""
+    return next((count for name, count in LANES.items() if machine.has(name)), 4)

@@ -1,0 +1,183 @@
+"""stepwell machine: what is known of a machine, where each figure is from, and what follows."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+
+from stepwell.core.diagnostics import CompileError, Diagnostic, report
+from stepwell.core.host import host_facts
+from stepwell.core.known_machines import known_machines
+from stepwell.core.machine import (
+    PROPERTIES,
+    VARIABLE,
+    Machine,
+    described_machine,
+    known_machine,
+    named,
+    this_machine,
+)
+from stepwell.runtime import measuring
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "vectors": (
+        *("instructions", "vector_bits", "vector_unit", "vector_lanes", "vector_registers"),
+        *("fma", "signed_dots"),
+    ),
+    "core": (
+        *("clock", "issue", "fma_ports", "fma_latency", "load_ports", "store_ports"),
+        *("cores", "threads_per_core", "sockets", "threads", "launch", "wake"),
+    ),
+    "caches": tuple(
+        f"l{level}{what}"
+        for level in (1, 2, 3)
+        for what in ("", "_line", "_ways", "_shared_by", "_rate", "_rate_all")
+    ),
+    "memory": ("memory_rate", "memory_rate_all", "memory_write", "memory_write_all"),
+    "device": ("kind", "compute_units", "lanes", "local_memory", "transfer", "ahead"),
+}
+"""Properties as they are shown; `name` is the heading, and `features` nobody reads."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """A machine, and where each of its properties is from."""
+
+    machine: Machine
+    about: str
+    sources: Mapping[str, str]
+
+
+def machine_command(options: argparse.Namespace) -> int:
+    """Say what is known of a machine, measured first where that is asked for or was never done."""
+    if options.list:
+        for name, known in known_machines().items():
+            print(f"{name:<16} {known.about}")
+        return 0
+    text = options.machine or ""
+    if options.measure and (text or _asked()):
+        message = "only the machine that this runs on can be measured"
+        help = f"leave the description away, and {VARIABLE} unset"
+        raise CompileError(Diagnostic("error", message, help=help))
+    found = described(text, options.measure)
+    print(_as_json(found) if options.json else "\n".join(_lines(found)))
+    return 0
+
+
+def described(text: str, again: bool = False) -> Described:
+    """Return the machine that a text describes, or this one, with what was measured of it."""
+    machine = described_machine().override(text)
+    parts = [part for told in (_asked(), text) for part in named(told)[1]]
+    given = {part.partition("=")[0]: "given" for part in parts}
+    name = named(text)[0] or named(_asked())[0]
+    if name:
+        known = known_machines()[name]
+        written = {each.partition("=")[0]: f"{name}.txt" for each in known.properties}
+        written |= {each: f"{name}.txt: {source}" for each, source in known.sources}
+        return Described(machine, known.about, _whole(written) | given)
+    figures = _measured(again)
+    machine = replace(machine, **{k: v for k, v in figures.items() if k not in given})
+    sources = _whole(_assumed()) | dict.fromkeys(host_facts().read, "read")
+    sources |= {"threads": "read", **dict.fromkeys(figures, "measured")} | given
+    like = f", like {machine.name}" if machine.name else ""
+    return Described(machine, f"the processor that this runs on{like}", sources)
+
+
+def _asked() -> str:
+    return import_module("os").environ.get(VARIABLE, "")
+
+
+def _whole(sources: Mapping[str, str]) -> dict[str, str]:
+    return {name: sources.get(name, "assumed") for name in PROPERTIES}
+
+
+def _assumed() -> dict[str, str]:
+    """Return which properties of this machine are taken over from one that is written down."""
+    name = this_machine().name
+    if not name:
+        return {}
+    told = [each.partition("=")[0] for each in known_machines()[name].properties]
+    here, there = this_machine(), known_machine(name)
+    return {
+        each: f"assumed, as {name}"
+        + ("" if getattr(here, each) == getattr(there, each) else " with as many cores")
+        for each in told
+    }
+
+
+def _measured(again: bool) -> Mapping[str, int]:
+    """Return what was measured; nothing, which is told, where there is no C compiler."""
+    try:
+        return measuring.measure_again(this_machine()) if again else measuring.measured()
+    except CompileError as error:
+        said = f"nothing can be measured: {error.diagnostic.message.splitlines()[0]}"
+        report(Diagnostic("warning", said, help=error.diagnostic.help))
+        return {}
+
+
+def _lines(found: Described) -> Iterator[str]:
+    machine = found.machine
+    yield f"machine {machine.name or 'unknown'}: {found.about}"
+    for group, names in GROUPS.items():
+        if group == "device" and machine.kind != "device":
+            continue
+        yield f"\n{group}:"
+        for name in names:
+            if name.startswith("l3_") and not machine.l3:
+                continue
+            value = spelled(name, getattr(machine, name))
+            about = PROPERTIES[name].about
+            yield f"  {name:<18} {value:>14}  {about} ({found.sources[name]})"
+    yield "\nwhat follows:"
+    for name, value, about in derived(machine):
+        yield f"  {name:<18} {value:>14}  {about}"
+
+
+def spelled(name: str, value: object) -> str:
+    """Spell the value of a property with its unit."""
+    unit = PROPERTIES[name].unit
+    if not isinstance(value, int):
+        return str(value) or "none"
+    if unit == "bytes":
+        return next(
+            (f"{value >> shift:,} {word}" for shift, word in _SIZES if not value % (1 << shift)), ""
+        )
+    if unit == "MB/s":
+        return f"{value / 1000:,.1f} GB/s"
+    return f"{int(value):,} {unit}".rstrip()
+
+
+_SIZES = ((20, "MiB"), (10, "KiB"), (0, "bytes"))
+
+
+def derived(machine: Machine) -> Iterator[tuple[str, str, str]]:
+    """Yield what schedules and cost models derive of a machine: name, value, what it says."""
+    peak = machine.peak(threads=machine.threads) / 1e9
+    yield "peak", f"{peak:,.0f} GFLOP/s", "multiply-adds on f32 of all threads"
+    yield "fma_rate", f"{machine.fma_rate:g} a cycle", "multiply-adds of whole vectors"
+    yield "in_flight", str(machine.in_flight), "independent sums that keep a core's ports busy"
+    last = spelled("l3", machine.last_cache)
+    yield "last_cache", last, "beyond so much, memory or what is no quicker is read"
+    yield "far_bytes", f"{machine.far_bytes} a cycle", "one core reads from beyond its second cache"
+
+
+def _as_json(found: Described) -> str:
+    properties = {
+        name: {
+            "value": getattr(found.machine, name),
+            "unit": PROPERTIES[name].unit,
+            "source": found.sources[name],
+        }
+        for names in GROUPS.values()
+        for name in names
+    }
+    whole = {
+        "name": found.machine.name,
+        "about": found.about,
+        "properties": properties,
+        "derived": {name: value for name, value, _ in derived(found.machine)},
+    }
+    return json.dumps(whole, indent=1)
