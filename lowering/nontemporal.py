@@ -108,7 +108,8 @@ def _is_only_returned(value: SSAValue) -> bool:
                 tensor.InsertSliceOp()
                 | tensor.ExpandShapeOp()
                 | tensor.CollapseShapeOp()
-                | tensor.CastOp() as part
+                | tensor.CastOp()
+                | kernel.StackOp() as part
             ):
                 if not _is_only_returned(part.results[0]):
                     return False

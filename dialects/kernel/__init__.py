@@ -11,10 +11,14 @@ from stepwell.dialects.kernel.lookup import LookupOp
 from stepwell.dialects.kernel.ops import FuncOp, LaunchOp, ReturnOp
 from stepwell.dialects.kernel.prefetch import PrefetchOp
 from stepwell.dialects.kernel.schedule import LoopsAttr
+from stepwell.dialects.kernel.stack import StackOp
 
 KERNEL = Dialect(
     "kernel",
-    [FuncOp, LaunchOp, ConcurrentOp, ReturnOp, PrefetchOp, LookupOp, Dot4Op, CheckOp, CallbackOp],
+    [
+        *(FuncOp, LaunchOp, ConcurrentOp, ReturnOp, StackOp),
+        *(PrefetchOp, LookupOp, Dot4Op, CheckOp, CallbackOp),
+    ],
     [LoopsAttr],
 )
 
@@ -30,5 +34,6 @@ __all__ = [
     "LoopsAttr",
     "PrefetchOp",
     "ReturnOp",
+    "StackOp",
     "interpretation",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import ShapedType
+from xdsl.dialects.builtin import ShapedType, TensorType
 
 from stepwell.core.host_functions import known
 from stepwell.dialects.interpreter import Interpreter, Value, evaluate
@@ -15,6 +15,7 @@ from stepwell.dialects.kernel.concurrent import ConcurrentOp
 from stepwell.dialects.kernel.lookup import LookupOp
 from stepwell.dialects.kernel.ops import LaunchOp
 from stepwell.dialects.kernel.prefetch import PrefetchOp
+from stepwell.dialects.kernel.stack import StackOp
 from stepwell.dialects.readings import Array, reference
 from stepwell.dialects.types import dtype
 from stepwell.dialects.upstream.scalar import element_of
@@ -70,3 +71,12 @@ def _callback(
 def _lookup(op: LookupOp, operands: Sequence[Array]) -> Array:
     table, indices = operands
     return table[np.asarray(indices).astype(np.int64) % len(table)]
+
+
+@reference(StackOp)
+def _stack(op: StackOp, operands: Sequence[Array]) -> Array:
+    assert isinstance(op.result.type, TensorType)
+    y = np.zeros(op.result.type.get_shape(), operands[0].dtype)
+    for row, part in zip(y, operands, strict=True):
+        row[: part.size] = part.reshape(-1)
+    return y

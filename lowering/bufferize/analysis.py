@@ -23,7 +23,7 @@ from stepwell.lowering.bufferize.ends import Ends
 from stepwell.lowering.bufferize.exchanges import Exchanges
 from stepwell.lowering.bufferize.facts import Facts
 from stepwell.lowering.bufferize.liveness import Liveness
-from stepwell.lowering.bufferize.places import Places, Storage, slice_of, step_of
+from stepwell.lowering.bufferize.places import Places, Storage, rows_of, slice_of, step_of
 from stepwell.lowering.bufferize.returns import settle_results, updated_arguments
 from stepwell.lowering.bufferize.ties import Edges, Loop, Tie, What
 from stepwell.lowering.bufferize.unions import Unions
@@ -206,6 +206,14 @@ class Analysis:
         tie.position = self.liveness.start(op)
         self.ties.append(tie)
         self._written(op.result, op, tie.step)
+
+    def stack(self, op: kernel.StackOp) -> None:
+        """A stack: each part goes on as the beginning of a row."""
+        self.places.new(op.result)
+        for part, (row, seen) in zip(op.parts, rows_of(self.sizes, op), strict=True):
+            tie = Tie("insert", op, part, op.result, row, self.liveness.start(op), seen=seen)
+            self.ties.append(tie)
+            self._written(op.result, op, row)
 
     def insert(self, op: tensor.InsertOp) -> None:
         """One element replaced: the destination goes on as the result."""
@@ -391,8 +399,7 @@ class Analysis:
 
     def _unite(self, tie: Tie) -> str:
         target, steps = self._target(tie)
-        if tie.step is not None:
-            steps = join(steps, (tie.step,))
+        steps = join(steps, tie.steps)
         source, path = self.places.of(tie.value)
         if (source, path) == (target, steps):
             return ""
@@ -458,6 +465,7 @@ _VISIT: dict[type[Operation], Callable[[Analysis, Any], None]] = {
     tensor.CastOp: Analysis.view,
     kernel.LaunchOp: Analysis.launch,
     tensor.InsertSliceOp: Analysis.insert_slice,
+    kernel.StackOp: Analysis.stack,
     tensor.InsertOp: Analysis.insert,
     tensor.FromElementsOp: Analysis.made,
     tensor.SplatOp: Analysis.made,

@@ -23,7 +23,7 @@ from stepwell.lowering.bufferize.analysis import analysis_of
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.control import CONTROL
 from stepwell.lowering.bufferize.facts import Facts
-from stepwell.lowering.bufferize.places import slice_of
+from stepwell.lowering.bufferize.places import rows_of, slice_of
 from stepwell.lowering.bufferize.returns import Returned, updated_arguments
 from stepwell.lowering.bufferize.sweeping import sweep
 from stepwell.lowering.bufferize.views import join
@@ -170,6 +170,14 @@ def _insert_slice(writer: HostWriter, op: tensor.InsertSliceOp) -> None:
     writer.copy(op.source, storage, part, writer.why(op, op.source, op.result))
 
 
+def _stack(writer: HostWriter, op: kernel.StackOp) -> None:
+    """Write what of a stack is not in place."""
+    storage, steps = writer.places.of(op.result)
+    for part, (row, seen) in zip(op.parts, rows_of(writer.sizes, op), strict=True):
+        place = join(steps, (row, *seen))
+        writer.copy(part, storage, place, writer.why(op, part, op.result))
+
+
 def _insert(writer: HostWriter, op: tensor.InsertOp) -> None:
     writer.hand_on(op, op.dest, op.result)
     indices = [writer.values[v] for v in op.indices]
@@ -244,6 +252,7 @@ _RULES: Mapping[type[Operation], Rule] = {
     **CONTROL,
     tensor.EmptyOp: lambda writer, op: None,
     tensor.InsertSliceOp: _insert_slice,
+    kernel.StackOp: _stack,
     tensor.InsertOp: _insert,
     tensor.ExtractOp: _extract,
     tensor.DimOp: _dim,

@@ -10,6 +10,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from stepwell.dialects import kernel
 from stepwell.dialects.types import tensor_type
 from stepwell.lowering.bufferize.views import (
     Cast,
@@ -24,7 +25,7 @@ from stepwell.lowering.bufferize.views import (
     view_type,
 )
 from stepwell.transforms.passes import fail
-from stepwell.transforms.sizes import Shape, Sizes, groups_of, kept_axes
+from stepwell.transforms.sizes import Shape, Size, Sizes, groups_of, kept_axes
 
 Kind: TypeAlias = Literal["input", "constant", "updated", "output", "local", "carried", "result"]
 """input and constant are never written, updated is an argument's memory that a result takes over;
@@ -156,6 +157,15 @@ def slice_of(sizes: Sizes, op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> 
         sizes.mixed(op.static_strides.get_values(), op.strides),
         kept_axes(static, tensor_type(small).get_shape()),
     )
+
+
+def rows_of(sizes: Sizes, op: kernel.StackOp) -> Iterator[tuple[Slice, Steps]]:
+    """Yield for each part the beginning of a row that it becomes, and how that is seen as one."""
+    zero, one, elements = Size.of(0), Size.of(1), Size.of(op.elements)
+    shape = sizes.shape(op.parts[0])
+    seen = (Reshape((tuple(range(len(shape))),), (elements,), shape),) if len(shape) > 1 else ()
+    for row in range(len(op.parts)):
+        yield Slice((Size.of(row), zero), (one, elements), (one, one), (1,)), seen
 
 
 def is_view(op: Operation) -> bool:

@@ -10,7 +10,7 @@ from xdsl.dialects import scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from stepwell.lowering.bufferize.places import Places, Storage
-from stepwell.lowering.bufferize.views import Slice, Step
+from stepwell.lowering.bufferize.views import Slice, Step, Steps
 
 What: TypeAlias = Literal["update", "insert", "branch", "init", "next", "hand", "exit", "output"]
 
@@ -39,6 +39,8 @@ class Tie:
     position: int = 0
     broken: str = ""
     """Why the tie could not be kept."""
+    seen: Steps = ()
+    """How the part that ``step`` takes is seen, if not as it is."""
     edges: Edges | None = None
     """Set where a loop leaves what lies around the parts inserted as it is."""
 
@@ -46,6 +48,11 @@ class Tie:
     def write(self) -> tuple[Operation, Step | None]:
         """What the copy would write of ``into``."""
         return self.at, self.step
+
+    @property
+    def steps(self) -> Steps:
+        """How ``into`` shows what ``value`` goes on as."""
+        return (() if self.step is None else (self.step,)) + self.seen
 
 
 @dataclass(eq=False)

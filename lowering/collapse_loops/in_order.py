@@ -8,6 +8,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import OpResult, SSAValue
 
+from stepwell.dialects import kernel
 from stepwell.transforms.sizes import kept_axes
 from stepwell.transforms.structured import shape
 
@@ -42,7 +43,8 @@ def _is_whole(value: SSAValue) -> bool:
         case op if isinstance(op, RESHAPES):
             return _is_whole(op.operands[0])
         case _:
-            return not any(isinstance(op, tensor.InsertSliceOp) for op in _readers(value))
+            parts = tensor.InsertSliceOp | kernel.StackOp
+            return not any(isinstance(op, parts) for op in _readers(value))
 
 
 def _is_kept_so(value: SSAValue, axis: int) -> bool:
@@ -53,7 +55,9 @@ def _is_kept_so(value: SSAValue, axis: int) -> bool:
             place = _place(op, shape(op.source), shape(op.dest), axis)
             if place is None or not _is_kept_so(op.result, place):
                 return False
-        elif isinstance(op, RESHAPES) and not _is_whole(op.results[0]):
+        elif isinstance(op, kernel.StackOp) or (
+            isinstance(op, RESHAPES) and not _is_whole(op.results[0])
+        ):
             return False
     return True
 
@@ -65,7 +69,7 @@ def _readers(value: SSAValue) -> list[object]:
         op = use.operation
         if isinstance(op, RESHAPES):
             found += _readers(op.results[0])
-        elif use.index == 0:
+        elif use.index == 0 or isinstance(op, kernel.StackOp):
             found.append(op)
     return found
 

@@ -21,7 +21,7 @@ from stepwell.pipeline import STAGES, Stage
 Introduced: TypeAlias = dict[type[Operation], str]
 """Which pass of another package made the first op of a class."""
 
-ANYWHERE = frozenset({"kernel.check", "kernel.callback"})
+ANYWHERE = frozenset({"kernel.check", "kernel.callback", "kernel.stack"})
 """Ops of every floor below nd."""
 _STRUCTURED = (GenericOp, FillOp, YieldOp, IndexOp)
 """What of linalg the kernels are made from."""

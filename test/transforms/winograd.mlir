@@ -8,9 +8,9 @@
 // CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>]
 // CHECK-SAME:      outs(%{{.*}} : tensor<72x8xf32>) attrs = {kernel.apart}
 // CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> ((d0 * 9), d1)>, affine_map<(d0, d1) -> (((d0 * 9) + 1), d1)>
-// CHECK:         tensor.insert_slice {{.*}}[15, 0] [1, 64] [1, 1] : tensor<64xf32> into tensor<16x64xf32>
+// CHECK:         kernel.stack {{.*}} : tensor<8x8xf32> -> tensor<16x64xf32>
 // CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, (d1 * 2), (d2 * 2), d3)>, affine_map<(d0, d1, d2, d3) -> (d0, (d1 * 2), ((d2 * 2) + 1), d3)>
-// CHECK:         tensor.insert_slice {{.*}}[15, 0] [1, 48] [1, 1] : tensor<48xf32> into tensor<16x64xf32>
+// CHECK:         kernel.stack {{.*}} : tensor<1x2x3x8xf32> -> tensor<16x64xf32>
 // CHECK:         tensor.expand_shape {{.*}} output_shape [16, 6, 8] : tensor<16x48xf32> into tensor<16x6x8xf32>
 // CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d3, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>]
 // CHECK-SAME:      outs(%{{.*}} : tensor<16x6x8xf32>)

@@ -374,3 +374,29 @@ func.func @words(%c: i1, %i: i64) {
   kernel.check %c, %i : i64 {kind = "ValueError", words = ["a"]}
   func.return
 }
+
+// -----
+
+// kernel_stack_c1
+func.func @main(%a: tensor<?xf32>) {
+  // expected-error@+1 {{a part must have axes, of known sizes, not be tensor<?xf32>}}
+  %s = kernel.stack %a, %a : tensor<?xf32> -> tensor<2x8xf32>
+  func.return
+}
+
+// -----
+
+func.func @main(%a: tensor<4xf32>, %b: tensor<2x2xf32>) {
+  // expected-error@+1 {{there must be parts, all of one type}}
+  %s = "kernel.stack"(%a, %b) : (tensor<4xf32>, tensor<2x2xf32>) -> tensor<2x8xf32>
+  func.return
+}
+
+// -----
+
+// kernel_stack_c2
+func.func @main(%a: tensor<3x3xf32>) {
+  // expected-error@+1 {{2 parts of type tensor<3x3xf32> make 2 rows of 9 elements or more, not tensor<2x8xf32>}}
+  %s = kernel.stack %a, %a : tensor<3x3xf32> -> tensor<2x8xf32>
+  func.return
+}

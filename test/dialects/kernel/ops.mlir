@@ -82,3 +82,12 @@ func.func @check(%c: i1, %i: i64) {
 // CHECK-LABEL: func.func @check
 // CHECK-NEXT:    kernel.check %c {kind = "AssertionError", words = [""]}
 // CHECK-NEXT:    kernel.check %c, %i, %i : i64, i64 {kind = "IndexError", words = ["", " of ", ""]}
+
+// So do tensors put one after the other.
+func.func @stack(%a: tensor<2x3xf32>, %b: tensor<2x3xf32>) -> tensor<2x8xf32> {
+  %s = kernel.stack %a, %b : tensor<2x3xf32> -> tensor<2x8xf32>
+  func.return %s : tensor<2x8xf32>
+}
+
+// CHECK:      func.func @stack
+// CHECK-NEXT:   %s = kernel.stack %a, %b : tensor<2x3xf32> -> tensor<2x8xf32>

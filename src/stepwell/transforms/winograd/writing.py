@@ -23,6 +23,7 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
+from stepwell.dialects import kernel
 from stepwell.dialects.types import UNKNOWN
 from stepwell.transforms.fuse.draft import located
 from stepwell.transforms.structured import (
@@ -86,12 +87,8 @@ class Writer:
 
     def in_a_row(self, parts: Sequence[SSAValue]) -> SSAValue:
         """Return matrices one after the other, with room between them."""
-        elements = prod(shape(parts[0]))
-        joined = self.empty((len(parts), _spaced(elements)))
-        for k, part in enumerate(parts):
-            flat = self.add(collapse(part, (elements,)))
-            joined = self.add(insert(flat, joined, [k, 0], (1, elements)))
-        return joined
+        sizes = (len(parts), _spaced(prod(shape(parts[0]))))
+        return self.add(kernel.StackOp(parts, TensorType(element(parts[0]), sizes)))
 
     def spread(self, products: SSAValue) -> SSAValue:
         """Return the products, written where each matrix begins at a line of its own of a cache."""

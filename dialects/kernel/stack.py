@@ -1,0 +1,88 @@
+"""kernel.stack: one tensor of many that have just been made, with room between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+
+@irdl_op_definition
+class StackOp(IRDLOperation):
+    """Row ``k`` of the result begins with the elements of part ``k``, in order.
+
+    What a row has behind them nobody has set. It stands for as many `tensor.insert_slice`, each of
+    a part without its axes, into a `tensor.empty`; none of them can be in the way of another.
+
+    * (C1) There is a part, and all are of one type, with axes, whose sizes are known.
+    * (C2) The result has two axes: a row for each part, as long as a part has elements or longer.
+    """
+
+    name = "kernel.stack"
+    parts = var_operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, parts: Sequence[SSAValue], result: Attribute) -> None:
+        super().__init__(operands=[list(parts)], result_types=[result])
+
+    @property
+    def elements(self) -> int:
+        """How many elements a part has."""
+        type = self.operands[0].type
+        assert isinstance(type, TensorType)
+        return prod(type.get_shape())
+
+    def verify_(self) -> None:
+        """Check C1 and C2."""
+        types = set(self.parts.types)
+        type, result = next(iter(types), None), self.result.type
+        if len(types) != 1 or not isinstance(type, TensorType):  # kernel_stack_c1
+            raise VerifyException("there must be parts, all of one type")
+        if not type.get_shape() or DYNAMIC_INDEX in type.get_shape():  # kernel_stack_c1
+            raise VerifyException(f"a part must have axes, of known sizes, not be {type}")
+        assert isinstance(result, TensorType)
+        sizes = result.get_shape()
+        rows = len(sizes) == 2 and sizes[0] == len(self.parts) and sizes[1] >= self.elements
+        if not rows or result.element_type != type.element_type:  # kernel_stack_c2
+            many = len(self.parts)
+            least = f"{many} rows of {self.elements} elements or more, not {result}"
+            raise VerifyException(f"{many} parts of type {type} make {least}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> StackOp:
+        """Parse ``%a, %b {attributes} : T -> R``."""
+        names = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, parser.parse_unresolved_operand
+        )
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        parser.parse_punctuation("->")
+        result = parser.parse_type()
+        op = StackOp([parser.resolve_operand(name, type) for name in names], result)
+        op.attributes = dict(attributes)
+        return op
+
+    def print(self, printer: Printer) -> None:
+        """Print what `parse` reads."""
+        printer.print_string(" ")
+        printer.print_list(self.parts, printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.parts[0].type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
