@@ -7,6 +7,7 @@ from stepwell.dialects.kernel.callback import CallbackOp
 from stepwell.dialects.kernel.check import CheckOp
 from stepwell.dialects.kernel.concurrent import ConcurrentOp
 from stepwell.dialects.kernel.dots import Dot4Op
+from stepwell.dialects.kernel.levels import ScheduleAttr
 from stepwell.dialects.kernel.lookup import LookupOp
 from stepwell.dialects.kernel.ops import FuncOp, LaunchOp, ReturnOp
 from stepwell.dialects.kernel.prefetch import PrefetchOp
@@ -19,7 +20,7 @@ KERNEL = Dialect(
         *(FuncOp, LaunchOp, ConcurrentOp, ReturnOp, StackOp),
         *(PrefetchOp, LookupOp, Dot4Op, CheckOp, CallbackOp),
     ],
-    [LoopsAttr],
+    [LoopsAttr, ScheduleAttr],
 )
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "LoopsAttr",
     "PrefetchOp",
     "ReturnOp",
+    "ScheduleAttr",
     "StackOp",
     "interpretation",
 ]

@@ -85,6 +85,7 @@ class FuncOp(IRDLOperation):
       pairs of numbers of arguments that are buffers.
     * (C10) kernel.within of a linalg.generic is arrays of three numbers: a loop, and the inputs,
       of type index, where the part of it begins and ends outside of which the op does nothing.
+    * (C11) kernel.schedule is a #kernel.schedule and stands alone: no other choice is written.
     """
 
     name = "kernel.func"
@@ -110,7 +111,7 @@ class FuncOp(IRDLOperation):
         self.properties["sym_name"] = StringAttr(name)
 
     def verify_(self) -> None:
-        """Check C1 to C10."""
+        """Check C1 to C11."""
         inputs, outputs = self.function_type.inputs.data, self.function_type.outputs.data
         if tuple(inputs) != tuple(self.body.block.arg_types):  # kernel_func_c1
             raise VerifyException("arguments must have the types that the kernel's type says")

@@ -20,6 +20,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.core.diagnostics import did_you_mean
+from stepwell.dialects.kernel.levels import ScheduleAttr
 from stepwell.dialects.kernel.schedule import UNROLLED
 
 _PARALLEL = IteratorTypeAttr.parallel()
@@ -34,6 +35,8 @@ _NUMBERS = {
 _LISTS = ("kernel.tile", "kernel.block", "kernel.stream")
 WITHIN = "kernel.within"
 """On a structured op: loop, number of the operand where its part begins, and of where it ends."""
+SCHEDULE = "kernel.schedule"
+"""How the loops of a kernel of tensors run, all of it: nothing else says it then."""
 _MARKS = {
     "kernel.pack_rows": "kernel.block",
     "kernel.in_floats": "kernel.block",
@@ -50,7 +53,7 @@ _SAYS = {
 }
 _KNOWN = (
     *(*_NUMBERS, *_LISTS, *_MARKS),
-    *("kernel.prefetch", "kernel.in_place", "kernel.nontemporal", "kernel.scalar"),
+    *("kernel.prefetch", "kernel.in_place", "kernel.nontemporal", "kernel.scalar", SCHEDULE),
 )
 
 
@@ -109,6 +112,8 @@ def check_names(attributes: dict[str, Attribute]) -> None:
     for name, needed in _MARKS.items():
         if name in attributes and needed not in attributes:  # kernel_func_c7
             raise VerifyException(f"{name} says how {_SAYS[needed]}, so it needs {needed}")
+    if SCHEDULE in attributes:
+        _check_alone(attributes)
     later = {"kernel.tile", "kernel.block", "kernel.stream", "kernel.split"}
     if "kernel.prefetch" in attributes and not later & attributes.keys():  # kernel_func_c7
         raise VerifyException(
@@ -119,6 +124,16 @@ def check_names(attributes: dict[str, Attribute]) -> None:
         raise VerifyException(
             "kernel.stream reads an operand in place and kernel.block packs it: write one of them"
         )
+
+
+def _check_alone(attributes: dict[str, Attribute]) -> None:
+    if not isinstance(attributes[SCHEDULE], ScheduleAttr):  # kernel_func_c11
+        raise VerifyException(
+            f"{SCHEDULE} must be #kernel.schedule<[...]>, got {attributes[SCHEDULE]}"
+        )
+    besides = {*_NUMBERS, *_LISTS, *_MARKS, "kernel.prefetch"} - {"kernel.shared"}
+    if others := [name for name in attributes if name in besides]:  # kernel_func_c11
+        raise VerifyException(f"{SCHEDULE} says it all: leave {', '.join(others)} out")
 
 
 def check_choices(attributes: dict[str, Attribute]) -> int:

@@ -17,6 +17,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
+from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.lowering.linalg_to_loops.edges import Edges, take_edges
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.transforms.passes import fail
@@ -181,6 +182,8 @@ class Plan:
 
 def read_schedule(function: kernel.FuncOp) -> Schedule:
     """Read the attributes of a kernel, which its verifier has checked."""
+    if SCHEDULE in function.attributes:
+        fail(function, f"no choice is made yet after {SCHEDULE}", "run schedule before bufferize")
 
     def number(name: str, default: int) -> int:
         return choices.number(function, f"kernel.{name}", default)

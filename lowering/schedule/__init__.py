@@ -22,13 +22,15 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
+from xdsl.utils.exceptions import VerifyException
 
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
-from stepwell.dialects.kernel.sharing import is_border
+from stepwell.dialects.kernel.sharing import SCHEDULE, is_border
 from stepwell.lowering.schedule.ahead import rows_ahead
 from stepwell.lowering.schedule.along import sums_along, vectorise_apart, write
 from stepwell.lowering.schedule.blocking import Contraction, asks_ahead, choose
+from stepwell.lowering.schedule.from_levels import write_levels
 from stepwell.lowering.schedule.locked import write_all_tuned
 from stepwell.lowering.schedule.reasons import because, unheard
 from stepwell.lowering.schedule.rows import cut_rows
@@ -108,8 +110,7 @@ class Schedule(Pass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Schedule each kernel."""
-        if self.lock:
-            write_all_tuned(op, self.lock)
+        done = write_all_tuned(op, self.lock) if self.lock else set[kernel.FuncOp]()
         registers = self.vector_registers or (32 if self.vector_bits >= 512 else 16)
         machine = Vectors(
             self.vector_bits,
@@ -121,9 +122,29 @@ class Schedule(Pass):
         )
         ready = constant_arguments(op)
         for function in op.ops:
-            if isinstance(function, kernel.FuncOp):
+            if not isinstance(function, kernel.FuncOp) or function in done:
+                continue
+            if not _write_by_hand(function):
                 choose_lanes(function, machine)
                 _schedule(function, machine, self.l2, ready.get(function.sym_name.data, set()))
+
+
+def _write_by_hand(function: kernel.FuncOp) -> bool:
+    """Write the choices that levels written on a kernel stand for, where there are any."""
+    levels = function.attributes.pop(SCHEDULE, None)
+    if not isinstance(levels, kernel.ScheduleAttr):
+        return False
+    if not function.function_type.outputs:
+        fail(
+            function, "schedules are written on kernels of tensors", "run schedule before bufferize"
+        )
+    try:
+        write_levels(function, levels.data)
+        function.verify_()
+    except VerifyException as error:
+        fail(function, str(error), "`stepwell explain` shows the levels of any kernel")
+    because(function, lambda: "as written by hand")
+    return True
 
 
 def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int]) -> None:

@@ -1,4 +1,4 @@
-"""Schedules of a lock file: the key of a kernel, and its choices as numbers and back."""
+"""Schedules of a lock file: the key of a kernel, and its levels; choices as numbers and back."""
 
 from __future__ import annotations
 
@@ -10,19 +10,24 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
-from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.exceptions import ParseError, VerifyException
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
 from stepwell.core.locks import Tuned, read_lock
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
+from stepwell.dialects.kernel.levels import schedule_from
+from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.printing import text_of
+from stepwell.lowering.schedule.from_levels import write_levels
+from stepwell.lowering.schedule.levels import (
+    CHOICES,
+    LISTS,
+    LOOPS,
+    MARKS,
+    NUMBERS,
+)
 from stepwell.lowering.schedule.reasons import because
-
-LISTS = ("tile", "block", "stream")
-NUMBERS = ("parallel", "grain", "split", "band", "ahead")
-MARKS = ("pack_rows", "in_floats", "dots", "unsigned_rows", "pack_first", "prefetch", "unroll")
-LOOPS = "kernel.loops"
 
 
 def kernel_key(function: kernel.FuncOp) -> str:
@@ -76,38 +81,42 @@ def write_schedule(function: kernel.FuncOp, schedule: Mapping[str, Any]) -> None
             op.attributes[LOOPS] = kernel.LoopsAttr.of(*loops)
 
 
-def write_all_tuned(module: ModuleOp, lock: str) -> None:
-    """Write what the lock file ``lock`` says on the kernels of a module; report what is left."""
+def write_all_tuned(module: ModuleOp, lock: str) -> set[kernel.FuncOp]:
+    """Write what the lock file ``lock`` says on the kernels of a module, and return these.
+
+    What is in the file and not in the module is reported.
+    """
     tuned = read_lock(Path(lock)).kernels
     known: set[str] = set()
+    written: set[kernel.FuncOp] = set()
     for function in module.ops:
         if isinstance(function, kernel.FuncOp) and (key := kernel_key(function)) in tuned:
             known.add(key)
             found = tuned[key]
             because(function, lambda t=found: f"from the lock file, best of {t.tried} timed")
             write_tuned(function, found)
+            written.add(function)
     if left := [each.name for key, each in tuned.items() if key not in known]:
         said = f"no kernel here is what the lock file {lock} has as {', '.join(left)}"
         report(Diagnostic("warning", said, help="was the module changed? tune it again"))
+    return written
 
 
 def write_tuned(function: kernel.FuncOp, tuned: Tuned) -> None:
     """Write what a lock file says on its kernel; `CompileError` where that cannot be."""
     try:
-        known = (*LISTS, *NUMBERS, *MARKS, "loops")
-        if unknown := [name for name in tuned.schedule if name not in known]:
-            raise ValueError(f"there is no kernel.{unknown[0]}")
-        write_schedule(function, tuned.schedule)
+        write_levels(function, schedule_from(tuned.schedule))
         function.verify_()
-    except (VerifyException, ValueError, TypeError, KeyError) as error:
-        message = f"the schedule of kernel '{tuned.name}' in the lock file cannot be: {error}"
+    except (VerifyException, ParseError) as error:
+        said = error.msg if isinstance(error, ParseError) else error
+        message = f"the schedule of kernel '{tuned.name}' in the lock file cannot be: {said}"
         help = "make the lock file anew with --tune, or leave it away"
         raise CompileError(Diagnostic("error", message, help=help)) from None
 
 
 def is_untouched(function: kernel.FuncOp) -> bool:
     """Whether nothing is scheduled by hand."""
-    hand = any(f"kernel.{name}" in function.attributes for name in (*LISTS, *NUMBERS, *MARKS))
+    hand = any(name in function.attributes for name in (SCHEDULE, *CHOICES))
     return not hand and all(LOOPS not in op.attributes for op in _generics(function))
 
 

@@ -336,7 +336,8 @@ def _lock_file(
         return lock_beside(module)
     if tune is False:
         return None
-    return cache_root() / "locks" / f"{digest(read.text, entry, repr(machine))}.json"
+    key = digest(read.text, entry, repr(machine), str(import_module("stepwell.core.locks").FORMAT))
+    return cache_root() / "locks" / f"{key}.json"
 
 
 def lock_beside(module: Path) -> Path:

@@ -42,6 +42,7 @@ from stepwell.dialects import kernel
 from stepwell.lowering.emit import emit_c
 from stepwell.lowering.relaunching import launches_of
 from stepwell.lowering.schedule import Schedule as SchedulePass
+from stepwell.lowering.schedule.levels import levels_of
 from stepwell.lowering.schedule.locked import (
     is_untouched,
     kernel_key,
@@ -256,7 +257,8 @@ class Search:
         if new > old * BETTER or sum(b < a for a, b in rounds) < ROUNDS - 1:
             return None  # on a busy machine a lucky one looks better than it is
         name = self.candidate.name
-        return Tuned(name, best, float(f"{new:.3g}"), float(f"{old:.3g}"), self.tried)
+        levels = str(levels_of(_kernel_of(program_of(self.candidate, best))))
+        return Tuned(name, levels, float(f"{new:.3g}"), float(f"{old:.3g}"), self.tried)
 
     def _time(self, schedule: Schedule) -> float:
         """Return the seconds of a launch; for ever where it cannot be compiled, or was tried."""

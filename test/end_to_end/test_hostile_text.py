@@ -228,7 +228,7 @@ def test_surrogates_of_names_that_are_no_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE, ids=lambda name: quoted(name, 30))
 def test_lock_files(name: str) -> None:
-    tuned = Tuned(f'{name}"<k>"', {"tile": [4, 16], "loops": [None, [1, 16, 1]]}, 1.0, 2.0, 3)
+    tuned = Tuned(f'{name}"<k>"', "[for d0 by 4]", 1.0, 2.0, 3)
     lock = Lock({name: 1}, {"k": tuned, name: tuned})
     assert parse_lock(lock.to_json()) == lock
 

@@ -46,7 +46,7 @@ def test_a_large_product(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "kernel main_matmul, from m.mlir:2" in text
     assert "2,415,919,104 operations, 16.5 MB read and written" in text
     assert "in blocks, %w packed: it has 9 MB and exceeds a quarter of L2 (1024 KB)" in text
-    assert "block " in text.partition("why")[0]
+    assert "schedule   [parallel d0 by " in text and "pack 1 as first" in text
     assert "predicted  1" in text and "ms" in text and "measured" not in text
 
 
@@ -98,9 +98,9 @@ def test_figures_are_those_of_the_block_that_is_written(
     bytes = product(512, 512, 512).replace("f32", "i8").replace("%w :", "%w {dtype = i32} :")
     bytes = re.sub("(->|%y :) tensor<512x512xi8>", r"\1 tensor<512x512xi32>", bytes)
     text = said(bytes, tmp_path, capsys)
-    (block,) = re.findall(r"block ([\dx ]+),", text)
-    *rows, columns, deep = block.split(" x ")
-    assert f"block of {rows[0]} rows, {columns} columns and a depth of {deep}" in text
+    levels = r"parallel d0 by (\d+), parallel d1 by (\d+),.* for d2 by (\d+) {pack"
+    ((rows, columns, deep),) = re.findall(levels, text)
+    assert f"block of {rows} rows, {columns} columns and a depth of {deep}" in text
 
 
 def test_what_is_written_by_hand_is_no_choice(

@@ -21,8 +21,12 @@ from stepwell.core.machine import Machine
 from stepwell.core.targets import machine_for
 from stepwell.descent import Descent, Source
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.levels import Schedule as Levels
+from stepwell.dialects.kernel.levels import schedule_from
 from stepwell.lowering.schedule import Schedule
-from stepwell.lowering.schedule.locked import kernel_key, schedule_of
+from stepwell.lowering.schedule.from_levels import erase_choices, write_levels
+from stepwell.lowering.schedule.levels import levels_of
+from stepwell.lowering.schedule.locked import kernel_key
 from stepwell.lowering.schedule.variants import variants
 from stepwell.runtime.toolchain import find_compiler
 from stepwell.tools.main import main
@@ -35,7 +39,8 @@ func.func @main(%x: tensor<{m}x{k}xf32>, %w: tensor<{k}x{n}xf32>) -> tensor<{m}x
 """
 SMALL = PRODUCT.format(m=30, k=20, n=50)
 MACHINE = Machine(vector_bits=512, vector_registers=32, features="a b c")
-TUNED = Tuned("main_matmul", {"tile": [2, 1], "loops": [[1, 16, 1]]}, 1e-6, 2e-6, 9)
+LEVELS = "[for d0 by 2, for d1 by 16, for d2, unroll d0, vector d1 by 16]"
+TUNED = Tuned("main_matmul", LEVELS, 1e-6, 2e-6, 9)
 
 
 def outlined(text: str) -> Descent:
@@ -55,12 +60,12 @@ def locked(tmp_path: Path, tuned: Tuned = TUNED, text: str = SMALL) -> Path:
     return path
 
 
-def scheduled(module: ModuleOp, lock: Path) -> tuple[dict[str, Any], list[Diagnostic]]:
+def scheduled(module: ModuleOp, lock: Path) -> tuple[Levels, list[Diagnostic]]:
     said: list[Diagnostic] = []
     with listening(said.append):
         Schedule(lock=str(lock)).apply(Context(), module)
     (function,) = kernels(module)
-    return schedule_of(function), said
+    return levels_of(function), said
 
 
 def test_the_key_is_of_what_is_computed() -> None:
@@ -76,7 +81,7 @@ def test_the_key_is_of_what_is_computed() -> None:
 def test_a_lock_file_is_text_with_a_line_for_each_schedule() -> None:
     lock = Lock(machine_key(MACHINE), {"abc": TUNED})
     text = lock.to_json()
-    assert '   "schedule": {"tile": [2, 1], "loops": [[1, 16, 1]]},\n' in text
+    assert f'   "schedule": "{LEVELS}",\n' in text
     assert parse_lock(text) == lock
     assert lock.misfit(MACHINE) == ""
     assert lock.misfit(replace(MACHINE, l2=4096)) == "l2 1048576 there, 4096 here"
@@ -88,9 +93,9 @@ def test_a_lock_file_is_text_with_a_line_for_each_schedule() -> None:
         ("", "Expecting value"),
         ("{}", "it has no 'format'"),
         ("[]", r"it holds \[\], not an object"),
-        ('{"format": 7}', "it has format 7, expected 1"),
-        ('{"format": 1, "machine": {}, "kernels": 3}', "'kernels' must be an object"),
-        ('{"format": 1, "machine": {}, "kernels": {"a": {}}}', "kernel a must have name, schedule"),
+        ('{"format": 7}', "it has format 7, expected 2"),
+        ('{"format": 2, "machine": {}, "kernels": 3}', "'kernels' must be an object"),
+        ('{"format": 2, "machine": {}, "kernels": {"a": {}}}', "kernel a must have name, schedule"),
     ],
 )
 def test_what_is_no_lock_file(text: str, message: str) -> None:
@@ -98,27 +103,22 @@ def test_what_is_no_lock_file(text: str, message: str) -> None:
         parse_lock(text)
 
 
-@pytest.mark.parametrize(
-    "choice",
-    [{"tile": "x"}, {"tile": None}, {"grain": 1.5}, {"loops": 3}, {"loops": [[1, 16]]}],
-)
-def test_what_is_no_choice_of_a_schedule(choice: dict[str, Any]) -> None:
-    schedule = {**TUNED.schedule, **choice}
+@pytest.mark.parametrize("schedule", [{"tile": [2, 1]}, None, 3])
+def test_what_is_no_schedule(schedule: Any) -> None:
     text = Lock(machine_key(MACHINE), {"abc": replace(TUNED, schedule=schedule)}).to_json()
-    (name,) = choice
-    with pytest.raises(ValueError, match=f"kernel abc: '{name}' cannot be "):
+    with pytest.raises(ValueError, match="kernel abc: 'schedule' must be"):
         parse_lock(text)
 
 
 def test_its_schedule_is_written_on_its_kernel(tmp_path: Path) -> None:
     found, said = scheduled(outlined(SMALL).module, locked(tmp_path))
-    assert (found["tile"], found["loops"], said) == ([2, 1], [[1, 16, 1]], [])
+    assert (str(found), said) == (LEVELS, [])
 
 
 def test_a_kernel_that_has_changed_is_told(tmp_path: Path) -> None:
     other = outlined(PRODUCT.format(m=30, k=21, n=50)).module
     found, (said,) = scheduled(other, locked(tmp_path))
-    assert found["tile"] != [2, 1]
+    assert str(found) != LEVELS
     assert said.severity == "warning" and "main_matmul" in said.message
 
 
@@ -128,20 +128,23 @@ def test_what_is_written_by_hand_wins(tmp_path: Path) -> None:
     Schedule().apply(Context(), ModuleOp([hand := function.clone()]))
     function.attributes["kernel.tile"] = hand.attributes["kernel.tile"]
     found, said = scheduled(module, locked(tmp_path))
-    assert found["tile"] == schedule_of(hand)["tile"] != [2, 1]
+    assert found == levels_of(hand) != schedule_from(LEVELS)
     assert len(said) == 1
 
 
 @pytest.mark.parametrize(
     "schedule",
     [
-        {"tile": [0, 1], "loops": [None]},
-        {"tile": [1, 1]},
-        {"loops": [[0, 0, 0]]},
-        {"loops": [None], "height": 3},
+        "[for d0 by 0]",
+        "[for d0, for d9]",
+        "[for d0, for d1, for d2] and more",
+        "[for d0 by 2, for d1, for d2]",
+        "[parallel d2]",
+        "[vector d1 by 16, for d1 by 4]",
+        "(",
     ],
 )
-def test_a_schedule_that_cannot_be(tmp_path: Path, schedule: dict[str, Any]) -> None:
+def test_a_schedule_that_cannot_be(tmp_path: Path, schedule: str) -> None:
     path = locked(tmp_path, replace(TUNED, schedule=schedule))
     with pytest.raises(CompileError, match="'main_matmul' in the lock file cannot be"):
         scheduled(outlined(SMALL).module, path)
@@ -246,6 +249,18 @@ def test_choices_of_every_kind_are_read_and_written() -> None:
             before = str(module)
             Schedule(vector_registers=32).apply(Context(), module)
             assert str(module) == before, "a lock file must leave nothing to be chosen"
+            groups = variants(candidate.schedule, MACHINE)
+            for choices in (schedule for group in groups for schedule in group):
+                check_levels(kernels(tuning.program_of(candidate, choices))[0])
+
+
+def check_levels(function: kernel.FuncOp) -> None:
+    """Levels read off a kernel can be written, and are read off it again."""
+    levels = levels_of(function)
+    assert schedule_from(str(levels)) == levels
+    erase_choices(function)
+    write_levels(function, levels)
+    assert levels_of(function) == levels
 
 
 class Model(tuning.Search):
@@ -267,7 +282,8 @@ def test_the_search_finds_the_best_of_a_model(
     search = Model(candidate, source, find_compiler(), tmp_path)
     found = search.run(float("inf"))
     assert found is not None
-    assert found.schedule["tile"] == [5, 3] and found.seconds == 1.0 < found.before
+    assert found.schedule.startswith("[parallel d0 by 5, parallel d1 by 48 {")
+    assert found.seconds == 1.0 < found.before
     assert Model(candidate, source, find_compiler(), tmp_path).run(0.0) is None
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.escape import quoted
@@ -15,7 +15,7 @@ from stepwell.core.hashing import sha256
 from stepwell.core.machine import Machine
 from stepwell.core.schema import Reader, parsed, shown, text, whole, wrong
 
-FORMAT = 1
+FORMAT = 2
 ABOUT = "schedules that `stepwell compile --tune` found; times are seconds of one launch"
 
 
@@ -23,15 +23,13 @@ ABOUT = "schedules that `stepwell compile --tune` found; times are seconds of on
 class Tuned:
     """What was found for one kernel.
 
-    schedule : what stands on the kernel, by name ("tile" for `kernel.tile`, ...), a number, numbers
-        or true; under "loops" the axis, width and interleave of each op in order, None for those
-        without vectors
+    schedule : the levels of its loops, as `kernel.schedule` has them
     seconds, before : of a launch so, and as the cost model would have it
     tried : how many schedules were timed
     """
 
     name: str
-    schedule: Mapping[str, Any]
+    schedule: str
     seconds: float
     before: float
     tried: int
@@ -115,12 +113,6 @@ def _tuned(key: str, found: Any) -> Tuned:
     names = [field.name for field in fields(Tuned)]
     if not isinstance(found, dict) or set(found) != set(names):
         raise ValueError(f"kernel {key} must have {', '.join(names)} and nothing else")
-    schedule = found["schedule"]
-    if not isinstance(schedule, dict):
-        raise ValueError(f"the schedule of kernel {key} must be an object")
-    for name, value in schedule.items():
-        if not (_is_loops(value) if name == "loops" else _is_choice(value)):
-            raise ValueError(f"kernel {key}: '{quoted(name, 40)}' cannot be {shown(value)}")
     for name, reader in _READERS.items():
         reader(found[name], f"kernel {key}: '{name}'")
     return Tuned(**found)
@@ -134,31 +126,11 @@ def _time(value: Any, place: str) -> float:
 
 _READERS: dict[str, Reader[Any]] = {
     "name": text(),
+    "schedule": text(),
     "seconds": _time,
     "before": _time,
     "tried": whole(),
 }
-
-
-def _is_choice(value: Any) -> bool:
-    return isinstance(value, bool) or _is_number(value) or _are_numbers(value)
-
-
-def _is_loops(value: Any) -> bool:
-    """Whether it is axis, width and interleave of each op, or null."""
-    if not isinstance(value, list):
-        return False
-    ops = cast(list[Any], value)
-    return all(op is None or (_are_numbers(op) and len(op) == 3) for op in ops)
-
-
-def _are_numbers(value: Any) -> bool:
-    return isinstance(value, list) and all(_is_number(n) for n in cast(list[Any], value))
-
-
-def _is_number(value: Any) -> bool:
-    """Whether it is a number that IR can hold; what it may be there, the kernel's verifier says."""
-    return type(value) is int and abs(value) < 1 << 63
 
 
 def _error(message: str) -> CompileError:

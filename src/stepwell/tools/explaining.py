@@ -9,9 +9,8 @@ from fnmatch import fnmatchcase
 from os.path import basename
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, UnitAttr
+from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute
 
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import did_you_mean
@@ -21,6 +20,7 @@ from stepwell.core.machine import Machine, this_machine
 from stepwell.descent import Descent, Source
 from stepwell.dialects import kernel
 from stepwell.dialects.types import places
+from stepwell.lowering.schedule.levels import levels_of
 from stepwell.lowering.schedule.predicting import Rates, predicted
 from stepwell.lowering.schedule.reasons import Reasons, reasons_given, spell_bytes
 from stepwell.modules import ModuleText
@@ -138,7 +138,8 @@ def _explained(function: kernel.FuncOp, found: Scheduled, measured: float | None
     lines = spans([f"{file}:{line}" for file, line in sorted(where)])
     yield f"kernel {quoted(name)}" + (f", from {lines}" if lines else "")
     yield f"  does       {_spelled(found.cost(function))}"
-    yield f"  schedule   {_choices(function)}"
+    for number, line in enumerate(_schedule(function)):
+        yield f"  {'schedule' if number == 0 else '        '}   {line}"
     for number, reason in enumerate(found.reasons.get(name, [UNSAID])):
         yield f"  {'why' if number == 0 else '   '}        {reason}"
     time = found.predicted(function)
@@ -153,27 +154,14 @@ def _spelled(cost: Cost) -> str:
     return f"{flops}, {bytes} read and written"
 
 
-def _choices(function: kernel.FuncOp) -> str:
-    """Spell the attributes that are the schedule: of the kernel, then of its ops."""
-    said = [
-        f"{name.removeprefix('kernel.')} {_value(value)}".rstrip()
-        for name, value in function.attributes.items()
-        if name.startswith("kernel.")
-    ]
-    for op in function.body.block.ops:
-        loops = op.attributes.get("kernel.loops")
-        if isinstance(loops, kernel.LoopsAttr):
-            name = next((r.name_hint for r in op.results if r.name_hint), op.name)
-            sizes = loops.axis.data, loops.width.data, loops.interleave.data
-            said.append("{}: loop {} by {} x {}".format(name, *sizes))
-    return ", ".join(said) or "none"
-
-
-def _value(value: Attribute) -> str:
-    if isinstance(value, UnitAttr):
-        return ""
-    if isinstance(value, DenseArrayBase):  # numbers of arguments
-        return ", ".join(str(n) for n in value.get_values())
-    numbers: Sequence[Attribute] = value.data if isinstance(value, ArrayAttr) else [value]
-    said = [str(n.value.data) if isinstance(n, IntegerAttr) else str(n) for n in numbers]
-    return " x ".join(said)
+def _schedule(function: kernel.FuncOp) -> Iterator[str]:
+    """Spell the levels of a kernel's loops, a list a line, then what is not told by levels."""
+    found = levels_of(function)
+    if found.levels or not found.ops:
+        yield f"[{', '.join(map(str, found.levels))}]" if found.levels else "none"
+    for number, levels in found.ops.items():
+        yield f"op {number} [{', '.join(map(str, levels))}]"
+    past = function.attributes.get("kernel.nontemporal")
+    if isinstance(past, DenseArrayBase):
+        numbers = ", ".join(str(n) for n in past.get_values())
+        yield f"stores past the caches into {numbers}"

@@ -1,0 +1,256 @@
+"""kernel.schedule: how a kernel's loops run, as a list of levels, the outermost one first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from xdsl.context import Context
+from xdsl.ir import Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+PARALLEL, FOR, UNROLL, VECTOR = "parallel", "for", "unroll", "vector"
+KINDS: Final = (PARALLEL, FOR, UNROLL, VECTOR)
+MOST_STEP = 1 << 31
+"""Iterations of one step: as many as no array has that a kernel takes apart."""
+MOST_LEVELS = 64
+"""Levels of one list: deeper nests than any kernel's, and short enough to be read."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """What is done at a level besides looping: ``pack 1 as dot4``, ``grain 8``, ``prefetch 0``.
+
+    number : of an operand of the op, or an amount; None where the action has none
+    detail : a word that says how, after ``as``; "" where there is none
+    """
+
+    name: str
+    number: int | None = None
+    detail: str = ""
+
+    def __str__(self) -> str:
+        """Spell it as it is parsed."""
+        number = "" if self.number is None else f" {self.number}"
+        return f"{self.name}{number}{f' as {self.detail}' if self.detail else ''}"
+
+
+ACTIONS: Final[dict[str, tuple[bool, tuple[str, ...]]]] = {
+    "grain": (True, ()),
+    "pipeline": (True, ()),
+    "prefetch": (False, ()),
+    "pack": (True, ("first", "dot4", "biased_dot4")),
+    "sum": (False, ("f32",)),
+}
+"""Of each action: whether a number follows, and the words that may follow after ``as``."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """Walk through loop ``d<loop>`` in steps.
+
+    step : iterations that one step of this level leaves to the levels inside of it
+    parts : instead of steps, into how many parts a sum is cut, whose results are added in order
+    """
+
+    kind: str
+    loop: int
+    step: int = 1
+    parts: int = 0
+    actions: tuple[Action, ...] = ()
+
+    def __str__(self) -> str:
+        """Spell it as it is parsed."""
+        by = f" by {self.step}" if self.step > 1 else ""
+        into = f" into {self.parts}" if self.parts else ""
+        actions = f" {{{', '.join(map(str, self.actions))}}}" if self.actions else ""
+        return f"{self.kind} d{self.loop}{by}{into}{actions}"
+
+    def doing(self, *actions: Action) -> Level:
+        """Return the level with further actions."""
+        return replace(self, actions=(*self.actions, *actions))
+
+    def action(self, name: str) -> Action | None:
+        """Return the first action of this name."""
+        return next((each for each in self.actions if each.name == name), None)
+
+
+Levels = tuple[Level, ...]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The levels that all ops of a kernel share, and further ones inside of them, op by op.
+
+    ops : by number among the linalg.generic ops of the kernel
+    """
+
+    levels: Levels = ()
+    ops: dict[int, Levels] = field(default_factory=dict[int, Levels])
+
+    def __hash__(self) -> int:
+        """Hash what is compared."""
+        return hash((self.levels, tuple(self.ops.items())))
+
+    def __str__(self) -> str:
+        """Spell it as it is parsed."""
+        lists = [_spelled(self.levels)] if self.levels or not self.ops else []
+        lists += [f"op {number} {_spelled(levels)}" for number, levels in self.ops.items()]
+        return ", ".join(lists)
+
+    def of(self, op: int) -> Levels:
+        """Return all the levels of an op, from the outermost to the innermost."""
+        return (*self.levels, *self.ops.get(op, ()))
+
+
+def _spelled(levels: Levels) -> str:
+    return f"[{', '.join(map(str, levels))}]"
+
+
+@irdl_attr_definition
+class ScheduleAttr(Data[Schedule]):
+    """How the loops of a kernel run: ``#kernel.schedule<[parallel d0 by 66, for d1 by 64, ...]>``.
+
+    A level walks through a loop of the ops, ``dN`` as the maps call it, in steps; what is inside
+    of the level walks through one step. ``op N [...]`` gives further levels to one op.
+
+    * (C1) Steps are 1 or more, and divide the step of the level outside of the same loop.
+    * (C2) A vector is the innermost level of its loop; parallel levels come before all others.
+    * (C3) A level takes its loop in steps or in parts, not both; parts are of parallel levels.
+    * (C4) No level is written twice: what has no effect is refused.
+    """
+
+    name = "kernel.schedule"
+
+    def verify(self) -> None:
+        """Check C1 to C4."""
+        for op in (None, *self.data.ops):
+            levels = self.data.levels if op is None else self.data.of(op)
+            _check(levels, "" if op is None else f" of op {op}")
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Schedule:
+        """Parse ``<[level, ...], op 0 [level, ...], ...>``."""
+        with parser.in_angle_brackets():
+            return parse_schedule(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Print what `parse_parameter` reads."""
+        with printer.in_angle_brackets():
+            printer.print_string(str(self.data))
+
+
+def _check(levels: Levels, where: str) -> None:
+    if len(levels) > MOST_LEVELS:
+        raise VerifyException(f"there are {len(levels)} levels{where}, at most {MOST_LEVELS}")
+    steps: dict[int, int] = {}
+    vectors: set[int] = set()
+    inside = False
+    for level in levels:
+        if level.loop in vectors:  # kernel_schedule_c2
+            raise VerifyException(f"'{level}'{where} is inside of the vectors of d{level.loop}")
+        _check_step(level, steps.get(level.loop), where)
+        if level.kind == PARALLEL and inside:  # kernel_schedule_c2
+            raise VerifyException(f"'{level}'{where} must come before levels that are not parallel")
+        inside = inside or level.kind != PARALLEL
+        if level.kind == VECTOR:
+            vectors.add(level.loop)
+        if not level.parts:
+            steps[level.loop] = 1 if level.kind == VECTOR else level.step
+
+
+def _check_step(level: Level, outer: int | None, where: str) -> None:
+    """Check how far a level goes at a time, inside of one that goes ``outer`` iterations."""
+    if not 1 <= level.step <= MOST_STEP:  # kernel_schedule_c1
+        raise VerifyException(f"'{level}'{where}: a step is of 1 to {MOST_STEP} iterations")
+    if outer is not None and outer % level.step:  # kernel_schedule_c1
+        raise VerifyException(f"'{level}'{where} must divide the {outer} iterations around it")
+    if level.parts and (level.step > 1 or level.kind != PARALLEL):  # kernel_schedule_c3
+        raise VerifyException(f"'{level}'{where}: only a parallel level without 'by' has parts")
+    if level.kind != VECTOR and outer == level.step:  # kernel_schedule_c4
+        raise VerifyException(f"'{level}'{where} has one step: leave it out")
+
+
+def schedule_from(text: str) -> Schedule:
+    """Read a schedule that stands alone; ParseError or VerifyException where it is none.
+
+    >>> print(schedule_from("[parallel d0 by 64, for d1]").levels[0].step)
+    64
+    """
+    parser = Parser(Context(), text)
+    found = parse_schedule(parser)
+    if text[parser.pos :].strip():
+        parser.raise_error("expected no more", parser.pos, len(text))
+    return ScheduleAttr(found).data
+
+
+def parse_schedule(parser: AttrParser) -> Schedule:
+    """Parse lists of levels: that of the kernel, then those of ops."""
+    shared: Levels = ()
+    ops: dict[int, Levels] = {}
+    first = True
+    while first or parser.parse_optional_punctuation(",") is not None:
+        start = parser.pos
+        if parser.parse_optional_keyword("op") is not None:
+            number = parser.parse_integer(allow_boolean=False, allow_negative=False)
+            if number in ops:
+                parser.raise_error(f"there are two lists of op {number}", start, parser.pos)
+            ops[number] = _parse_levels(parser)
+        elif first:
+            shared = _parse_levels(parser)
+        else:
+            parser.raise_error("expected 'op' and its number before a further list of levels")
+        first = False
+    return Schedule(shared, ops)
+
+
+def _parse_levels(parser: AttrParser) -> Levels:
+    levels = parser.parse_comma_separated_list(
+        parser.Delimiter.SQUARE, lambda: _parse_level(parser), " in a schedule"
+    )
+    return tuple(levels)
+
+
+def _parse_level(parser: AttrParser) -> Level:
+    kind = _word(parser, KINDS, "a kind of level")
+    loop = _parse_loop(parser)
+    step, parts = 1, 0
+    if parser.parse_optional_keyword("by") is not None:
+        step = parser.parse_integer(allow_boolean=False, allow_negative=False)
+    if parser.parse_optional_keyword("into") is not None:
+        parts = parser.parse_integer(allow_boolean=False, allow_negative=False)
+    actions = parser.parse_optional_comma_separated_list(
+        parser.Delimiter.BRACES, lambda: _parse_action(parser), " after a level"
+    )
+    return Level(kind, loop, step, parts, tuple(actions or ()))
+
+
+def _parse_loop(parser: AttrParser) -> int:
+    start = parser.pos
+    name = parser.parse_identifier(" that names a loop, as d0")
+    digits = name[1:]
+    if name[0] != "d" or not digits.isdecimal() or not digits.isascii() or len(digits) > 3:
+        parser.raise_error(f"expected a loop, as d0, got '{name}'", start, parser.pos)
+    return int(digits)
+
+
+def _parse_action(parser: AttrParser) -> Action:
+    name = _word(parser, tuple(ACTIONS), "an action")
+    numbered, words = ACTIONS[name]
+    number = parser.parse_integer(allow_negative=False) if numbered else None
+    detail = ""
+    if words and parser.parse_optional_keyword("as") is not None:
+        detail = _word(parser, words, f"what {name} knows")
+    return Action(name, number, detail)
+
+
+def _word(parser: AttrParser, known: Sequence[str], what: str) -> str:
+    start = parser.pos
+    word = parser.parse_identifier(f" that is {what}")
+    if word not in known:
+        parser.raise_error(f"expected {what} ({', '.join(known)}), got '{word}'", start, parser.pos)
+    return word

@@ -1,0 +1,83 @@
+// RUN: %stepwell-opt %s --verify-diagnostics --split-input-file
+
+// Each case breaks one rule of levels, or of where they stand.
+
+// kernel_func_c11
+// expected-error@+1 {{kernel.schedule must be #kernel.schedule<[...]>, got 3 : i64}}
+kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.schedule = 3} {
+  kernel.return %y : tensor<4xf32>
+}
+
+// -----
+
+// kernel_func_c11
+// expected-error@+1 {{kernel.schedule says it all: leave kernel.parallel, kernel.grain out}}
+kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.shared = 1, kernel.parallel = 1, kernel.grain = 4, kernel.schedule = #kernel.schedule<[for d0]>} {
+  kernel.return %y : tensor<4xf32>
+}
+
+// -----
+
+// kernel_schedule_c1
+// expected-error@+1 {{'for d0': a step is of 1 to 2147483648 iterations}}
+"test.op"() {s = #kernel.schedule<[for d0 by 0]>} : () -> ()
+
+// -----
+
+// kernel_schedule_c1
+// expected-error@+1 {{'for d0 by 8' of op 2 must divide the 4 iterations around it}}
+"test.op"() {s = #kernel.schedule<[for d0 by 4], op 2 [for d0 by 8]>} : () -> ()
+
+// -----
+
+// kernel_schedule_c2
+// expected-error@+1 {{'unroll d1' is inside of the vectors of d1}}
+"test.op"() {s = #kernel.schedule<[vector d1 by 8, unroll d1]>} : () -> ()
+
+// -----
+
+// kernel_schedule_c2
+// expected-error@+1 {{'parallel d0' must come before levels that are not parallel}}
+"test.op"() {s = #kernel.schedule<[for d1, parallel d0]>} : () -> ()
+
+// -----
+
+// kernel_schedule_c3
+// expected-error@+1 {{'for d0 into 4': only a parallel level without 'by' has parts}}
+"test.op"() {s = #kernel.schedule<[for d0 into 4]>} : () -> ()
+
+// -----
+
+// kernel_schedule_c4
+// expected-error@+1 {{'for d0 by 4' has one step: leave it out}}
+"test.op"() {s = #kernel.schedule<[parallel d0 by 4, for d0 by 4]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{expected a kind of level (parallel, for, unroll, vector), got 'fro'}}
+"test.op"() {s = #kernel.schedule<[fro d0]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{expected a loop, as d0, got 'i'}}
+"test.op"() {s = #kernel.schedule<[for i]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{expected an action (grain, pipeline, prefetch, pack, sum), got 'pac'}}
+"test.op"() {s = #kernel.schedule<[for d0 {pac 1}]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{expected what pack knows (first, dot4, biased_dot4), got 'dot5'}}
+"test.op"() {s = #kernel.schedule<[for d0 {pack 1 as dot5}]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{there are two lists of op 1}}
+"test.op"() {s = #kernel.schedule<[], op 1 [for d0], op 1 [for d0]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{expected 'op' and its number before a further list of levels}}
+"test.op"() {s = #kernel.schedule<[for d0], [for d0]>} : () -> ()
