@@ -18,6 +18,7 @@ from stepwell.dialects.nd.syntax import shape_of
 from stepwell.dialects.types import tensor_type
 from stepwell.lowering.nd_to_linalg.body import I1, INDEX
 from stepwell.lowering.nd_to_linalg.generic import index
+from stepwell.lowering.nd_to_linalg.running import running
 from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes, shape_of_sizes
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower, lower_block, signless
 
@@ -53,6 +54,8 @@ def _while(lowering: Lowering, op: WhileOp, operands: Operands) -> Operands:
 
 @lower(ScanOp)
 def _scan(lowering: Lowering, op: ScanOp, operands: Operands) -> Operands:
+    if found := running(lowering, op, operands):
+        return found
     sizes = Sizes(lowering)
     first, second = len(op.carried), len(op.carried) + len(op.xs)
     carried, xs = operands[:first], operands[first:second]

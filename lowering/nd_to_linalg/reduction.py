@@ -37,7 +37,13 @@ from stepwell.dialects.nd.syntax import axes, element, shape_of
 from stepwell.dialects.types import dtype, tensor_type
 from stepwell.lowering.nd_to_linalg.body import Body, computed_in, signless_element
 from stepwell.lowering.nd_to_linalg.generic import constant, filled, generic, mapped
-from stepwell.lowering.nd_to_linalg.shape import iterators, padded, result_type, reversed_along
+from stepwell.lowering.nd_to_linalg.shape import (
+    iterators,
+    padded,
+    result_type,
+    reversed_along,
+    turned_along,
+)
 from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower
 
@@ -192,13 +198,18 @@ def _counting(place: Any, kind: DType, last: Size) -> Any:
 
 @lower(*CUMULATIVES)
 def _cumulative(lowering: Lowering, op: CumulativeOp, operands: Operands) -> Operands:
-    """Carry the accumulator as a second output while writing the running results."""
+    """Carry the accumulator as a second output while writing the running results.
+
+    From the end on, what is read and what is written are both turned round.
+    """
     (x,) = operands
     axis, of = op.axis.value.data, element(op.x)
     sizes, rank, combine = Sizes(lowering), len(shape_of(op.x)), _COMBINE[op.COMBINER]
-    x = reversed_along(lowering, x, [axis]) if op.reverse else x
-    kept = [a for a in range(rank) if a != axis]
     extents = sizes.all_of(x)
+    turned = turned_along(rank, axis, extents[axis]) if op.reverse else AffineMap.identity(rank)
+    copied = turned is None
+    x = reversed_along(lowering, x, [axis]) if copied else x
+    kept = [a for a in range(rank) if a != axis]
     running = sizes.empty(extents, result_type(op).element_type)
     total = _accumulator(lowering, op.COMBINER, of, [extents[a] for a in kept])
 
@@ -206,10 +217,18 @@ def _cumulative(lowering: Lowering, op: CumulativeOp, operands: Operands) -> Ope
         after = combine(b, before, b.widen(x))
         return b.narrow(before if op.exclusive else after, y.type), after
 
-    maps = [AffineMap.identity(rank), AffineMap.identity(rank), _onto(rank, kept)]
-    kind = computed_in(dtype(of))
-    y, _ = generic(lowering, [x], [running, total], maps, iterators(rank, [axis]), body, kind)
-    return (reversed_along(lowering, y, [axis]) if op.reverse else y,)
+    walk = AffineMap.identity(rank) if turned is None else turned
+    maps = [walk, walk, _onto(rank, kept)]
+    inputs, kind = [x], computed_in(dtype(of))
+    if walk != AffineMap.identity(rank):  # which of these loops is how long, no map says
+        inputs.append(sizes.empty([extents[axis]], tensor_type(x).element_type))
+        maps.insert(1, _onto(rank, [axis]))
+
+    def step(b: Body, *scalars: SSAValue) -> Sequence[SSAValue]:
+        return body(b, scalars[0], *scalars[-2:])
+
+    y, _ = generic(lowering, inputs, [running, total], maps, iterators(rank, [axis]), step, kind)
+    return (reversed_along(lowering, y, [axis]) if copied else y,)
 
 
 @lower(*WINDOWS)

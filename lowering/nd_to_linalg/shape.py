@@ -150,6 +150,15 @@ def _reverse(lowering: Lowering, op: ReverseOp, operands: Operands) -> Operands:
     return (reversed_along(lowering, operands[0], axes(op.axes)),)
 
 
+def turned_along(rank: int, axis: int, size: Size) -> AffineMap | None:
+    """Return the map of a walk from the end of an axis on; None where its size is not known."""
+    if not isinstance(size, int):
+        return None
+    walk = _dims(rank)
+    walk[axis] = walk[axis] * -1 + (size - 1)
+    return AffineMap(rank, 0, tuple(walk))
+
+
 def reversed_along(lowering: Lowering, x: SSAValue, along: Sequence[int]) -> SSAValue:
     """Return ``x`` turned round along some axes."""
     sizes = Sizes(lowering)

@@ -21,7 +21,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.dialects import kernel
@@ -44,6 +44,7 @@ from stepwell.lowering.schedule.vectors import (
     Vectors,
     at_once,
     best,
+    bits_of,
     full_lanes,
     lanes,
     own_axis,
@@ -53,7 +54,7 @@ from stepwell.lowering.schedule.vectors import (
 from stepwell.lowering.schedule.windows import slides, window_tile, written_out
 from stepwell.transforms.constness import constant_arguments
 from stepwell.transforms.passes import Numerics, Pass, fail
-from stepwell.transforms.structured import in_slivers, indices, stands_apart
+from stepwell.transforms.structured import element, in_slivers, indices, stands_apart
 
 STRAIGHT = (
     linalg.GenericOp,
@@ -331,7 +332,7 @@ def _vectorise_shared(
         because(function, lambda: f"no vectors: loop {axis} is too short for the elements' size")
         return
     apart = not (contraction or (window and tiled))
-    many = _many(ops, axis, width, machine) if apart else 1
+    many = _many(ops, axis, width, machine, l2) if apart else 1
     because(
         function,
         lambda: (
@@ -353,20 +354,42 @@ def _vectorise_shared(
             write(function, "kernel.unroll")
 
 
-def _many(ops: Sequence[Loops], axis: int, width: int, machine: Vectors) -> int:
+def _many(ops: Sequence[Loops], axis: int, width: int, machine: Vectors, l2: int) -> int:
     """Return how many vectors along a shared loop are in flight in every op.
 
-    A sum over the rows of a matrix reads each row a run at a time: where the runs are long they
-    are fetched ahead, so the sums take half the registers.
+    Sums over the rows of a matrix read each row a run at a time: where the runs are long they are
+    fetched ahead, so the sums take half the registers; a quarter, where other ops of the kernel do
+    as much, and only as long as the second cache holds what of the rows one leaves for another.
     """
     many = min(at_once(loops, axis, width) for loops in ops)
     sums = [loops for loops in ops if sums_rows(loops, axis)]
-    if len(sums) != 1 or many < 4:
+    if not sums or many < 2:
         return many
-    most = machine.registers // 2 // len(sums[0].op.outputs)
+    most = machine.registers // 2 // max(len(loops.op.outputs) for loops in sums)
+    if len(sums) > 1 or many < 4:
+        most = min(most // 2, l2 * 3 // 4 // max(_read_again(ops, width), 1))
     while many * 2 <= most and many * 4 * width <= sums[0].size(axis):
         many *= 2
     return many
+
+
+def _read_again(ops: Sequence[Loops], width: int) -> int:
+    """Return how many bytes a vector of columns has in all that more than one op touches."""
+    touched: dict[SSAValue, int] = {}
+    again = 0
+    for loops in ops:
+        op = loops.op
+        if not isinstance(op, linalg.GenericOp):
+            continue
+        where = indices(op)
+        found = dict(zip(op.operands, where, strict=True))
+        found |= zip(op.results, where[len(op.inputs) :], strict=True)
+        for value, index in found.items():
+            touched[value] = touched.get(value, 0) + 1
+            if touched[value] == 2:
+                own = {k for expr in index for k in expr.used_dims() if not loops.parallel[k]}
+                again += prod(map(loops.size, own)) * width * bits_of(element(value)) // 8
+    return again
 
 
 def _tile(

@@ -108,10 +108,11 @@ kernel.func @matmul_transposed(%x: tensor<?x256xf32>, %w: tensor<100x256xf32>, %
   kernel.return %r : tensor<?x100xf32>
 }
 
-// Shared loops that are contiguous are vectors for all ops of the kernel.
+// Shared loops that are contiguous are vectors for all ops of the kernel: as many as let rows be
+// read a run at a time, and the second cache hold what both read.
 // CHECK-LABEL:  kernel.func @columns
-// CHECK:          #kernel.loops<axis = 0, width = 16, interleave = 2>
-// CHECK:          #kernel.loops<axis = 0, width = 16, interleave = 2>
+// CHECK:          #kernel.loops<axis = 0, width = 16, interleave = 8>
+// CHECK:          #kernel.loops<axis = 0, width = 16, interleave = 8>
 kernel.func @columns(%x: tensor<512x1024xf32>, %d: tensor<512x1024xf32>) -> tensor<512x1024xf32> attributes {kernel.shared = 1} {
   %e = tensor.empty() : tensor<1024xf32>
   %s = linalg.generic {indexing_maps = [#tr, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<512x1024xf32>) outs(%e : tensor<1024xf32>) {

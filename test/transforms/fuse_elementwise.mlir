@@ -418,3 +418,26 @@ func.func @polynomial(%x: tensor<64xf32>, %z: tensor<64xf32>) -> (tensor<64xf32>
   } -> tensor<f32>
   func.return %y, %d : tensor<64xf32>, tensor<f32>
 }
+
+// What runs in order writes its results where the copy of them would: here transposed and from the end on.
+// CHECK-LABEL: func.func @placed
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1, ((d0 * -1) + 7))>, affine_map<(d0, d1) -> (d1)>], iterator_types = ["reduction", "parallel"]}
+// CHECK-NOT:     linalg.generic
+// CHECK:         func.return
+func.func @placed(%x: tensor<8x5xf32>) -> tensor<5x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x5xf32>
+  %n = tensor.empty() : tensor<5xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%n : tensor<5xf32>) -> tensor<5xf32>
+  %y, %last = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>], iterator_types = ["reduction", "parallel"]} ins(%x : tensor<8x5xf32>) outs(%e, %f : tensor<8x5xf32>, tensor<5xf32>) {
+  ^bb0(%v: f32, %o: f32, %s: f32):
+    %0 = arith.addf %s, %v : f32
+    linalg.yield %0, %0 : f32, f32
+  } -> (tensor<8x5xf32>, tensor<5xf32>)
+  %d = tensor.empty() : tensor<5x8xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> ((d1 * -1) + 7, d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<8x5xf32>) outs(%d : tensor<5x8xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  } -> tensor<5x8xf32>
+  func.return %t : tensor<5x8xf32>
+}

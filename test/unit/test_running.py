@@ -39,3 +39,78 @@ def test_rows_of_any_number(how: str) -> None:
             expected = np.concatenate([least, expected[:, :-1]], axis=1)
         expected = expected[:, ::-1] if "reverse" in how else expected
         np.testing.assert_array_equal(np.asarray(program(x)), expected)
+
+
+SCANS = """func.func @main(%c: tensor<{row}xf32>, %z: tensor<{row}xf32>, %n: tensor<f32>,
+    %xs: tensor<{count}x{row}xf32>) -> (tensor<{row}xf32>, tensor<{count}x{row}xi1>) {{
+  %last, %ys = nd.scan (%s = %c) over (%x = %xs) {how}
+      : (tensor<{row}xf32>, tensor<{count}x{row}xf32>) -> (tensor<{row}xf32>, tensor<{count}x{row}xi1>) {{
+    %p = nd.mul %s, %z : tensor<{row}xf32>
+    %q = nd.add %p, %x : tensor<{row}xf32>
+    %b = nd.broadcast %n {{dims = []}} : tensor<f32> -> tensor<{row}xf32>
+    %y = nd.gt %q, %b : tensor<{row}xf32> -> tensor<{row}xi1>
+    nd.yield %q, %y : tensor<{row}xf32>, tensor<{row}xi1>
+  }}
+  func.return %last, %ys : tensor<{row}xf32>, tensor<{count}x{row}xi1>
+}}
+"""
+
+
+@pytest.mark.parametrize("how", ["", "{reverse}"])
+def test_loops_of_elementwise_steps(how: str) -> None:
+    for count, row in ((5, 7), (1, 1), (33, 40)):
+        program = sw.compile(SCANS.format(count=count, row=row, how=how))
+        assert len(program.kernels) == 1
+        c, z, xs = (RANDOM.standard_normal(s).astype("f") for s in (row, row, (count, row)))
+        s, ys = c, np.zeros((count, row), bool)
+        for t in reversed(range(count)) if how else range(count):
+            s = s * z + xs[t]
+            ys[t] = s > 0.25
+        last, found = program(c, z, np.float32(0.25), xs)
+        np.testing.assert_allclose(last, s, rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(found, ys)
+
+
+def _of_maxima(x: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Give each cotangent to the first of the greatest so far."""
+    d = np.zeros_like(x)
+    for row, (values, cotangents) in enumerate(zip(x, g, strict=True)):
+        place, best = None, -np.inf
+        for k, v in enumerate(values):
+            if v > best:
+                place, best = k, v
+            if np.isnan(v):
+                best = v
+            if place is not None:
+                d[row, place] += cotangents[k]
+    return d
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_gradients_of_running_maxima_and_products(axis: int) -> None:
+    @sw.jit
+    def slopes(x: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def greatest(x: np.ndarray) -> np.ndarray:
+            return snp.sum(g * snp.maximum.accumulate(x, axis=axis))
+
+        def product(x: np.ndarray) -> np.ndarray:
+            return snp.sum(g * snp.cumulative_prod(x, axis=axis))
+
+        return sw.grad(greatest)(x), sw.grad(product)(x)
+
+    for shape in ((19, 37), (4, 3), (1, 18), (50, 1)):
+        x = np.round(RANDOM.standard_normal(shape) * 2) / 2  # equal elements, and zeros
+        g = RANDOM.standard_normal(shape)
+        greatest, product = slopes(x, g)
+        turned = (lambda a: a) if axis == 1 else np.transpose
+        np.testing.assert_allclose(greatest, turned(_of_maxima(turned(x), turned(g))), atol=1e-12)
+        step = 1e-6
+        rows, cotangents = turned(x), turned(g)
+        for k in range(rows.shape[1]):
+            up, down = rows.copy(), rows.copy()
+            up[:, k] += step
+            down[:, k] -= step
+            slope = (np.cumprod(up, 1) - np.cumprod(down, 1)) / (2 * step)
+            expected = (cotangents * slope).sum(1)
+            scale = 1 + np.abs(expected)
+            np.testing.assert_allclose(turned(product)[:, k] / scale, expected / scale, atol=1e-6)

@@ -14,7 +14,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from stepwell.core.shapes import DYNAMIC
-from stepwell.dialects.nd.compare import GtOp, LtOp, SelectOp
+from stepwell.dialects.nd.compare import GtOp, LtOp, MaxOp, MinOp, SelectOp
 from stepwell.dialects.nd.composing import Composer, others
 from stepwell.dialects.nd.control import ScanOp, YieldOp
 from stepwell.dialects.nd.creation import FullOp, IotaOp
@@ -31,8 +31,8 @@ from stepwell.dialects.nd.shape import TransposeOp
 from stepwell.dialects.nd.syntax import axes, element, shape_of
 from stepwell.dialects.readings import gradient
 
-Step = Callable[[Composer, SSAValue, SSAValue, SSAValue], tuple[SSAValue, SSAValue]]
-"""``(composer, carried, element, cotangent) -> what is carried on, what this element gets``."""
+Step = Callable[..., tuple[SSAValue, SSAValue]]
+"""``(composer, carried, elements) -> what is carried on, what is written for this element``."""
 
 
 @gradient(CumulativeSumOp)
@@ -53,13 +53,14 @@ def _product(r: Reverse, op: CumulativeProdOp, cotangents: Sequence[SSAValue | N
         CumulativeProdOp(op.x, op.axis.value.data, reverse=op.reverse is not None, exclusive=True)
     )
 
-    def step(c: Composer, s: SSAValue, x: SSAValue, g: SSAValue) -> tuple[SSAValue, SSAValue]:
+    def step(
+        c: Composer, s: SSAValue, x: SSAValue, before: SSAValue, g: SSAValue
+    ) -> tuple[SSAValue, SSAValue]:
         if op.exclusive is not None:
-            return c.add(g, c.mul(x, s)), s
-        total = c.add(g, s)
-        return c.mul(x, total), total
+            return c.add(g, c.mul(x, s)), c.mul(before, s)
+        return c.add(c.mul(x, g), c.mul(x, s)), c.mul(before, c.add(g, s))
 
-    r.accumulate(op.x, r.mul(before, _backward(r, op, op.x, g, step)))
+    r.accumulate(op.x, _walked(r, op, [op.x, before, g], step))
 
 
 @gradient(CumulativeMaxOp, CumulativeMinOp)
@@ -69,10 +70,11 @@ def _extreme(
     """An element that is larger than all before it has what comes up to the next such one."""
     (g,) = cotangents
     assert g is not None
-    axis, falling = op.axis.value.data, op.reverse is not None
-    so_far = type(op)(op.x, axis, reverse=falling, exclusive=True)
-    beyond = GtOp if isinstance(op, CumulativeMaxOp) else LtOp
-    leads = r.of(beyond(op.x, r.of(so_far)))
+    greatest = isinstance(op, CumulativeMaxOp)
+
+    def lead(c: Composer, so_far: SSAValue, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+        after, beyond = (MaxOp, GtOp) if greatest else (MinOp, LtOp)
+        return c.of(after(so_far, x)), c.of(beyond(x, so_far))
 
     def step(c: Composer, s: SSAValue, lead: SSAValue, g: SSAValue) -> tuple[SSAValue, SSAValue]:
         zero = c.full(g, 0)
@@ -82,21 +84,31 @@ def _extreme(
         total = c.add(g, s)
         return c.of(SelectOp(lead, zero, total)), c.of(SelectOp(lead, total, zero))
 
-    r.accumulate(op.x, _backward(r, op, leads, g, step))
+    least = float("-inf" if greatest else "inf")
+    leads = _walked(r, op, [op.x], lead, least, backward=False)
+    r.accumulate(op.x, _walked(r, op, [leads, g], step))
 
 
-def _backward(r: Reverse, op: CumulativeOp, x: SSAValue, g: SSAValue, step: Step) -> SSAValue:
-    """Do ``step`` for each row along the axis, against the direction of the op."""
+def _walked(
+    r: Reverse,
+    op: CumulativeOp,
+    xs: Sequence[SSAValue],
+    step: Step,
+    start: float = 0,
+    backward: bool = True,
+) -> SSAValue:
+    """Do ``step`` for each row along the axis, against the direction of the op or with it."""
     axis, shape = op.axis.value.data, shape_of(op.x)
     order = [axis, *(a for a in range(len(shape)) if a != axis)]
-    rows, given = _ordered(r, x, order), _ordered(r, g, order)
+    rows = [_ordered(r, x, order) for x in xs]
     sizes = [r.size(op.x, a) for a in order[1:] if shape[a] == DYNAMIC]
-    type = TensorType(element(g), [shape[a] for a in order[1:]])
-    zero = r.of(FullOp.of(0, type, sizes))
-    block = Block(arg_types=[type, TensorType(element(x), type.get_shape()), type])
+    type = TensorType(element(op.x), [shape[a] for a in order[1:]])
+    first = r.of(FullOp.of(start, type, sizes))
+    block = Block(arg_types=[type, *(TensorType(element(x), type.get_shape()) for x in rows)])
     c = Composer(Builder(InsertPoint.at_end(block)))
     block.add_op(YieldOp(step(c, *block.args)))
-    scan = ScanOp([zero], [rows, given], Region(block), sizes=sizes, reverse=op.reverse is None)
+    reverse = (op.reverse is None) is backward
+    scan = ScanOp([first], rows, Region(block), sizes=sizes, reverse=reverse)
     found = r.builder.insert(scan).results[1]
     return _ordered(r, found, sorted(range(len(order)), key=order.__getitem__))
 

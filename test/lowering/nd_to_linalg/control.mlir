@@ -53,6 +53,22 @@ func.func @scan(%c: tensor<f32>, %xs: tensor<?x3xf32>) -> (tensor<f32>, tensor<?
 // CHECK:           %[[PUT:.*]] = tensor.insert_slice %s into %[[YS]][%[[AT]]] [1] [1] : tensor<f32> into tensor<?xf32>
 // CHECK-NEXT:      scf.yield %t, %[[PUT]] : tensor<f32>, tensor<?xf32>
 
+// One whose steps are elementwise is one op, in order along its first loop; backwards all is turned round.
+func.func @steps(%c: tensor<4xf32>, %xs: tensor<9x4xf32>) -> (tensor<4xf32>, tensor<9x4xf32>) {
+  %last, %ys = nd.scan (%s = %c) over (%x = %xs) {reverse} : (tensor<4xf32>, tensor<9x4xf32>) -> (tensor<4xf32>, tensor<9x4xf32>) {
+    %t = nd.mul %s, %x : tensor<4xf32>
+    %u = nd.add %t, %x : tensor<4xf32>
+    nd.yield %u, %t : tensor<4xf32>, tensor<4xf32>
+  }
+  func.return %last, %ys : tensor<4xf32>, tensor<9x4xf32>
+}
+// CHECK-LABEL: @steps
+// CHECK-NOT:     scf.for
+// CHECK:         %ys, %last = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (((d0 * -1) + 8), d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (((d0 * -1) + 8), d1)>, affine_map<(d0, d1) -> (d1)>], iterator_types = ["reduction", "parallel"]} ins(%xs, %{{.*}}) outs(%{{.*}}, %c :
+// CHECK:           %t = arith.mulf
+// CHECK-NEXT:      %u = arith.addf %t
+// CHECK-NEXT:      linalg.yield %t, %u : f32, f32
+
 func.func @call(%c: tensor<i1>, %x: tensor<?xui8>) -> tensor<?xui8> {
   %r = nd.call @if(%c, %x, %x) : (tensor<i1>, tensor<?xui8>, tensor<?xui8>) -> tensor<?xui8>
   func.return %r : tensor<?xui8>

@@ -8,9 +8,10 @@ After:   %r = linalg.generic {4 x 8, reduction over 1} ins(%a, %b, %c) outs(%zer
 
 Afterwards an elementwise op is part of what reads it, by composed maps, unless that would compute
 an element twice at more than a few additions' cost, put it inside a contraction, or it is needed
-as a whole elsewhere. Copies through a map (transpose, slice, broadcast) are part of their readers,
-splat operands are constants of bodies, and ops over the same elements of one tensor are one op
-with several results. No arithmetic changes.
+as a whole elsewhere. Copies through a map (transpose, slice, broadcast) are part of their readers;
+what runs in order writes its results where such a copy would put them. Splat operands are constants
+of bodies, and ops over the same elements of one tensor are one op with several results. No
+arithmetic changes.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult
 
 from stepwell.transforms.fuse.draft import Draft
+from stepwell.transforms.fuse.placed import place_results
 from stepwell.transforms.fuse.reshapes import ReshapingFusion
 from stepwell.transforms.fuse.siblings import Siblings
 from stepwell.transforms.fuse.sizes import resolve_sizes
@@ -52,6 +54,7 @@ def _fuse(block: Block) -> bool:
     """Fuse in one block, and in those inside; return whether ops over the same elements met."""
     resolve_sizes(block)
     erase_dead(block)
+    place_results(block)
     fusion = ReshapingFusion()
     fusion.walk(block)
     away = _merge_siblings(fusion)
