@@ -129,3 +129,20 @@ func.func @lone_pool(%x: tensor<1x32x31x31xf32>) -> tensor<1x32x15x15xf32> {
   %y = nd.max_pool %x {window = [3, 3], strides = [2, 2], low = [0, 0], high = [0, 0]} : tensor<1x32x31x31xf32> -> tensor<1x32x15x15xf32>
   func.return %y : tensor<1x32x15x15xf32>
 }
+
+// A product summed over images and their places, as a gradient of filters of one element, reads both as the image lies: neither is turned back.
+// CHECK-LABEL: func.func @summed_places
+// CHECK:         %a = linalg.generic
+// CHECK:         %b = linalg.generic
+// CHECK-NOT:     attrs = {kernel.apart}
+// CHECK:         %d = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d2, d3, d4, d0)>, affine_map<(d0, d1, d2, d3, d4) -> (d2, d3, d4, d1)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1)>]
+// CHECK-SAME:      ins(%b, %a : tensor<2x28x28x32xf32>, tensor<2x28x28x32xf32>)
+// CHECK-NEXT:    ^bb0
+// CHECK-NOT:     attrs = {kernel.apart}
+// CHECK:         func.return
+func.func @summed_places(%x: tensor<2x32x30x30xf32>, %w: tensor<32x32x3x3xf32>) -> tensor<32x32xf32> {
+  %a = nd.convolution %x, %w : (tensor<2x32x30x30xf32>, tensor<32x32x3x3xf32>) -> tensor<2x32x28x28xf32>
+  %b = nd.relu %a : tensor<2x32x28x28xf32>
+  %d = nd.dot_general %b, %a contract [0, 2, 3] x [0, 2, 3] : (tensor<2x32x28x28xf32>, tensor<2x32x28x28xf32>) -> tensor<32x32xf32>
+  func.return %d : tensor<32x32xf32>
+}

@@ -93,6 +93,10 @@ class _Cut:
     last: int = 0
 
 
+NARROW = 64
+"""A product of fewer columns than this is made of more, where it has more rows, and turned over."""
+
+
 @gradient(ConvolutionOp)
 def _convolution(r: Reverse, op: ConvolutionOp, cotangents: Sequence[SSAValue | None]) -> None:
     (g,) = cotangents
@@ -212,11 +216,18 @@ def _of_single_elements(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue:
     x = op.x if set(steps) == {1} else r.of(SliceOp(op.x, [0] * rank, [END] * rank, steps))
     x = r.cast(x, element(g))
     summed = [[of[0], *of[2:]] for of in (layout.y, layout.x)]
-    if layout.w[0] < layout.w[1]:
+    out, features = (shape_of(op.w)[a] for a in layout.w[:2])
+    first = layout.w[0] < layout.w[1]
+    rows, columns = (out, features) if first else (features, out)
+    turned = DYNAMIC not in (out, features) and columns < min(rows, NARROW)
+    if first != turned:
         product = DotGeneralOp(g, x, contract=(summed[0], summed[1]))
     else:
         product = DotGeneralOp(x, g, contract=(summed[1], summed[0]))
-    return r.cast(_reshaped(r, r.of(product), shape_of(op.w)), element(op.w))
+    y = r.of(product)
+    if turned:
+        y = r.of(TransposeOp(y, (1, 0)))
+    return r.cast(_reshaped(r, y, shape_of(op.w)), element(op.w))
 
 
 def _first_places(r: Reverse, op: ConvolutionOp, y: SSAValue) -> SSAValue:

@@ -171,6 +171,8 @@ class Plan:
         if laid:
             first = max(laid, key=lambda k: volume(op.inputs[k]))
             order = _loops_of(op, where[first], self.layout(op.inputs[first]))
+            if order is not None and len(leaders) > 1 and not all(is_parallel(op)):
+                order = _sums_first(op, order)
             if order is not None and self._is_cheaper_as_written(op, leaders, laid, order):
                 order = None
         elif (result := next((r for r in op.results if r in self.wished), None)) is not None:
@@ -239,7 +241,7 @@ class Plan:
         loops = {k: len({d for e in where[k] for d in e.used_dims() if parallel[d]}) for k in used}
         most = max(loops.values(), default=0)
         found = [k for k in used if loops[k] == most]
-        return found if len(found) == 1 else []
+        return found if len(found) == 1 or _sums_places(op, found) else []
 
     def _give(self, value: SSAValue, layout: Layout) -> None:
         if layout != natural(value):
@@ -356,6 +358,21 @@ def _loops_of(op: linalg.GenericOp, index: Index, layout: Layout) -> tuple[int, 
     missing = [d for d in range(len(parallel)) if d not in found]
     at = next((k for k, d in enumerate(found) if not parallel[d]), len(found))
     return (*found[:at], *missing, *found[at:])
+
+
+def _sums_places(op: linalg.GenericOp, factors: list[int]) -> bool:
+    """Whether ``op`` sums over all but one axis of its factors, as for gradients of filters."""
+    where, parallel = indices(op), is_parallel(op)
+    loops = [{d for e in where[k] for d in e.used_dims()} for k in factors]
+    sums = {d for d, runs in enumerate(parallel) if not runs}
+    return len(sums) > 1 and all(sums <= each and len(each - sums) == 1 for each in loops)
+
+
+def _sums_first(op: linalg.GenericOp, order: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the loops of sums as in ``order``, the others as they are written."""
+    parallel = is_parallel(op)
+    kept = [d for d, runs in enumerate(parallel) if runs]
+    return (*(d for d in order if not parallel[d]), *kept)
 
 
 def _sorted(dims: Iterable[int]) -> list[int]:
