@@ -14,7 +14,7 @@ import numpy as np
 
 from stepwell.frontend import operators
 from stepwell.frontend.array_api import NamespaceInfo
-from stepwell.frontend.facade import NAMES, facades
+from stepwell.frontend.facade import NAMES, Submodule, facades
 from stepwell.frontend.naming import refused
 
 assert operators
@@ -25,12 +25,13 @@ bfloat16 = "bfloat16"
 
 globals().update({name: getattr(np, name) for name in NAMES})
 globals().update(_facades := facades())
+linalg = Submodule("linalg")
 
 
 def __getattr__(name: str) -> Any:
     """Say what to write instead of what is not here."""
     if name == "__all__":
-        return sorted(["bfloat16", *NAMES, *_facades])
+        return sorted(["bfloat16", "linalg", *NAMES, *_facades])
     raise AttributeError(f"module 'stepwell.numpy' has no attribute '{name}'{refused(name)}")
 
 

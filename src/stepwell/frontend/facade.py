@@ -14,7 +14,7 @@ import numpy as np
 from stepwell.core.dtypes import dtype_of
 from stepwell.frontend.pytree import flatten, unflatten
 from stepwell.frontend.statics import key_of
-from stepwell.frontend.table import ANYWHERE, FUNCTIONS, UFUNCS, call_named, complete
+from stepwell.frontend.table import ANYWHERE, FUNCTIONS, UFUNCS, call_named, complete, refusal
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace
 
@@ -107,8 +107,34 @@ def facades() -> dict[str, Any]:
             if own in FUNCTIONS and theirs.get(own) is function:
                 found[name] = _facade(own, function)
     for name in FUNCTIONS:
-        found.setdefault(name, _facade(name, theirs.get(name)))
+        if "." not in name:
+            found.setdefault(name, _facade(name, theirs.get(name)))
     return found
+
+
+class Submodule:
+    """A module of NumPy's whose functions are ours in a trace, as far as they are here."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = f"stepwell.numpy.{name}"
+        self._theirs = getattr(np, name)
+        for each in FUNCTIONS:
+            if each.startswith(f"{name}."):
+                own = each.removeprefix(f"{name}.")
+                setattr(self, own, _facade(each, getattr(self._theirs, own)))
+
+    def __getattr__(self, name: str) -> Any:
+        theirs = getattr(self._theirs, name, None)
+        if isinstance(theirs, type):
+            return theirs
+        said = f"module '{self.__name__}' has no attribute '{name}'"
+        if theirs is None or name.startswith("_"):
+            raise AttributeError(said)
+        own = self.__name__.removeprefix("stepwell.numpy.")
+        raise AttributeError(f"{said}: {refusal(f'{own}.{name}')}")
+
+    def __repr__(self) -> str:
+        return f"<module '{self.__name__}'>"
 
 
 def _facade(name: str, theirs: Any) -> Callable[..., Any]:
@@ -121,7 +147,7 @@ def _facade(name: str, theirs: Any) -> Callable[..., Any]:
             return theirs(*args, **keywords)
         return _computed(name, args, keywords)
 
-    function.__name__ = function.__qualname__ = name
+    function.__name__ = function.__qualname__ = name.rpartition(".")[2]
     function.__module__, function.__doc__ = "stepwell.numpy", ours.__doc__
     return function
 

@@ -5,6 +5,7 @@ from stepwell.frontend import (
     einstein,
     histograms,
     inserting,
+    linalg,
     matrices,
     more_ufuncs,
     nan_functions,
@@ -16,7 +17,7 @@ from stepwell.frontend import (
 )
 
 MODULES = (
-    *(choosing, einstein, histograms, inserting, matrices, more_ufuncs, nan_functions, odds),
-    *(order_statistics, sets, signals, statistics),
+    *(choosing, einstein, histograms, inserting, linalg, matrices, more_ufuncs, nan_functions),
+    *(odds, order_statistics, sets, signals, statistics),
 )
 """Each enters its functions in the one table."""

@@ -9,7 +9,6 @@ from stepwell.frontend.table import nearest, nearest_of
 _LATER = {
     "complex": "complex numbers are not supported yet; keep the real and imaginary parts apart",
     "fft": "numpy.fft is not supported yet",
-    "linalg": "numpy.linalg is not supported yet; matmul, einsum and tensordot are here",
     "random": "use sw.random, whose numbers are the same everywhere",
 }
 

@@ -79,10 +79,16 @@ def _method(name: str) -> Callable[..., Any]:
     return call
 
 
+def numpys(name: str) -> Any:
+    """Return NumPy's function of a name, ``linalg.norm`` too; None where it has none."""
+    module, _, own = name.rpartition(".")
+    return getattr(getattr(np, module) if module else np, own, None)
+
+
 @cache
 def _signature(name: str) -> inspect.Signature | None:
     """Return how NumPy's function is called; None where it does not say."""
-    theirs = getattr(np, name, None)
+    theirs = numpys(name)
     if theirs is None or isinstance(theirs, type) or name in _OWN:
         return None
     try:
@@ -198,8 +204,9 @@ def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any
         pass
     if name not in FUNCTIONS:
         complete()
-    if name not in FUNCTIONS or function is not getattr(np, name, None):
-        raise TraceError(refusal(_called(function, name)))
+    name = _called(function, name)
+    if name not in FUNCTIONS or function is not numpys(name):
+        raise TraceError(refusal(name))
     return call_named(name, args, keywords)
 
 
@@ -230,7 +237,7 @@ def stored(value: Any, out: Any, casting: bool = False) -> Any:
 def nearest(name: str) -> str:
     """Return the name nearest to NumPy's ``name`` that is here, or nothing."""
     complete()
-    return nearest_of(name, [*UFUNCS, *FUNCTIONS], 0.7)
+    return nearest_of(name, [*UFUNCS, *(n for n in FUNCTIONS if "." not in n)], 0.7)
 
 
 def nearest_of(name: str, known: Sequence[str], cutoff: float) -> str:
@@ -243,4 +250,7 @@ def nearest_of(name: str, known: Sequence[str], cutoff: float) -> str:
 def refusal(name: str) -> str:
     """Say that NumPy's ``name`` is not here, and what is nearest."""
     message = f"numpy.{name} of a traced value is not known to Stepwell"
+    if name.startswith("linalg."):
+        here = sorted(n.removeprefix("linalg.") for n in FUNCTIONS if n.startswith("linalg."))
+        return f"{message}, as no factorization is; of numpy.linalg there are {', '.join(here)}"
     return message + (f"; the nearest is numpy.{near}" if (near := nearest(name)) else "")

@@ -47,7 +47,7 @@ REFUSED = {
     "polymul poly1d",
     "complex numbers follow in a later issue": "complex64 complex128 csingle cdouble clongdouble "
     "complex256 complexfloating sort_complex",
-    "`linalg` and `fft` follow in a later issue": "linalg fft",
+    "`fft` follows in a later issue": "fft",
     "use `stepwell.random`": "random",
     "there are no dates, strings, objects and records": "busday_count busday_offset busdaycalendar "
     "datetime64 datetime_as_string datetime_data is_busday isnat timedelta64 char strings bytes_ "
@@ -145,7 +145,11 @@ def page() -> str:
     found = _theirs()
     rows += ["", f"## NumPy {np.__version__.rpartition('.')[0]}", ""]
     rows += [_listed([n for n in found if here(n)]), ""]
-    rows += ["Beyond NumPy: " + _listed(sorted(n for n in FUNCTIONS if not hasattr(np, n)))]
+    beyond = (n for n in FUNCTIONS if not hasattr(np, n) and "." not in n)
+    rows += ["Beyond NumPy: " + _listed(beyond), ""]
+    inside = (n for n in FUNCTIONS if n.startswith("linalg."))
+    rows += ["Of `numpy.linalg`, as `snp.linalg` too: " + _listed(inside) + ". The rest needs a"]
+    rows += ["factorization, and is refused."]
     rows += ["", "Refused:", "", "| reason | names |", "|---|---|"]
     why = reasons()
     groups: dict[str, list[str]] = {}
