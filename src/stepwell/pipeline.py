@@ -27,8 +27,8 @@ _LOOPS = frozenset({"builtin", "func", "kernel", "memref", "vector", "arith", "m
 STAGES = (
     Stage(
         "nd",
-        "inline-calls,expand-transformations,check-sizes,canonicalize,cse,decompose,cse,"
-        "sum-after-loops,fold-scales",
+        "inline-calls,expand-transformations,split-derivatives,check-sizes,canonicalize,cse,"
+        "decompose,cse,sum-after-loops,fold-scales",
         _GRAPH,
     ),
     Stage(

@@ -33,6 +33,7 @@ PASSES: dict[str, str] = {
     "check-sizes": "stepwell.transforms.check_sizes:CheckSizes",
     "inline-calls": "stepwell.transforms.inline_calls:InlineCalls",
     "expand-transformations": "stepwell.transforms.expand_transformations:ExpandTransformations",
+    "split-derivatives": "stepwell.transforms.split_derivatives:SplitDerivatives",
     "vjp": "stepwell.transforms.derive:Vjp",
     "jvp": "stepwell.transforms.derive:Jvp",
     "vmap": "stepwell.transforms.batch:Vmap",

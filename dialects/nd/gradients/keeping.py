@@ -121,19 +121,23 @@ def tell_kept(
                 live.update(inner.operands)
                 needed.update((v, None) for v in inner.operands if v in made)
     kept = choose(needed, lambda v: v not in made, lambda v: True)
-    values = sorted(kept if kept is not None else needed, key=bytes_of, reverse=True)
+    values = kept if kept is not None else needed
+    said = f"the backward pass keeps {listed(values, ' of the forward pass')}"
+    report(Diagnostic("remark", said, place_of(op)))
+
+
+def listed(values: Iterable[SSAValue], of: str = "") -> str:
+    """Say how many values there are, of how many bytes, and the largest of them."""
+    values = sorted(values, key=bytes_of, reverse=True)
+    if not values:
+        return f"nothing{of}"
     names = [f"%{v.name_hint or 'value'} {v.type}" for v in values[:MOST_TOLD]]
     more = f" and {len(values) - MOST_TOLD} more" if len(values) > MOST_TOLD else ""
-    total = sum(bytes_of(v) for v in values)
     unknown = any(DYNAMIC in shape_of(v) for v in values)
-    said = (
-        f"the backward pass keeps {len(values)} value{'s' * (len(values) > 1)} of the forward "
-        f"pass, {total} bytes"
+    return (
+        f"{len(values)} value{'s' * (len(values) > 1)}{of}, {sum(map(bytes_of, values))} bytes"
         f"{f' with {UNKNOWN_SIZE} for each ?' if unknown else ''}: {', '.join(names)}{more}"
-        if values
-        else "the backward pass keeps nothing of the forward pass"
     )
-    report(Diagnostic("remark", said, place_of(op)))
 
 
 class _Graph:

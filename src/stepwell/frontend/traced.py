@@ -31,6 +31,7 @@ from stepwell.frontend.state.donation import donations
 from stepwell.frontend.state.variables import A_VARIABLE, TracedVariable
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Trace, current_trace, tracing
+from stepwell.frontend.transformations.residuals import Later, Second, with_residuals
 from stepwell.frontend.transformations.zero import without_zeros
 from stepwell.frontend.weights import is_frozen
 from stepwell.modules import ModuleText
@@ -55,6 +56,15 @@ class Traced:
     """The types of the program's results."""
     outside: Outside = field(default_factory=Outside)
     """What it reads outside of itself; the arrays of that are its last arguments."""
+    later: Later | None = None
+    """What a second program computes of what this one keeps."""
+
+    def built_by(self, program: Compiled) -> Tree:
+        """Return how the results of its program are built."""
+        if self.later is None:
+            return self.out_tree
+        second = Second(program, self.module, self.entry, self.options, self.later)
+        return with_residuals(self.out_tree, len(self.results) - len(self.later.results), second)
 
     def lower(self, stage: str = "loops") -> Lowered:
         """Return the module as it is after ``stage``: nd, structured, kernels, buffers, loops."""
@@ -98,11 +108,13 @@ def function_text(
     function: Callable[..., Any],
     called: Sequence[str] = (),
     into: Mapping[int, int] | None = None,
+    attributes: str = "",
 ) -> str:
     """Return a trace as the text of a function.
 
     called : names of the results, as far as they have any
     into : results that replace an argument and may take its memory
+    attributes : those of the function
     """
     head = ", ".join(f"{t.name}: {type_text(t.kind, t.shape)}" for t in inputs)
     types = ", ".join(type_text(t.kind, t.shape) for t in results)
@@ -117,7 +129,7 @@ def function_text(
     ]
     returns = f"({', '.join(told)})" if len(told) != 1 or "{" in told[0] else told[0]
     return "\n".join(
-        [f"func.func @{entry}({head}) -> {returns} {{", *lines, f"{back}{at}", "}", ""]
+        [f"func.func @{entry}({head}) -> {returns}{attributes} {{", *lines, f"{back}{at}", "}", ""]
     )
 
 
@@ -151,7 +163,7 @@ def trace(
     donated : arguments whose memory results may take
     general : whether the text is for any size: arrays that NumPy makes of a size are computed
     """
-    name, where, code = name_of(function), *_where(function)
+    name, where = name_of(function), _where(function)[0]
     written = Trace(name, trail=trail or Trail(), **checks)
     written.computed = _computed if general else None
     captures = written.captures = Captures(written, known) if known else None
@@ -187,16 +199,33 @@ def trace(
     names = [called.get(k, "") for k in range(len(results))] if called else []
     first = len(results) - len(effects.written)
     into = dict([*enumerate(effects.written, first), *effects.donated])
+    if (later := written.later) is not None:
+        head, results = [*head, *later.arguments], [*results, *later.results]
     entry = _entry(name)
-    text = function_text(entry, head, results, written.lines, function, names, into)
-    file = inspect.getsourcefile(code) if code is not None else None
-    module = ModuleText(
-        text, file or "<python>", written.resources, hashed=True, trail=written.trail
-    )
+    module = _module(written, entry, head, results, function, names, into)
     types = tuple((value.kind, value.shape) for value in results)
     built = _with_variables(tree, returned, inputs)
     told = replace(effects, apart=written.apart)
-    return Traced(module, entry, built, options, told, types, outside)
+    return Traced(module, entry, built, options, told, types, outside, later)
+
+
+def _module(
+    written: Trace,
+    entry: str,
+    head: Sequence[Tensor],
+    results: Sequence[Tensor],
+    function: Callable[..., Any],
+    names: Sequence[str],
+    into: Mapping[int, int],
+) -> ModuleText:
+    """Return a trace as a module, with its weights."""
+    attributes = written.later.text if written.later is not None else ""
+    names = [*names, *[""] * (len(results) - len(names))]
+    text = function_text(entry, head, results, written.lines, function, names, into, attributes)
+    code = _where(function)[1]
+    file = inspect.getsourcefile(code) if code is not None else None
+    trail = written.trail
+    return ModuleText(text, file or "<python>", written.resources, hashed=True, trail=trail)
 
 
 def _where(function: Callable[..., Any]) -> tuple[str, Any]:

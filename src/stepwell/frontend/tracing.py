@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from stepwell.core.dtypes import DType, dtype_of, lacking
 from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
+from stepwell.frontend.journals import Journal
 from stepwell.frontend.ranges import Ranges, is_integer
 from stepwell.frontend.spelling import (
     Verbatim,
@@ -37,7 +38,7 @@ from stepwell.frontend.spelling import (
     properties_text,
     type_text,
 )
-from stepwell.frontend.tensor import State, Tensor
+from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.weights import kept
 from stepwell.runtime.weights import Trail, fingerprint
 
@@ -93,7 +94,7 @@ class Trace:
     """The function and the regions that are being written, by number, outermost first."""
     outer: list[list[str]] = field(default_factory=list[list[str]])
     """The lines of all regions being written but the innermost."""
-    journals: list[Journal] = field(default_factory=list["Journal"])
+    journals: list[Journal] = field(default_factory=list[Journal])
     """What was written to and read again in each region that is being written."""
     regions: int = 0
     """How many regions were begun."""
@@ -111,6 +112,8 @@ class Trace:
     """How values are spelled in the message of an exception; None where there is none."""
     watch: Callable[[str, tuple[Tensor, ...]], None] | None = None
     """Is told of each op and what it gives."""
+    later: Any = None
+    """What is computed later, by a program of its own (`transformations.residuals`)."""
     check_bounds: bool = True
     """Whether indices that only the run knows are checked."""
     _ticks: int = 0
@@ -425,24 +428,6 @@ class Region:
         pad = "  " * self.depth
         label = [f"{pad}^bb0({self.head}):"] if self.head else []
         return "\n".join(["{", *label, *self.lines, f"{pad}}}"])
-
-
-@dataclass
-class Journal:
-    """What changed in a region, which is as before outside of it until the region's results are."""
-
-    states: dict[int, tuple[Tensor, State]] = field(default_factory=dict[int, Any])
-    """Values that changed, with what they were."""
-    written: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
-
-    def undo(self) -> None:
-        """Make every value what it was."""
-        for value, state in self.states.values():
-            value.state = state
-
-    def outside(self, region: int) -> list[Tensor]:
-        """Return what was written to, and had been made outside of ``region``."""
-        return [v for k, v in self.written.items() if self.states[k][1].scope < region]
 
 
 def _is_uniform(array: NDArray[Any]) -> bool:

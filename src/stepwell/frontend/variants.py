@@ -199,7 +199,7 @@ def _variant(
     seconds: tuple[float, float] = (0.0, 0.0),
 ) -> Variant:
     outside = traced.outside
-    tree, effects = traced.out_tree, traced.effects
+    tree, effects = traced.built_by(program), traced.effects
     return Variant(program, tree, effects, outside.settled(), outside.arrays, seconds, sizes)
 
 

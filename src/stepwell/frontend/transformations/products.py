@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from stepwell.core.shapes import show
 from stepwell.core.tracebacks import entrance
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import cast, is_number, lift
@@ -18,6 +17,12 @@ from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace
 from stepwell.frontend.transformations.gradients import grad, pair
 from stepwell.frontend.transformations.regions import Region
+from stepwell.frontend.transformations.residuals import (
+    arguments_later,
+    compute_later,
+    mismatch,
+    unlike,
+)
 from stepwell.frontend.transformations.transformed import Transformed, check_function, name_of
 from stepwell.frontend.transformations.wanted import Wanted
 from stepwell.frontend.transformations.zero import is_float0, zeros_of_float0
@@ -36,9 +41,10 @@ def vjp(fun: Fun, *primals: Any, has_aux: bool = False) -> Any:
         cotangents, built like ``out``, and returns a tuple of those of ``primals``. Integers and
         booleans have cotangents of `sw.float0`
 
-    ``vjp_fn`` contains the computation of ``fun`` again. In a traced function that is merged with
-    the first one; elsewhere it runs again with each call of ``vjp_fn``, compiled together with the
-    backward pass, and arrays among ``primals`` are kept as they are now.
+    ``fun`` is computed once. What the backward pass needs of it is kept by ``vjp_fn``, which is a
+    program of its own, called as often as one likes; in a traced function both are one program.
+    Used in a trace, a ``vjp_fn`` that was made outside of it computes ``fun`` again, of ``primals``
+    as they were.
 
     raises TypeError : cotangents are built otherwise than ``out``, or have other dtypes
     raises ValueError : cotangents have other shapes
@@ -61,10 +67,12 @@ def vjp(fun: Fun, *primals: Any, has_aux: bool = False) -> Any:
 
     else:
         primals = _kept(primals)
-        out, aux = _compiled("run", fun, has_aux)(primals, ())
+        (out, aux), kept = _compiled("vjp", fun, has_aux)(primals, ())
 
         def pull(given: Sequence[Any], named: Sequence[str]) -> Any:
-            return _compiled("vjp", fun, has_aux)(primals, given)
+            if active_trace() is not None:
+                return _compiled("pull", fun, has_aux)(primals, given)
+            return kept("cotangent", named, given)
 
     tree = flatten(out)[1]
 
@@ -115,7 +123,7 @@ def linearize(fun: Fun, *primals: Any, has_aux: bool = False) -> Any:
     returns : ``(out, jvp_fn)``, with ``has_aux`` ``(out, jvp_fn, aux)``. ``jvp_fn`` takes tangents,
         built like ``primals``, and returns those of ``out``
 
-    ``jvp_fn`` contains the computation of ``fun`` again, as that of `vjp` does.
+    ``fun`` is computed once, as by `vjp`.
 
     raises TypeError : tangents are built otherwise than ``primals``, or have other dtypes
     raises ValueError : tangents have other shapes
@@ -137,10 +145,12 @@ def linearize(fun: Fun, *primals: Any, has_aux: bool = False) -> Any:
 
     else:
         primals = _kept(primals)
-        out, aux = _compiled("run", fun, has_aux)(primals, ())
+        (out, aux), kept = _compiled("linearize", fun, has_aux)(primals, ())
 
         def push(given: Sequence[Any], named: Sequence[str]) -> Any:
-            return _compiled("jvp", fun, has_aux)(primals, given)[2]
+            if active_trace() is not None:
+                return _compiled("jvp", fun, has_aux)(primals, given)[2]
+            return kept("tangent", named, given)
 
     tree = flatten(primals)[1]
 
@@ -184,13 +194,13 @@ def hvp(fun: Fun, primals: Any, tangents: Any) -> Any:
 def _cached(what: str, fun: Fun, has_aux: bool) -> Transformed:
     def apply(function: Fun, args: tuple[Any, ...], _: dict[str, Any]) -> Any:
         primals, given = args
-        if what == "run":
-            return _region("vjp", function, primals, has_aux)[1].run()
+        if what in ("vjp", "linearize"):
+            return _in_two(what, function, primals, has_aux)
         if what == "jvp":
             return _forward(function, primals, given, has_aux)
         if what == "hvp":
             return hvp(function, primals, given)
-        wanted, region = _region("vjp", function, primals, has_aux)
+        wanted, region = _region("vjp", function, primals, has_aux)  # "pull"
         named = paths(region.main.tree, "cotangents")
         cotangents = _matched(named, given, region.main.values, "cotangent")
         return wanted.gradients(region.backward(cotangents, region.floats)[1])
@@ -219,6 +229,23 @@ def _region(what: str, fun: Fun, primals: Sequence[Any], has_aux: bool) -> tuple
         return values_of(what, wanted.name, main), aux
 
     return wanted, wanted.region({}, parts)
+
+
+def _in_two(what: str, fun: Fun, primals: Sequence[Any], has_aux: bool) -> Any:
+    """Write a function, and for a second program what its derivative makes of what is given."""
+    wanted, region = _region(what, fun, primals, has_aux)
+    if what == "vjp":
+        types = region.main.types
+        given = arguments_later(paths(region.main.tree, "cotangents"), types)
+        run, found = region.backward(given, region.floats)
+        compute_later(given, wanted.gradients(found), types)
+    else:
+        values = [leaf for n in wanted.trees for leaf in wanted.leaves[n]]
+        types = [(v.kind, v.shape) for v in values]
+        given = arguments_later(paths(flatten(tuple(primals))[1], "tangents"), types)
+        run, found = region.forward(given)
+        compute_later(given, _tangents(region, found), types)
+    return run
 
 
 def values_of(what: str, name: str, returned: Any) -> Any:
@@ -291,32 +318,22 @@ def _matched(
     """Return tangents or cotangents of the floats among ``values``, of their types."""
     found: list[Tensor] = []
     for path, leaf, value in zip(named, given, values, strict=True):
-        want = f"{value.kind.name}[{show(value.shape)}]"
-        if value.kind.kind != "float":
-            if leaf is not None:
-                raise TypeError(f"{path}: the {what} of a value of {want} is of sw.float0")
-            continue
+        type = value.kind, value.shape
+        if (error := mismatch(what, path, leaf, type)) is not None:
+            raise error
         if leaf is None:
-            raise TypeError(f"{path}: the {what} of a value of {want} is {want}, got sw.float0")
+            continue
         try:
             more = lift(leaf, value.kind)
         except TraceError:
             raise
         except TypeError:
-            got = type(leaf).__name__
+            got = leaf.__class__.__name__
             raise TypeError(f"{path}: a {what} is an array or a number, got {got}") from None
         if is_number(leaf) or more.weak:
             more = cast(more, value.kind)
-        if more.kind is not value.kind:
-            raise TypeError(
-                f"{path} is {more.kind.name}, but must have the dtype of its value, "
-                f"{value.kind.name}: convert it with astype"
-            )
-        if more.shape != value.shape:
-            raise ValueError(
-                f"{path} has shape ({show(more.shape)}), but must have that of its value, "
-                f"({show(value.shape)})"
-            )
+        if (error := unlike(path, (more.kind, more.shape), type)) is not None:
+            raise error
         found.append(more)
     return found
 

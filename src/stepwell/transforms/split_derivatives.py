@@ -1,0 +1,245 @@
+"""Make of a function with arguments that come later what is computed before, or after.
+
+Before:  func.func @f(%x: T, %d_y: T) -> (T, T) attributes {nd.part = "before", nd.later = [1, 1]} {
+           %y = nd.exp %x
+           %d_x = nd.mul %d_y, %y
+           func.return %y, %d_x
+         }
+After:   func.func @f(%x: T) -> (T, T) { %y = nd.exp %x  func.return %y, %y }
+
+Afterwards no function has these attributes. With "after" the same is
+``@f(%y: T, %d_y: T) -> T { %d_x = nd.mul %d_y, %y  func.return %d_x }``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from stepwell.core.diagnostics import Diagnostic, is_heard, report
+from stepwell.dialects.nd.gradients.keeping import choose, is_cheap, is_repeatable, listed
+from stepwell.dialects.nd.gradients.reverse import reads
+from stepwell.dialects.types import place_of, times_again
+from stepwell.transforms.canonicalize import Canonicalize
+from stepwell.transforms.cse import CommonSubexpressions
+from stepwell.transforms.dce import DeadCode
+from stepwell.transforms.passes import Pass, fail
+
+PART, LATER = "nd.part", "nd.later"
+"""Attributes of a function: the part that is wanted, and how many arguments and results are of the
+part after, the last ones."""
+
+
+@dataclass(frozen=True)
+class SplitDerivatives(Pass):
+    """Keep one part of each function with nd.part: what is before its last arguments, or after.
+
+    nd.later = [m, n] says that the last m arguments come later and the last n results are made of
+    them. With nd.part = "before" the function has the other arguments; its results are the others,
+    then what the part after needs of them: a minimum cut by bytes, behind which there are cheap ops
+    alone. With "after" it has these values and the last arguments, and gives the last results. Both
+    parts of one text fit together. So `sw.vjp` computes a function once, however many cotangents
+    there are.
+
+    Before:
+        func.func @f(%x: tensor<4xf32>, %d_y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+            attributes {nd.part = "after", nd.later = [1, 1]} {
+          %y = nd.exp %x : tensor<4xf32>
+          %d_x = nd.mul %d_y, %y : tensor<4xf32>
+          func.return %y, %d_x : tensor<4xf32>, tensor<4xf32>
+        }
+    After:
+        func.func @f(%y: tensor<4xf32>, %d_y: tensor<4xf32>) -> tensor<4xf32> {
+          %d_x = nd.mul %d_y, %y : tensor<4xf32>
+          func.return %d_x : tensor<4xf32>
+        }
+    Afterwards: no function has these attributes.
+    """
+
+    name = "split-derivatives"
+    one_block = True
+    expects_work = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Split every function that says so."""
+        found = [
+            f for f in op.body.block.ops if isinstance(f, func.FuncOp) and PART in f.attributes
+        ]
+        if not found:
+            return
+        Canonicalize().apply(ctx, op)  # what is equal to something simpler is not kept
+        CommonSubexpressions().apply(ctx, op)
+        for function in found:
+            _split(function)
+        DeadCode().apply(ctx, op)
+
+
+def _split(function: func.FuncOp) -> None:
+    part, later = function.attributes.pop(PART), function.attributes.pop(LATER, None)
+    block, counts = function.body.block, _counts(later)
+    wanted = part.data if isinstance(part, StringAttr) else ""
+    if wanted not in ("before", "after") or counts is None:
+        fail(function, f"{PART} is before or after, and {LATER} has two numbers")
+    ends = list(_last(block).operands)
+    arguments, results = len(block.args) - counts[0], len(ends) - counts[1]
+    if arguments < 0 or results < 0:
+        fail(function, f"@{function.sym_name.data} has less than {LATER} says")
+    late = _late(block, arguments, ends[:results])
+    if any(v in late for v in ends[:results]):
+        fail(function, f"a result of the part before is made of the last {counts[0]} arguments")
+    kept = _kept(function, late, ends[results:])
+    if wanted == "before":
+        if is_heard():
+            _tell(function, kept)
+        _return(block, [*ends[:results], *kept])
+        _erase([op for op in block.ops if any(r in late for r in op.results) or _reads(op, late)])
+        for argument in block.args[arguments:]:
+            block.erase_arg(argument)
+        _told(function, arguments, results)
+    else:
+        _keep_after(block, arguments, ends[results:], kept, late)
+        _told(function, 0, 0)
+
+
+def _counts(later: Attribute | None) -> tuple[int, int] | None:
+    given = later.data if isinstance(later, ArrayAttr) else ()
+    numbers = [n.value.data for n in given if isinstance(n, IntegerAttr)]
+    return (numbers[0], numbers[1]) if len(numbers) == len(given) == 2 else None
+
+
+def _last(block: Block) -> Operation:
+    assert block.last_op is not None
+    return block.last_op
+
+
+def _reads(op: Operation, values: set[SSAValue]) -> bool:
+    return any(v in values for v in reads(op))
+
+
+def _late(block: Block, arguments: int, results: Sequence[SSAValue]) -> set[SSAValue]:
+    """Return what is made of the later arguments, or is to be computed again for what is.
+
+    results : what is wanted before
+    """
+    before = set(results)
+    for op in reversed(list(block.ops)):
+        if any(r in before for r in op.results):
+            before.update(reads(op))
+    late: set[SSAValue] = set(block.args[arguments:])
+    for op in block.ops:
+        again = times_again(op.location) and not any(r in before for r in op.results)
+        if _reads(op, late) or again:
+            late.update(op.results)
+    return late
+
+
+def _kept(
+    function: func.FuncOp, late: set[SSAValue], results: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """Return what the part before hands to the part after, in the order in which it is made."""
+    block = function.body.block
+    needed = [
+        v for op in block.ops if op is not block.last_op and _is_late(op, late) for v in reads(op)
+    ]
+    needed = [v for v in (*needed, *results) if v not in late]
+    for again in (is_cheap, is_repeatable):
+        kept = choose(needed, lambda v: False, lambda v: True, again)
+        if kept is not None:
+            made = [*block.args, *(r for op in block.ops for r in op.results)]
+            return [v for v in made if v in kept]
+    fail(function, "what is computed later needs a size that no array tells")
+
+
+def _is_late(op: Operation, late: set[SSAValue]) -> bool:
+    return any(r in late for r in op.results) or _reads(op, late)
+
+
+def _tell(function: func.FuncOp, kept: Sequence[SSAValue]) -> None:
+    said = f"what is computed later is handed {listed(kept)}"
+    report(Diagnostic("remark", said, place_of(function)))
+
+
+def _keep_after(
+    block: Block,
+    arguments: int,
+    results: Sequence[SSAValue],
+    kept: Sequence[SSAValue],
+    late: set[SSAValue],
+) -> None:
+    """Leave what is made of ``kept`` and the later arguments."""
+    moved = [op for op in block.ops if op is not block.last_op and _is_late(op, late)]
+    before = [op for op in block.ops if op is not block.last_op and op not in set(moved)]
+    mapped: dict[SSAValue, SSAValue] = {}
+    for number, value in enumerate(kept):
+        mapped[value] = argument = block.insert_arg(value.type, arguments + number)
+        argument.name_hint = value.name_hint
+    wanted = {*(v for op in moved for v in reads(op)), *results} - mapped.keys()
+    for op in _again(before, wanted, set(kept)):
+        copy = op.clone(mapped)
+        block.insert_op_before(copy, moved[0] if moved else _last(block))
+        for old, new in zip(op.results, copy.results, strict=True):
+            mapped.setdefault(old, new)
+    for each in (each for op in moved for each in op.walk()):
+        for number, operand in enumerate(each.operands):
+            each.operands[number] = mapped.get(operand, operand)
+    _return(block, [mapped.get(v, v) for v in results])
+    _erase(before)
+    for argument in block.args[:arguments]:
+        block.erase_arg(argument)
+
+
+def _again(
+    before: Sequence[Operation], wanted: set[SSAValue], kept: set[SSAValue]
+) -> list[Operation]:
+    """Return what is to be computed again, in order, so that ``wanted`` is there."""
+    found: list[Operation] = []
+    for op in reversed(before):
+        if any(r in wanted for r in op.results):
+            found.append(op)
+            wanted.update(v for v in reads(op) if v not in kept)
+    return found[::-1]
+
+
+def _erase(ops: Sequence[Operation]) -> None:
+    for op in reversed(ops):
+        op.detach()
+        op.erase()
+
+
+def _return(block: Block, values: Sequence[SSAValue]) -> None:
+    last = _last(block)
+    new = func.ReturnOp(*values)
+    new.location = last.location
+    last.detach()
+    last.erase()
+    block.add_op(new)
+
+
+def _told(function: func.FuncOp, arguments: int, results: int) -> None:
+    """Let the function's type, and what is said of arguments and results, be those of its block.
+
+    arguments, results : of how many, the first ones, what was said holds
+    """
+    block = function.body.block
+    outputs = list(_last(block).operand_types)
+    function.properties["function_type"] = FunctionType.from_lists(block.arg_types, outputs)
+    for name, count, total in (
+        ("arg_attrs", arguments, len(block.args)),
+        ("res_attrs", results, len(outputs)),
+    ):
+        told = function.properties.get(name)
+        if isinstance(told, ArrayAttr):
+            rest = [DictionaryAttr({}) for _ in range(total - count)]
+            function.properties[name] = ArrayAttr([*list(told)[:count], *rest])
