@@ -16,7 +16,6 @@ results. A kernel that can write a destination over an input says so in `kernel.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,6 +26,7 @@ from xdsl.ir import Attribute
 
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.chains import straighten
+from stepwell.lowering.bufferize.checking import Given, check_buffers
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.early import fill_early
 from stepwell.lowering.bufferize.edges import keep_edges
@@ -37,6 +37,7 @@ from stepwell.lowering.bufferize.returns import keep_old, wanted_in_place
 from stepwell.lowering.bufferize.versions import check_versions
 from stepwell.lowering.bufferize.views import buffer_of
 from stepwell.transforms.passes import Pass, fail
+from stepwell.transforms.verifying import checks_all, checks_buffers
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Bufferize(Pass):
             if isinstance(function, func.FuncOp) and function.body.blocks:
                 keep_old(function)
                 keep_edges(op, function.body.block)
-        before = op.clone() if os.environ.get("STEPWELL_VERIFY", "0") != "0" else None
+        before = op.clone() if checks_all() else None
         constants = Constants(op)
         kernels = Kernels(op, constants)
         for function in list(op.ops):
@@ -82,6 +83,8 @@ def _function(function: func.FuncOp, kernels: Kernels, constants: Constants) -> 
     block = function.parent_block()
     assert block is not None
     new = on_buffers(function, kernels.facts, kernels.variant, constants)
+    if checks_buffers():
+        check_buffers(function, new[0], Given(kernels.called, kernels.named, constants.elements))
     block.insert_ops_after(new, function)
     function.detach()
     function.erase()
@@ -123,6 +126,14 @@ class Kernels:
             if name == old or any(name == v.sym_name.data for v in variants.values()):
                 return self._facts[old]
         raise LookupError(f"no kernel @{name} was rewritten")
+
+    def named(self, name: str) -> kernel.FuncOp:
+        """Return the kernel of a name, on buffers."""
+        for variants in self._new.values():
+            for each in variants.values():
+                if each.sym_name.data == name:
+                    return each
+        raise LookupError(f"no kernel @{name} was made")
 
     def variant(self, launch: kernel.LaunchOp, types: Sequence[Attribute]) -> str:
         """Return the name of the launched kernel for arguments of ``types``."""

@@ -42,6 +42,10 @@ class Constants:
             self._globals[value] = made
         return memref.GetGlobalOp(self._globals[value].sym_name.data, buffer)
 
+    def elements(self, name: str) -> DenseIntOrFPElementsAttr:
+        """Return what the global of a name holds."""
+        return next(v for v, op in self._globals.items() if op.sym_name.data == name)
+
     def fresh(self, name: str) -> str:
         """Return a symbol like ``name`` that the module does not have yet."""
         unique, number = name, 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -44,6 +43,7 @@ from stepwell.reproducer import write_reproducer
 from stepwell.transforms.check_accesses import CheckAccesses
 from stepwell.transforms.costs import Cost, kernel_costs
 from stepwell.transforms.equal_sizes import EqualSizes, equal_sizes
+from stepwell.transforms.verifying import checks_all
 
 assert upstream, "imported for its patches of upstream syntax"
 
@@ -260,7 +260,7 @@ def translate(
     """
     record = target_of(target)
     source = replace(source, machine=record.limits(source.machine))
-    descent = Descent.of(source, careful=os.environ.get("STEPWELL_VERIFY", "0") != "0")
+    descent = Descent.of(source, careful=checks_all())
     with _blaming_an_earlier_stage(descent):
         emitted = _emitted(descent, record) if part is None else _emitted_in_parts(descent, part)
     signature = replace(

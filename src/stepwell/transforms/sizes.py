@@ -208,6 +208,13 @@ class Sizes:
             for monomial, factor in size.terms
         )
 
+    def equate(self, value: SSAValue, known: SSAValue) -> None:
+        """Let ``value``, of another form of the function, be what ``known`` is."""
+        if isinstance(known.type, TensorType | MemRefType):
+            self._shapes[value] = self.shape(known)
+        else:
+            self._known[value] = self.of(known)
+
     def of(self, value: SSAValue) -> Size:
         """Return what ``value``, an index, is."""
         if (known := self._known.get(value)) is None:
@@ -342,8 +349,8 @@ def _same(sizes: Sizes, value: OpResult) -> Shape:
 
 def _expand(sizes: Sizes, value: OpResult) -> Shape:
     op = value.op
-    assert isinstance(op, tensor.ExpandShapeOp)
-    return sizes.mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)
+    assert isinstance(op, tensor.ExpandShapeOp | memref.ExpandShapeOp)
+    return sizes.mixed(op.static_output_shape.get_values(), op.operands[1:])
 
 
 def _collapse(sizes: Sizes, value: OpResult) -> Shape:
@@ -392,6 +399,8 @@ _RULES: dict[type[Operation], Callable[[Sizes, OpResult], Shape]] = {
     memref.CastOp: _same,
     tensor.ExpandShapeOp: _expand,
     tensor.CollapseShapeOp: _collapse,
+    memref.ExpandShapeOp: _expand,
+    memref.CollapseShapeOp: _collapse,
     scf.IfOp: _if,
     scf.ForOp: _for,
     scf.WhileOp: _while,

@@ -7,7 +7,8 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from stepwell.tools.opt.expectations import Expectations
 from stepwell.tools.opt.instruments import IRPrinter, Statistics, Timer, fingerprint
 from stepwell.tools.opt.messages import Messages
 from stepwell.transforms.passes import Pass
+from stepwell.transforms.verifying import verify_each
 
 assert upstream, "imported for its patches of upstream syntax"
 
@@ -217,7 +219,8 @@ class Driver:
         self.printer.before(step, module)
         count, mark = self.statistics.count(module), fingerprint(module)
         try:
-            ran = step.run(context, module, introduced)
+            with self._verifying():
+                ran = step.run(context, module, introduced)
             if self.options.verify_each:
                 with self.timer.measure("verify"):
                     verify(module)
@@ -231,6 +234,15 @@ class Driver:
         self.statistics.note(step, count, self.statistics.count(module), changed)
         self.printer.after(step, module, changed)
         self._warn_idle(step, ran, changed)
+
+    @contextmanager
+    def _verifying(self) -> Generator[None]:
+        """Let passes check what they make, where each is to be verified."""
+        token = verify_each.set(self.options.verify_each)
+        try:
+            yield
+        finally:
+            verify_each.reset(token)
 
     def _warn_idle(self, step: Step, ran: int, changed: bool) -> None:
         """Warn where a pass had nothing to do though it was asked for by name."""

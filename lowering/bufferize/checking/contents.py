@@ -1,0 +1,286 @@
+"""Which tensor each region of each buffer holds at one point of a host function on buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TypeAlias
+
+from xdsl.dialects import arith, tensor
+from xdsl.ir import Block, SSAValue
+
+from stepwell.dialects.types import tensor_type
+from stepwell.lowering.bufferize.places import is_view, slice_of, step_of
+from stepwell.lowering.bufferize.views import (
+    Cast,
+    Slice,
+    Step,
+    Steps,
+    covers,
+    disjoint,
+    inverse,
+    join,
+)
+from stepwell.lowering.bufferize.views import part as box_of
+from stepwell.transforms.sizes import Shape, Size, Sizes
+
+Key: TypeAlias = Hashable
+"""A tensor of the program on tensors: a value, a constant's elements, one element replaced."""
+Region: TypeAlias = tuple[Hashable, Steps]
+"""A view of a buffer."""
+Held: TypeAlias = tuple[Steps, Key, Steps]
+"""This view of a buffer holds, of this tensor, this view."""
+Gaps: TypeAlias = tuple[Steps, ...]
+"""Views of a buffer that do not hold what the region around them holds."""
+
+
+Named: TypeAlias = tuple[Region, Key, Gaps]
+"""A region holds a tensor, but for these gaps."""
+
+
+def way(whole: Steps, part: Steps) -> Steps | None:
+    """Return how ``part`` is seen of ``whole``, None where it is not inside it."""
+    same = _common(whole, part)
+    back = inverse(whole[same:])
+    return None if back is None else join(back, part[same:])
+
+
+def apart(sizes: Sizes, a: Steps, b: Steps) -> bool:
+    """Whether two views of one buffer certainly have no element in common."""
+    same = _common(a, b)
+    return disjoint(sizes, box_of(a[same:]), box_of(b[same:]))
+
+
+def inside(sizes: Sizes, a: Steps, b: Steps) -> bool:
+    """Whether view ``b`` certainly has every element of view ``a``."""
+    same = _common(a, b)
+    return covers(sizes, box_of(b[same:]), box_of(a[same:]))
+
+
+def _common(a: Steps, b: Steps) -> int:
+    same = 0
+    while same < min(len(a), len(b)) and a[same] == b[same]:
+        same += 1
+    return same
+
+
+def _place(at: Steps, view: Steps) -> tuple[Steps, Steps]:
+    """Return where the whole of a tensor would lie of which ``view`` lies at ``at``."""
+    while at and view and at[-1] == view[-1]:
+        at, view = at[:-1], view[:-1]
+    return at, view
+
+
+@dataclass
+class Tensors:
+    """The tensors of a program: views are resolved, insertions are the pieces they are made of."""
+
+    sizes: Sizes
+    blank: set[SSAValue] = field(default_factory=set[SSAValue])
+    """What loops and branches give whose elements nobody has set."""
+
+    def root(self, value: Key) -> tuple[Key, Steps]:
+        """Return the tensor that ``value`` is a view of, and the view."""
+        steps: list[Step] = []
+        while isinstance(value, SSAValue) and not isinstance(value.owner, arith.ConstantOp):
+            op = value.owner
+            if isinstance(op, Block) or not is_view(op):
+                break
+            step = step_of(self.sizes, op)
+            steps += [] if isinstance(step, Cast) else [step]
+            value = op.operands[0]
+        view = join((), tuple(reversed(steps)))
+        if isinstance(value, SSAValue) and isinstance(value.owner, arith.ConstantOp):
+            return value.owner.value, view
+        return value, view
+
+    def is_blank(self, value: Key) -> bool:
+        """Whether nobody has set an element of ``value``."""
+        root, _ = self.root(value)
+        is_value = isinstance(root, SSAValue)
+        return is_value and (root in self.blank or isinstance(root.owner, tensor.EmptyOp))
+
+    def pieces(self, value: Key) -> tuple[list[tuple[Steps, Key]], SSAValue | None]:
+        """Return what is inserted where to make ``value``, and into what."""
+        op = value.owner if isinstance(value, SSAValue) else None
+        match op:
+            case tensor.InsertSliceOp():
+                return [((slice_of(self.sizes, op),), op.source)], op.dest
+            case tensor.InsertOp():
+                at = tuple(self.sizes.of(v) for v in op.indices)
+                return [(element(at), (op.result, 0))], op.dest
+            case tensor.FromElementsOp() | tensor.SplatOp():
+                places = product(*map(range, tensor_type(op.results[0]).get_shape()))
+                rows = enumerate(tuple(map(Size.of, place)) for place in places)
+                return [(element(at), (op.results[0], n)) for n, at in rows], None
+            case _:
+                return [], None
+
+
+def element(at: Shape) -> Steps:
+    """Return the view of one element."""
+    ones = (Size.of(1),) * len(at)
+    return (Slice(at, ones, ones, ()),) if at else ()
+
+
+@dataclass
+class Contents:
+    """What buffers hold: for each of them its regions, with their gaps."""
+
+    tensors: Tensors
+    held: dict[Hashable, dict[Held, Gaps]] = field(default_factory=dict[Hashable, dict[Held, Gaps]])
+
+    def copy(self) -> Contents:
+        """Return the same, to be changed alone."""
+        return Contents(self.tensors, {buffer: dict(held) for buffer, held in self.held.items()})
+
+    def put(self, region: Region, rows: Sequence[tuple[Held, Gaps]]) -> None:
+        """Note what a region holds besides, as `seen` gives it."""
+        buffer, path = region
+        mine = self.held.setdefault(buffer, {})
+        for (at, key, view), gaps in rows:
+            mine[join(path, at), key, view] = tuple(join(path, gap) for gap in gaps)
+
+    def seen(self, region: Region) -> list[tuple[Held, Gaps]]:
+        """Return what a region holds, told relative to it."""
+        buffer, path = region
+        found: list[tuple[Held, Gaps]] = []
+        for (at, key, view), gaps in self.held.get(buffer, {}).items():
+            if (down := way(path, at)) is not None:
+                held = down, key, view
+            elif (down := way(at, path)) is not None:
+                held = (), key, join(view, down)
+            else:
+                continue
+            near = [gap for gap in gaps if not apart(self.tensors.sizes, gap, path)]
+            found.append((held, tuple(way(path, gap) or () for gap in near)))
+        return found
+
+    def agreeing(self, region: Region, rows: Sequence[tuple[Held, Gaps]]) -> dict[Held, Gaps]:
+        """Return what stays true though ``rows`` are put, for they are parts of the same whole."""
+        buffer, path = region
+        new = {(_place((*path, *at), view), key) for (at, key, view), gaps in rows if not gaps}
+        mine = self.held.get(buffer, {}).items()
+        return {h: gaps for h, gaps in mine if (_place(h[0], h[2]), h[1]) in new}
+
+    def overwrite(self, buffer: Hashable, path: Steps, exact: bool = True) -> None:
+        """Forget what a region held; where it may not be written, all that overlaps it."""
+        sizes, mine = self.tensors.sizes, self.held.get(buffer, {})
+        for held, gaps in list(mine.items()):
+            at = held[0]
+            if apart(sizes, path, at):
+                continue
+            if not exact or inside(sizes, at, path):
+                del mine[held]
+            elif path not in gaps:
+                mine[held] = (*gaps, path)
+
+    def gaps(self, region: Region, value: Key, view: Steps = ()) -> Gaps | None:
+        """Return where a region does not hold a view of ``value``; None where nowhere does it."""
+        root, seen = self.tensors.root(value)
+        return () if self.tensors.is_blank(root) else self._gaps(region, root, join(seen, view))
+
+    def _gaps(self, region: Region, root: Key, view: Steps) -> Gaps | None:
+        (buffer, path), sizes = region, self.tensors.sizes
+        best: Gaps | None = None
+        for (at, key, part), gaps in self.held.get(buffer, {}).items():
+            if key is root or key == root:
+                down = way(at, path)
+                if down is not None and down == way(part, view):
+                    near = tuple(gap for gap in gaps if not apart(sizes, gap, path))
+                    if best is None or len(near) < len(best):
+                        best = near
+        pieces, dest = self.tensors.pieces(root)
+        if best == () or not pieces:
+            return best
+        found = self._of_pieces(region, view, pieces, dest)
+        return best if found is None or (best is not None and len(best) < len(found)) else found
+
+    def _of_pieces(
+        self,
+        region: Region,
+        view: Steps,
+        pieces: Sequence[tuple[Steps, Key]],
+        dest: SSAValue | None,
+    ) -> Gaps | None:
+        """Return the gaps of a region in what is made by insertion."""
+        (buffer, path), sizes = region, self.tensors.sizes
+        if view:  # seen as a part of one piece, or of what lies around all
+            inner = [(way(box, view), piece) for box, piece in pieces]
+            found = [self.gaps(region, p, down) for down, p in inner if down is not None]
+            if dest is not None and all(apart(sizes, box, view) for box, _ in pieces):
+                found = [self.gaps(region, dest, view)]
+            if () in found:
+                return ()
+        whole = path
+        while view and (whole[-1:] == view[-1:] or not isinstance(view[-1], Slice)):
+            back = inverse(view[-1:])
+            whole, view = whole[:-1] if back is None else join(whole, back), view[:-1]
+        if view:
+            return None
+        rest = None if dest is None else self.gaps((buffer, whole), dest)
+        gaps = () if dest is None else (whole,) if rest is None else rest
+        for box, piece in pieces:
+            at = join(whole, box)
+            gaps = tuple(gap for gap in gaps if not inside(sizes, gap, at))
+            if not apart(sizes, at, path):
+                more = self.gaps((buffer, at), piece)
+                gaps += (at,) if more is None else more
+        return tuple(gap for gap in gaps if not apart(sizes, gap, path))
+
+    def regions(self, value: Key) -> dict[Region, None]:
+        """Return the regions that may hold ``value``."""
+        root, view = self.tensors.root(value)
+        found: dict[Region, None] = {}
+        for buffer, held in self.held.items():
+            for at, key, part in held:
+                if (key is root or key == root) and (down := way(part, view)) is not None:
+                    found[buffer, join(at, down)] = None
+        pieces, dest = self.tensors.pieces(root)
+        for box, inner in pieces:
+            for buffer, at in self.regions(inner):
+                whole = at[: len(at) - len(box)]
+                if at == (*whole, *box):
+                    found[buffer, join(whole, view)] = None
+        for buffer, at in self.regions(dest) if dest is not None else ():
+            found[buffer, join(at, view)] = None
+        return found
+
+    def named(self, values: Sequence[Key], names: Sequence[Key]) -> list[Named]:
+        """Return the regions that hold each value, wholly or with gaps, and its new name."""
+        found: list[Named] = []
+        for value, name in zip(values, names, strict=True):
+            for region in self.regions(value):
+                gaps = self.gaps(region, value)
+                if gaps is not None and region[1] not in gaps:
+                    found.append((region, name, gaps))
+        return found
+
+    def add(self, rows: Sequence[Named]) -> None:
+        """Note what regions hold besides."""
+        for (buffer, path), name, gaps in rows:
+            self.held.setdefault(buffer, {})[path, name, ()] = gaps
+
+    def meet(self, other: Contents) -> Contents:
+        """Return what both hold; gaps of either are gaps."""
+        found: dict[Hashable, dict[Held, Gaps]] = {}
+        for buffer, held in self.held.items():
+            theirs = other.held.get(buffer, {})
+            both = held.keys() & theirs.keys()
+            found[buffer] = {
+                each: tuple(dict.fromkeys((*gaps, *theirs[each])))
+                for each, gaps in held.items()
+                if each in both
+            }
+        return Contents(self.tensors, found)
+
+    def same(self, other: Contents) -> bool:
+        """Whether the same is known in both."""
+        ours, theirs = ({(b, h): set(g) for b, h, g in each} for each in (self, other))
+        return ours == theirs
+
+    def __iter__(self) -> Iterator[tuple[Hashable, Held, Gaps]]:
+        for buffer, held in self.held.items():
+            for each, gaps in held.items():
+                yield buffer, each, gaps

@@ -1,0 +1,212 @@
+"""What buffers hold in and after a loop: what holds at its head, whenever that is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import MemRefType, TensorType
+from xdsl.ir import Block, Operation, SSAValue
+
+from stepwell.lowering.bufferize.checking.contents import Contents, Gaps, Key, Named, Region
+from stepwell.lowering.bufferize.checking.memory import Memory
+from stepwell.lowering.bufferize.edges import around
+from stepwell.lowering.bufferize.views import Slice, Steps
+
+ROUNDS = 8
+"""How often a loop is walked before what its buffers hold counts as not known."""
+GUESSES = 2
+"""In how many of them what holds at the end is taken to hold at the head, where it may."""
+
+Fault = tuple[Operation, str]
+
+
+def is_array(value: SSAValue) -> bool:
+    """Whether ``value`` is a tensor or buffer."""
+    return isinstance(value.type, TensorType | MemRefType)
+
+
+def arrays(values: Sequence[SSAValue]) -> list[SSAValue]:
+    """Return those of ``values`` that are tensors or buffers."""
+    return [v for v in values if is_array(v)]
+
+
+@dataclass
+class Walked:
+    """A loop's body once walked; each value on tensors, or on buffers."""
+
+    state: Contents
+    """What holds at its end."""
+    ends: Sequence[SSAValue]
+    end_buffers: Sequence[SSAValue]
+    left: Contents
+    """What holds where the loop is left."""
+    results: Sequence[SSAValue]
+    """What its results then are."""
+    result_buffers: Sequence[SSAValue]
+
+
+@dataclass
+class Loop:
+    """One loop, ``op`` on tensors and ``new`` on buffers, with what each of them carries."""
+
+    op: Operation
+    new: Operation
+    memory: Memory
+    faults: list[Fault]
+    inits: Sequence[SSAValue]
+    slots: Sequence[SSAValue]
+    given: Sequence[Region]
+    arguments: Sequence[SSAValue]
+
+    def walk(self, entry: Contents, walk: Callable[[Contents], Walked]) -> Contents:
+        """Walk the loop until what holds at its head holds there again; return what holds after."""
+        blank, is_blank = entry.tensors.blank, entry.tensors.is_blank
+        self.memory.choose(self.new, self.arguments, self.given)
+        self._move(entry, self.given, [(a, ()) for a in self.arguments])
+        entry.add(entry.named(self.inits, self.slots))
+        for init, slot in zip(self.inits, self.slots, strict=True):
+            (blank.add if is_blank(init) else blank.discard)(slot)
+        known = entry
+        for count in range(ROUNDS):
+            head, found = known, len(self.faults)
+            walked = walk(head.copy())
+            back = self._back(walked)
+            known = head.meet(back)
+            if count < GUESSES and (more := self._at_entry(entry, back, head)):
+                known = head.copy()
+                known.add(more)
+            rows = zip(self.slots, walked.ends, strict=True)
+            filled = [slot for slot, end in rows if slot in blank and not is_blank(end)]
+            if not filled and known.same(head):
+                return self._leave(walked)
+            blank.difference_update(filled)
+            del self.faults[found:]
+        self.faults.append((self.new, "what the buffers of a loop hold is not found out"))
+        return entry
+
+    def _back(self, walked: Walked) -> Contents:
+        """Return what holds when the head is reached again, by the names of then."""
+        state = walked.state
+        regions = [self.memory.region(v) for v in walked.end_buffers]
+        rows = state.named(walked.ends, self.slots)
+        self._forget(state)
+        state.add(rows)
+        ours = [*self.given, *((a, ()) for a in self.arguments)]
+        for n, region in enumerate(regions):
+            others = any(self.memory.overlap(region, other) for other in regions[:n])
+            if others or not self.memory.within(region, ours):
+                self.faults.append((self.new, "a loop goes on with other buffers"))
+        self._move(state, regions, [(a, ()) for a in self.arguments])
+        return state
+
+    def _at_entry(self, entry: Contents, back: Contents, head: Contents) -> list[Named]:
+        """Return what ``back`` says of the slots and ``head`` does not, and holds at entry too."""
+        inits: dict[Key, SSAValue] = dict(zip(self.slots, self.inits, strict=True))
+        found: list[Named] = []
+        for buffer, (path, key, view), gaps in back:
+            if key not in inits or (path, key, view) in head.held.get(buffer, {}):
+                continue
+            first = _first(entry, (buffer, path), inits[key], gaps)
+            if first is not None and path not in first:
+                both = tuple(dict.fromkeys((*gaps, *first)))
+                found.append(((buffer, path), key, both))
+        return found
+
+    def _leave(self, walked: Walked) -> Contents:
+        state = walked.left
+        regions = [self.memory.region(v) for v in walked.result_buffers]
+        results, tensors = arrays(self.op.results), state.tensors
+        rows = state.named(walked.results, results)
+        for value, result in zip(walked.results, results, strict=True):
+            (tensors.blank.add if tensors.is_blank(value) else tensors.blank.discard)(result)
+        self._forget(state)
+        state.add(rows)
+        into: list[Region] = []
+        chosen = arrays(self.new.results)
+        self.memory.choose(self.new, chosen, self.given)
+        ends = [self.memory.region(v) for v in walked.end_buffers]
+        for result, region in zip(chosen, regions, strict=True):
+            if (number := self._last(ends, region)) is not None:
+                self.memory.bind(result, self.given[number])
+            into.append(self.memory.region(result))
+        self._move(state, regions, into)
+        return state
+
+    def _last(self, ends: Sequence[Region], region: Region) -> int | None:
+        """Return with which buffer the loop began that is ``region`` in the end, where known."""
+        arguments: list[Region] = [(a, ()) for a in self.arguments]
+        if region not in arguments or not all(end in arguments for end in ends):
+            return None
+        following = [arguments.index(end) for end in ends]
+        number = arguments.index(region)
+        if following[number] == number:
+            return number
+        turns = self._turns()
+        for _ in range(turns or 0):
+            number = following[number]
+        return None if turns is None else number
+
+    def _turns(self) -> int | None:
+        if not isinstance(self.op, scf.ForOp):
+            return None
+        sizes = self.memory.sizes
+        start, stop, step = (sizes.of(v).number for v in self.op.operands[:3])
+        if start is None or stop is None or not step:
+            return None
+        return max(0, -(-(stop - start) // step)) % LAPS
+
+    def _move(self, state: Contents, regions: Sequence[Region], into: Sequence[Region]) -> None:
+        """Let other buffers hold what some hold; the loop's own are not known by other names."""
+        moved = [state.seen(region) for region in regions]
+        for argument in self.arguments:
+            state.held.pop(argument, None)
+        for region, rows in zip(into, moved, strict=True):
+            state.put(region, rows)
+
+    def _forget(self, state: Contents) -> None:
+        """Forget what is told by values of this iteration, and what is in its own buffers."""
+        for buffer, held, gaps in list(state):
+            path, key, view = held
+            own = buffer not in self.arguments and self._is_inside(buffer)
+            if own or self._is_inside(key) or self._by_inside((path, view, *gaps)):
+                del state.held[buffer][held]
+
+    def _is_inside(self, value: Key) -> bool:
+        if isinstance(value, tuple):  # an element of a tensor
+            value = value[0]
+        if not isinstance(value, SSAValue):
+            return False
+        at = value.owner
+        while at is not None:
+            if at is self.op or at is self.new:
+                return isinstance(value.owner, Block) or value.owner is not at
+            at = at.parent_op() if isinstance(at, Block) else at.parent_block()
+        return False
+
+    def _by_inside(self, views: Sequence[Steps]) -> bool:
+        slices = [step for view in views for step in view if isinstance(step, Slice)]
+        sizes = (n for s in slices for n in (*s.offsets, *s.sizes, *s.strides))
+        unknown = self.memory.sizes.unknowns
+        return any(self._is_inside(v) for n in sizes if n.number is None for v in unknown(n))
+
+
+LAPS = 5040
+"""A multiple of the lengths of all cycles of up to ten buffers."""
+
+
+def _first(entry: Contents, region: Region, init: SSAValue, gaps: Gaps) -> Gaps | None:
+    """Return the gaps of a region in a tensor; a single box of ``gaps`` may be one of them."""
+    found = entry.gaps(region, init)
+    (buffer, path), box = region, gaps[0][-1] if gaps else None
+    if found is not None and path not in found:
+        return found
+    if len(gaps) != 1 or gaps[0][:-1] != path or not isinstance(box, Slice):
+        return None
+    shape = entry.tensors.sizes.shape(init)
+    if len(box.kept) != len(shape) or not box.is_dense:
+        return None
+    rest = around([box], shape)
+    each = (entry.gaps((buffer, (*path, box)), init, (box,)) == () for box in rest)
+    return gaps if all(each) else None

@@ -1,0 +1,22 @@
+"""Whether passes check what they have made, beside what the verifier of the IR checks."""
+
+from __future__ import annotations
+
+import os
+from contextvars import ContextVar
+
+VARIABLE = "STEPWELL_VERIFY"
+"""0: nothing is checked; buffers: passes check what they have made; 1: all is, after each stage."""
+
+verify_each: ContextVar[bool] = ContextVar("verify_each", default=False)
+"""Whether a tool was asked to verify after each pass."""
+
+
+def checks_buffers() -> bool:
+    """Whether what passes have made of buffers is proved."""
+    return verify_each.get() or os.environ.get(VARIABLE, "0") != "0"
+
+
+def checks_all() -> bool:
+    """Whether the module is verified after each stage, and programs of buffers are run too."""
+    return os.environ.get(VARIABLE, "0") not in ("0", "buffers")
