@@ -13,12 +13,13 @@ from typing import Any
 
 import models
 import numpy as np
+from drawn import add_drawn
 from models import Random, Weights, normal
 from ops import Array, Ops
 from reference import NumpyOps
 
 Arrays = dict[str, Array]
-SOURCES = ("ops.py", "reference.py", "models.py", "workloads.py")
+SOURCES = ("ops.py", "reference.py", "models.py", "drawn.py", "workloads.py")
 RATE = 0.1
 """Of the training step."""
 
@@ -263,6 +264,7 @@ def _all() -> dict[str, Workload]:
     table = _Table()
     for part in (_products, _elementwise, _perceptrons, _images, _sequences, _loops):
         part(table)
+    add_drawn(table)
     return table.found
 
 
