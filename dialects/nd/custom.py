@@ -11,13 +11,16 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import StringAttr, TensorType, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     ParsePropInAttrDict,
     irdl_op_definition,
+    operand_def,
     opt_prop_def,
+    prop_def,
     region_def,
+    result_def,
     var_operand_def,
     var_result_def,
 )
@@ -29,7 +32,7 @@ import stepwell.dialects.nd.control_syntax as spelled
 from stepwell.dialects.nd.base import ANY
 from stepwell.dialects.nd.control import RegionOp, YieldOp, check_types
 from stepwell.dialects.nd.elementwise import Unary
-from stepwell.dialects.nd.syntax import element, parse_fields, print_fields
+from stepwell.dialects.nd.syntax import SpelledOp, element, parse_fields, print_fields
 from stepwell.dialects.readings import Array, decomposition, partials, reference, shape
 from stepwell.dialects.types import dtype
 
@@ -203,6 +206,41 @@ class CustomJvpOp(InlinedOp):
         check_types("tangents must yield", yielded(self.rule, "tangents"), wanted)  # custom_jvp_c2
 
 
+@irdl_op_definition
+class CheckpointNameOp(SpelledOp):
+    """``y = x``, called so where policies of checkpoints speak of it.
+
+    * (C1) ``called`` is no empty text.
+    """
+
+    name = "nd.checkpoint_name"
+    x = operand_def(TensorType)
+    y = result_def(TensorType)
+    called = prop_def(StringAttr)
+    irdl_options = (ParsePropInAttrDict(),)
+
+    def verify_(self) -> None:
+        """Check C1."""
+        super().verify_()
+        if not self.called.data:  # checkpoint_name_c1
+            raise VerifyException("called must be a name")
+
+
+@reference(CheckpointNameOp)
+def _same_value(op: CheckpointNameOp, operands: Sequence[Array]) -> Array:
+    return operands[0]
+
+
+@shape(CheckpointNameOp)
+def _its_type(op: CheckpointNameOp) -> Sequence[Attribute]:
+    return (op.x.type,)
+
+
+@decomposition(CheckpointNameOp)
+def _named(builder: Builder, op: CheckpointNameOp) -> Sequence[SSAValue]:
+    return [op.x]
+
+
 POLICIES = ("nothing", "everything", "dots", "dots_without_batch")
 """What of a checkpoint is kept: nothing, all, products and convolutions, or products that have no
 axes of a batch (which are as small as what they are made of)."""
@@ -212,16 +250,21 @@ axes of a batch (which are as small as what they are made of)."""
 class CheckpointOp(InlinedOp):
     """Compute what ``body`` does, and again where a derivative backward needs it.
 
-    Only the inputs, and what ``policy`` says, are kept for the backward pass. With ``merged`` the
-    second computation may be found to be the first one, and be merged with it.
+    Only the inputs, and what ``policy`` says, are kept for the backward pass; of what
+    nd.checkpoint_name calls something, that called one of ``named``, or none of ``unnamed`` (of
+    which what it names is not kept either); without both what the policy says. With ``merged``
+    the second computation may be found to be the first one, and be merged with it.
 
     * (C1) ``body`` has the inputs as arguments, and yields the results.
     * (C2) ``policy`` is one of ``nothing``, ``everything``, ``dots``, ``dots_without_batch``.
+    * (C3) One of ``named`` and ``unnamed`` is given at most.
     """
 
     name = "nd.checkpoint"
     body = region_def("single_block")
     policy = opt_prop_def(StringAttr)
+    named = opt_prop_def(ArrayAttr[StringAttr])
+    unnamed = opt_prop_def(ArrayAttr[StringAttr])
     merged = opt_prop_def(UnitAttr)
 
     @property
@@ -229,11 +272,21 @@ class CheckpointOp(InlinedOp):
         """What of the region is kept."""
         return POLICIES[0] if self.policy is None else self.policy.data
 
+    def keeps_name(self, name: str) -> bool:
+        """Whether what is called so is kept."""
+        if self.named is not None:
+            return StringAttr(name) in self.named.data
+        if self.unnamed is not None:
+            return StringAttr(name) not in self.unnamed.data
+        return self.keeps == "everything"
+
     def verify_(self) -> None:
-        """Check C1 and C2."""
+        """Check C1 to C3."""
         super().verify_()  # checkpoint_c1
         if self.keeps not in POLICIES:  # checkpoint_c2
             raise VerifyException(f"policy must be one of {', '.join(POLICIES)}, got {self.keeps}")
+        if self.named is not None and self.unnamed is not None:  # checkpoint_c3
+            raise VerifyException("named and unnamed exclude each other")
 
 
 def _types(op: InlinedOp) -> Sequence[Attribute]:
@@ -245,4 +298,4 @@ for _kind in REGIONS:
     shape(_kind)(_types)
 reference.none(*REGIONS, because="its first region says what it computes")
 
-OPS: tuple[type[Operation], ...] = (StopGradientOp, *REGIONS)
+OPS: tuple[type[Operation], ...] = (StopGradientOp, CheckpointNameOp, *REGIONS)

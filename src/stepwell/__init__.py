@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from stepwell.frontend.state.variables import Variable
     from stepwell.frontend.transformations.batching import vmap
     from stepwell.frontend.transformations.checking import check_grads
-    from stepwell.frontend.transformations.checkpoint import checkpoint, checkpoint_policies, remat
+    from stepwell.frontend.transformations.checkpoint import (
+        checkpoint,
+        checkpoint_name,
+        checkpoint_policies,
+        remat,
+    )
     from stepwell.frontend.transformations.custom import custom_jvp, custom_vjp, stop_gradient
     from stepwell.frontend.transformations.gradients import grad, value_and_grad
     from stepwell.frontend.transformations.jacobians import hessian, jacfwd, jacobian, jacrev
@@ -50,6 +55,7 @@ _PUBLIC = {
     "op": "stepwell.frontend.foreign",
     "check_grads": "stepwell.frontend.transformations.checking",
     "checkpoint": "stepwell.frontend.transformations.checkpoint",
+    "checkpoint_name": "stepwell.frontend.transformations.checkpoint",
     "checkpoint_policies": "stepwell.frontend.transformations.checkpoint",
     "custom_jvp": "stepwell.frontend.transformations.custom",
     "custom_vjp": "stepwell.frontend.transformations.custom",
@@ -93,6 +99,7 @@ __all__ = [
     "callback",
     "check_grads",
     "checkpoint",
+    "checkpoint_name",
     "checkpoint_policies",
     "compile",
     "custom_jvp",

@@ -94,17 +94,47 @@ def test_checkpoints_of_all_policies() -> None:
     w, x = np.eye(3) / 2, np.ones((4, 3))
 
     def block(w: Any, x: Any) -> Any:
-        return np.tanh(np.tanh(x @ w) @ w)
+        return np.tanh(sw.checkpoint_name(np.tanh(x @ w), "hidden") @ w)
+
+    p = sw.checkpoint_policies
+    policies = [
+        *(p.everything_saveable, p.nothing_saveable, p.dots_saveable, p.checkpoint_dots),
+        *(p.dots_with_no_batch_dims_saveable, p.save_only_these_names("hidden", "other")),
+        *(p.save_any_names_but_these(), p.save_any_names_but_these("hidden")),
+        p.save_anything_except_these_names("hidden"),
+        p.save_from_both_policies(p.dots_saveable, p.save_only_these_names("hidden")),
+    ]
+    assert p.checkpoint_dots_with_no_batch_dims is p.dots_with_no_batch_dims_saveable
 
     @sw.jit
     def gradients(w: Any, x: Any) -> Any:
-        layers = [block, *(sw.checkpoint(block, policy=p) for p in sw.checkpoint_policies)]
+        layers = [block, *(sw.checkpoint(block, policy=p) for p in policies)]
         layers.append(sw.checkpoint(block, prevent_cse=False))
         return [sw.grad(lambda w, f=f: (f(w, f(w, x)) ** 2).sum())(w) for f in layers]
 
     first, *others = gradients(w, x)
     for other in others:
         np.testing.assert_allclose(other, first)
+
+
+def test_policies_together() -> None:
+    """Of what two keep, the names."""
+    p = sw.checkpoint_policies
+    both, only, but = p.save_from_both_policies, p.save_only_these_names, p.save_any_names_but_these
+    assert both(only("a"), only("b")) == only("b", "a")
+    assert both(but("a", "b"), only("b")) == but("a")
+    assert both(but("a", "b"), but("b", "c")) == but("b")
+    assert both(p.dots_saveable, p.nothing_saveable) == p.checkpoint_dots
+    anything = p.save_anything_except_these_names
+    assert both(anything("a", "b"), only("a")) == anything("b")
+    assert anything() == p.everything_saveable
+    assert sw.checkpoint_name({"x": X, "n": 3}, "a")["x"] is X
+    batched = sw.vmap(sw.grad(lambda x: sw.checkpoint_name(x * x, "a").sum()))
+    np.testing.assert_array_equal(batched(np.stack([X, X])), [2 * X, 2 * X])
+    with pytest.raises(TypeError, match="a name of checkpoint_name is a text, got 3"):
+        sw.checkpoint_name(X, 3)  # pyright: ignore
+    with pytest.raises(TypeError, match="policy= of save_from_both_policies is one of"):
+        both(p.dots_saveable, print)  # pyright: ignore
 
 
 def test_checkpoint_takes_what_jit_takes() -> None:

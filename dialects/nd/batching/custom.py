@@ -10,6 +10,7 @@ from stepwell.dialects.nd.batching.blocks import end, inside_of, led, rebind, yi
 from stepwell.dialects.nd.batching.walk import Batch, elementwise
 from stepwell.dialects.nd.control import YieldOp
 from stepwell.dialects.nd.custom import (
+    CheckpointNameOp,
     CheckpointOp,
     CustomJvpOp,
     CustomVjpOp,
@@ -20,6 +21,11 @@ from stepwell.dialects.nd.custom import (
 from stepwell.dialects.readings import batching
 
 batching(StopGradientOp)(elementwise)
+
+
+@batching(CheckpointNameOp)
+def _checkpoint_name(b: Batch, op: CheckpointNameOp) -> Sequence[SSAValue]:
+    return b.again(op, [b.lead(op.x)])
 
 
 @batching(CheckpointOp)

@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.builder import Builder
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import is_side_effect_free
 
+from stepwell.core.diagnostics import Diagnostic, is_heard, report
 from stepwell.dialects.expanding import expand
 from stepwell.dialects.nd.contraction import OPS as CONTRACTIONS
 from stepwell.dialects.nd.contraction import DotGeneralOp
 from stepwell.dialects.nd.control import YieldOp
-from stepwell.dialects.nd.custom import CheckpointOp, CustomJvpOp, CustomVjpOp, InlinedOp, floats
+from stepwell.dialects.nd.custom import (
+    CheckpointNameOp,
+    CheckpointOp,
+    CustomJvpOp,
+    CustomVjpOp,
+    InlinedOp,
+    floats,
+)
 from stepwell.dialects.nd.gradients.forward import Forward, drop_dead
+from stepwell.dialects.nd.gradients.keeping import listed
 from stepwell.dialects.nd.gradients.regions import captured
 from stepwell.dialects.nd.gradients.reverse import Reverse, has_rule
 from stepwell.dialects.nd.syntax import axes
-from stepwell.dialects.readings import decomposition, gradient, tangent
-from stepwell.dialects.types import computed_again
+from stepwell.dialects.readings import decomposition, gradient, moves, tangent
+from stepwell.dialects.types import computed_again, place_of
 
 Tangents = Sequence[SSAValue | None]
 
@@ -195,6 +205,11 @@ def _transposed(
     return yielded[:count], found
 
 
+@moves(CheckpointNameOp)
+def _checkpoint_name(r: Reverse, op: CheckpointNameOp, g: SSAValue) -> SSAValue:
+    return g
+
+
 @gradient(CheckpointOp)
 def _checkpoint(r: Reverse, op: CheckpointOp, cotangents: Tangents) -> None:
     """Compute the region again in the backward pass, and carry cotangents through that."""
@@ -221,6 +236,8 @@ def _checkpoint(r: Reverse, op: CheckpointOp, cotangents: Tangents) -> None:
             r.accumulate(value, found)
     for argument, value in pairs:
         argument.replace_all_uses_with(value)
+    if is_heard():
+        _tell_kept(op, kept)
     for first, second in kept:
         _erase(second, first.results)
     _erase(border)
@@ -247,12 +264,38 @@ def _expand_inside(block: Block) -> None:
 def _kept(op: CheckpointOp, again: Region) -> list[tuple[Operation, Operation]]:
     """Return the ops whose results are kept, each with what would compute them again."""
     pairs = zip(op.body.block.ops, again.block.ops, strict=True)
-    return [(a, b) for a, b in pairs if b.next_op is not None and _is_kept(a, op.keeps)]
+    return [(a, b) for a, b in pairs if b.next_op is not None and _is_kept(a, op)]
 
 
-def _is_kept(op: Operation, policy: str) -> bool:
-    if policy == "everything" or not is_side_effect_free(op):
+def _tell_kept(op: CheckpointOp, pairs: Sequence[tuple[Operation, Operation]]) -> None:
+    """Say in a remark what of a checkpoint is kept beside its arguments.
+
+    pairs : each op whose results are kept, with what would compute them again
+    """
+    seconds = {second for _, second in pairs}
+    used = [
+        a
+        for first, second in pairs
+        for a, b in zip(first.results, second.results, strict=True)
+        if isinstance(a.type, TensorType) and any(u.operation not in seconds for u in b.uses)
+    ]
+    arrays = {v.owner.x if isinstance(v.owner, CheckpointNameOp) else v: None for v in used}
+    said = f"beside its arguments the checkpoint keeps {listed(arrays)}"
+    report(Diagnostic("remark", said, place_of(op)))
+
+
+def _is_kept(op: Operation, around: CheckpointOp) -> bool:
+    policy = around.keeps
+    if not is_side_effect_free(op):
         return True
+    if isinstance(op, CheckpointNameOp):
+        return around.keeps_name(op.called.data)
+    readers = [u.operation for r in op.results for u in r.uses]
+    names = [n.called.data for n in readers if isinstance(n, CheckpointNameOp)]
+    if len(op.results) == 1 and any(map(around.keeps_name, names)):
+        return True  # the same array is
+    if policy == "everything":  # what is only called something that is not kept is not, either
+        return len(names) < len(readers) or not names
     if policy == "nothing" or not isinstance(op, CONTRACTIONS):
         return False
     return policy == "dots" or (isinstance(op, DotGeneralOp) and not axes(op.x_batch))

@@ -11,6 +11,26 @@ func.func @f(%x: tensor<4xf32>) {
 
 // -----
 
+// checkpoint_c3
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error@+1 {{named and unnamed exclude each other}}
+  %y = nd.checkpoint (%a = %x) {named = ["a"], unnamed = ["b"]} : (tensor<4xf32>) -> tensor<4xf32> {
+    nd.yield %a : tensor<4xf32>
+  }
+  func.return
+}
+
+// -----
+
+// checkpoint_name_c1
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error@+1 {{called must be a name}}
+  %y = nd.checkpoint_name %x {called = ""} : tensor<4xf32>
+  func.return
+}
+
+// -----
+
 // checkpoint_c2
 func.func @f(%x: tensor<4xf32>) {
   // expected-error@+1 {{policy must be one of nothing, everything, dots, dots_without_batch, got some}}

@@ -3,40 +3,151 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import Enum
+from dataclasses import dataclass
 from typing import Any
 
+from stepwell.core.escape import literal
 from stepwell.core.tracebacks import entrance
 from stepwell.frontend.promotion import lift
 from stepwell.frontend.pytree import flatten, paths, unflatten
+from stepwell.frontend.spelling import Verbatim
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import current_trace
 from stepwell.frontend.transformations.products import values_of
-from stepwell.frontend.transformations.regions import write_region
+from stepwell.frontend.transformations.regions import same_number, write_region
 from stepwell.frontend.transformations.transformed import Transformed, call, name_of
 from stepwell.frontend.transformations.wanted import names_of
 
 
-class checkpoint_policies(Enum):
+@dataclass(frozen=True)
+class Policy:
+    """What `checkpoint` keeps: results of ops, and of what `checkpoint_name` calls something.
+
+    Made by `checkpoint_policies` alone.
+    """
+
+    ops: int
+    """Which results of ops, a number of `_OPS`."""
+    names: frozenset[str] = frozenset()
+    others: bool = False
+    """Whether ``names`` are those that are not kept."""
+
+    def __or__(self, other: Policy) -> Policy:
+        """Return the policy that keeps what either does."""
+        ops, a, b = max(self.ops, other.ops), self, other
+        if a.others and b.others:
+            return Policy(ops, a.names & b.names, True)
+        if a.others or b.others:
+            but, only = (a, b) if a.others else (b, a)
+            return Policy(ops, but.names - only.names, True)
+        return Policy(ops, a.names | b.names)
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """Those of nd.checkpoint."""
+        names = sorted(self.names) or [""]  # no name is an empty text
+        listed = Verbatim(f"[{', '.join(map(literal, names))}]")
+        key = "unnamed" if self.others else "named"
+        plain = not self.names and self.others == (self.ops == _EVERYTHING)
+        return {"policy": _OPS[self.ops], **({} if plain else {key: listed})}
+
+
+_OPS = ("nothing", "dots_without_batch", "dots", "everything")
+_NOTHING, _PRODUCTS, _DOTS, _EVERYTHING = range(len(_OPS))
+
+
+class checkpoint_policies:
     """What `checkpoint` keeps for the backward pass, beside the arguments of its function.
+
+    ``everything_saveable``: all that the derivative needs, as without a checkpoint.
+    ``nothing_saveable``: nothing, all of it is computed again. ``dots_saveable`` (also called
+    ``checkpoint_dots``): the results of products and convolutions.
+    ``dots_with_no_batch_dims_saveable`` (``checkpoint_dots_with_no_batch_dims``): those of products
+    of matrices without axes of a batch.
+
+    Names are those of `checkpoint_name`. What is named in a loop or branch within the function
+    counts as part of that. There is one kind of memory, so nothing can be offloaded.
 
     source : `jax.checkpoint_policies`
 
-    >>> import stepwell as sw
-    >>> sw.checkpoint_policies.dots_saveable.value
-    'dots'
+    >>> import numpy as np, stepwell as sw
+    >>> keep = sw.checkpoint_policies.save_only_these_names("hidden")
+    >>> def layer(w, x):
+    ...     return np.tanh(sw.checkpoint_name(np.tanh(x @ w), "hidden") @ w)
+    >>> f = sw.checkpoint(layer, policy=keep)
+    >>> sw.grad(lambda w: np.sum(f(w, np.ones((3, 2)))))(np.eye(2)).shape
+    (2, 2)
     """
 
-    everything_saveable = "everything"
-    """All that the derivative needs: as without a checkpoint."""
-    nothing_saveable = "nothing"
-    """Nothing: all of it is computed again."""
-    dots_saveable = "dots"
-    """The results of products and convolutions."""
-    dots_with_no_batch_dims_saveable = "dots_without_batch"
-    """The results of products of matrices without axes of a batch."""
-    checkpoint_dots = "dots"
-    checkpoint_dots_with_no_batch_dims = "dots_without_batch"
+    everything_saveable = Policy(_EVERYTHING, others=True)
+    nothing_saveable = Policy(_NOTHING)
+    dots_saveable = checkpoint_dots = Policy(_DOTS)
+    dots_with_no_batch_dims_saveable = checkpoint_dots_with_no_batch_dims = Policy(_PRODUCTS)
+
+    @staticmethod
+    def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
+        """Keep what has one of these names, and nothing else."""
+        return Policy(_NOTHING, _names(names_which_can_be_saved))
+
+    @staticmethod
+    def save_any_names_but_these(*names_not_to_save: str) -> Policy:
+        """Keep what has a name, but for these, and nothing else."""
+        return Policy(_NOTHING, _names(names_not_to_save), others=True)
+
+    @staticmethod
+    def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
+        """Keep all but what has one of these names, which is computed again."""
+        return Policy(_EVERYTHING, _names(names_not_to_save), others=True)
+
+    @staticmethod
+    def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+        """Keep what either policy does."""
+        for policy in (policy_1, policy_2):
+            _check_policy("save_from_both_policies", policy)
+        return policy_1 | policy_2
+
+
+def _names(given: Sequence[Any]) -> frozenset[str]:
+    for name in given:
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"a name of checkpoint_name is a text, got {name!r}")
+    return frozenset(given)
+
+
+def _check_policy(what: str, policy: Any) -> None:
+    if not isinstance(policy, Policy):
+        named = ", ".join(n for n in vars(checkpoint_policies) if not n.startswith("_"))
+        raise TypeError(
+            f"policy= of {what} is one of sw.checkpoint_policies: {named}; got {policy!r}"
+        )
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """Return ``x``, called ``name`` where a policy of `checkpoint` speaks of it.
+
+    x : arrays and numbers in any structure
+    name : a text
+
+    Elsewhere it is ``x`` and nothing else.
+
+    raises TypeError : ``name`` is no text
+    source : `jax.ad_checkpoint.checkpoint_name`
+
+    >>> import stepwell as sw
+    >>> sw.grad(lambda x: sw.checkpoint_name(x * x, "square") * x)(2.0)
+    array(12.)
+    """
+    _names([name])
+    leaves, tree = flatten(x)
+    return unflatten(tree, [_called(leaf, name) for leaf in leaves])
+
+
+def _called(leaf: Any, name: str) -> Any:
+    if not isinstance(leaf, Tensor):
+        return leaf
+    type = leaf.kind, leaf.shape
+    found = leaf.graph.emit("checkpoint_name", [leaf], [type], (), called=name)[0]
+    return same_number(leaf, found)
 
 
 @entrance
@@ -44,7 +155,7 @@ def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,
     prevent_cse: bool = True,
-    policy: checkpoint_policies | None = None,
+    policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
 ) -> Any:
     """Return a function that computes what ``fun`` does, and again for its derivative backward.
@@ -71,11 +182,8 @@ def checkpoint(
         return lambda f: checkpoint(
             f, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums
         )
-    if policy is not None and not isinstance(policy, checkpoint_policies):  # pyright: ignore
-        named = ", ".join(checkpoint_policies.__members__)
-        raise TypeError(
-            f"policy= of checkpoint is one of sw.checkpoint_policies: {named}; got {policy!r}"
-        )
+    if policy is not None:
+        _check_policy("checkpoint", policy)
     told = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     def apply(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -102,7 +210,7 @@ def checkpoint(
             values,
             region.main.types,
             region.text,
-            policy=None if policy is None else policy.value,
+            **({} if policy is None else policy.properties),
             merged=not prevent_cse,
         )
         return region.main.of(found)
