@@ -210,11 +210,11 @@ class _Rewriting:
     def run(self) -> None:
         """Rewrite the kernel."""
         block = self.function.body.block
+        order = self._order()
         values = [*block.args, *(r for op in block.ops for r in op.results)]
         for value in values:
             if splits := self.splits.get(self.alike.get(value, value)):
                 value._type = _split(value.type, splits)  # pyright: ignore[reportPrivateUsage]
-        order = self._order()
         for op in block.ops:
             if isinstance(op, linalg.GenericOp):
                 self._loops(op, order)
@@ -233,9 +233,22 @@ class _Rewriting:
         """
         loop, last = self.groups.loop, self.shared - 1
         if loop == last:
-            return [None, *range(self.shared)]
+            row = self._row()
+            others = [k for k in range(last) if k != row]
+            return [None, *others, *([] if row is None else [row]), loop]
         before = [None if k == loop else k for k in range(last)]
         return [*before, loop, last]
+
+    def _row(self) -> int | None:
+        """Return the loop over the features of the image's group, where it is one of results.
+
+        So it is in gradients of filters: elements that lie side by side are read by the rows of a
+        tile, which are more than a short window has.
+        """
+        image, sizes = indices(self.sum)[self.image], extents(self.sum)
+        inner = [e for expr in image if (e := self.groups.in_image(expr)) is not None]
+        own = [d for e in inner for d in e.used_dims() if d < self.shared - 1]
+        return own[0] if own and sizes[own[0]] > sizes[self.shared - 2] else None
 
     def _loops(self, op: linalg.GenericOp, order: Sequence[int | None]) -> None:
         """Write the maps of ``op`` anew, its own loops as the image lies in memory."""

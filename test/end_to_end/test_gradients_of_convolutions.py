@@ -20,6 +20,8 @@ FORMS = (
     (3, 17, 20, 17, 5, 2, 2, 17),
     (2, 8, 15, 24, 3, 2, 1, 8),  # several filters for a feature
     (2, 24, 13, 32, 3, 1, 1, 4),
+    (2, 32, 20, 64, 3, 2, 1, 4),  # steps, in groups: features last
+    (3, 32, 11, 24, 1, 2, 0, 4),  # products, one for each group
 )
 
 

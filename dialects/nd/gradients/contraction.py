@@ -170,9 +170,8 @@ def _of_filters(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
     None where no window reads any element. Where it is of one element, that is a product.
     """
     window, groups, layout = op.how
-    alone = groups == op.parts == 1
     around = {*window.low, *window.high, *(n - 1 for n in window.lhs_dilation)} - {0}
-    if alone and set(window.size) == {1} and not around:
+    if op.parts == 1 and set(window.size) == {1} and not around:
         return _of_single_elements(r, op, g)
     image = [shape_of(op.x)[a] for a in layout.x[2:]]
     places = [shape_of(op.y)[a] for a in layout.y[2:]]
@@ -215,6 +214,8 @@ def _of_single_elements(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue:
         steps[axis] = stride
     x = op.x if set(steps) == {1} else r.of(SliceOp(op.x, [0] * rank, [END] * rank, steps))
     x = r.cast(x, element(g))
+    if op.how[1] > 1:
+        return _of_single_elements_in_groups(r, op, x, g)
     summed = [[of[0], *of[2:]] for of in (layout.y, layout.x)]
     out, features = (shape_of(op.w)[a] for a in layout.w[:2])
     first = layout.w[0] < layout.w[1]
@@ -227,6 +228,35 @@ def _of_single_elements(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue:
     y = r.of(product)
     if turned:
         y = r.of(TransposeOp(y, (1, 0)))
+    return r.cast(_reshaped(r, y, shape_of(op.w)), element(op.w))
+
+
+def _of_single_elements_in_groups(
+    r: Reverse, op: ConvolutionOp, x: SSAValue, g: SSAValue
+) -> SSAValue:
+    """Multiply as `_of_single_elements` does, each group by itself."""
+    _, groups, layout = op.how
+    parted, axes = list[SSAValue](), list[int]()
+    for value, of in ((g, layout.y), (x, layout.x)):
+        sizes, axis = list(shape_of(value)), of[1]
+        _needs_features(op, sizes[axis])
+        parted.append(
+            _reshaped(r, value, [*sizes[:axis], groups, sizes[axis] // groups, *sizes[axis + 1 :]])
+        )
+        axes.append(axis)
+    summed = [[a + (a > of[1]) for a in (of[0], *of[2:])] for of in (layout.y, layout.x)]
+    first = layout.w[0] < layout.w[1]
+    left, right = (0, 1) if first else (1, 0)
+    y = r.of(
+        DotGeneralOp(
+            parted[left],
+            parted[right],
+            batch=([axes[left]], [axes[right]]),
+            contract=(summed[left], summed[right]),
+        )
+    )
+    if not first:
+        y = r.of(TransposeOp(y, (1, 0, 2)))
     return r.cast(_reshaped(r, y, shape_of(op.w)), element(op.w))
 
 
@@ -274,10 +304,7 @@ def _by_group(r: Reverse, op: ConvolutionOp, x: SSAValue, layout: Sequence[int])
         return x
     source, to = layout[:2]
     shape = list(shape_of(x))
-    if DYNAMIC in (shape[source], shape[to]):
-        said = "to differentiate a grouped convolution its features must be known"
-        help = "write their numbers in the types of its operands"
-        raise CompileError(Diagnostic("error", said, place_of(op), help=help))
+    _needs_features(op, shape[source], shape[to])
     split = [*shape[:source], groups, shape[source] // groups, *shape[source + 1 :]]
     x = _reshaped(r, x, split)
     order = [a for a in range(len(split)) if a != source]
@@ -286,6 +313,14 @@ def _by_group(r: Reverse, op: ConvolutionOp, x: SSAValue, layout: Sequence[int])
     shape[source] //= groups
     shape[to] *= groups
     return _reshaped(r, x, shape)
+
+
+def _needs_features(op: ConvolutionOp, *sizes: int) -> None:
+    """Refuse a convolution in groups of which only the run knows how many features one has."""
+    if DYNAMIC in sizes:
+        said = "to differentiate a grouped convolution its features must be known"
+        help = "write their numbers in the types of its operands"
+        raise CompileError(Diagnostic("error", said, place_of(op), help=help))
 
 
 def _groups(op: ConvolutionOp) -> int:

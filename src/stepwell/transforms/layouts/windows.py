@@ -38,6 +38,10 @@ SUMMED = 1 / 16
 """The same where it sums up images over their places: else neighbours are seldom read together."""
 ALONG = 1 / 8
 """Cycles that a product takes less where vectors run along a sum, results being few."""
+STEPPED = 1.0
+"""Cycles that a product takes less, in groups, where rows have no neighbours read together."""
+PAIRS = 4
+"""Groups of fewer features than this are no better off with features last."""
 FEW = 8
 """An image of fewer features than this is read as it lies: they do not fill half a cache line."""
 OVER = 3
@@ -119,13 +123,16 @@ def read_window(op: linalg.GenericOp) -> Window | None:
     if sorted(order) != list(range(len(parallel))):
         return None
     dense = any(d not in read for d in features)
-    apart = dense and len(filters) == 1
-    summed_places = _summed_places(op, moving, spatial, read, inner) if apart else frozenset[int]()
+    grouped = _group(where[image], features[-1]) is not None
+    summed_places = frozenset[int]()
+    if (dense or grouped) and len(filters) == 1:
+        its = read - set(features) if grouped else read
+        summed_places = _summed_places(op, moving, spatial, its, inner)
     sizes = _sizes(op)
     summed, out = prod(sizes[d] for d in inner), prod(sizes[d] for d in features)
     narrow = dense and not summed_places and 1 < out < LANES // 2 and summed >= LANES
     planar = bool(summed_places) and max(out, *(sizes[d] for d in read - spatial)) < LANES
-    each = ALONG if planar or narrow else SUMMED if summed_places else None
+    each = ALONG if planar or narrow else SUMMED if summed_places and not grouped else None
     return Window(
         image,
         order,
@@ -162,6 +169,8 @@ def _gain(op: linalg.GenericOp, image: Index, features: list[int], dense: bool) 
     sizes = _sizes(op)
     work = prod(sizes)
     group = _group(image, features[-1])
+    if group and group >= PAIRS and _steps(op, image):
+        return work * STEPPED
     if (group or sizes[features[-1]]) < LANES:
         return 0.0
     if dense or group:
@@ -170,6 +179,12 @@ def _gain(op: linalg.GenericOp, image: Index, features: list[int], dense: bool) 
     steps = [(d, f) for d, f in form[0].items() if is_parallel(op)[d]] if form else []
     vectors = len(steps) == 1 and steps[0][1] == 1 and sizes[steps[0][0]] >= LANES
     return work * (TOGETHER if vectors else APART)
+
+
+def _steps(op: linalg.GenericOp, image: Index) -> bool:
+    """Whether neighbours along the longest loop over the image's last axis lie apart."""
+    form, sizes = linear(image[-1]), _sizes(op)
+    return form is not None and bool(form[0]) and form[0][max(form[0], key=sizes.__getitem__)] > 1
 
 
 def _group(image: Index, loop: int) -> int | None:
