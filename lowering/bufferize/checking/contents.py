@@ -10,8 +10,9 @@ from typing import TypeAlias
 from xdsl.dialects import arith, tensor
 from xdsl.ir import Block, SSAValue
 
+from stepwell.dialects import kernel
 from stepwell.dialects.types import tensor_type
-from stepwell.lowering.bufferize.places import is_view, slice_of, step_of
+from stepwell.lowering.bufferize.places import is_view, rows_of, slice_of, step_of
 from stepwell.lowering.bufferize.views import (
     Cast,
     Slice,
@@ -107,6 +108,9 @@ class Tensors:
         match op:
             case tensor.InsertSliceOp():
                 return [((slice_of(self.sizes, op),), op.source)], op.dest
+            case kernel.StackOp():
+                rows = zip(rows_of(self.sizes, op), op.parts, strict=True)
+                return [((row, *seen), part) for (row, seen), part in rows], None
             case tensor.InsertOp():
                 at = tuple(self.sizes.of(v) for v in op.indices)
                 return [(element(at), (op.result, 0))], op.dest
