@@ -92,6 +92,12 @@ class Schedule(Pass):
     vector-unit : how many bits of a vector it computes with at once; 0 for all of them
     signed-dots : whether it has an instruction for sums of products of signed bytes
     l2 : bytes of each core's second cache; 0 for no blocks, where scratch is dear
+    l1 : bytes of each core's first cache
+    l1-ways : of how many ways it is
+    last-cache : bytes of the last cache that is much quicker than memory; 0 for 32 of the second
+    far-bytes : how many bytes a core reads in a cycle from beyond its second cache
+    fma-ports : how many multiply-adds, as wide as it computes at once, begin in a cycle
+    in-flight : how many independent multiply-adds keep these busy
     threads : how many threads may share a kernel; no result depends on it
     lock : a lock file; its schedules are written on the kernels it was made for
     """
@@ -106,21 +112,19 @@ class Schedule(Pass):
     vector_unit: int = 0
     signed_dots: bool = False
     l2: int = 1 << 20
+    l1: int = 32 << 10
+    l1_ways: int = 8
+    last_cache: int = 0
+    far_bytes: int = 32
+    fma_ports: int = 2
+    in_flight: int = 8
     threads: int = 2
     lock: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Schedule each kernel."""
         done = write_all_tuned(op, self.lock) if self.lock else set[kernel.FuncOp]()
-        registers = self.vector_registers or (32 if self.vector_bits >= 512 else 16)
-        machine = Vectors(
-            self.vector_bits,
-            self.vector_lanes,
-            registers,
-            self.vector_unit,
-            max(self.threads, 1),
-            self.signed_dots,
-        )
+        machine = self.vectors()
         ready = constant_arguments(op)
         for function in op.ops:
             if not isinstance(function, kernel.FuncOp) or function in done:
@@ -128,6 +132,23 @@ class Schedule(Pass):
             if not _write_by_hand(function):
                 choose_lanes(function, machine)
                 _schedule(function, machine, self.l2, ready.get(function.sym_name.data, set()))
+
+    def vectors(self) -> Vectors:
+        """Return what the options say of the machine."""
+        return Vectors(
+            bits=self.vector_bits,
+            lanes=self.vector_lanes,
+            registers=self.vector_registers or (32 if self.vector_bits >= 512 else 16),
+            unit=self.vector_unit,
+            threads=max(self.threads, 1),
+            signed_dots=self.signed_dots,
+            l1=self.l1,
+            l1_ways=self.l1_ways,
+            last_cache=self.last_cache or 32 * self.l2,
+            far_bytes=self.far_bytes,
+            fma_ports=self.fma_ports,
+            in_flight=self.in_flight,
+        )
 
 
 def _write_by_hand(function: kernel.FuncOp) -> bool:
@@ -173,7 +194,7 @@ def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int
         _vectorise_shared(function, ops, axis, shared, machine, l2)
     else:
         vectorise_apart(function, ops, shared, machine, l2)
-    _run_in_parallel(function, ops, shared, 0 if by_hand else l2)
+    _run_in_parallel(function, ops, shared, machine, 0 if by_hand else l2)
 
 
 def _is_scheduled(op: Operation) -> TypeGuard[linalg.GenericOp | linalg.FillOp]:
@@ -399,7 +420,7 @@ def _tile(
     high, wide = contraction.extents[shared - 2], contraction.extents[shared - 1]
     deep = prod(contraction.size(k) for k in range(shared, len(contraction.extents)))
     registers = machine.registers // max(len(contraction.op.outputs), 1)
-    rows, vectors = register_tile(high, wide, deep, width, registers)
+    rows, vectors = register_tile(high, wide, deep, width, registers, machine.in_flight)
     if rows * vectors > 1:
         because(
             function,
@@ -411,20 +432,23 @@ def _tile(
         write(function, "kernel.tile", (rows, vectors))
 
 
-def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int, l2: int) -> None:
+def _run_in_parallel(
+    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machine: Vectors, l2: int
+) -> None:
     """Choose the parallel loops and the grain, or the runs of a reduction."""
     total = sum(loops.iterations * loops.work for loops in ops)
     dynamic = any(DYNAMIC_INDEX in loops.extents for loops in ops)
-    written = any(f"kernel.{name}" in function.attributes for name in ("parallel", "split"))
-    if written:
+    by_hand = any(f"kernel.{name}" in function.attributes for name in ("parallel", "split"))
+    if by_hand:
         because(function, lambda: "parallel as written, by hand or from a lock file")
-    tell = unheard if written else because
+    tell = unheard if by_hand else because
     if not shared:
         if (dynamic or total >= LARGE) and _is_full_reduction(ops):
             tell(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
             write(function, "kernel.split", ENOUGH)
         return
-    if l2 and not any(map(function.attributes.get, CUT)) and cut_rows(function, ops, shared, l2):
+    written = any(map(function.attributes.get, CUT))
+    if l2 and not written and cut_rows(function, ops, shared, machine, l2):
         return
     scattered = isinstance(ops[0].op, linalg.FillOp) and stands_apart(ops[0].op)
     if not dynamic and total < 2 * CHUNK and not scattered:
@@ -432,7 +456,7 @@ def _run_in_parallel(function: kernel.FuncOp, ops: Sequence[Loops], shared: int,
         return
     sizes = ops[0].extents[:shared]
     count, trips = 0, 1
-    run = 0 if written or not l2 else rows_ahead(function, ops, shared, ENOUGH)
+    run = 0 if by_hand or not l2 else rows_ahead(function, ops, shared, ENOUGH, machine.l1)
     while count < shared and (trips < ENOUGH or run):
         trips *= 1 if sizes[count] == DYNAMIC_INDEX else sizes[count]
         count += 1

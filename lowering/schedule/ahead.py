@@ -18,17 +18,21 @@ LEAST = 4
 """Fewer are not worth that."""
 SHORTEST = 64
 """Shorter rows are over at once."""
-ROOM = 1 << 14
-"""More bytes of this row, the next and a result leave the first cache."""
+ROOM = 2
+"""More than one in so many bytes of the first cache, of this row, the next and a result, leave no
+room for what else is read."""
 OTHERS = ("tile", "block", "stream", "band", "split")
 
 
-def rows_ahead(function: kernel.FuncOp, ops: Sequence[Loops], shared: int, enough: int) -> int:
+def rows_ahead(
+    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, enough: int, l1: int
+) -> int:
     """Return how many rows run one after the other; 0 where their loops run apart.
 
     The first op reduces a row, the second walks over the same row and wants what the first found.
 
     enough : runs of rows keep every thread busy
+    l1 : bytes of the first cache
     """
     if not shared or any(f"kernel.{name}" in function.attributes for name in OTHERS):
         return 0
@@ -44,7 +48,7 @@ def rows_ahead(function: kernel.FuncOp, ops: Sequence[Loops], shared: int, enoug
     assert isinstance(first.op, linalg.GenericOp)
     bits = sum(bits_of(element(operand)) for operand in first.op.inputs[:1])
     writes = any(all(loops.parallel) or loops.writes_along for loops in long)
-    if columns < SHORTEST or columns * bits * (3 if writes else 2) > ROOM * 8:
+    if columns < SHORTEST or columns * bits * (3 if writes else 2) > l1 // ROOM * 8:
         return 0
     run = min(RUN, rows // enough)
     return run if run >= LEAST else 0

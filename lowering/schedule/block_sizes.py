@@ -1,7 +1,7 @@
 """How large the tiles, blocks and stretches of contractions are.
 
 The depth of a block is the only one of these sizes that the result depends on (by rounding), so it
-depends on the sizes of the operands alone.
+depends on the sizes of the operands and the machine's caches and vectors, not on its threads.
 """
 
 from __future__ import annotations
@@ -16,8 +16,16 @@ from stepwell.lowering.schedule.reasons import because
 from stepwell.lowering.schedule.vectors import NARROWEST, Loops, Vectors, bits_of, stride
 from stepwell.transforms.structured import element, indices
 
-DEEP = 384
-"""A sliver of so much depth, 64 columns wide, leaves the second cache room for rows beside it."""
+IN_L1 = 3, 4
+"""The part of the first cache that a sliver of packed columns may take, rows beside it, ..."""
+IN_L2 = 3, 32
+"""... and of the second where the first is too small: there rows of a block and what is packed next
+lie too. On Zen 4 a sliver of 64 columns is 384 deep then, which was the best of those measured;
+on Granite Rapids, with twice the cache, it is 768, as was measured there."""
+SHALLOW = 256
+"""A part of a sum less deep begins and ends too often: sums are loaded and stored for each."""
+DEEPEST_SUM = 1024
+"""A deeper one saves less than 1 % of that."""
 SCRATCH = 1 << 18
 """Bytes of packed operand, or of partial sums, that a block may have on the stack."""
 TURNED = 16
@@ -50,17 +58,17 @@ MOST_ROWS = 14
 """A register tile of more rows leaves no room for two vectors."""
 LONE = 4
 """A product of at most so many rows waits for memory even where the last cache holds it all."""
-STRETCH = 512, 16 << 10
-"""Columns of one row of a large operand that are worth reading in one go, and bytes at most: the
-longer the runs the better memory answers, and the sums of one wait in the caches."""
-PAGE = 1 << 12
-"""Rows that lie apart by a multiple of so many bytes throw each other out of the first cache."""
+STRETCH = 512, 2
+"""Columns of one row of a large operand that are worth reading in one go, and at most one in so
+many bytes of the first cache: the longer the runs the better memory answers; sums wait there."""
 RUNS = 8
 """So many rows of it are read side by side: more runs than that are not fetched ahead."""
 UNIT = 64
 """A stretch is a multiple of so many columns."""
-SUMS = 1 << 17
-"""Bytes of sums that wait while a stretch is read."""
+SUMS = 8
+"""Sums that wait while a stretch is read take one in so many bytes of the second cache at most."""
+LEAST_L2 = 1 << 18
+"""No processor with vectors has a smaller one."""
 SLIVERS = 16
 """So many slivers keep every thread busy."""
 MANY = 32
@@ -142,6 +150,17 @@ def tile_of_few(high: int, wide: int, width: int, machine: Vectors) -> tuple[int
     return rows, min(vectors, -(-wide // width)) if wide else vectors
 
 
+def streams_from(high: int, meeting: bool, machine: Vectors, l2: int) -> int:
+    """Return how many bytes of an operand are worth reading in stretches for so many rows.
+
+    What stays in the last cache is not, unless so few rows wait that they wait for that cache too.
+
+    meeting : its rows throw each other out of the first cache
+    """
+    part = 8 if high <= LONE else 4 if meeting else 1
+    return max(machine.last_cache // part, l2)
+
+
 def stretch(
     found: Loops, packed: int, shared: int, bytes: int, machine: Vectors, l2: int
 ) -> tuple[int, ...]:
@@ -158,19 +177,36 @@ def stretch(
     if not known or stride(indices(op)[packed], shared - 1) != 1 or not 0 < high <= SKINNY:
         return ()
     each = bits_of(element(op.operands[packed])) // 8
-    meeting = found.size(shared) * each % PAGE == 0
-    if bytes < (4 if high <= LONE else 8 if meeting else 32) * l2:
+    meeting = found.size(shared) * each % machine.page == 0
+    if bytes < streams_from(high, meeting, machine, l2):
         return ()
-    least, run = STRETCH
+    least, run = STRETCH[0], machine.l1 // STRETCH[1]
     sum = bits_of(element(op.outputs[0])) // 8
-    most = min(run // max(each, 1), SUMS // (high * max(sum, 1)))
+    most = min(run // max(each, 1), max(l2, LEAST_L2) // SUMS // (high * max(sum, 1)))
     count = -(-wide // (machine.threads * most)) * machine.threads
     columns = -(-max(-(-wide // max(count, 1)), least) // UNIT) * UNIT
     return (columns, RUNS) if wide >= 2 * least and most >= least else ()
 
 
+def depth_of(machine: Vectors, l2: int) -> int:
+    """Return how deep a block may be for slivers as wide as the fastest tile, of f32."""
+    vectors = next(iter(TILES if machine.registers >= 32 else NARROW_TILES))[1]
+    column = vectors * min(machine.bits // 32, machine.lanes) * 4
+    part, of = IN_L1
+    if (deep := machine.l1 * part // of // column) < SHALLOW:
+        part, of = IN_L2
+        deep = max(l2 * part // of // column, SHALLOW)
+    return min(deep, DEEPEST_SUM)
+
+
 def block_of(
-    found: Loops, first: int, shared: int, tile: tuple[int, int], l2: int, bytes: int
+    found: Loops,
+    first: int,
+    shared: int,
+    tile: tuple[int, int],
+    machine: Vectors,
+    l2: int,
+    bytes: int,
 ) -> tuple[int, ...]:
     """Return how much of the shared loops from ``first`` a block is, and the depth.
 
@@ -180,7 +216,7 @@ def block_of(
     last = len(found.parallel) - 1
     before = max(prod(map(found.size, range(shared, last))), 1)
     deepest = SCRATCH // (columns * bytes)
-    deepest = max((min(DEEP, deepest) if last == shared else deepest) // before, 1)
+    deepest = max((min(depth_of(machine, l2), deepest) if last == shared else deepest) // before, 1)
     cut = found.size(last) > deepest >= TURNED
     unit = 8 if before == 1 else TURNED if cut else 1
     deep = even(found.size(last), deepest, unit)

@@ -14,8 +14,9 @@ from math import prod
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
+from stepwell.lowering.schedule.beyond import is_beyond, is_near, reads_in_place
 from stepwell.lowering.schedule.block_sizes import (
     BESIDE,
     LONE,
@@ -57,8 +58,6 @@ RAGGED = 1 << 16
 """An operand of more bytes is packed where its columns do not fill vectors."""
 LONG = 128
 """In so many steps or more of a tile it pays to ask for what later ones read."""
-BEYOND = 24
-"""An operand of so many times the second cache does not stay in the last one."""
 LINES = 128
 """Bytes of each row of a stretch that are added up in registers; half of that for more than two
 rows of the result."""
@@ -136,7 +135,7 @@ def _chosen(
         because(found.op, lambda: _why_streamed(operand, high, stream))
         return replace(
             _streamed(operand, high, width, machine, stream),
-            prefetch=_is_beyond(found.op, bytes, l2),
+            prefetch=is_beyond(found.op, bytes, machine, l2),
         )
     size = machine.bits // width // 8
     width = width if along else _narrowed(width, wide)
@@ -150,7 +149,8 @@ def _chosen(
     because(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
     if not free and not along:
         simple = _in_rows(found, packed, shared, plain.tile[1] * plain.width)
-        plain = replace(plain, pack_first=simple, prefetch=bytes >= l2)
+        near = is_near(found.op, plain.tile[0], plain.width * size, machine)
+        plain = replace(plain, pack_first=simple and near, prefetch=bytes >= l2 and near)
     chosen = _widened(found, plain, packed, first, shared)
     because(found.op, lambda: _why_so_large(plain.tile, chosen.block, size))
     if chosen.prefetch:
@@ -177,7 +177,7 @@ def _plain(
         if few
         else fastest_tile(found, shared, width, size, machine, along)
     )
-    block = block_of(found, first, shared, (tile[0], tile[1] * width), l2, size)
+    block = block_of(found, first, shared, (tile[0], tile[1] * width), machine, l2, size)
     if few and high <= tile[0] and found.extents[-1] != DYNAMIC_INDEX:
         block = *block[:-1], max(found.size(len(found.parallel) - 1), 1)
     return Contraction(width, tile, block)
@@ -240,21 +240,12 @@ def _streamed(
     return Contraction(width, (rows, vectors), stream=stream)
 
 
-def _is_beyond(op: Operation, bytes: int, l2: int) -> bool:
-    """Whether so many bytes come from memory, not from the last cache, in every call."""
-    if bytes < BEYOND * l2:
-        return False
-    because(op, lambda: NEXT)
-    return True
-
-
 NO_SCRATCH = "not in blocks: the target has no scratch to pack an operand into"
 NO_SINGLE_SUM = (
     "not in blocks: they are for one sum, started by a fill, of an operand that varies with "
     "the rows and one that varies with the columns"
 )
 FAR = "what is packed next is asked for while a block computes, for it exceeds L2"
-NEXT = "what is read next is asked for before, for it comes from memory"
 ASKED = "rows that a tile reads later are asked for while it computes, for they come from beyond L2"
 NOT_ALONG = "not in blocks: the results of neighbouring columns do not lie side by side"
 
@@ -457,5 +448,5 @@ def _enough(found: Loops, packed: int, shared: int, width: int, l2: int, high: i
         return SMALL if high < MANY_ROWS else 0
     wide = found.extents[shared - 1]
     if wide != DYNAMIC_INDEX and wide % width and wide > 2 * width:
-        return min(RAGGED, l2 // 4)
-    return l2 // 4
+        return min(RAGGED, reads_in_place(l2))
+    return reads_in_place(l2)

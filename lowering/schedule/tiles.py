@@ -14,8 +14,6 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 MOST_ROWS, MOST_VECTORS = 14, 6
 LONE = 16
 """So many vectors of a single row: the other operand is read in runs that are fetched ahead."""
-IN_FLIGHT = 8
-"""So many independent sums hide how long a multiply-add takes."""
 BEGINNING = 12
 """What a tile costs before and after its sum, in multiply-adds, besides one for each vector."""
 LOADS = 0.42
@@ -33,8 +31,13 @@ UNKNOWN = (6, 4), (6, 2)
 """The tiles of 32 and of 16 registers that do well where no size is known."""
 
 
-def register_tile(high: int, wide: int, deep: int, width: int, registers: int) -> tuple[int, int]:
-    """Return rows and vectors for a result of ``high`` by ``wide``; either may be dynamic."""
+def register_tile(
+    high: int, wide: int, deep: int, width: int, registers: int, in_flight: int
+) -> tuple[int, int]:
+    """Return rows and vectors for a result of ``high`` by ``wide``; either may be dynamic.
+
+    in_flight : so many independent sums hide how long a multiply-add takes
+    """
     usual = UNKNOWN[0] if registers >= 32 else UNKNOWN[1]
     if wide == DYNAMIC_INDEX:
         return (min(high, usual[0]) if high != DYNAMIC_INDEX else usual[0]), usual[1]
@@ -50,13 +53,13 @@ def register_tile(high: int, wide: int, deep: int, width: int, registers: int) -
     ]
     if not tiles:
         return 1, 1
-    return min(tiles, key=lambda t: (_cost(t, high, columns, deep), t))
+    return min(tiles, key=lambda t: (_cost(t, high, columns, deep, in_flight), t))
 
 
-def _cost(tile: tuple[int, int], high: int, columns: int, deep: int) -> float:
+def _cost(tile: tuple[int, int], high: int, columns: int, deep: int, in_flight: int) -> float:
     """Return what the whole result costs, in multiply-adds of one vector, its code included."""
     kinds = _kinds(tile, high, columns)
-    time = sum(count * _one(rows, vectors, deep) for count, rows, vectors in kinds)
+    time = sum(count * _one(rows, vectors, deep, in_flight) for count, rows, vectors in kinds)
     return time * (1 + sum(rows * vectors for _, rows, vectors in kinds) / WRITTEN)
 
 
@@ -78,9 +81,9 @@ def _kinds(tile: tuple[int, int], high: int, columns: int) -> list[tuple[int, in
     return [(n * m, r, v) for n, r in down for m, v in along if n * m * r * v]
 
 
-def _one(rows: int, vectors: int, deep: int) -> float:
+def _one(rows: int, vectors: int, deep: int, in_flight: int) -> float:
     """Return what one tile costs."""
     sums = rows * vectors
     loads = (rows + (sums if rows <= FOLDED else vectors)) / sums
     slower = 1 + DEARER * max(0.0, loads - LOADS)
-    return deep * max(sums, IN_FLIGHT) * slower + sums + BEGINNING
+    return deep * max(sums, in_flight) * slower + sums + BEGINNING

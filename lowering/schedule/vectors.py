@@ -50,6 +50,32 @@ class Vectors(NamedTuple):
     """How many of the machine's threads may share one kernel: only what no result depends on."""
     signed_dots: bool = False
     """Whether an instruction adds up products of signed bytes, not only of unsigned by signed."""
+    l1: int = 32 << 10
+    l1_ways: int = 8
+    last_cache: int = 32 << 20
+    """Bytes of the last cache that is much quicker than memory."""
+    far_bytes: int = 32
+    """Bytes that a core reads in a cycle from beyond its second cache."""
+    fma_ports: int = 2
+    """Multiply-adds as wide as the unit that begin in a cycle."""
+    in_flight: int = 8
+    """Independent multiply-adds that keep these ports busy."""
+
+    @property
+    def page(self) -> int:
+        """Bytes of a way of the first cache: rows so far apart, or a multiple, share few lines."""
+        return max(self.l1 // self.l1_ways, 1)
+
+    def consumes(self, rows: int, bytes: int) -> float:
+        """Return how much a register tile reads of the columns' operand in a cycle.
+
+        A step of a tile reads each vector of columns once, for as many multiply-adds as it has
+        rows.
+
+        bytes : of a vector
+        """
+        unit = (self.unit or self.bits) // 8
+        return bytes / rows * self.fma_ports * min(unit / bytes, 1)
 
 
 @dataclass

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -41,7 +41,6 @@ from stepwell.descent import Descent, Source
 from stepwell.dialects import kernel
 from stepwell.lowering.emit import emit_c
 from stepwell.lowering.relaunching import launches_of
-from stepwell.lowering.schedule import Schedule as SchedulePass
 from stepwell.lowering.schedule.levels import levels_of
 from stepwell.lowering.schedule.locked import (
     is_untouched,
@@ -50,6 +49,7 @@ from stepwell.lowering.schedule.locked import (
     schedule_of,
     write_schedule,
 )
+from stepwell.lowering.schedule.on_machines import schedule_for
 from stepwell.lowering.schedule.variants import variants
 from stepwell.pipeline import STAGE_NAMES
 from stepwell.runtime.entry import numpy_dtype
@@ -217,9 +217,7 @@ def _sizes(
 def _as_chosen(function: kernel.FuncOp, constant: Sequence[bool], machine: Machine) -> Schedule:
     """Return what the cost model chooses for a kernel."""
     module = _alone(function, constant)
-    options = machine.options()
-    known = {f.name: options[f.name] for f in fields(SchedulePass) if f.name in options}
-    SchedulePass(**known).apply(Context(), module)
+    schedule_for(machine).apply(Context(), module)
     return schedule_of(_kernel_of(module))
 
 

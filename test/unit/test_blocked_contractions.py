@@ -247,8 +247,8 @@ def test_few_rows_wait_for_memory_alone(
     m: int, n: int, k: int, batch: int, dtype: str, wide: str
 ) -> None:
     text = _program("mk,kn", m, n, k, batch, dtype, wide)
-    program = sw.compile(text, machine="l2=65536")
-    assert "kernel.stream" in kernels_for(text, "l2=65536")
+    program = sw.compile(text, machine="l2=64K,l3=2M")
+    assert "kernel.stream" in kernels_for(text, "l2=64K,l3=2M")
     _compare(program, "mk,kn", m, n, k, batch, dtype, wide)
 
 

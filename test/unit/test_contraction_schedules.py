@@ -166,8 +166,8 @@ def test_vector_by_matrix_from_memory(k: int, n: int, dtype: str) -> None:
           : (tensor<{k}x{dtype}>, tensor<{k}x{n}x{dtype}>) -> tensor<{n}x{dtype}>
       func.return %y : tensor<{n}x{dtype}>
     }}"""
-    made = [sw.compile(text, machine=f"l2=16384,threads={threads}") for threads in (1, 2)]
-    assert "kernel.prefetch" in kernels_for(text, "l2=16384,threads=1")
+    made = [sw.compile(text, machine=f"l2=16K,l3=512K,threads={threads}") for threads in (1, 2)]
+    assert "kernel.prefetch" in kernels_for(text, "l2=16K,l3=512K,threads=1")
     results = [program(x, w) for program in made]
     assert results[0].tobytes() == results[1].tobytes()
     close = 1e-6 if dtype == "f32" else 1e-14

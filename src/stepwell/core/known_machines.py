@@ -58,17 +58,21 @@ def parse(name: str, text: str) -> Known:
     return Known(name, about, tuple(properties), words["fits"], words["like"], tuple(sources))
 
 
+def fitting(identity: tuple[str, ...]) -> Known | None:
+    """Return the file of a processor itself, None where there is none."""
+    known = known_machines().values()
+    return next((each for each in known if any(_fits(fit, identity) for fit in each.fits)), None)
+
+
 def most_like(identity: tuple[str, ...], flags: Collection[str]) -> Known | None:
     """Return the file of a processor, or the one that stands in for it; None where none does.
 
     identity : vendor, family and model, or implementer and part
     flags : its features, as Linux lists them, and the vendor
     """
-    known = known_machines().values()
-    for each in known:
-        if any(_fits(fit, identity) for fit in each.fits):
-            return each
-    has = {*flags, *identity[:1]}
+    if (found := fitting(identity)) is not None:
+        return found
+    known, has = known_machines().values(), {*flags, *identity[:1]}
     alike = [(len(like), each) for each in known for like in each.like if has.issuperset(like)]
     return max(alike, key=lambda found: found[0])[1] if alike else None
 

@@ -44,9 +44,14 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Described:
-    """A machine, and where each of its properties is from."""
+    """A machine, and where each of its properties is from.
+
+    machine : with what was measured
+    compiled : as schedules see it, without
+    """
 
     machine: Machine
+    compiled: Machine
     about: str
     sources: Mapping[str, str]
 
@@ -77,13 +82,15 @@ def described(text: str, again: bool = False) -> Described:
         known = known_machines()[name]
         written = {each.partition("=")[0]: f"{name}.txt" for each in known.properties}
         written |= {each: f"{name}.txt: {source}" for each, source in known.sources}
-        return Described(machine, known.about, _whole(written) | given)
-    figures = _measured(again)
-    machine = replace(machine, **{k: v for k, v in figures.items() if k not in given})
+        return Described(machine, machine, known.about, _whole(written) | given)
+    figures = {k: v for k, v in _measured(again).items() if k not in given}
     sources = _whole(_assumed()) | dict.fromkeys(host_facts().read, "read")
-    sources |= {"threads": "read", **dict.fromkeys(figures, "measured")} | given
+    for each in figures:
+        sources[each] = f"measured; {sources[each]}: {spelled(each, getattr(machine, each))}"
+    sources |= {"threads": "read"} | given
     like = f", like {machine.name}" if machine.name else ""
-    return Described(machine, f"the processor that this runs on{like}", sources)
+    about = f"the processor that this runs on{like}"
+    return Described(replace(machine, **figures), machine, about, sources)
 
 
 def _asked() -> str:
@@ -131,8 +138,8 @@ def _lines(found: Described) -> Iterator[str]:
             value = spelled(name, getattr(machine, name))
             about = PROPERTIES[name].about
             yield f"  {name:<18} {value:>14}  {about} ({found.sources[name]})"
-    yield "\nwhat follows:"
-    for name, value, about in derived(machine):
+    yield "\nwhat schedules take of it, from what is read and assumed:"
+    for name, value, about in derived(found.compiled):
         yield f"  {name:<18} {value:>14}  {about}"
 
 
@@ -162,6 +169,8 @@ def derived(machine: Machine) -> Iterator[tuple[str, str, str]]:
     last = spelled("l3", machine.last_cache)
     yield "last_cache", last, "beyond so much, memory or what is no quicker is read"
     yield "far_bytes", f"{machine.far_bytes} a cycle", "one core reads from beyond its second cache"
+    if machine.kind == "cpu":
+        yield from import_module("stepwell.lowering.schedule.on_machines").choices_on(machine)
 
 
 def _as_json(found: Described) -> str:
@@ -178,6 +187,6 @@ def _as_json(found: Described) -> str:
         "name": found.machine.name,
         "about": found.about,
         "properties": properties,
-        "derived": {name: value for name, value, _ in derived(found.machine)},
+        "derived": {name: value for name, value, _ in derived(found.compiled)},
     }
     return json.dumps(whole, indent=1)

@@ -1,0 +1,102 @@
+"""What is chosen on machines that are written down: none of them need be at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+from stepwell.core.machine import Machine, known_machine
+from stepwell.lowering.schedule.block_sizes import depth_of
+from stepwell.lowering.schedule.on_machines import choices_on, schedule_for
+from stepwell.testing.machines import kernels_for
+from stepwell.tools.main import main
+
+PRODUCT = """
+func.func @main(%x: tensor<{m}x{k}xf32>, %w: tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32> {{
+  %y = nd.matmul %x, %w : (tensor<{m}x{k}xf32>, tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32>
+  func.return %y : tensor<{m}x{n}xf32>
+}}
+"""
+
+
+def product(m: int, k: int, n: int) -> str:
+    return PRODUCT.format(m=m, k=k, n=n)
+
+
+@pytest.mark.parametrize(
+    ("machine", "marks", "depths"),
+    [
+        ("zen4", (True, True), (344, 384)),
+        ("sapphire-rapids", (False, False), (512, 768)),
+        ("skylake-x", (False, False), (344, 384)),
+        ("haswell", (False, True), (344, 384)),  # what is packed whole before is packed by nobody
+        ("neoverse", (True, True), (512, 768)),
+    ],
+)
+def test_large_products(machine: str, marks: tuple[bool, bool], depths: tuple[int, int]) -> None:
+    """Depth, prefetching and packing ahead follow caches and ports, as two of these measured."""
+    sizes = (1024, 1024, 1024), (512, 3072, 768)
+    for (m, k, n), depth, marked in zip(sizes, depths, marks, strict=True):
+        text = kernels_for(product(m, k, n), f"{machine},threads=2")
+        assert f"{depth} : i64], kernel.p" in text
+        found = "kernel.prefetch" in text, "kernel.pack_first" in text
+        assert found == (marked, marked)
+
+
+def test_few_rows_that_wait_for_a_slow_cache() -> None:
+    """4 MB come from Zen 4's last cache as quickly as 8 rows use them, from that of others not."""
+    assert "kernel.stream" not in kernels_for(product(8, 1001, 1024), "zen4,threads=2")
+    for machine in ("sapphire-rapids", "skylake-x"):
+        assert "kernel.stream" in kernels_for(product(8, 1001, 1024), f"{machine},threads=2")
+
+
+def test_depths() -> None:
+    found = {
+        name: depth_of(schedule_for(known_machine(name)).vectors(), known_machine(name).l2)
+        for name in ("haswell", "neoverse", "sapphire-rapids", "skylake-x", "zen3", "zen4")
+    }
+    assert found == {
+        "haswell": 384,
+        "neoverse": 768,
+        "sapphire-rapids": 768,
+        "skylake-x": 384,
+        "zen3": 384,
+        "zen4": 384,
+    }
+
+
+def test_one_description_gives_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = product(130, 200, 190)
+    there = kernels_for(text, "haswell")
+    for variable, value in [("STEPWELL_THREADS", "3"), ("STEPWELL_MACHINE", "l1=4096")]:
+        monkeypatch.setenv(variable, value)
+        assert kernels_for(text, "haswell") == there
+
+
+@pytest.mark.parametrize("machine", ["sapphire-rapids,threads=2", "neoverse,threads=3"])
+def test_what_is_chosen_there_is_right_here(machine: str) -> None:
+    random = np.random.default_rng(3)
+    x, w = (random.standard_normal(s).astype(np.float32) for s in [(131, 1601), (1601, 530)])
+    found = sw.compile(product(131, 1601, 530), machine=machine)(x, w)
+    np.testing.assert_allclose(found, x.astype(float) @ w, 2e-4, 2e-4)
+
+
+def test_choices_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    said = {name: value for name, value, _ in choices_on(known_machine("sapphire-rapids"))}
+    assert (said["tile"], said["depth"], said["prefetches"]) == ("6 x 4 x 16", "768", "no")
+    assert {n: v for n, v, _ in choices_on(known_machine("zen4"))}["prefetches"] == "yes"
+    assert next(choices_on(Machine(l2=0)))[1] == "none"
+    assert main(["machine", "haswell"]) == 0
+    assert "6 x 2 x 8" in capsys.readouterr().out
+
+
+def test_explain_says_why(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "m.mlir"
+    file.write_text(product(1024, 1024, 1024))
+    assert main(["explain", str(file), "--machine", "sapphire-rapids,threads=2"]) == 0
+    said = capsys.readouterr().out
+    assert "7 bytes come in a cycle where a tile takes 21" in said
+    assert "predicted  5" in said  # ms, of the Xeon's peak, whatever machine this is
