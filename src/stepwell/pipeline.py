@@ -39,8 +39,8 @@ STAGES = (
     ),
     Stage(
         "kernels",
-        "outline-kernels,split-groups,collapse-loops,schedule,pack-operands,compute-once,"
-        "nontemporal-stores",
+        "outline-kernels,split-groups,collapse-loops,order-sums,schedule,pack-operands,"
+        "compute-once,nontemporal-stores",
         _TENSORS | {"kernel"},
         "outline-kernels",
     ),

@@ -50,6 +50,7 @@ PASSES: dict[str, str] = {
     "fuse-elementwise": "stepwell.transforms.fuse:FuseElementwise",
     "outline-kernels": "stepwell.lowering.outline_kernels:OutlineKernels",
     "collapse-loops": "stepwell.lowering.collapse_loops:CollapseLoops",
+    "order-sums": "stepwell.lowering.order_sums:OrderSums",
     "split-groups": "stepwell.lowering.split_groups:SplitGroups",
     "schedule": "stepwell.lowering.schedule:Schedule",
     "pack-operands": "stepwell.lowering.pack_operands:PackOperands",
