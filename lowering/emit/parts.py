@@ -7,7 +7,7 @@ depends on the text alone. All parts linked together do what the whole text, in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import memref
@@ -51,26 +51,33 @@ class PartedProgram:
             if isinstance(op, kernel.FuncOp):
                 self.unit.function(op, op.sym_name.data)
                 fresh = self.unit.pieces[self.begun :]
-                if self.divisible and sum(len(piece.text) for piece in fresh) > LETTERS:
-                    self._close([])
+                if self.divisible and _letters(fresh) > LETTERS:
+                    self._close(self.begun, len(self.unit.pieces))
+                    self.begun = len(self.unit.pieces)
 
     def finish(self, name: str) -> CText:
-        """Write the rest, close the last part if there are others, and return the whole."""
+        """Write the rest, close the last parts if there are others, and return the whole."""
+        kernels = len(self.unit.pieces)
         whole, exports = finished(self.unit, name)
-        if self.begun:
-            self._close(exports)
+        if not self.begun:
+            return whole
+        end = len(self.unit.pieces)
+        if _letters(self.unit.pieces[kernels:]) < LETTERS // 2 or kernels == self.begun:
+            self._close(self.begun, end, exports)
+        else:  # the host's functions take as long as kernels do, and the longest are begun first
+            self._close(kernels, end, exports)
+            self._close(self.begun, kernels)
         return whole
 
-    def _close(self, exports: list[str]) -> None:
-        """Hand over a part of what has been written since the last."""
-        own = {p.name for p in self.unit.pieces[self.begun :] if p.declaration}
-        self.begun = len(self.unit.pieces)
+    def _close(self, start: int, end: int, exports: Sequence[str] = ()) -> None:
+        """Hand over some pieces as a part, with whatever they use."""
+        own = {p.name for p in self.unit.pieces[start:end] if p.declaration}
         functions = self.unit.spelling.prelude.functions
         known = [*(Piece(name, text) for name, text in functions.items()), *self.unit.globals]
         wanted = set(own)
         for text in exports:
             wanted.update(WORD.findall(text))
-        texts = exports[::-1]
+        texts = list(exports[::-1])
         for piece in reversed([*known, *self.unit.pieces]):
             if piece.name not in wanted:
                 continue
@@ -86,3 +93,7 @@ class PartedProgram:
         if piece.name not in self.words:
             self.words[piece.name] = frozenset(WORD.findall(piece.text))
         return self.words[piece.name]
+
+
+def _letters(pieces: Sequence[Piece]) -> int:
+    return sum(len(piece.text) for piece in pieces)

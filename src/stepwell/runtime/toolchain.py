@@ -36,6 +36,9 @@ LEAN = (
     "-fvect-cost-model=very-cheap",
 )
 """What of gcc's -O2 makes emitted programs faster, in a good two thirds of its time."""
+QUICK = ("-fno-tree-bit-ccp",)
+"""What gcc is told besides where a program is so large that it is compiled in parts: it follows
+single bits for an eighth of its time, for a third of a percent fewer instructions."""
 PROBE = "int sw_probe(int x) { return x + 1; }\n"
 SHOWN_LINES = 12
 
@@ -60,7 +63,7 @@ class Compiler:
     @property
     def id(self) -> str:
         """Return what makes its output what it is, for cache keys."""
-        return digest(self.version, *FLAGS, *SEMANTICS, *self.optional)
+        return digest(self.version, *FLAGS, *SEMANTICS, *self.optional, *QUICK)
 
     def build_program(self, source: Path, library: Path) -> None:
         """Compile emitted C to a shared library."""
@@ -68,7 +71,8 @@ class Compiler:
 
     def build_part(self, source: Path, object: Path) -> bool:
         """Compile one part of a program; return whether that went well."""
-        command = [*self.command, *FLAGS, *self._free, "-c", "-o", str(object), str(source)]
+        quick = QUICK if LEAN[0] in self.optional else ()
+        command = [*self.command, *FLAGS, *self._free, *quick, "-c", "-o", str(object), str(source)]
         return _run(command).returncode == 0 and object.exists()
 
     def link_program(self, source: Path, objects: Sequence[Path], library: Path) -> bool:
