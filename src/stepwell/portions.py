@@ -32,20 +32,27 @@ class Portions:
     """What the module had at first, by name."""
 
     def __iter__(self) -> Iterator[ModuleOp]:
-        """Yield modules that each hold some of the functions; the first is ``module`` itself."""
+        """Yield modules that each hold some of the kernels, and ``module`` with what is left.
+
+        That is the last, as nothing waits for it, unless kernels call functions that are in it.
+        """
         for op in self.module.ops:
             if isinstance(name := op.properties.get("sym_name"), StringAttr):
                 self.known[name.data] = op
         kernels = [op for op in self.module.ops if isinstance(op, kernel.FuncOp)]
         for op in kernels:
             op.detach()
-        yield self.module
+        calls = any(isinstance(op, func.CallOp) for each in kernels for op in each.walk())
+        if calls:
+            yield self.module
         for start in range(0, len(kernels), KERNELS):
             some = ModuleOp(list[Operation](kernels[start : start + KERNELS]))
             yield some
             for op in list(some.ops):
                 op.detach()
                 self.lowered.append(op)
+        if not calls:
+            yield self.module
 
     def gather(self, some: ModuleOp) -> None:
         """Keep once what the stage has written in several portions; what remains stays in it."""
