@@ -35,7 +35,7 @@ from stepwell.lowering.bufferize.host import on_buffers
 from stepwell.lowering.bufferize.kernels import buffered
 from stepwell.lowering.bufferize.returns import keep_old, wanted_in_place
 from stepwell.lowering.bufferize.versions import check_versions
-from stepwell.lowering.bufferize.views import buffer_of
+from stepwell.lowering.bufferize.views import Steps, buffer_of
 from stepwell.transforms.passes import Pass, fail
 from stepwell.transforms.verifying import checks_all, checks_buffers
 
@@ -135,16 +135,21 @@ class Kernels:
                     return each
         raise LookupError(f"no kernel @{name} was made")
 
-    def variant(self, launch: kernel.LaunchOp, types: Sequence[Attribute]) -> str:
-        """Return the name of the launched kernel for arguments of ``types``."""
-        return self._variant(self.facts(launch), types)
+    def variant(
+        self, launch: kernel.LaunchOp, types: Sequence[Attribute], rows: Sequence[Steps]
+    ) -> str:
+        """Return the name of the launched kernel for arguments of ``types``.
 
-    def _variant(self, facts: Facts, types: Sequence[Attribute]) -> str:
+        rows : where in its one destination each result is, if they are in rows of that
+        """
+        return self._variant(self.facts(launch), types, rows)
+
+    def _variant(self, facts: Facts, types: Sequence[Attribute], rows: Sequence[Steps] = ()) -> str:
         old = facts.function.sym_name.data
         made = self._new[old]
         if (known := made.get(key := tuple(types))) is None:
             name = old if key == _plain(facts) else self.constants.fresh(f"{old}_view")
-            known = made[key] = buffered(facts, name, types, self.constants)
+            known = made[key] = buffered(facts, name, types, self.constants, rows)
         return known.sym_name.data
 
     def finish(self) -> None:

@@ -210,7 +210,7 @@ class Analysis:
     def stack(self, op: kernel.StackOp) -> None:
         """A stack: each part goes on as the beginning of a row."""
         self.places.new(op.result)
-        for part, (row, seen) in zip(op.parts, rows_of(self.sizes, op), strict=True):
+        for part, (row, seen) in zip(op.parts, rows_of(self.sizes, op.parts), strict=True):
             tie = Tie("insert", op, part, op.result, row, self.liveness.start(op), seen=seen)
             self.ties.append(tie)
             self._written(op.result, op, row)

@@ -26,13 +26,13 @@ from stepwell.lowering.bufferize.facts import Facts
 from stepwell.lowering.bufferize.places import rows_of, slice_of
 from stepwell.lowering.bufferize.returns import Returned, updated_arguments
 from stepwell.lowering.bufferize.sweeping import sweep
-from stepwell.lowering.bufferize.views import join
+from stepwell.lowering.bufferize.views import Steps, join
 from stepwell.lowering.bufferize.writer import HostWriter, Rule
 from stepwell.transforms.passes import fail
 from stepwell.transforms.sizes import Size, SizeWriter
 
-Variant = Callable[[kernel.LaunchOp, Sequence[Attribute]], str]
-"""Gives the name of a kernel for arguments of these types."""
+Variant = Callable[[kernel.LaunchOp, Sequence[Attribute], Sequence[Steps]], str]
+"""Gives the name of a kernel for arguments of these types, its results in rows of one."""
 
 
 def on_buffers(
@@ -147,12 +147,37 @@ def _launch(writer: HostWriter, op: kernel.LaunchOp, variant: Variant) -> None:
         if facts.reads_destination[number]:
             writer.hand_on(op, into, result)
     inputs = [_operand(writer, v) for v in op.inputs]
-    outputs = [writer.fitted(writer.place(r), tensor_type(r)) for r in op.results]
+    stack, rows = _stacked(writer, op, facts)
+    results = op.results if stack is None else stack.results
+    outputs = [writer.fitted(writer.place(r), tensor_type(r)) for r in results]
     outputs += [writer.memory(s) for s in writer.analysis.extras[op]]
-    name = variant(op, [v.type for v in (*inputs, *outputs)])
+    name = variant(op, [v.type for v in (*inputs, *outputs)], rows)
     new = kernel.LaunchOp(name, inputs, outputs)
     new.attributes = dict(op.attributes)
     writer.put(new)
+
+
+def _stacked(
+    writer: HostWriter, op: kernel.LaunchOp, facts: Facts
+) -> tuple[kernel.StackOp | None, Sequence[Steps]]:
+    """Return the stack that all results are made in, and the row of each, if there is one.
+
+    A launch is given that as one destination, and its kernel knows where in it everything is.
+    """
+    use = op.results[0].first_use if len(op.results) > 1 else None
+    stack = use.operation if use is not None else None
+    numbered = "kernel.nontemporal" in facts.function.attributes
+    if not isinstance(stack, kernel.StackOp) or numbered or any(facts.reads_destination):
+        return None, ()
+    if tuple(stack.parts) != tuple(op.results):
+        return None, ()
+    storage, steps = writer.places.of(stack.result)
+    rows = [(row, *seen) for row, seen in rows_of(writer.sizes, stack.parts)]
+    places = [(storage, join(steps, row)) for row in rows]
+    inputs = [writer.places.of(v)[0] for v in op.inputs if isinstance(v.type, TensorType)]
+    if storage in inputs or places != [writer.places.of(part) for part in op.results]:
+        return None, ()
+    return stack, rows
 
 
 def _operand(writer: HostWriter, value: SSAValue) -> SSAValue:
@@ -173,7 +198,7 @@ def _insert_slice(writer: HostWriter, op: tensor.InsertSliceOp) -> None:
 def _stack(writer: HostWriter, op: kernel.StackOp) -> None:
     """Write what of a stack is not in place."""
     storage, steps = writer.places.of(op.result)
-    for part, (row, seen) in zip(op.parts, rows_of(writer.sizes, op), strict=True):
+    for part, (row, seen) in zip(op.parts, rows_of(writer.sizes, op.parts), strict=True):
         place = join(steps, (row, *seen))
         writer.copy(part, storage, place, writer.why(op, part, op.result))
 

@@ -20,15 +20,23 @@ from stepwell.dialects import kernel
 from stepwell.dialects.types import UNKNOWN, tensor_type
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.facts import Chain, Facts
-from stepwell.lowering.bufferize.views import buffer_of
+from stepwell.lowering.bufferize.views import Steps, buffer_of, buffer_type
 from stepwell.transforms.passes import fail
+from stepwell.transforms.sizes import Size
 
 
 def buffered(
-    facts: Facts, name: str, types: Sequence[Attribute], constants: Constants
+    facts: Facts,
+    name: str,
+    types: Sequence[Attribute],
+    constants: Constants,
+    rows: Sequence[Steps] = (),
 ) -> kernel.FuncOp:
-    """Return the kernel of ``facts`` on buffers, its arguments of ``types`` (extras included)."""
-    writer = _KernelWriter(facts, types, constants)
+    """Return the kernel of ``facts`` on buffers, its arguments of ``types`` (extras included).
+
+    rows : where in one destination, the only one, each result is written that the kernel makes
+    """
+    writer = _KernelWriter(facts, types, constants, rows)
     old = facts.function
     for op in old.body.block.ops:
         writer.op(op)
@@ -36,7 +44,11 @@ def buffered(
         name, FunctionType.from_lists(list(types), []), Region(writer.block), dict(old.attributes)
     )
     first = len(facts.reads_input)
-    alike = [(i, first + d) for i, d in facts.in_place if _may_be_one(types[i], types[first + d])]
+    alike = [
+        (i, first + d)
+        for i, d in facts.in_place
+        if not rows and _may_be_one(types[i], types[first + d])
+    ]
     if alike:
         pairs = [DenseArrayBase.from_list(i64, pair) for pair in alike]
         done.attributes["kernel.in_place"] = ArrayAttr(pairs)
@@ -57,18 +69,40 @@ def _may_be_one(a: Attribute, b: Attribute) -> bool:
 class _KernelWriter:
     """Writes the body of one kernel; ``values`` holds what stands for each old value."""
 
-    def __init__(self, facts: Facts, types: Sequence[Attribute], constants: Constants) -> None:
+    def __init__(
+        self,
+        facts: Facts,
+        types: Sequence[Attribute],
+        constants: Constants,
+        rows: Sequence[Steps],
+    ) -> None:
         self.facts, self.constants = facts, constants
         self.block = Block(arg_types=types)
-        self.arguments = self.block.args
+        self.arguments: Sequence[SSAValue] = self.block.args
         self.values: dict[SSAValue, SSAValue] = {}
         self.memory: dict[Chain, SSAValue] = {}
+        if rows:
+            self._find_rows(len(facts.reads_input), rows)
         old = facts.function.body.block.args
         for was, now in zip(old, self.arguments, strict=False):
             now.name_hint, now.location = was.name_hint, was.location
             self.values[was] = now
         for chain, now in zip(facts.extras, self.arguments[len(old) :], strict=True):
             now.name_hint = _hint(chain)
+
+    def _find_rows(self, number: int, rows: Sequence[Steps]) -> None:
+        """Let the parts of argument ``number`` stand for the destinations."""
+        whole = self.block.args[number]
+        found: list[SSAValue] = []
+        for steps in rows:
+            part: SSAValue = whole
+            for step in steps:
+                type = step.result(buffer_type(part))
+                assert type is not None
+                op = self.put(step.write(part, type, _unknown), self.facts.function)
+                part = op.results[0]
+            found.append(part)
+        self.arguments = [*self.arguments[:number], *found, *self.arguments[number + 1 :]]
 
     def put(self, op: Operation, source: Operation) -> Operation:
         """Append ``op``, which stands for ``source``."""
@@ -255,6 +289,10 @@ def _check_newest(op: tensor.InsertOp) -> None:
             user = user.parent_op()
         if user in later and use.operation is not op:
             fail(use.operation, "a kernel must not read a tensor as it was before an insert")
+
+
+def _unknown(size: Size) -> SSAValue:
+    raise AssertionError(f"where a row begins is a number, not {size}")
 
 
 def _hint(chain: Chain) -> str | None:

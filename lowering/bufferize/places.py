@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -10,7 +10,6 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from stepwell.dialects import kernel
 from stepwell.dialects.types import tensor_type
 from stepwell.lowering.bufferize.views import (
     Cast,
@@ -25,7 +24,7 @@ from stepwell.lowering.bufferize.views import (
     view_type,
 )
 from stepwell.transforms.passes import fail
-from stepwell.transforms.sizes import Shape, Size, Sizes, groups_of, kept_axes
+from stepwell.transforms.sizes import Shape, Size, Sizes, groups_of, kept_axes, product
 
 Kind: TypeAlias = Literal["input", "constant", "updated", "output", "local", "carried", "result"]
 """input and constant are never written, updated is an argument's memory that a result takes over;
@@ -159,12 +158,15 @@ def slice_of(sizes: Sizes, op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> 
     )
 
 
-def rows_of(sizes: Sizes, op: kernel.StackOp) -> Iterator[tuple[Slice, Steps]]:
-    """Yield for each part the beginning of a row that it becomes, and how that is seen as one."""
-    zero, one, elements = Size.of(0), Size.of(1), Size.of(op.elements)
-    shape = sizes.shape(op.parts[0])
+def rows_of(sizes: Sizes, parts: Sequence[SSAValue]) -> Iterator[tuple[Slice, Steps]]:
+    """Yield for each part of a stack the beginning of a row that it becomes, and how that is seen.
+
+    It is seen as what the part is, which has more axes or as many.
+    """
+    shape = sizes.shape(parts[0])
+    zero, one, elements = Size.of(0), Size.of(1), product(shape)
     seen = (Reshape((tuple(range(len(shape))),), (elements,), shape),) if len(shape) > 1 else ()
-    for row in range(len(op.parts)):
+    for row in range(len(parts)):
         yield Slice((Size.of(row), zero), (one, elements), (one, one), (1,)), seen
 
 

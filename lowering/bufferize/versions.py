@@ -86,13 +86,14 @@ class _Host(Interpreter):
         inputs, results = len(facts.reads_input), len(facts.reads_destination)
         matters = [*facts.reads_input, *facts.reads_destination]
         digest = blake2b(facts.function.sym_name.data.encode(), digest_size=16)
-        for value, v, read in zip(operands, op.operands, matters, strict=False):
+        operands, all_types = _in_rows(op, operands, facts)
+        for value, type, read in zip(operands, all_types, matters, strict=False):
             digest.update(str(np.shape(value)).encode())
             if read:
-                digest.update(_bits(value, v.type).tobytes())
+                digest.update(_bits(value, type).tobytes())
         self._read(op, digest.digest())
         outs = operands[inputs : inputs + results]
-        types = [v.type for v in op.operands[inputs : inputs + results]]
+        types = all_types[inputs : inputs + results]
         seed = int.from_bytes(digest.digest(), "little")
         made = [
             _drawn(seed + k, np.shape(o), t, self.likely)
@@ -149,6 +150,25 @@ class _Host(Interpreter):
                 same = x.ctypes.data == y.ctypes.data and x.strides == y.strides
                 if (i, j) not in pairs or not same:
                     fail(op, f"compiler bug: this launch writes operand {j} over operand {i}")
+
+
+def _in_rows(
+    op: kernel.LaunchOp, operands: Sequence[Value], facts: Facts
+) -> tuple[Sequence[Value], Sequence[Attribute]]:
+    """Return a launch's operands and types, the rows of a stack for the stack they are made in."""
+    inputs, results = len(facts.reads_input), len(facts.reads_destination)
+    types = [v.type for v in op.operands]
+    if len(op.outputs) == results + (0 if op.results else len(facts.extras)):
+        return operands, types
+    whole, arguments = operands[inputs], facts.function.body.block.args[inputs:]
+    assert isinstance(whole, np.ndarray)
+    shapes = [a.type.get_shape() for a in arguments if isinstance(a.type, TensorType)]
+    rows = [row[: prod(s)].reshape(s) for row, s in zip(whole, shapes, strict=True)]
+    kinds = [types[inputs]] * results
+    return (
+        [*operands[:inputs], *rows, *operands[inputs + 1 :]],
+        [*types[:inputs], *kinds, *types[inputs + 1 :]],
+    )
 
 
 def _bits(value: Value, type: Attribute) -> Array:

@@ -281,6 +281,12 @@ def buffer_of(type: TensorType[Attribute]) -> Buffer:
     return MemRefType(type.element_type, type.get_shape())
 
 
+def buffer_type(value: SSAValue) -> Buffer:
+    """Return the type of a buffer."""
+    assert isinstance(value.type, MemRefType)
+    return value.type
+
+
 def contiguous(type: Buffer) -> bool:
     """Whether the elements are those of a buffer of its own: in order, from its start."""
     if isinstance(type.layout, NoneAttr):

@@ -24,7 +24,7 @@ from stepwell.lowering.bufferize.checking.contents import Contents, Region, Tens
 from stepwell.lowering.bufferize.checking.loops import Fault, Loop, Walked, arrays, is_array
 from stepwell.lowering.bufferize.checking.memory import Memory
 from stepwell.lowering.bufferize.facts import Facts
-from stepwell.lowering.bufferize.places import is_view
+from stepwell.lowering.bufferize.places import is_view, rows_of
 from stepwell.lowering.bufferize.returns import updated_arguments
 from stepwell.transforms.passes import fail
 from stepwell.transforms.sizes import Sizes
@@ -90,7 +90,7 @@ class _Checker:
         """Walk two blocks side by side; return their last ops."""
         rest, op, now = iter(new.ops), None, None
         for op in old.ops:
-            if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp) and any(
+            if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp | kernel.StackOp) and any(
                 is_view(use.operation) for use in op.result.uses
             ):
                 self.inserted[op.result] = None
@@ -202,7 +202,13 @@ class _Checker:
                 self.read(new, now, old, state)
         self.equal(new, op.inputs, new.inputs)
         self._check_apart(new, [*facts.reads_input, *[True] * len(new.outputs)])
-        self._give(new, new.outputs, op.results, state)
+        if len(new.outputs) == len(op.results) + len(facts.extras):
+            self._give(new, new.outputs, op.results, state)
+            return
+        whole, *_ = [self.write(new, buffer, state) for buffer in new.outputs]
+        rows = rows_of(self.sizes, op.results)  # of one stack, which the kernel is given as a whole
+        for (row, seen), result in zip(rows, op.results, strict=True):
+            state.put((whole[0], (*whole[1], row, *seen)), [(((), result, ()), ())])
 
     def _check_apart(self, new: kernel.LaunchOp, reads: Sequence[bool]) -> None:
         """Check that a launch writes over nothing that it reads, but where its kernel may."""

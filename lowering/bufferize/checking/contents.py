@@ -109,7 +109,7 @@ class Tensors:
             case tensor.InsertSliceOp():
                 return [((slice_of(self.sizes, op),), op.source)], op.dest
             case kernel.StackOp():
-                rows = zip(rows_of(self.sizes, op), op.parts, strict=True)
+                rows = zip(rows_of(self.sizes, op.parts), op.parts, strict=True)
                 return [((row, *seen), part) for (row, seen), part in rows], None
             case tensor.InsertOp():
                 at = tuple(self.sizes.of(v) for v in op.indices)

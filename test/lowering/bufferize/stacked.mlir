@@ -1,6 +1,6 @@
 // RUN: %stepwell-opt %s --check -p bufferize | filecheck %s
 //
-// What a kernel makes is made where it is stacked; what is wanted elsewhere is copied there.
+// What a kernel makes is made where it is stacked, and the kernel knows where in it everything is.
 
 kernel.func @both(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>, %z: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>) attributes {kernel.shared = 2 : i64} {
   %s, %t = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<2x3xf32>) outs(%y, %z : tensor<2x3xf32>, tensor<2x3xf32>) {
@@ -12,13 +12,18 @@ kernel.func @both(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>, %z: tensor<2x3xf32>)
   kernel.return %s, %t : tensor<2x3xf32>, tensor<2x3xf32>
 }
 
+// CHECK-LABEL: kernel.func @both_view(%x: memref<2x3xf32>, %{{.*}}: memref<2x8xf32>) attributes {kernel.shared = 2 : i64} {
+// CHECK-NEXT:    %[[ROW:.*]] = memref.subview %{{.*}}[0, 0] [1, 6] [1, 1] : memref<2x8xf32> to memref<6xf32, strided<[1]>>
+// CHECK-NEXT:    %[[SEEN:.*]] = memref.expand_shape %[[ROW]] {{.*}} into memref<2x3xf32, strided<[3, 1]>>
+// CHECK-NEXT:    memref.subview %{{.*}}[1, 0] [1, 6] [1, 1]
+// CHECK-NEXT:    %[[NEXT:.*]] = memref.expand_shape {{.*}} into memref<2x3xf32, strided<[3, 1], offset: 8>>
+// CHECK-NEXT:    linalg.generic {{.*}} outs(%[[SEEN]], %[[NEXT]] :
+
 // CHECK-LABEL: func.func @in_place
 // CHECK-NEXT:    %[[ALL:.*]] = memref.alloc() : memref<2x8xf32>
-// CHECK-NEXT:    %[[ROW:.*]] = memref.subview %[[ALL]][0, 0] [1, 6] [1, 1] : memref<2x8xf32> to memref<6xf32, strided<[1]>>
-// CHECK-NEXT:    %[[SEEN:.*]] = memref.expand_shape %[[ROW]] {{.*}} into memref<2x3xf32, strided<[3, 1]>>
-// CHECK:         memref.subview %[[ALL]][1, 0] [1, 6] [1, 1]
-// CHECK-NOT:     memref.copy
-// CHECK:         kernel.launch @both_view
+// CHECK-NEXT:    kernel.launch @both_view ins(%x : memref<2x3xf32>) outs(%[[ALL]] : memref<2x8xf32>)
+// CHECK-NEXT:    %[[CUT:.*]] = memref.subview %[[ALL]]
+// CHECK-NEXT:    memref.copy %[[CUT]]
 func.func @in_place(%x: tensor<2x3xf32>) -> tensor<2x6xf32> {
   %e = tensor.empty() : tensor<2x3xf32>
   %f = tensor.empty() : tensor<2x3xf32>
@@ -28,7 +33,7 @@ func.func @in_place(%x: tensor<2x3xf32>) -> tensor<2x6xf32> {
   func.return %r : tensor<2x6xf32>
 }
 
-// An argument, and what is in another row already.
+// An argument, and what is in another row already, are copied.
 // CHECK-LABEL: func.func @copied
 // CHECK-COUNT-2: memref.copy
 // CHECK-NOT:     memref.copy
