@@ -150,7 +150,9 @@ class CustomVjpOp(InlinedOp):
     """Compute what ``body`` does; its derivative backward is what the other regions say.
 
     ``forward`` computes the results and whatever ``backward`` needs of the inputs; ``backward``
-    takes that and the cotangents of the results, and gives those of the inputs.
+    takes that and the cotangents of the results, and gives those of the inputs. With ``exact``
+    these are the derivative that ``body`` has, made in another way: forward mode goes through
+    ``body``, not through the transpose of ``backward``.
 
     * (C1) ``body`` has the inputs as arguments, and yields the results.
     * (C2) ``forward`` has the same arguments, and yields the results, then more values.
@@ -163,6 +165,7 @@ class CustomVjpOp(InlinedOp):
     body = region_def("single_block")
     forward = region_def("single_block")
     backward = region_def("single_block")
+    exact = opt_prop_def(UnitAttr)
 
     def verify_(self) -> None:
         """Check C1 to C3."""

@@ -100,3 +100,29 @@ func.func @kept(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>, %g: tensor<4x4xf32>) -
   }
   func.return %y, %d : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// An exact rule makes the derivative that the body has: forward mode goes through the body.
+// CHECK-LABEL: @exact
+// CHECK: nd.exp
+// CHECK: nd.mul
+// CHECK-NOT: nd.neg
+// CHECK: func.return
+func.func @exact(%x: tensor<4xf32>, %t: tensor<4xf32>) -> tensor<4xf32> {
+  %y, %d = nd.jvp (%v = %x) tangents(%t : tensor<4xf32>) {wrt = [0], of = [0]} : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %r = nd.custom_vjp (%a = %v) {exact} : (tensor<4xf32>) -> tensor<4xf32> {
+      %e = nd.exp %a : tensor<4xf32>
+      nd.yield %e : tensor<4xf32>
+    } forward {
+    ^bb0(%a: tensor<4xf32>):
+      %e = nd.exp %a : tensor<4xf32>
+      nd.yield %e, %e : tensor<4xf32>, tensor<4xf32>
+    } backward {
+    ^bb0(%k: tensor<4xf32>, %g: tensor<4xf32>):
+      %n = nd.neg %k : tensor<4xf32>
+      %s = nd.mul %n, %g : tensor<4xf32>
+      nd.yield %s : tensor<4xf32>
+    }
+    nd.yield %r : tensor<4xf32>
+  }
+  func.return %d : tensor<4xf32>
+}

@@ -101,6 +101,8 @@ def _custom_vjp(r: Reverse, op: CustomVjpOp, cotangents: Tangents) -> None:
 @tangent(CustomVjpOp)
 def _custom_vjp_forward(f: Forward, op: CustomVjpOp, tangents: Tangents) -> Tangents:
     """Transpose ``backward``, which is linear in the cotangents."""
+    if op.exact is not None:
+        return _through_body(f, op)
     count, inputs, told = len(op.outputs), list(op.inputs), floats(op.outputs)
     known = dict(zip(inputs, tangents, strict=True))
     found = inline(f.builder, op.forward, inputs)
@@ -304,8 +306,13 @@ def _is_kept(op: Operation, around: CheckpointOp) -> bool:
 @tangent(CheckpointOp)
 def _checkpoint_forward(f: Forward, op: CheckpointOp, tangents: Tangents) -> Tangents:
     """Forward there is nothing to keep: differentiate what the region computes."""
+    return _through_body(f, op)
+
+
+def _through_body(f: Forward, op: InlinedOp) -> Tangents:
+    """Put the first region in the place of the op, and carry tangents through it."""
     border = f.builder.insert(YieldOp([]))
-    results = inline(f.builder, op.body, list(op.inputs))
+    results = inline(f.builder, op.regions[0], list(op.inputs))
     end = f.builder.insert(YieldOp([]))
     f.follow(border.next_op, end)
     _erase(border)

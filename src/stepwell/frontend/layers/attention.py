@@ -1,13 +1,14 @@
 """Attention, and positions as rotations. For ``sw.nn``.
 
 Nothing here is of size queries times keys in memory: scores, masks and weights are one kernel with
-the products (note 011).
+the products (note 011), and backward there are those of a block (`attention_blocks`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,19 @@ from stepwell.frontend import elementwise as e
 from stepwell.frontend.activations import floats
 from stepwell.frontend.creation import iota
 from stepwell.frontend.joining import concat
+from stepwell.frontend.layers.attention_blocks import (
+    Axes,
+    Block,
+    attended_in_blocks,
+    blocks_of,
+)
 from stepwell.frontend.linear_algebra import dot_general
 from stepwell.frontend.manipulation import expand_dims, flip, permute_dims, reshape
 from stepwell.frontend.normalization import logsumexp, softmax
 from stepwell.frontend.promotion import BOOL, SINGLE, as_dtype, cast, lift
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.transformations.checkpoint import checkpoint
+from stepwell.frontend.transformations.regions import derivatives
 
 PLACE = as_dtype("i32")
 """The dtype of places in a sequence: as wide as scores, so that as many fill a vector."""
@@ -84,16 +92,17 @@ def dot_product_attention(
     sizes = _sizes(q, k, v)
     b, t, *_, depth = sizes
     lengths = _length(query_seq_lengths, "query", b), _length(key_value_seq_lengths, "key_value", b)
-    seen = _seen(mask, is_causal, lengths, local_window_size, sizes)
+    sight = Sight(_mask(mask, sizes), lengths, _reach(is_causal, local_window_size))
+    seen = sight.seen(sizes)
     added = None if bias is None else _grouped(bias, "bias", sizes)
-    if sizes[4] == 1:  # no axis of one element in between
-        seen, added = (None if each is None else _ungrouped(each) for each in (seen, added))
+    if sizes[4] == 1 and added is not None:  # no axis of one element in between
+        added = _ungrouped(added)
 
     factor = 1 / math.sqrt(depth) if scale is None else scale
     others = mask, local_window_size, *lengths
     alone = is_causal and all(each is None for each in others)  # each query sees a key
     parts = [
-        _attended(q, k, v, factor, added, seen, part, alone, return_residual)
+        _attended(q, k, v, factor, added, (sight, seen), part, alone, return_residual)
         for part in _bands(t, alone)
     ]
     found = concat([part[0] for part in parts], axis=1) if len(parts) > 1 else parts[0][0]
@@ -123,7 +132,7 @@ def _attended(
     v: Tensor,
     scale: Any,
     added: Tensor | None,
-    seen: Tensor | None,
+    which: tuple[Sight, Tensor | None],
     part: slice,
     trimmed: bool,
     return_residual: bool,
@@ -132,6 +141,7 @@ def _attended(
 
     Neither scores nor weights are kept for the backward pass.
     """
+    sight, seen = which
     keys = slice(0, min(part.stop, k.shape[1]) if trimmed else k.shape[1])
     whole = (part, keys) == (slice(0, q.shape[1]), slice(0, k.shape[1]))
     if not whole:
@@ -139,7 +149,10 @@ def _attended(
         added, seen = (None if x is None else _cut(x, part, keys) for x in (added, seen))
     sizes = _sizes(q, k, v)
 
-    def attend(q: Tensor, k: Tensor, v: Tensor, scale: Any, added: Any) -> Any:
+    def attend(
+        q: Tensor, k: Tensor, v: Tensor, scale: Any, added: Any, seen: Any = seen
+    ) -> Sequence[Tensor]:
+        sizes = _sizes(q, k, v)
         scores = _scores(_wide(q), _wide(k), sizes)
         scores = e.multiply(scores, scale)
         if added is not None:
@@ -149,7 +162,37 @@ def _attended(
         found = _weighted(cast(softmax(scores), v.kind), v, sizes)
         return (found, logsumexp(scores, -1)) if return_residual else (found,)
 
-    return checkpoint(attend)(q, k, v, scale, added)
+    b, t, s, heads, groups, _ = sizes
+    blocks = blocks_of(b, heads * groups, t, s)
+    if blocks is None or not derivatives():
+        return checkpoint(attend)(q, k, v, scale, added)
+    values = {"q": q, "k": k, "v": v}
+    axes: dict[str, Axes] = {"q": (0, 1), "k": (0, None), "v": (0, None)}
+    if isinstance(scale, Tensor) and scale.kind.kind == "float":
+        values["scale"], axes["scale"] = scale, (None, None)
+    if added is not None:
+        values["added"] = cast(added, _wide(q).kind)
+        axes["added"] = _varying(added)
+
+    def of_block(parts: Sequence[Tensor], block: Block | None) -> Sequence[Tensor]:
+        given = dict(zip(values, parts, strict=True))
+        q, k, v = (given[name] for name in "qkv")
+        now = seen if block is None else sight.seen(_sizes(q, k, v), block, part.start)
+        return attend(q, k, v, given.get("scale", scale), given.get("added"), now)
+
+    results: list[Axes] = [(0, 1), (0, 2 + (groups > 1))]
+    return attended_in_blocks(
+        of_block,
+        list(values.values()),
+        list(axes.values()),
+        results[: 1 + return_residual],
+        blocks,
+    )
+
+
+def _varying(x: Tensor) -> Axes:
+    """Return along which axes a bias or mask differs from example to example, and by queries."""
+    return 0 if x.shape[0] > 1 else None, x.ndim - 2 if x.shape[-2] > 1 else None
 
 
 def _cut(x: Tensor, queries: slice, keys: slice) -> Tensor:
@@ -238,32 +281,56 @@ def _length(given: Any, name: str, batch: int) -> Tensor | None:
     return cast(found, PLACE)
 
 
-def _seen(
-    mask: Any,
-    is_causal: bool,
-    lengths: tuple[Tensor | None, Tensor | None],
-    window: int | tuple[int, int] | None,
-    sizes: Sequence[int],
-) -> Tensor | None:
-    """Return which keys a query sees, of five axes; None where it sees all."""
-    b, t, s = sizes[:3]
-    parts: list[Tensor] = []
-    if mask is not None:
-        chosen = lift(mask)
-        if chosen.kind is not BOOL:
-            raise TypeError(f"the mask of attention is booleans, got {chosen.dtype}; use bias=")
-        parts.append(_grouped(chosen, "mask", sizes))
-    reach = _reach(is_causal, window)
-    if any(limit is not None for limit in (*reach, *lengths)):
-        row, column = (iota((t, s), axis, PLACE) for axis in (0, 1))
-        parts += _within(row, column, reach)
-        for place, length in zip((row, column), lengths, strict=True):
-            if length is not None:
-                parts.append(e.less(place, reshape(length, (b, 1, 1, 1, 1))))
-    seen = parts[0] if parts else None
-    for part in parts[1:]:
-        seen = e.logical_and(seen, part)
-    return seen
+def _mask(mask: Any, sizes: Sequence[int]) -> Tensor | None:
+    if mask is None:
+        return None
+    chosen = lift(mask)
+    if chosen.kind is not BOOL:
+        raise TypeError(f"the mask of attention is booleans, got {chosen.dtype}; use bias=")
+    return _grouped(chosen, "mask", sizes)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What says which keys a query sees."""
+
+    mask: Tensor | None
+    """Of five axes."""
+    lengths: tuple[Tensor | None, Tensor | None]
+    """How many queries and keys there are, (B,)."""
+    reach: tuple[int | None, int | None]
+    """How many places before and after its own a query sees."""
+
+    def seen(
+        self, sizes: Sequence[int], block: Block | None = None, first: int = 0
+    ) -> Tensor | None:
+        """Return which keys a query sees, all queries or a block's; None where it sees all.
+
+        sizes : of all of them, or of the block
+        first : the place of the first query of which the block is one
+        """
+        t, s, _, groups = sizes[1:5]
+        parts: list[Tensor] = []
+        if self.mask is not None:
+            parts.append(_of_block(self.mask, _varying(self.mask), block))
+        if any(limit is not None for limit in (*self.reach, *self.lengths)):
+            row, column = (iota((t, s), axis, PLACE) for axis in (0, 1))
+            if block is not None:
+                row = e.add(row, cast(lift(e.add(lift(block.query), first)), PLACE))
+            parts += _within(row, column, self.reach)
+            for place, length in zip((row, column), self.lengths, strict=True):
+                if length is not None:
+                    own = _of_block(length, (0, None), block)
+                    parts.append(e.less(place, reshape(own, (*own.shape, 1, 1, 1, 1))))
+        seen = parts[0] if parts else None
+        for part in parts[1:]:
+            seen = e.logical_and(seen, part)
+        # no axis of one element in between
+        return seen if seen is None or groups > 1 else _ungrouped(seen)
+
+
+def _of_block(x: Tensor, axes: Axes, block: Block | None) -> Tensor:
+    return x if block is None else block.cut(x, axes)
 
 
 def _within(row: Tensor, column: Tensor, reach: tuple[int | None, int | None]) -> list[Tensor]:

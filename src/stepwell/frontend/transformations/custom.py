@@ -61,7 +61,7 @@ def _stopped(leaf: Any) -> Any:
 class _Custom(Transformed):
     """A function with a rule for its derivative."""
 
-    __slots__ = ("_apart", "_rule")
+    __slots__ = ("_apart", "_exact", "_rule")
 
     def __init__(self, fun: Fun, what: str, nondiff_argnums: int | Sequence[int]) -> None:
         super().__init__(fun, what, self._write)
@@ -75,7 +75,12 @@ class _Custom(Transformed):
                 )
         self._apart = frozenset(n % count if n < 0 else n for n in told)
         self._rule: Any = None
+        self._exact = False
         self.__dict__["__signature__"] = self._signature
+
+    def is_exact(self) -> None:
+        """Note that the rule makes the derivative that the function has."""
+        self._exact = True
 
     def _write(self, fun: Fun, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Write the op for a call."""
@@ -93,7 +98,7 @@ class _Custom(Transformed):
         depth = _rules.get().count(id(self))
         if depth >= max(1, derivatives()):  # no derivative is asked of it so deep in its own rule
             return call(fun, *args)
-        return _Call(what, fun, args, self._apart).write(self._rule, id(self))
+        return _Call(what, fun, args, self._apart).write(self._rule, id(self), self._exact)
 
 
 class _Call:
@@ -127,7 +132,7 @@ class _Call:
                 f"data: name it in nondiff_argnums=({n},)"
             ) from None
 
-    def write(self, rule: Any, owner: int) -> Any:
+    def write(self, rule: Any, owner: int, exact: bool) -> Any:
         """Write the op; return what the function returns."""
         body, results = self.region(self.values, self.paths, self.fun, self.put)
         token = _rules.set((*_rules.get(), owner))
@@ -138,9 +143,9 @@ class _Call:
                 more = [self.tangents(results, rule)]
         finally:
             _rules.reset(token)
-        found = current_trace().emit(
-            self.what, self.values, results.types, [*body, *(text for m in more for text in m)]
-        )
+        text = [*body, *(line for region in more for line in region)]
+        said: dict[str, Any] = {"exact": True} if exact else {}
+        found = current_trace().emit(self.what, self.values, results.types, text, **said)
         return results.of(found)
 
     def region(
@@ -383,6 +388,17 @@ class custom_vjp(_Custom):
             if not callable(rule):
                 raise TypeError(f"defvjp takes two functions, got {rule!r}")
         self._rule = fwd, bwd
+
+
+def made_otherwise(fun: Fun, fwd: Fun, bwd: Fun) -> custom_vjp:
+    """Return ``fun`` with a rule that makes its own derivative backward, in another way.
+
+    Forward, ``fun`` itself is differentiated.
+    """
+    made = custom_vjp(fun)
+    made.defvjp(fwd, bwd)
+    made.is_exact()
+    return made
 
 
 class custom_jvp(_Custom):
