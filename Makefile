@@ -6,7 +6,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 # Processes that tests start would compile all of the compiler's Python anew, a second each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help dev demo test test-machine lint types imports package docs bench bench-programs bench-training bench-gradients bench-against bench-peers limits figures note-figures sanitize clean
+.PHONY: help dev demo test test-machine lint types imports package docs bench bench-programs bench-training bench-gradients bench-sizes bench-against bench-peers limits figures note-figures sanitize clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -63,6 +63,9 @@ bench-training: dev  ## measure steps of training beside PyTorch, JAX and ONNX R
 
 bench-gradients: dev  ## measure derivatives beside their ops, vmap beside batches by hand: docs/backward.md (BENCH="--help")
 	$(BIN)/python bench/gradients.py $(BENCH)
+
+bench-sizes: dev  ## measure programs of sizes that only a call tells: docs/sizes.md (BENCH="--help")
+	$(BIN)/python bench/unknown_sizes.py $(BENCH)
 
 BASE := HEAD
 bench-against: dev  ## compare with another commit: is anything slower? (BASE=HEAD~3 BENCH="--help")

@@ -1,0 +1,250 @@
+"""Measure programs of sizes that only a call tells beside the same programs of known sizes.
+
+`make bench-sizes` writes docs/sizes.md. Each program is compiled once with `?` for its size n, and
+once for each n; both are called in turn with the same arrays. Goals: at most 1.1 of the time from
+n = 64 on, 1.3 below.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from fnmatch import fnmatchcase
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from figures import processor
+from gradients import AGAIN, ROUNDS, alternate
+from measuring import geometric_mean, spell_seconds
+
+import stepwell as sw
+import stepwell.numpy as snp
+from stepwell.core.machine import thread_count
+
+PAGE = Path(__file__).parent.parent / "docs" / "sizes.md"
+FEW, FEW_GOAL, GOAL = 64, 1.3, 1.1
+"""From how large a size on `?` may cost a tenth; below it may cost more."""
+SIZES = (1, 8, 64, 260, 1000)
+N = "n"
+Shape = tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function, the shapes of its arguments where "n" is the size, and which sizes are tried."""
+
+    name: str
+    function: Callable[..., Any]
+    shapes: tuple[Shape, ...]
+    sizes: tuple[int, ...] = SIZES
+
+    def arrays(self, n: int) -> list[Any]:
+        """Return arguments for a size."""
+        random = np.random.default_rng(n)
+        shapes = [tuple(n if size == N else int(size) for size in shape) for shape in self.shapes]
+        return [random.standard_normal(shape, np.float32) * np.float32(0.1) for shape in shapes]
+
+    def compiled(self, n: int, any_size: bool) -> tuple[Callable[[], Any], float]:
+        """Compile for a size, or for any; return a call, and seconds until its first result."""
+        size: Any = sw.Dim("n") if any_size else n
+        shapes: list[Any] = [[size if each == N else each for each in s] for s in self.shapes]
+        signature = [sw.ShapeDtypeStruct(tuple(shape), "float32") for shape in shapes]
+        compiled, arrays = sw.jit(self.function, input_signature=signature), self.arrays(n)
+        begin = time.perf_counter()
+        compiled(*arrays)
+        return lambda: compiled(*arrays), time.perf_counter() - begin
+
+
+def product(x: Any, w: Any) -> Any:
+    """Return a product."""
+    return x @ w
+
+
+def chain(x: Any, a: Any, b: Any) -> Any:
+    """Return what two layers make of rows."""
+    return sw.nn.relu(sw.nn.relu(x @ a) @ b)
+
+
+def linear_gelu(x: Any, w: Any, b: Any) -> Any:
+    """Return a layer of a transformer."""
+    return sw.nn.gelu(x @ w + b)
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    """Return what queries attend to."""
+    scores = q @ snp.matrix_transpose(k) * 0.125
+    return sw.nn.softmax(scores, axis=-1) @ v
+
+
+def encoder(x: Any, qkv: Any, out: Any, up: Any, down: Any, scale: Any) -> Any:
+    """Return a layer of an encoder, 12 heads of 64."""
+    heads = snp.permute_dims(snp.reshape(x @ qkv, (x.shape[0], 3, 12, 64)), (1, 2, 0, 3))
+    seen = snp.permute_dims(attention(heads[0], heads[1], heads[2]), (1, 0, 2))
+    y = sw.nn.layer_norm(x + snp.reshape(seen, (x.shape[0], 768)) @ out, scale, scale)
+    return sw.nn.layer_norm(y + sw.nn.gelu(y @ up) @ down, scale, scale)
+
+
+def decode(q: Any, keys: Any, values: Any) -> Any:
+    """Return what one token attends to in a cache of n."""
+    return attention(q, keys, values)
+
+
+def convolution(x: Any, w: Any) -> Any:
+    """Convolve images."""
+    return sw.nn.relu(sw.nn.conv(x, w, padding=w.shape[-1] // 2))
+
+
+def depthwise(x: Any, w: Any) -> Any:
+    """Convolve each feature alone."""
+    return sw.nn.relu(sw.nn.conv(x, w, padding=1, groups=64))
+
+
+def pooled(x: Any) -> Any:
+    """Return the greatest of windows."""
+    return sw.nn.max_pool(x, 3, stride=2, padding=1)
+
+
+def recurrence(xs: Any, w: Any) -> Any:
+    """Run a network over a sequence."""
+
+    def step(h: Any, x: Any) -> Any:
+        h = snp.tanh(h @ w + x)
+        return h, h
+
+    return sw.lax.scan(step, snp.zeros_like(xs[0]), xs)[1]
+
+
+SQUARE: tuple[Shape, ...] = ((N, N), (N, N))
+IMAGES = (8, 24, 64, 112)
+PROGRAMS = (
+    Program("product, all sizes", product, SQUARE),
+    Program("product, rows", product, ((N, 768), (768, 768))),
+    Program("product, depth", product, ((512, N), (N, 512))),
+    Program("product, columns", product, ((512, 768), (768, N))),
+    Program("two layers, rows", chain, ((N, 784), (784, 512), (512, 256))),
+    Program("linear and gelu, rows", linear_gelu, ((N, 768), (768, 3072), (3072,))),
+    Program("linear and gelu, 1 x n", linear_gelu, ((1, N, 768), (768, 3072), (3072,))),
+    Program("attention, length", attention, ((12, N, 64),) * 3),
+    Program("attention, keys", attention, ((12, 64, 64), (12, N, 64), (12, N, 64))),
+    Program(
+        "encoder layer, length",
+        encoder,
+        ((N, 768), (768, 2304), (768, 768), (768, 3072), (3072, 768), (768,)),
+        (1, 8, 64, 260),
+    ),
+    Program("one token, cache", decode, ((12, 1, 64), (12, N, 64), (12, N, 64))),
+    Program("convolution, batch", convolution, ((N, 32, 28, 28), (32, 32, 3, 3)), (1, 8, 64)),
+    Program("convolution 3x3, image", convolution, ((1, 32, N, N), (32, 32, 3, 3)), IMAGES),
+    Program("convolution 1x1, image", convolution, ((1, 64, N, N), (64, 64, 1, 1)), IMAGES),
+    Program("depthwise, image", depthwise, ((1, 64, N, N), (64, 1, 3, 3)), IMAGES),
+    Program("max pool, image", pooled, ((1, 64, N, N),), IMAGES),
+    Program("scan, length", recurrence, ((N, 8, 128), (128, 128)), (1, 8, 64, 260)),
+    Program("scan, batch", recurrence, ((50, N, 128), (128, 128)), (1, 8, 64, 260)),
+    Program("softmax, rows", lambda x: sw.nn.softmax(x, axis=-1), ((N, 1000),)),
+    Program("softmax, columns", lambda x: sw.nn.softmax(x, axis=-1), ((1000, N),)),
+    Program("layer norm, rows", sw.nn.layer_norm, ((N, 768), (768,), (768,))),
+    Program("sum, rows", lambda x: snp.sum(x, axis=0), ((N, 768),)),
+    Program("argmax, columns", lambda x: snp.argmax(x, axis=1), ((1000, N),)),
+    Program("elementwise", lambda x, y: snp.tanh(x * y + x), SQUARE),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program at a size: seconds with the size known, and with it told by the call."""
+
+    name: str
+    n: int
+    known: float
+    unknown: float
+    problem: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long it takes where only the call tells the size."""
+        return self.unknown / self.known
+
+    @property
+    def goal(self) -> float:
+        """What the ratio may be."""
+        return GOAL if self.n >= FEW else FEW_GOAL
+
+
+def measured(program: Program) -> tuple[list[Row], float]:
+    """Time a program at its sizes; return also how many times as long compiling took."""
+    rows: list[Row] = []
+    compiling: list[float] = []
+    for n in program.sizes:
+        (one, took), (any_size, longer) = (program.compiled(n, each) for each in (False, True))
+        compiling.append(longer / took)
+        right = np.allclose(np.asarray(any_size()), np.asarray(one()), rtol=1e-3, atol=1e-4)
+        problem = "" if right else " WRONG"
+        known, unknown = alternate([one, any_size], ROUNDS)
+        row = Row(program.name, n, known, unknown, problem)
+        for _ in range(AGAIN if row.ratio > row.goal else 0):
+            known, unknown = alternate([one, any_size], ROUNDS)
+            again = Row(program.name, n, known, unknown, problem)
+            row = min(row, again, key=lambda each: each.ratio)
+        rows.append(row)
+        print(spelled(row), flush=True)
+    return rows, compiling[0]
+
+
+def spelled(row: Row) -> str:
+    """Return a line of the table."""
+    times = f"{spell_seconds(row.known)} | {spell_seconds(row.unknown)}"
+    mark = row.problem or (" above" if row.ratio > row.goal else "")
+    return f"| {row.name} | {row.n} | {times} | {row.ratio:.2f}{mark} |"
+
+
+def page(rows: Sequence[Row], compiling: Sequence[float]) -> str:
+    """Return docs/sizes.md."""
+    table = "\n".join(map(spelled, rows))
+    above = sum(row.ratio > row.goal for row in rows)
+    mean = geometric_mean([row.ratio for row in rows])
+    slower = geometric_mean(compiling)
+    return f"""\
+# Sizes that only a call tells
+
+`make bench-sizes` measured these: {date.today()}, {processor()}, {thread_count()} threads.
+
+*known* is the time of a program compiled for the size, *told* that of one compiled for any size n
+(`?`). Both were called in turn with the same arrays; times are the least of {ROUNDS} rounds.
+
+| program | n | known | told | ratio |
+|---|---:|---:|---:|---:|
+{table}
+
+{len(rows)} rows, {above} above the goal ({GOAL} from n = {FEW} on, {FEW_GOAL} below); geometric
+mean {mean:.2f}. Compiling for any size takes {slower:.2f} times as long.
+"""
+
+
+def main() -> None:
+    """Measure all programs and write the page, or some and print."""
+    parser = argparse.ArgumentParser(description="Measure sizes that only a call tells.")
+    parser.add_argument("--programs", default="*", help="as in 'conv*,scan*' (default all)")
+    options = parser.parse_args()
+    patterns = options.programs.split(",")
+    chosen = [p for p in PROGRAMS if any(fnmatchcase(p.name, each) for each in patterns)]
+    rows: list[Row] = []
+    compiling: list[float] = []
+    with TemporaryDirectory() as cache:
+        os.environ["STEPWELL_CACHE"] = cache  # nothing is compiled already
+        for program in chosen:
+            found, slower = measured(program)
+            rows += found
+            compiling.append(slower)
+    if len(chosen) == len(PROGRAMS):
+        PAGE.write_text(page(rows, compiling))
+        print(f"wrote {PAGE.name}")
+
+
+if __name__ == "__main__":
+    main()
