@@ -254,3 +254,19 @@ def test_on_opencl(steps: int) -> None:
     found, sums = jitted(cache, steps, np.ones((2, 3)))
     assert found is cache and cache.sum() == 6
     np.testing.assert_array_equal(sums, cache.sum(axis=1))
+
+
+def test_many_arrays_are_looked_at_again_where_they_lie_elsewhere() -> None:
+    """Arrays where they were are known to be apart; others, and read-only ones, are looked at."""
+    f = sw.jit(lambda xs: [x + 1 for x in xs], donate_argnums=0)
+    xs = [np.zeros(3) for _ in range(8)]
+    for step in range(3):
+        for x, y in zip(xs, f(xs), strict=True):
+            assert x is y and x[0] == step + 1
+    shared = [*xs[:7], xs[6]]  # one twice: results are new
+    for found in f(shared)[6:]:
+        assert found is not xs[6] and found[0] == 4
+    xs[2].flags.writeable = False
+    assert f(xs)[2] is not xs[2]
+    xs[2].flags.writeable = True
+    assert f(xs)[2] is xs[2]

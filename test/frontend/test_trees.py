@@ -124,3 +124,45 @@ def test_methods() -> None:
         np.testing.assert_array_equal(other.call(X), X * 2)
     np.testing.assert_array_equal(one.call(X), X * 10)
     np.testing.assert_array_equal(Model.twice(X), X * 2)
+
+
+class Checked(Named):
+    """A named tuple whose class makes it in a way of its own."""
+
+    made = 0
+
+    def __new__(cls, a: Any, b: Any) -> Checked:
+        cls.made += 1
+        return super().__new__(cls, a, b)
+
+
+def test_named_tuples_in_c_and_as_their_class_says() -> None:
+    f = sw.jit(lambda t: Named(t.b, {"x": t.a}))
+    for _ in range(2):
+        found = f(Named(X, X + 1))
+        assert type(found) is Named and list(found.b) == ["x"]
+        np.testing.assert_array_equal(found.a, X + 1)
+    g, given = sw.jit(lambda t: t), Checked(X, X)
+    g(given)
+    for _ in range(2):
+        before = Checked.made
+        assert type(g(given)) is Checked and Checked.made == before + 1
+
+
+def test_small_dicts_in_any_order() -> None:
+    """Keys in another order than that of the first call, other keys, other values."""
+    f = sw.jit(lambda d: d["b"] - d["a"])
+    ways: list[dict[Any, Any]] = [
+        {"a": X, "b": X * 2},
+        {"b": X * 2, "a": X},
+        {"b": X * 2, "".join(["", "a"]): X},
+        {"b": (X * 2)[::1].copy(), "a": X},
+    ]
+    for _ in range(2):
+        for way in ways:
+            np.testing.assert_array_equal(f(way), X)
+        np.testing.assert_array_equal(f({"b": 3.0, "a": X}), 3 - X)
+        np.testing.assert_array_equal(f({"b": X, "a": 1.0}), X - 1)
+        with pytest.raises(KeyError):
+            f({"b": X, "c": X})
+        np.testing.assert_array_equal(f({"b": X[:1], "a": X}), X[:1] - X)

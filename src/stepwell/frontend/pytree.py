@@ -140,6 +140,8 @@ def dispatched(tree: Any, results: bool = False) -> Any:
     inside = tuple(dispatched(child, results) for child in tree.children)
     node = tree.kind
     if not isinstance(node, Node):
+        if results and node not in (tuple, list, dict) and not _is_plain(node):
+            return Object(node, partial(_called, node), None, None, inside)
         return tree._replace(children=inside)
     kind, keys = node.kind, tree.keys
     if keys is not None and kind not in (OrderedDict, defaultdict):
@@ -149,6 +151,18 @@ def dispatched(tree: Any, results: bool = False) -> Any:
     if keys is None:
         return Object(kind, REGISTERED[kind][0], node.more, None, inside)
     return Object(kind, _mapping_apart, (node.more, keys), None, inside)
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether a class of named tuples is as Python made it, so that what is in one is all of it."""
+    space = getattr(kind.__new__, "__globals__", {})
+    made = str(space.get("__name__", "")).startswith("namedtuple_")
+    return made and kind.__init__ is object.__init__ and type(kind) is type
+
+
+def _called(kind: Any, values: Sequence[Any]) -> Any:
+    """Return a named tuple as its class makes it."""
+    return kind(*values)
 
 
 def _mapping_apart(value: Any) -> tuple[Sequence[Any], Any]:

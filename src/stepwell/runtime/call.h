@@ -29,6 +29,7 @@ typedef struct { /* what one array must be; sizes < 0 are `?` */
   PyArray_Descr *descr;
   int type_num, rank;
   npy_intp *sizes;
+  npy_intp bytes; /* of the array, -1 where a size is `?` */
 } Guard;
 
 typedef struct { /* dims[dim] must be dims[other], or -other - 1 where that is negative */
@@ -50,6 +51,7 @@ typedef struct {
   const struct sw_runtime *threads; /* that, or what all programs share */
   int *into, updates;     /* for each output the input whose array it may be, else -1; how many may */
   int *order, *updated;   /* inputs by their addresses in the last call; for each the output that it may be, else -1 */
+  void **apart;           /* where the inputs lay when they were found to be apart; of known sizes */
   Guard *guards;          /* of inputs, then outputs */
   npy_intp *sizes;        /* what all guards' sizes point into */
   Equal *equal;
@@ -179,6 +181,11 @@ static inline int fits_all(Program *p, PyObject *const *args, void **buffers, in
   return p->checks == NULL || p->checks(dims) == 0;
 }
 
+/* How many bytes an array that fits `guard` has. */
+static inline npy_intp bytes_of(const Guard *guard, PyObject *o) {
+  return guard->bytes >= 0 ? guard->bytes : PyArray_NBYTES((PyArrayObject *)o);
+}
+
 static int overlap(PyObject *x, PyObject *y) {
   const char *a = PyArray_BYTES((PyArrayObject *)x), *b = PyArray_BYTES((PyArrayObject *)y);
   return a < b + PyArray_NBYTES((PyArrayObject *)y) && b < a + PyArray_NBYTES((PyArrayObject *)x);
@@ -201,8 +208,15 @@ static int usable(Program *p, int k, const npy_intp *sizes, PyObject *const *arg
 
 /* Whether every input that a result may be can be that: writeable, and apart from all other inputs.
 
-   Inputs are kept in the order of their addresses, which hardly changes from one call to the next. */
+   Inputs are kept in the order of their addresses, which hardly changes from one call to the next; often
+   they are where they were. */
 static int all_apart(Program *p, PyObject *const *args) {
+  int same = p->dims == 0 ? 0 : -1;
+  for (; same >= 0 && same < p->inputs; same++) {
+    PyArrayObject *a = (PyArrayObject *)args[same];
+    if (PyArray_DATA(a) != p->apart[same] || (p->updated[same] >= 0 && !PyArray_ISWRITEABLE(a))) break;
+  }
+  if (same == p->inputs) return 1;
 #define START(i) PyArray_BYTES((PyArrayObject *)args[i])
   int *order = p->order;
   for (int n = 1; n < p->inputs; n++) {
@@ -215,7 +229,7 @@ static int all_apart(Program *p, PyObject *const *args) {
   for (int n = 0; n < p->inputs; n++) {
     int i = order[n];
     PyArrayObject *a = (PyArrayObject *)args[i];
-    const char *start = PyArray_BYTES(a), *last = start + PyArray_NBYTES(a);
+    const char *start = PyArray_BYTES(a), *last = start + bytes_of(&p->guards[i], args[i]);
     if (start == last) continue;
     if (p->updated[i] >= 0) {
       if (start < end || !PyArray_ISWRITEABLE(a)) return 0;
@@ -226,6 +240,7 @@ static int all_apart(Program *p, PyObject *const *args) {
     if (last > end) end = last;
   }
 #undef START
+  for (int i = 0; i < p->inputs; i++) p->apart[i] = PyArray_DATA((PyArrayObject *)args[i]);
   return 1;
 }
 
@@ -251,8 +266,14 @@ static int make_results(Program *p, PyObject *const *args, PyObject *const *outs
   int apart = update && outs == NULL && p->updates > FEW && all_apart(p, args);
   if (update && outs == NULL && p->updates > FEW && !apart) return 0;
   if (p->result_dims) p->shapes(dims, found);
+  const int known = apart && p->dims == 0 && p->result_dims == 0; /* what is updated fits */
   for (int k = 0; k < p->outputs; k++) {
     const Guard *guard = &p->guards[p->inputs + k];
+    if (known && p->into[k] >= 0) {
+      Py_INCREF(results[k] = args[p->into[k]]);
+      *bytes += guard->bytes;
+      continue;
+    }
     npy_intp sizes[NPY_MAXDIMS];
     for (int i = 0; i < guard->rank; i++) {
       sizes[i] = guard->sizes[i] < 0 ? *next++ : guard->sizes[i];
@@ -272,7 +293,7 @@ static int make_results(Program *p, PyObject *const *args, PyObject *const *outs
       results[k] = new_result(guard, sizes);
       if (results[k] == NULL) return -1;
     }
-    *bytes += PyArray_NBYTES((PyArrayObject *)results[k]);
+    *bytes += bytes_of(guard, results[k]);
   }
   return 1;
 }
@@ -307,7 +328,7 @@ static int attempt(Program *p, PyObject *const *args, PyObject *const *outs, int
   int64_t bytes = 0;
   int made = make_results(p, args, outs, update, dims, results, &bytes);
   if (made == 1) {
-    for (int i = 0; i < p->inputs; i++) bytes += PyArray_NBYTES((PyArrayObject *)args[i]);
+    for (int i = 0; i < p->inputs; i++) bytes += bytes_of(&p->guards[i], args[i]);
     memcpy(buffers + p->inputs, p->constant_data, (size_t)p->constants * sizeof(void *));
     for (int k = 0; k < p->outputs; k++)
       buffers[p->inputs + p->constants + k] = PyArray_DATA((PyArrayObject *)results[k]);
@@ -410,6 +431,7 @@ static void program_dealloc(PyObject *self) {
   PyMem_Free(p->into);
   PyMem_Free(p->order);
   PyMem_Free(p->updated);
+  PyMem_Free(p->apart);
   PyMem_Free(p->constant_data);
   arena_free(p->arena, p->capacity);
   Py_TYPE(self)->tp_free(self);
@@ -427,10 +449,12 @@ static int read_guards(Program *p, PyObject *specs, int first, npy_intp **sizes,
     guard->type_num = guard->descr->type_num;
     guard->rank = (int)PyTuple_GET_SIZE(shape);
     guard->sizes = *sizes;
+    guard->bytes = PyDataType_ELSIZE(guard->descr);
     for (int k = 0; k < guard->rank; k++) {
       npy_intp size = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
       if (size == -1 && PyErr_Occurred()) return 0;
       *dynamic += size < 0;
+      guard->bytes = size < 0 || guard->bytes < 0 ? -1 : guard->bytes * size;
       *(*sizes)++ = size;
     }
   }
@@ -512,13 +536,14 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
   p->into = PyMem_Calloc((size_t)p->outputs + 1, sizeof *p->into);
   p->order = PyMem_Calloc((size_t)p->inputs + 1, sizeof *p->order);
   p->updated = PyMem_Calloc((size_t)p->inputs + 1, sizeof *p->updated);
+  p->apart = PyMem_Calloc((size_t)p->inputs + 1, sizeof(void *));
   p->constant_data = PyMem_Calloc((size_t)p->constants + 1, sizeof(void *));
   keep = PyTuple_Pack(2, keep, constants);
   p->keep = keep;
   Py_INCREF(miss), p->miss = miss;
   Py_INCREF(failed), p->failed = failed;
   npy_intp *next = p->sizes;
-  if (!p->guards || !p->sizes || !p->equal || !p->into || !p->order || !p->updated || !p->constant_data || !keep)
+  if (!p->guards || !p->sizes || !p->equal || !p->into || !p->order || !p->updated || !p->apart || !p->constant_data || !keep)
     PyErr_NoMemory();
   else if (read_guards(p, inputs, 0, &next, &p->dims) &&
            read_guards(p, outputs, p->inputs, &next, &p->result_dims) && read_constants(p, constants) &&

@@ -60,10 +60,19 @@ static PyObject *put_together(PyObject *tree, PyObject *values) {
   return made;
 }
 
+static PyObject *build_inner(PyObject *tree, PyObject **results, PyObject ***next);
+
 /* Build what `tree` says out of the results from `*next` on, with references of its own. */
-static PyObject *build(PyObject *tree, PyObject **results, PyObject ***next) {
-  if (tree == Py_Ellipsis || tree == Py_None || PyLong_CheckExact(tree)) {
-    PyObject *leaf = tree == Py_None ? Py_None : tree == Py_Ellipsis ? *(*next)++ : results[PyLong_AsLong(tree)];
+static inline PyObject *build(PyObject *tree, PyObject **results, PyObject ***next) {
+  if (tree != Py_Ellipsis) return build_inner(tree, results, next);
+  PyObject *leaf = *(*next)++;
+  Py_INCREF(leaf);
+  return leaf;
+}
+
+static PyObject *build_inner(PyObject *tree, PyObject **results, PyObject ***next) {
+  if (tree == Py_None || PyLong_CheckExact(tree)) {
+    PyObject *leaf = tree == Py_None ? Py_None : results[PyLong_AsLong(tree)];
     Py_INCREF(leaf);
     return leaf;
   }
@@ -85,7 +94,9 @@ static PyObject *build(PyObject *tree, PyObject **results, PyObject ***next) {
     }
     return made;
   }
-  PyObject *values = PyTuple_New(n), *built = values;
+  /* a tuple, or a named tuple whose class says nothing of how it is made: `dispatched` has seen to that */
+  PyTypeObject *of = object ? &PyTuple_Type : (PyTypeObject *)kind;
+  PyObject *values = of == &PyTuple_Type ? PyTuple_New(n) : of->tp_alloc(of, n), *built = values;
   for (Py_ssize_t i = 0; values != NULL && i < n; i++) {
     PyObject *value = build(PyTuple_GET_ITEM(children, i), results, next);
     if (value == NULL)
@@ -93,9 +104,8 @@ static PyObject *build(PyObject *tree, PyObject **results, PyObject ***next) {
     else
       PyTuple_SET_ITEM(values, i, value);
   }
-  if (values == NULL || kind == (PyObject *)&PyTuple_Type) return values;
-  /* an object, or a named tuple */
-  built = object ? put_together(tree, values) : PyObject_CallObject(kind, values);
+  if (values == NULL || !object) return values;
+  built = put_together(tree, values);
   Py_DECREF(values);
   return built;
 }

@@ -138,6 +138,10 @@ _variables: list[Any] = []
 """The class of variables and the slot of their array, once they are known."""
 
 
+FLAGS = ("-O1", "-DNDEBUG", "-pthread")
+"""-O2 takes as long again; without NDEBUG each look into a tuple asserts that it is one."""
+
+
 def _load() -> Extension | None:
     if _loaded:
         return _loaded[0]
@@ -147,7 +151,7 @@ def _load() -> Extension | None:
         return None
 
     def build(folder: Path) -> None:
-        flags = ["-O1", "-pthread", *(f"-I{path}" for path in headers)]  # -O2 takes as long again
+        flags = [*FLAGS, *(f"-I{path}" for path in headers)]
         find_compiler().build_library(HERE / "extension.c", folder / f"{NAME}.so", flags)
 
     try:
@@ -182,7 +186,7 @@ def _key() -> str:
             "pool.h",
         )
     ]
-    return digest(*sources, sys.version, sys.abiflags, np.__version__, platform.machine())
+    return digest(*sources, *FLAGS, sys.version, sys.abiflags, np.__version__, platform.machine())
 
 
 def _import(path: Path) -> Any:

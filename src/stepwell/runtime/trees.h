@@ -178,6 +178,27 @@ static int collect_object(PyObject *tree, PyObject *value, PyObject **next, PyOb
   return found;
 }
 
+enum { SMALL_DICT = 8 };
+
+/* Put the arrays of a small dict in the places of its keys, whose order is another: 1, or 0 for what is none.
+
+   Each key is the very object that the tree has, and each value an array. */
+static int collect_unordered(PyObject *keys, PyObject *children, PyObject *value, PyObject **next) {
+  Py_ssize_t n = PyTuple_GET_SIZE(children), i = 0;
+  PyObject *key, *item;
+  for (i = 0; i < n; i++)
+    if (next[i] != NULL || PyTuple_GET_ITEM(children, i) != Py_Ellipsis) return 0;
+  Py_ssize_t at = 0, left = n;
+  for (; left > 0 && PyDict_Next(value, &at, &key, &item); left--) {
+    for (i = 0; i < n && PyTuple_GET_ITEM(keys, i) != key;) i++;
+    if (i == n || !PyArray_CheckExact(item)) break;
+    Py_INCREF(next[i] = item);
+  }
+  if (left == 0) return 1;
+  for (i = 0; i < n; i++) Py_CLEAR(next[i]);
+  return 0;
+}
+
 /* Collect the leaves of `value` from `*next` on: 1 if it is built like `tree`, 0 if not, -1 after an error. */
 static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **end, PyObject ***after) {
   *after = next;
@@ -211,7 +232,10 @@ static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **
     PyObject *child = PyTuple_GET_ITEM(children, i), *item, *key, *met;
     if (keys != Py_None) {
       if (!PyDict_Next(value, &at, &met, &item)) return 0;
-      if ((key = PyTuple_GET_ITEM(keys, i)) != met) { /* looking a key up may run code, which may change the dict */
+      if ((key = PyTuple_GET_ITEM(keys, i)) != met) {
+        if (i == 0 && n <= SMALL_DICT && end - next >= n && collect_unordered(keys, children, value, next))
+          return *after = next + n, 1;
+        /* looking a key up may run code, which may change the dict */
         plain &= PyUnicode_CheckExact(key) & PyUnicode_CheckExact(met);
         if ((item = PyDict_GetItemWithError(value, key)) == NULL)
           return PyErr_Occurred() ? -1 : 0;
