@@ -34,6 +34,15 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to the slow lane what is not in the sample of a test that is marked ``sampled``."""
+    for item in items:
+        mark = item.get_closest_marker("sampled")
+        if mark is not None and crc32(item.nodeid.encode()) % mark.args[0]:
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if not _ASKED:
         chosen = crc32(item.nodeid.encode()) % VERIFIED == 0

@@ -199,6 +199,7 @@ func.func @main(%a: tensor<67x203xi8>, %b: tensor<203x130xi8>, %c: tensor<67x203
 """
 
 
+@in_turn
 def test_products_of_bytes(machine: Described, tmp_path: Path) -> None:
     shapes = (67, 203), (203, 130)
     a, b = (RANDOM.integers(-128, 128, shape).astype(np.int8) for shape in shapes)

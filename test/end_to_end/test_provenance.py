@@ -26,12 +26,14 @@ _OURS = re.compile(r"^(struct |typedef |.*\bsw_\w+\()")
 
 
 def _models() -> Iterator[object]:
-    """Yield one program for each family: all its rows, each for one dtype."""
+    """Yield two programs for each family, or more: all its rows, each for one dtype."""
     for family in FAMILIES:
         rows: list[tuple[Row, str]] = [(r, r.dtypes[0]) for r in family.ROWS]
-        for begin in range(0, len(rows), 40):
-            name = f"{family.__name__.split('.')[-1]}-{begin}"
-            yield pytest.param(Together.of(rows[begin : begin + 40]).text, id=name)
+        for first, marks in ((0, ()), (1, pytest.mark.slow)):
+            for begin in range(first, len(rows), 80):
+                name = f"{family.__name__.split('.')[-1]}-{begin}"
+                text = Together.of(rows[begin : begin + 80 : 2]).text
+                yield pytest.param(text, id=name, marks=marks)
 
 
 def _lost(module: ModuleOp) -> list[Operation]:

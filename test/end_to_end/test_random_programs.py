@@ -31,7 +31,7 @@ def profile(quick: int) -> settings:
     )
 
 
-@profile(25)
+@profile(15)
 @given(programs())
 def test_floors(program: Program) -> None:
     check_floors(program)
@@ -45,7 +45,7 @@ def test_batched(program: Program) -> None:
 
 
 @pytest.mark.parametrize("machine", ["", "vector_bits=128"])
-@profile(40)
+@profile(30)
 @given(program=programs())
 def test_compiled(machine: str, program: Program) -> None:
     check_compiled(program, machine=machine)

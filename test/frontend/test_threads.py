@@ -236,7 +236,7 @@ def test_a_value_of_a_region_stays_in_it(
         return use(region(x, keep), kept[0])
 
     with pytest.raises(
-        sw.TraceError, match=r"loop or branch of 'f' was used outside of it.*made at"
+        sw.TraceError, match=r"gradient or vmap of 'f' was used outside of it.*made at"
     ):
         sw.jit(f)(X)
 

@@ -56,6 +56,7 @@ def _kernel(
     return text, arrays
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "schedule",
     [

@@ -141,7 +141,13 @@ def _results(module: ModuleOp, arguments: list[Array]) -> list[Any]:
     return [interpreter.call(name, arguments)[0] for name in names]
 
 
-@pytest.mark.parametrize("dtype", ALL)
+FEW = ("f32", "f16", "i8", "i64", "ui32", "i1")
+"""Dtypes of every kind; the slow lane takes the others."""
+
+
+@pytest.mark.parametrize(
+    "dtype", [pytest.param(d, marks=() if d in FEW else pytest.mark.slow) for d in ALL]
+)
 def test_identities_are_exact(dtype: str) -> None:
     """Every op with every telling constant, with itself and after every other keeps its bits."""
     random = np.random.default_rng(7)

@@ -57,6 +57,7 @@ def _buffer(shape: tuple[int, ...], kind: str, static: bool) -> str:
 DOTS = "kernel.pack_rows, kernel.dots"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "block, width, signs",
     [
@@ -232,6 +233,7 @@ def test_sums_wrap_around() -> None:
     assert (program(x, w, np.zeros((16, 64), np.int32)) == want).all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "image, filters, window, how",
     [

@@ -243,6 +243,7 @@ def windowed() -> Iterator[tuple[list[Spec], Make]]:
 ROWS = [*SHAPE, *INDEXING, *reductions(), *windowed()]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("row", range(len(ROWS)))
 def test_lowered_means_the_same(row: int, dynamic: bool) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
-from op_rows import FAMILIES, ROWS, Row
+from op_rows import FAMILIES, ROWS, Row, sampled
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
@@ -59,5 +61,16 @@ def test_rows_name_ops() -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_lowering(row: Row) -> None:
     """The row means on the structured floor what it means on the graph floor."""
-    for case in row.cases():
+    _compare(row, sampled(row, 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_lowering_of_other_dtypes(row: Row) -> None:
+    """Those that the suite runs compiled alone."""
+    _compare(row, [d for d in row.dtypes if d not in sampled(row, 1)])
+
+
+def _compare(row: Row, dtypes: Sequence[str]) -> None:
+    for case in row.cases(dtypes):
         case.check(after(case, _decompose, _lower), reference(case))

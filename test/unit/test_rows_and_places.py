@@ -38,6 +38,7 @@ def test_what_is_gathered_is_worked_on() -> None:
     np.testing.assert_array_equal(sw.jit(f)(x, at), want)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 @pytest.mark.parametrize("long", [1, 63, 1000, 32766, 32767, 32768, 70001])
 def test_places(dtype: str, long: int) -> None:

@@ -39,27 +39,34 @@ def lowered(case: Case) -> tuple[ModuleOp, list[Array]]:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_row(row: Row) -> None:
-    cases = list(row.cases())
-    for case in cases[:: -(-len(cases) // 2)]:
-        if "index" in case.module.split("->")[0]:
-            continue  # a size given as an argument is not known when the arena is
-        module, inputs = lowered(case)
-        main = SymbolTable.lookup_symbol(module, "main")
-        assert isinstance(main, FuncOp)
-        types = [str(t) for t in main.function_type.inputs]
-        if any("bf16" in t for t in types):
-            continue  # its buffers hold bits, the interpreter's values are f32
-        want = reference(case)
-        dims = _dims(types, inputs)
-        interpreter = Interpreter(module)
-        (arena,) = interpreter.call("main.arena", dims)
-        outputs = [np.full_like(signed(np.asarray(y)), 1) for y in want]
-        given = [np.array(x) for x in inputs]
-        interpreter.call("main", [*given, *outputs, np.full(int(arena), -86, np.int8)])
-        for before, after in zip(inputs, given, strict=True):
-            np.testing.assert_array_equal(before, after, "an input was written")
-        got = [y.view(np.asarray(w).dtype) for y, w in zip(outputs, want, strict=True)]
-        case.check(tuple(got), want)
+    """One of its cases; all of them are lowered to loops by test_op_table."""
+    cases = [case for case in row.cases() if _possible(case)]
+    if not cases:
+        return
+    case = cases[len(row.name) % len(cases)]
+    module, inputs = lowered(case)
+    main = SymbolTable.lookup_symbol(module, "main")
+    assert isinstance(main, FuncOp)
+    types = [str(t) for t in main.function_type.inputs]
+    if any("bf16" in t for t in types):
+        return  # results; see _possible
+    want = reference(case)
+    dims = _dims(types, inputs)
+    interpreter = Interpreter(module)
+    (arena,) = interpreter.call("main.arena", dims)
+    outputs = [np.full_like(signed(np.asarray(y)), 1) for y in want]
+    given = [np.array(x) for x in inputs]
+    interpreter.call("main", [*given, *outputs, np.full(int(arena), -86, np.int8)])
+    for before, after in zip(inputs, given, strict=True):
+        np.testing.assert_array_equal(before, after, "an input was written")
+    got = [y.view(np.asarray(w).dtype) for y, w in zip(outputs, want, strict=True)]
+    case.check(tuple(got), want)
+
+
+def _possible(case: Case) -> bool:
+    """Whether the sizes are those of arrays, and no buffer holds the bits of bf16."""
+    arguments = case.module.split("->")[0]
+    return "index" not in arguments and "bf16" not in arguments
 
 
 def _dims(types: list[str], inputs: list[Array]) -> list[np.int64]:

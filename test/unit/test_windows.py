@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,7 @@ def _pool(
 
 @pytest.mark.parametrize("window", [(1, 1), (2, 3), (3, 3), (5, 5), (7, 7), (1, 7), (4, 2)])
 def test_depthwise_windows(window: tuple[int, int]) -> None:
-    for columns in (28, 17, 40):
+    for columns in (28, 17, 40) if math.prod(window) < 25 else (17,):
         text = _depthwise((1, 5, 15, columns), window, {"low": (1, 1), "high": (1, 0)})
         assert "#pragma GCC unroll" in text or window == (1, 1)
 

@@ -300,8 +300,9 @@ class Trace:
         if self is current and value.scope in self.scopes:
             return
         if self is current:
-            what = f"a value of a loop or branch of '{self.function}' was used outside of it"
-            help = "return it from the function given to scan, cond or the loop"
+            what = f"a value within a loop, branch, gradient or vmap of '{self.function}' was used"
+            what += " outside of it"
+            help = "return it from the function given to scan, cond, grad, vmap or the loop"
         elif not self.ended and self.thread != get_ident():
             what = (
                 f"a value of '{self.function}' was used in another thread than the one tracing it"

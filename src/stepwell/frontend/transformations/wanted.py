@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from stepwell.core.shapes import Shape
@@ -117,7 +117,7 @@ class Wanted:
 
 def _numbers(what: str, argnums: Numbers, count: int, name: str) -> tuple[int, ...]:
     """Return the numbers of arguments, from 0 on."""
-    given = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    given = tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
     for n in given:
         if isinstance(n, bool) or not isinstance(n, int):  # pyright: ignore
             raise TypeError(f"argnums= of {what} names arguments by number, got {n!r}")
