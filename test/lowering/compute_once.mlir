@@ -4,7 +4,6 @@
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #tr = affine_map<(d0, d1) -> (d1, d0)>
-#row = affine_map<(d0, d1) -> (d0)>
 
 kernel.func @turn(%w: tensor<3x4xf32>, %d: tensor<4x3xf32>) -> tensor<4x3xf32> attributes {kernel.shared = 2} {
   %r = linalg.generic {indexing_maps = [#tr, #id], iterator_types = ["parallel", "parallel"]} ins(%w : tensor<3x4xf32>) outs(%d : tensor<4x3xf32>) {
@@ -20,13 +19,6 @@ kernel.func @add(%x: tensor<4x3xf32>, %w: tensor<4x3xf32>, %d: tensor<4x3xf32>) 
     linalg.yield %s : f32
   } -> tensor<4x3xf32>
   kernel.return %r : tensor<4x3xf32>
-}
-kernel.func @spread(%x: tensor<4xf32>, %d: tensor<4x400000xf32>) -> tensor<4x400000xf32> attributes {kernel.shared = 2} {
-  %r = linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4xf32>) outs(%d : tensor<4x400000xf32>) {
-  ^bb0(%a: f32, %o: f32):
-    linalg.yield %a : f32
-  } -> tensor<4x400000xf32>
-  kernel.return %r : tensor<4x400000xf32>
 }
 
 // Only the weight that the call itself needs is still its argument; of a chain, only the end is.
@@ -54,16 +46,6 @@ func.func @chain(%x: tensor<4x3xf32>, %b: tensor<4x3xf32> {nd.resource = "b"}, %
   %e3 = tensor.empty() : tensor<4x3xf32>
   %z = kernel.launch @add ins(%y, %b : tensor<4x3xf32>, tensor<4x3xf32>) outs(%e3 : tensor<4x3xf32>) -> tensor<4x3xf32>
   func.return %z : tensor<4x3xf32>
-}
-
-// A large result of a small weight is not worth keeping.
-// CHECK-LABEL: func.func @large(
-// CHECK:         kernel.launch @spread
-// CHECK-NOT:   @large.constants
-func.func @large(%w: tensor<4xf32> {nd.resource = "v"}) -> tensor<4x400000xf32> {
-  %e = tensor.empty() : tensor<4x400000xf32>
-  %y = kernel.launch @spread ins(%w : tensor<4xf32>) outs(%e : tensor<4x400000xf32>) -> tensor<4x400000xf32>
-  func.return %y : tensor<4x400000xf32>
 }
 
 // A launch that gives the same in every iteration runs before the loop, which needs it not at all.

@@ -1,4 +1,4 @@
-// RUN: %stepwell-opt %s --check -p 'decompose,nd-to-linalg,canonicalize,cse,fuse-elementwise,scalar-loops' | filecheck %s
+// RUN: %stepwell-opt %s -p 'decompose,nd-to-linalg,canonicalize,cse,fuse-elementwise' | %stepwell-opt --check -p scalar-loops | filecheck %s
 // RUN: %stepwell-opt %s -p 'through(loops)' -t c | filecheck %s --check-prefix C
 
 // A loop that counts: no clamp and no comparison is left of what the counter is known to be.
