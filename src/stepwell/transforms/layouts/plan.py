@@ -25,6 +25,7 @@ from stepwell.transforms.layouts.windows import (
     loop_order,
     place_layout,
     product_gain,
+    read_taps,
     read_window,
 )
 from stepwell.transforms.structured import (
@@ -69,7 +70,7 @@ class Plan:
         """Plan the block; return whether following the plan pays."""
         ops = list(self.block.ops)
         for op in ops:
-            if isinstance(op, linalg.GenericOp) and (window := read_window(op)):
+            if isinstance(op, linalg.GenericOp) and (window := read_window(op) or read_taps(op)):
                 self.windows[op] = window
                 self.gain += window.gain
         if not self.windows:

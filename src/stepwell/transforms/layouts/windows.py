@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir.affine import (
     AffineDimExpr,
@@ -50,6 +51,8 @@ BATCH = 16
 """... if their batch is at most so many times as long as they have features."""
 APART = 4
 """Cycles that an element takes less which else is not loaded as part of a vector."""
+SCATTERED = 0.4
+"""Cycles that a product takes less of several sums at once, of rows that are short or stepped."""
 TOGETHER = 1 / 24
 """Cycles that an element takes less which else is loaded with its neighbours of a row."""
 
@@ -144,6 +147,41 @@ def read_window(op: linalg.GenericOp) -> Window | None:
         summed_places,
         planar,
         narrow,
+    )
+
+
+def read_taps(op: linalg.GenericOp) -> Window | None:
+    """Return what several sums over places at once would like, as for depthwise filters.
+
+    Each adds up products of another slice of one image and of the same places: sums for each
+    feature, which should be the last axis of all.
+    """
+    parallel = is_parallel(op)
+    if len(op.outputs) < 2 or len(op.inputs) != len(op.outputs) + 1 or parallel.count(True) != 1:
+        return None
+    where, slices = indices(op), [v.owner for v in op.inputs[:-1]]
+    one = {v.source for v in slices if isinstance(v, tensor.ExtractSliceOp)}
+    loops = {tuple(sorted(plain(e) or 0 for e in index)) for index in where[: len(op.inputs)]}
+    if len(one) > 1 or not isinstance(slices[0], tensor.ExtractSliceOp) or len(loops) > 1:
+        return None
+    if loops != {tuple(range(len(parallel)))} or len(parallel) < 3:
+        return None
+    sums = tuple(d for d, runs in enumerate(parallel) if not runs)
+    feature = parallel.index(True)
+    last, step = plain(where[0][-1]), slices[0].properties["static_strides"]
+    assert last is not None and isinstance(step, DenseArrayBase)
+    sizes = _sizes(op)
+    long = last != feature and step.get_values()[-1] == 1 and sizes[last] >= LANES
+    work = prod(sizes) * len(op.outputs)
+    return Window(
+        0,
+        (feature, *sums),
+        frozenset({feature}),
+        tuple(range(1, len(op.inputs))),
+        False,
+        False,
+        0.0 if last == feature else work * (TOGETHER if long else SCATTERED),
+        frozenset(sums),
     )
 
 
