@@ -146,3 +146,15 @@ func.func @summed_places(%x: tensor<2x32x30x30xf32>, %w: tensor<32x32x3x3xf32>) 
   %d = nd.dot_general %b, %a contract [0, 2, 3] x [0, 2, 3] : (tensor<2x32x28x28xf32>, tensor<2x32x28x28xf32>) -> tensor<32x32xf32>
   func.return %d : tensor<32x32xf32>
 }
+
+// The gradient of depthwise filters over short rows: both images are turned over, and nine sums for each feature are made at once.
+// CHECK-LABEL: func.func @taps
+// CHECK:         tensor<4x7x7x64xf32>) attrs = {kernel.apart}
+// CHECK-COUNT-9: tensor.extract_slice %{{.*}} : tensor<4x9x9x64xf32> to tensor<4x7x7x64xf32>
+// CHECK:         tensor<4x7x7x64xf32>) attrs = {kernel.apart}
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d1, d2, d3, d0)>
+// CHECK:         -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>)
+func.func @taps(%x: tensor<4x64x7x7xf32>, %g: tensor<4x64x7x7xf32>) -> tensor<1x64x3x3xf32> {
+  %y = nd.convolution %x, %g {batch_groups = 64, low = [1, 1], high = [1, 1], x_layout = [1, 0, 2, 3], w_layout = [1, 0, 2, 3]} : (tensor<4x64x7x7xf32>, tensor<4x64x7x7xf32>) -> tensor<1x64x3x3xf32>
+  func.return %y : tensor<1x64x3x3xf32>
+}
