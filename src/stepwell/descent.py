@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import Any
@@ -85,14 +85,7 @@ class Source:
 
 def _told(step: Step, machine: Machine, lock: str) -> Step:
     """Return a step with the options that are those of the machine."""
-    known = machine.options() | {"lock": lock}
-    options: Any = {f.name: f.default for f in fields(step.pass_)}
-    told = {
-        name: value
-        for name, value in known.items()
-        if name in options and getattr(step.pass_, name) == options[name]
-    }
-    return replace(step, pass_=replace(step.pass_, **told)) if told else step
+    return step.told(machine.options() | {"lock": lock})
 
 
 _told_once = lru_cache(1024)(_told)

@@ -58,6 +58,18 @@ class Step:
             text = f"{anchor}({text})"
         return text
 
+    def told(self, known: Mapping[str, Any]) -> Step:
+        """Return this with the options that ``known`` has a value for and nobody has written."""
+        options: Any = {f.name: f.default for f in dataclasses.fields(self.pass_)}
+        told = {
+            name: value
+            for name, value in known.items()
+            if name in options and getattr(self.pass_, name) == options[name]
+        }
+        if not told:
+            return self
+        return dataclasses.replace(self, pass_=dataclasses.replace(self.pass_, **told))
+
     def targets(self, module: ModuleOp) -> list[Operation]:
         """Return the ops the pass runs on."""
         found: list[Operation] = [module]

@@ -40,6 +40,12 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("file", nargs="?", default="-", help="the module; - is standard input")
     parser.add_argument("-p", "--passes", default="", help="the pipeline to run")
     parser.add_argument("-o", "--output", default="-", help="where to write the result")
+    parser.add_argument(
+        "--machine",
+        metavar="NAME,...",
+        help="set options of passes that are not written to what they are on a machine: "
+        "zen4,threads=2 or vector_bits=256",
+    )
     parser.add_argument("-t", "--target", help="print the module for a target instead of as IR")
     about = parser.add_argument_group("what there is")
     about.add_argument("--list-passes", help="name every pass", **flag)

@@ -20,6 +20,7 @@ from stepwell.blame import blame
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, listening, report
 from stepwell.core.files import write_whole
 from stepwell.core.plugins import using, with_broken
+from stepwell.core.targets import machine_for
 from stepwell.dialects import upstream
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
@@ -102,6 +103,9 @@ class Driver:
         self.messages.sources[PIPELINE] = [options.passes]
         steps = parse(options.passes, known.passes, place(default_stages(), known.placements))
         self.printer.check_names(known.passes)
+        if options.machine:
+            there = machine_for("c", options.machine).options()
+            steps = [step.told(there) for step in steps]
         self._refuse_inexact(steps)
         out, failed = io.StringIO(), False
         for number, (chunk, first_line) in enumerate(self._chunks(text)):
