@@ -306,6 +306,7 @@ def test_new_axes_beside_arrays(use: Callable[[Any, Any], Any]) -> None:
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("size", [100, 127, 128, 200, 255, 256, 300])
 def test_indices_of_few_bits(dtype: str, size: int) -> None:

@@ -348,7 +348,12 @@ def drawn(dtype: str) -> Any:
     return (x > 0) if dtype == "?" else (np.abs(x) if dtype[0] == "u" else x).astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i4", "i8", "u1", "?"])
+FURTHER = [
+    pytest.param(d, marks=pytest.mark.sampled(2)) for d in ("f4", "f2", "i4", "i8", "u1", "?")
+]
+
+
+@pytest.mark.parametrize("dtype", ["f8", *FURTHER])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_as_numpy(family: str, dtype: str) -> None:
     same_as_numpy(FAMILIES[family], drawn(dtype))
