@@ -177,10 +177,12 @@ def _copied(program: Any) -> frozenset[int]:
     """Return the results of a program of C into which it copies what it made elsewhere."""
     if not program.native:
         return frozenset()
-    source = program.source
-    if (call := _BUFFERS.search(source)) is None:
+    source = program.source  # megabytes of it, through which `find` is a hundred times as quick
+    line = source.rfind("\n", 0, max(source.find("buffers[0]"), 0)) + 1
+    if (call := _BUFFERS.search(source, line)) is None:
         return frozenset()
-    head = re.search(rf"\bfunc_{call[1]}\((.*?)\) {{\n(.*?)\n}}\n", source, re.DOTALL)
+    function = re.compile(rf"\bfunc_{call[1]}\((.*?)\) {{\n(.*?)\n}}\n", re.DOTALL)
+    head = function.search(source, max(source.find(f"func_{call[1]}("), 0))
     if head is None:
         return frozenset()
     names = [re.split(r"[ *]+", each)[-1] for each in head[1].split(",")]
