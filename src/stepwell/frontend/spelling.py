@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import islice
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, TypeAlias
 
 from stepwell.core.dtypes import DType
 from stepwell.core.escape import literal
@@ -82,6 +81,22 @@ def location(frame: FrameType | None) -> str:
     """Spell where ``frame`` is in its source, as the location of an op."""
     if frame is None:
         return ""
-    at = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+    at = _positions(frame.f_code)[frame.f_lasti // 2]
     line, column = at[0] or frame.f_lineno, (at[2] or 0) + 1
     return f" loc({literal(frame.f_code.co_filename)}:{line}:{column})"
+
+
+_Positions: TypeAlias = "list[tuple[int | None, int | None, int | None, int | None]]"
+_KNOWN: dict[int, tuple[CodeType, _Positions]] = {}
+_MOST = 256
+"""Functions whose positions are kept."""
+
+
+def _positions(code: CodeType) -> _Positions:
+    """Return where each instruction is in the source, which takes a walk from the first one."""
+    known = _KNOWN.get(id(code))
+    if known is None:
+        if len(_KNOWN) >= _MOST:
+            _KNOWN.clear()
+        known = _KNOWN[id(code)] = code, list(code.co_positions())
+    return known[1]

@@ -102,11 +102,9 @@ class Entry:
         ]
         self._check_sizes(arrays)
         outs: list[Any] = [None] * len(self.signature.results)
+        shared = _shared(arrays) if self.in_place else set[int]()
         for result, number in self.signature.into if self.in_place else ():
-            others = (a for n, a in enumerate(arrays) if n != number)
-            if arrays[number].flags.writeable and not any(
-                np.may_share_memory(arrays[number], other) for other in others
-            ):
+            if arrays[number].flags.writeable and number not in shared:
                 outs[result] = arrays[number]
         found = self.callee.invoke(
             tuple(arrays), tuple(outs) if any(out is not None for out in outs) else None
@@ -257,6 +255,19 @@ def _call_site() -> tuple[str, int]:
     while frame.f_code.co_filename.startswith(PACKAGE) and frame.f_back is not None:
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
+
+
+def _shared(arrays: Sequence[Array]) -> set[int]:
+    """Return the numbers of contiguous arrays that have memory in common with another."""
+    begins = ((a.__array_interface__["data"][0], a.nbytes, n) for n, a in enumerate(arrays))
+    found: set[int] = set()
+    last, end = -1, 0  # the one of those before that reaches furthest
+    for begin, bytes, number in sorted(each for each in begins if each[1]):
+        if begin < end:
+            found.update((last, number))
+        if begin + bytes > end:
+            last, end = number, begin + bytes
+    return found
 
 
 def _as_array(spec: Tensor, value: Any) -> Array:
