@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeAlias
@@ -80,6 +80,8 @@ class Tensors:
     sizes: Sizes
     blank: set[SSAValue] = field(default_factory=set[SSAValue])
     """What loops and branches give whose elements nobody has set."""
+    where: dict[Key, dict[Hashable, None]] = field(default_factory=dict[Key, dict[Hashable, None]])
+    """The buffers that have held a tensor, at any point."""
 
     def root(self, value: Key) -> tuple[Key, Steps]:
         """Return the tensor that ``value`` is a view of, and the view."""
@@ -89,8 +91,11 @@ class Tensors:
             if isinstance(op, Block) or not is_view(op):
                 break
             step = step_of(self.sizes, op)
-            steps += [] if isinstance(step, Cast) else [step]
             value = op.operands[0]
+            if isinstance(step, Slice):
+                steps += seen_as(step, self.sizes.shape(value))
+            elif not isinstance(step, Cast):
+                steps.append(step)
         view = join((), tuple(reversed(steps)))
         if isinstance(value, SSAValue) and isinstance(value.owner, arith.ConstantOp):
             return value.owner.value, view
@@ -107,7 +112,8 @@ class Tensors:
         op = value.owner if isinstance(value, SSAValue) else None
         match op:
             case tensor.InsertSliceOp():
-                return [((slice_of(self.sizes, op),), op.source)], op.dest
+                box = seen_as(slice_of(self.sizes, op), self.sizes.shape(op.dest))
+                return [(box, op.source)], op.dest
             case kernel.StackOp():
                 rows = zip(rows_of(self.sizes, op.parts), op.parts, strict=True)
                 return [((row, *seen), part) for (row, seen), part in rows], None
@@ -120,6 +126,13 @@ class Tensors:
                 return [(element(at), (op.results[0], n)) for n, at in rows], None
             case _:
                 return [], None
+
+
+def seen_as(box: Slice, whole: Shape) -> Steps:
+    """Return the view of a box: none, where it is the whole."""
+    zeros = (Size.of(0),) * len(whole)
+    full = box.offsets == zeros and box.sizes == whole and box.is_dense
+    return () if full and len(box.kept) == len(whole) else (box,)
 
 
 def element(at: Shape) -> Steps:
@@ -145,6 +158,7 @@ class Contents:
         mine = self.held.setdefault(buffer, {})
         for (at, key, view), gaps in rows:
             mine[join(path, at), key, view] = tuple(join(path, gap) for gap in gaps)
+            self.tensors.where.setdefault(key, {})[buffer] = None
 
     def seen(self, region: Region) -> list[tuple[Held, Gaps]]:
         """Return what a region holds, told relative to it."""
@@ -182,74 +196,11 @@ class Contents:
 
     def gaps(self, region: Region, value: Key, view: Steps = ()) -> Gaps | None:
         """Return where a region does not hold a view of ``value``; None where nowhere does it."""
-        root, seen = self.tensors.root(value)
-        return () if self.tensors.is_blank(root) else self._gaps(region, root, join(seen, view))
-
-    def _gaps(self, region: Region, root: Key, view: Steps) -> Gaps | None:
-        (buffer, path), sizes = region, self.tensors.sizes
-        best: Gaps | None = None
-        for (at, key, part), gaps in self.held.get(buffer, {}).items():
-            if key is root or key == root:
-                down = way(at, path)
-                if down is not None and down == way(part, view):
-                    near = tuple(gap for gap in gaps if not apart(sizes, gap, path))
-                    if best is None or len(near) < len(best):
-                        best = near
-        pieces, dest = self.tensors.pieces(root)
-        if best == () or not pieces:
-            return best
-        found = self._of_pieces(region, view, pieces, dest)
-        return best if found is None or (best is not None and len(best) < len(found)) else found
-
-    def _of_pieces(
-        self,
-        region: Region,
-        view: Steps,
-        pieces: Sequence[tuple[Steps, Key]],
-        dest: SSAValue | None,
-    ) -> Gaps | None:
-        """Return the gaps of a region in what is made by insertion."""
-        (buffer, path), sizes = region, self.tensors.sizes
-        if view:  # seen as a part of one piece, or of what lies around all
-            inner = [(way(box, view), piece) for box, piece in pieces]
-            found = [self.gaps(region, p, down) for down, p in inner if down is not None]
-            if dest is not None and all(apart(sizes, box, view) for box, _ in pieces):
-                found = [self.gaps(region, dest, view)]
-            if () in found:
-                return ()
-        whole = path
-        while view and (whole[-1:] == view[-1:] or not isinstance(view[-1], Slice)):
-            back = inverse(view[-1:])
-            whole, view = whole[:-1] if back is None else join(whole, back), view[:-1]
-        if view:
-            return None
-        rest = None if dest is None else self.gaps((buffer, whole), dest)
-        gaps = () if dest is None else (whole,) if rest is None else rest
-        for box, piece in pieces:
-            at = join(whole, box)
-            gaps = tuple(gap for gap in gaps if not inside(sizes, gap, at))
-            if not apart(sizes, at, path):
-                more = self.gaps((buffer, at), piece)
-                gaps += (at,) if more is None else more
-        return tuple(gap for gap in gaps if not apart(sizes, gap, path))
+        return _Question(self.tensors, self.held).gaps(region, value, view)
 
     def regions(self, value: Key) -> dict[Region, None]:
         """Return the regions that may hold ``value``."""
-        root, view = self.tensors.root(value)
-        found: dict[Region, None] = {}
-        for buffer, held in self.held.items():
-            for at, key, part in held:
-                if (key is root or key == root) and (down := way(part, view)) is not None:
-                    found[buffer, join(at, down)] = None
-        pieces, dest = self.tensors.pieces(root)
-        for box, inner in pieces:
-            for buffer, at in self.regions(inner):
-                whole = at[: len(at) - len(box)]
-                if at == (*whole, *box):
-                    found[buffer, join(whole, view)] = None
-        for buffer, at in self.regions(dest) if dest is not None else ():
-            found[buffer, join(at, view)] = None
-        return found
+        return _Question(self.tensors, self.held).regions(value)
 
     def named(self, values: Sequence[Key], names: Sequence[Key]) -> list[Named]:
         """Return the regions that hold each value, wholly or with gaps, and its new name."""
@@ -265,6 +216,7 @@ class Contents:
         """Note what regions hold besides."""
         for (buffer, path), name, gaps in rows:
             self.held.setdefault(buffer, {})[path, name, ()] = gaps
+            self.tensors.where.setdefault(name, {})[buffer] = None
 
     def meet(self, other: Contents) -> Contents:
         """Return what both hold; gaps of either are gaps."""
@@ -288,3 +240,103 @@ class Contents:
         for buffer, held in self.held.items():
             for each, gaps in held.items():
                 yield buffer, each, gaps
+
+
+@dataclass
+class _Question:
+    """One question about contents; what it asks of a tensor made by insertion, it asks once."""
+
+    tensors: Tensors
+    held: Mapping[Hashable, Mapping[Held, Gaps]]
+    known: dict[tuple[Region, Key, Steps], Gaps | None] = field(
+        default_factory=dict[tuple[Region, Key, Steps], "Gaps | None"]
+    )
+    found: dict[Key, dict[Region, None]] = field(default_factory=dict[Key, dict[Region, None]])
+
+    def gaps(self, region: Region, value: Key, view: Steps) -> Gaps | None:
+        """Return what `Contents.gaps` does."""
+        root, seen = self.tensors.root(value)
+        if self.tensors.is_blank(root):
+            return ()
+        view = join(seen, view)
+        gaps = self._held(region, root, view)
+        pieces, dest = self.tensors.pieces(root)
+        if gaps == () or not pieces:
+            return gaps
+        key = region, root, view
+        if key not in self.known:
+            self.known[key] = self._of_pieces(region, view, pieces, dest)
+        made = self.known[key]
+        return gaps if made is None or (gaps is not None and len(gaps) < len(made)) else made
+
+    def _held(self, region: Region, root: Key, view: Steps) -> Gaps | None:
+        """Return the gaps of the row for ``root`` that has the fewest."""
+        (buffer, path), sizes = region, self.tensors.sizes
+        best: Gaps | None = None
+        for (at, key, part), gaps in self.held.get(buffer, {}).items():
+            if key is root or key == root:
+                down = way(at, path)
+                if down is not None and down == way(part, view):
+                    near = tuple(gap for gap in gaps if not apart(sizes, gap, path))
+                    if best is None or len(near) < len(best):
+                        best = near
+        return best
+
+    def _of_pieces(
+        self,
+        region: Region,
+        view: Steps,
+        pieces: Sequence[tuple[Steps, Key]],
+        dest: SSAValue | None,
+    ) -> Gaps | None:
+        """Return the gaps of a region in what is made by insertion."""
+        (buffer, path), sizes = region, self.tensors.sizes
+        if view:  # seen as a part of one piece, or of what lies around all
+            inner = [(way(box, view), piece) for box, piece in pieces]
+            found = [self.gaps(region, p, down) for down, p in inner if down is not None]
+            if dest is not None and all(apart(sizes, box, view) for box, _ in pieces):
+                found = [self.gaps(region, dest, view)]
+            if () in found:
+                return ()
+        whole = path
+        while view and (whole[-1:] == view[-1:] or not isinstance(view[-1], Slice)):
+            back = inverse(view[-1:])
+            whole, view = whole[:-1] if back is None else join(whole, back), view[:-1]
+        if view:
+            return None
+        rest = None if dest is None else self.gaps((buffer, whole), dest, ())
+        gaps = () if dest is None else (whole,) if rest is None else rest
+        for box, piece in pieces:
+            at = join(whole, box)
+            gaps = tuple(gap for gap in gaps if not inside(sizes, gap, at))
+            if not apart(sizes, at, path):
+                more = self.gaps((buffer, at), piece, ())
+                gaps += (at,) if more is None else more
+        return tuple(gap for gap in gaps if not apart(sizes, gap, path))
+
+    def regions(self, value: Key) -> dict[Region, None]:
+        """Return what `Contents.regions` does."""
+        root, view = self.tensors.root(value)
+        if root not in self.found:
+            self.found[root] = self._regions(root)
+        whole = {(buffer, join(at, view)): None for buffer, at in self.found[root]}
+        return self._seen(root, view) | whole if view else whole
+
+    def _seen(self, root: Key, view: Steps) -> dict[Region, None]:
+        """Return the regions that hold a view of ``root`` by a row of its own."""
+        found: dict[Region, None] = {}
+        for buffer in self.tensors.where.get(root, ()):
+            for at, key, part in self.held.get(buffer, ()):
+                if (key is root or key == root) and (down := way(part, view)) is not None:
+                    found[buffer, join(at, down)] = None
+        return found
+
+    def _regions(self, root: Key) -> dict[Region, None]:
+        found = self._seen(root, ())
+        pieces, dest = self.tensors.pieces(root)
+        for box, inner in pieces:
+            for buffer, at in self.regions(inner):
+                whole = at[: len(at) - len(box)]
+                if at == (*whole, *box):
+                    found[buffer, whole] = None
+        return found | (self.regions(dest) if dest is not None else {})

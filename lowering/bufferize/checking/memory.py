@@ -9,7 +9,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from stepwell.lowering.bufferize.checking.contents import Contents, Region, apart
+from stepwell.lowering.bufferize.checking.contents import Contents, Region, apart, seen_as
 from stepwell.lowering.bufferize.views import Reshape, Slice, join
 from stepwell.transforms.sizes import Sizes, groups_of, kept_axes
 
@@ -33,6 +33,9 @@ class Memory:
     _order: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
     """Numbers of these, those of inner loops after those of outer ones."""
 
+    def __post_init__(self) -> None:
+        self._called = {name: (name, output) for output, name in self.shared.items()}
+
     def bind(self, value: SSAValue, region: Region) -> None:
         """Let ``value`` be a region."""
         self._regions[value] = region
@@ -53,7 +56,8 @@ class Memory:
                 offsets = self.sizes.mixed(op.static_offsets.get_values(), op.offsets)
                 strides = self.sizes.mixed(op.static_strides.get_values(), op.strides)
                 kept = kept_axes(static, result.get_shape())
-                step = (Slice(offsets, self.sizes.mixed(static, op.sizes), strides, kept),)
+                box = Slice(offsets, self.sizes.mixed(static, op.sizes), strides, kept)
+                step = seen_as(box, self.sizes.shape(op.source))
             case memref.ExpandShapeOp() | memref.CollapseShapeOp():
                 shapes = self.sizes.shape(op.operands[0]), self.sizes.shape(op.results[0])
                 step = (Reshape(groups_of(op), *shapes),)
@@ -111,9 +115,10 @@ class Memory:
         """Let ``state`` forget what the region, and all that may overlap it, held."""
         buffer, path = region
         name = self.name(buffer)
-        for other, held in state.held.items():
-            if self.name(other) == name:
-                state.overwrite(other, path)
-            elif other in self._any_of or buffer in self._any_of:
+        for other in self._called.get(name, (buffer,)):
+            state.overwrite(other, path)
+        for other in state.held if buffer in self._any_of else self._any_of:
+            if self.name(other) != name:
+                held = state.held.get(other, {})
                 for each in [h for h in held if self.overlap(region, (other, h[0]))]:
                     del held[each]
