@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepwell.frontend.jit import Function
+from stepwell.frontend.functions import Function
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -14,7 +14,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.jit import Function
+from stepwell.frontend.functions import Function
 
 X = np.arange(6.0).reshape(2, 3)
 

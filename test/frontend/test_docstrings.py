@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import stepwell as sw
-from stepwell.frontend.jit import Function
+from stepwell.frontend.functions import Function
 from stepwell.tools.reference import OF_JITTED
 
 MODULES = ("debug", "lax", "nn", "nn.initializers", "optim", "random", "tree")

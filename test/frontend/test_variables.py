@@ -7,6 +7,7 @@ import pickle
 import threading
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -267,8 +268,45 @@ def test_mistakes() -> None:
         sw.Variable(np.asarray(["a"]))
     with pytest.raises(TraceError, match="a Variable is made while a function is traced"):
         sw.jit(lambda: sw.Variable(1) + 1)()
-    with pytest.raises(TraceError, match="the variable 'v' is a constant of a trace that stands"):
-        sw.jit(lambda: v.assign(np.ones(3))).trace()
+
+
+def test_a_trace_that_stands_alone(tmp_path: Path) -> None:
+    """What is assigned to is an argument and a result, what is only read a constant as it was."""
+    count, w = sw.Variable(0, name="count"), sw.Variable(np.ones(3), name="w")
+    scale = sw.Variable(np.full(3, 0.5), name="scale")
+
+    @sw.jit
+    def step(x: Any) -> Any:
+        count.assign_add(1)
+        w[...] -= scale * x
+        return {"sum": (w * x).sum()}
+
+    x, want = np.ones(3), np.full(3, 0.5)
+    assert sw.eval_shape(step, x)["sum"].shape == ()
+    traced = step.trace(x)
+    assert "%count: tensor<i64>, %w: tensor<3xf64>)" in str(traced)
+    traced.compile().save(tmp_path)
+    program = sw.load(tmp_path)
+    assert [a.name for a in program.signature.arguments] == ["x", "count", "w"]
+    n, array = np.array(0), np.ones(3)
+    for k in (1, 2):
+        total, *_ = program.update(x, n, array)
+        np.testing.assert_array_equal(array, 1 - 0.5 * k)
+        assert n == k and total == 3 * (1 - 0.5 * k)
+    fresh = program(x, np.array(7), np.ones(3))  # called, it changes nothing
+    assert fresh[1] == 8
+    np.testing.assert_array_equal(fresh[2], want)
+    assert int(count) == 0 and w.value[0] == 1
+    explained = step.explain(x)
+    assert explained.assigned == ("count", "w") and int(count) == 0
+    view = sw.jit(lambda: np.asarray(w.value).sum())
+    assert view.trace().compile()() == 3
+    with pytest.raises(ValueError, match="read-only"):
+        sw.jit(lambda: FROZEN.__setitem__(0, 1.0)).trace()
+
+
+FROZEN = np.zeros(2)
+FROZEN.flags.writeable = False
 
 
 def test_the_same_one_twice() -> None:

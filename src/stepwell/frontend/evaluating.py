@@ -8,7 +8,8 @@ from importlib import import_module
 from typing import Any
 
 from stepwell.core.tracebacks import entrance
-from stepwell.frontend.jit import Function, jit
+from stepwell.frontend.functions import Function
+from stepwell.frontend.jit import jit
 from stepwell.frontend.pytree import unflatten
 from stepwell.frontend.specs import ShapeDtypeStruct
 

@@ -27,6 +27,7 @@ from stepwell.frontend.promotion import fresh, full, lift
 from stepwell.frontend.pytree import Tree, flatten, paths, unflatten, with_leaves
 from stepwell.frontend.result_names import result_names
 from stepwell.frontend.spelling import type_text
+from stepwell.frontend.standing import Alone
 from stepwell.frontend.state.donation import donations
 from stepwell.frontend.state.variables import A_VARIABLE, TracedVariable
 from stepwell.frontend.tensor import Tensor
@@ -147,6 +148,21 @@ def trace(
     function: Callable[..., Any],
     signature: inspect.Signature,
     call: Call,
+    *args: Any,
+    **kwargs: Any,
+) -> Traced:
+    """Trace a function, as `_once` does.
+
+    For `f.trace` alone that is done again where it assigns to variables from outside.
+    """
+    return Alone().traced(lambda alone: _once(function, signature, call, alone, *args, **kwargs))
+
+
+def _once(
+    function: Callable[..., Any],
+    signature: inspect.Signature,
+    call: Call,
+    alone: Alone,
     options: Mapping[str, Any],
     known: Known | None = None,
     trail: Trail | None = None,
@@ -157,8 +173,9 @@ def trace(
 ) -> Traced:
     """Trace a function.
 
+    alone : knows variables that the function assigns to
     known : tells which arrays from outside are known by their content; without it all are
-        constants, as they are now
+        constants, as they are now, but for these variables
     same : for each argument the first that is the same array
     donated : arguments whose memory results may take
     general : whether the text is for any size: arrays that NumPy makes of a size are computed
@@ -167,6 +184,7 @@ def trace(
     written = Trace(name, trail=trail or Trail(), **checks)
     written.computed = _computed if general else None
     captures = written.captures = Captures(written, known) if known else None
+    written.standing = None if known else alone.begin(written)
     inputs = [_argument(written, a, where) for a in call.arguments]
     head = [fresh(value) for value in inputs]
     for value, told in zip(inputs, call.arguments, strict=True):
@@ -299,7 +317,7 @@ def _root(captures: Captures, function: Any, call: Call) -> None:
 
 def _outside(written: Trace, results: Sequence[Tensor]) -> Outside:
     if written.captures is None:
-        return Outside()
+        return written.standing.outside()
     named = " ".join(f"{value.name} " for value in results)
     return written.captures.finished(" ".join([*written.lines, named]))
 

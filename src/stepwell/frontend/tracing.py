@@ -86,6 +86,8 @@ class Trace:
     ended: bool = False
     captures: Any = None
     """What is read outside of the function (`frontend.captures`); None where nothing is noted."""
+    standing: Any = None
+    """The variables that a trace without `captures` takes as arguments (`frontend.standing`)."""
     computed: Any = None
     """Makes ops of arrays that the user's Python made of sizes, in text for any size."""
     subscripting: int = 0

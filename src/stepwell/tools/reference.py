@@ -14,7 +14,7 @@ import numpy as np
 import stepwell as sw
 import stepwell.numpy as snp
 from stepwell.frontend.facade import NAMES, Ufunc
-from stepwell.frontend.jit import Function
+from stepwell.frontend.functions import Function
 from stepwell.frontend.table import FUNCTIONS
 from stepwell.tools.api_examples import ARRAYS, arrays, computed, example
 

@@ -134,6 +134,8 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
             return self._array
         if trace.captures is not None:
             return trace.captures.variable(self)
+        if trace.standing is not None:
+            return trace.standing.now(self, writing)
         if writing:
             raise TraceError(
                 f"{called(self.name)} is a constant of a trace that stands alone, and is assigned "

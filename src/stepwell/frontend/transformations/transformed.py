@@ -12,7 +12,7 @@ import numpy as np
 
 from stepwell.core.tracebacks import entrance
 from stepwell.frontend.calls import has_traced
-from stepwell.frontend.jit import Function
+from stepwell.frontend.functions import Function
 from stepwell.frontend.promotion import is_number
 from stepwell.frontend.pytree import flatten
 from stepwell.frontend.specs import ShapeDtypeStruct

@@ -1,0 +1,420 @@
+"""A jitted function: its programs, and what serves its calls."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+from stepwell.core.machine import thread_limit
+from stepwell.core.tracebacks import entrance
+from stepwell.frontend import flowing, operators
+from stepwell.frontend.calls import (
+    Call,
+    Spelling,
+    constant_defaults,
+    has_traced,
+    is_no_data,
+    lifted,
+    spelling,
+    take_apart,
+)
+from stepwell.frontend.disabling import serve
+from stepwell.frontend.effects import (
+    PartlyShared,
+    aliases,
+    check_updated,
+    passed_twice,
+    placed,
+)
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.pytree import dispatched, flatten, paths, unflatten
+from stepwell.frontend.retraces import MAX_TRACES, CacheInfo, limit_of
+from stepwell.frontend.state.donation import donated_names, told
+from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.traced import Known, Traced, name_of, result_of, trace
+from stepwell.frontend.tracing import active_trace
+from stepwell.frontend.variants import Tracer, Variant, Variants
+from stepwell.runtime.extension import Dispatcher, prepare
+from stepwell.runtime.program import make_dispatcher
+from stepwell.runtime.weights import Trail
+
+assert operators, "imported to fill the table of operators"
+
+if TYPE_CHECKING:
+    from stepwell.frontend.inspecting import Explanation
+    from stepwell.runtime.profiling import Profile
+
+SIGNATURES = "stepwell.frontend.signatures"
+_LAZY = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+
+
+class Function:
+    """A compiled Python function. Call it like the original; arrays come back as NumPy arrays.
+
+    `trace`, `.lower()` and `.compile()` give the stages of one signature; each prints as text.
+    """
+
+    # a call goes straight to the dispatcher in C; only a new signature reaches `_miss`
+    __slots__ = (
+        "__call__",
+        "__dict__",
+        "__weakref__",
+        "__wrapped__",
+        "_checks",
+        "_defaults",
+        "_dispatcher",
+        "_donated",
+        "_inputs",
+        "_learnt",
+        "_lock",
+        "_options",
+        "_overlapping",
+        "_signature",
+        "_spellings",
+        "_static",
+        "_told",
+        "_variants",
+        "served",
+    )
+
+    always = False  # whether it is compiled where jit is disabled, too
+    __call__: Callable[..., Any]
+    served: Callable[..., Any]  # what serves its calls, but where they are not compiled
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        static_argnames: Iterable[str],
+        static_argnums: Iterable[int],
+        options: Mapping[str, Any],
+    ) -> None:
+        if any(is_lazy(function) for is_lazy in _LAZY):
+            name = getattr(function, "__name__", "it")
+            raise TypeError(
+                f"'{name}' gives no arrays when it is called, but something to wait for"
+            )
+        self.__wrapped__ = function
+        self._signature = inspect.signature(function)
+        self._defaults = constant_defaults(self._signature)
+        names = list(self._signature.parameters)
+        self._static = {*static_argnames, *(names[i] for i in static_argnums)}
+        if unknown := sorted(self._static - set(names)):
+            raise ValueError(f"the function has no argument {', '.join(unknown)}")
+        self._told = dict(options)
+        self._options = dict(options)
+        self._donated = donated_names(self._options, names, self._static)
+        self._checks: dict[str, Any] = {"check_bounds": self._options.pop("check_bounds", True)}
+        if self._options.pop("check_finite", False):
+            self._checks["watch"] = import_module("stepwell.frontend.debug").watch_finite
+        most = limit_of(self._options.pop("max_traces", MAX_TRACES))
+        dynamic = self._options.pop("dynamic", "auto")
+        self._variants = Variants(name_of(function), most, dynamic)
+        told = self._options.pop("input_signature", None)
+        self._inputs = None if told is None else import_module(SIGNATURES).InputSignature(told)
+        self._learnt: set[Any] = set()
+        self._overlapping: Any = None  # an Overlapping
+        self._spellings: dict[Any, Spelling] = {}
+        self._lock = threading.RLock()
+        self._dispatcher: Dispatcher | None = None
+        thread_limit(self._options.get("threads"))
+        serve(self, self._first)
+
+    @property
+    def __name__(self) -> str:
+        return name_of(self.__wrapped__)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        own = getattr(instance, "__dict__", None)
+        bound = None if own is None else own.get(f"__jit_{id(self)}__")
+        if bound is not None and bound.__wrapped__.__self__ is instance:
+            return bound
+        first = next(iter(self._signature.parameters), "")
+        if own is None or first in self._static or flatten(instance)[1] is not ...:
+            return MethodType(self, instance)
+        method = MethodType(self.__wrapped__, instance)
+        bound = own[f"__jit_{id(self)}__"] = _Method(method, self._static, (), self._told)
+        return bound
+
+    def __repr__(self) -> str:
+        return f"<stepwell.jit {self.__name__}{self._signature}>"
+
+    @entrance
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Trace the function for arguments like these; nothing is compiled or run.
+
+        Arrays from outside are constants of it, as they are now; a `sw.Variable` that it assigns to
+        is an argument and a result (`Compiled.update`).
+
+        >>> import numpy as np, stepwell as sw
+        >>> sw.jit(lambda x: x + 1).trace(np.ones(2)).compile()(np.ones(2))
+        array([2., 2.])
+        """
+        return self._traced(self._take_apart(args, kwargs))
+
+    def cache_info(self) -> CacheInfo:
+        """Return how often the function was traced, and why each time but the first.
+
+        >>> import numpy as np, stepwell as sw
+        >>> f = sw.jit(lambda x: x + 1)
+        >>> _ = f(np.ones(2)), f(np.ones(2)), f(np.ones((2, 2)))
+        >>> f.cache_info().reasons
+        ("argument 'x' is f64[2x2], was f64[2]; reshape it",)
+        """
+        return self._variants.info()
+
+    def clear_cache(self) -> None:
+        """Forget all programs: the next call of each kind is traced again.
+
+        What was compiled stays in the cache on disk.
+
+        >>> import numpy as np, stepwell as sw
+        >>> f = sw.jit(lambda x: x + 1)
+        >>> _ = f(np.ones(2))
+        >>> f.clear_cache()
+        >>> f.cache_info().traces
+        0
+        """
+        with self._lock:
+            self._variants.clear()
+            self._learnt.clear()
+            self._overlapping = None
+            self._spellings.clear()
+            if self._dispatcher is not None:
+                self._dispatcher.clear()
+
+    @entrance
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Return what becomes of the function for such arguments; it prints as text.
+
+        Arguments, guards, why it was traced, ops, kernels, copies, seconds, and after how many
+        calls it pays. The function is called a few times, also as plain Python, with copies.
+
+        >>> import numpy as np, stepwell as sw
+        >>> @sw.jit
+        ... def norm(x):
+        ...     return np.sqrt(np.sum(x * x))
+        >>> found = norm.explain(np.ones(4))
+        >>> found.traces, found.arguments, len(found.kernels), found.copies
+        (1, ('x: tensor<4xf64>',), 1, ())
+        """
+        return import_module("stepwell.frontend.inspecting").explain(self, args, kwargs)
+
+    @entrance
+    def profile(self, *args: Any, repeat: int = 0, **kwargs: Any) -> Profile:
+        """Return where the time of a call with such arguments goes; it prints as a table.
+
+        repeat : how many calls are timed; 0 for about a second of them
+
+        Kernels, copies between them, checks and branches, and the call itself. Arrays that the
+        function assigns to are copies.
+
+        >>> import numpy as np, stepwell as sw
+        >>> found = sw.jit(lambda x, y: x @ y + 1).profile(np.ones((8, 8)), y=np.ones((8, 8)))
+        >>> [kernel.kernel.flops for kernel in found.kernels]
+        [1088]
+        """
+        inspecting = import_module("stepwell.frontend.inspecting")
+        return inspecting.profile(self, args, kwargs, repeat)
+
+    def found(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Call, Variant, list[Any]]:
+        """Return the program for such a call, made where there is none, and what it is given."""
+        call = self._take_apart(args, kwargs)
+        variant, arrays = self._variants.get(call.key, call, self._tracer())
+        return call, variant, [*call.leaves, *arrays]
+
+    @entrance
+    def _first(self, *args: Any, **kwargs: Any) -> Any:
+        """Make the first call, which loads the runtime, and let the dispatcher make all others."""
+        prepare()  # compiles beside what is traced and compiled here
+        result = self._miss(args, kwargs)
+        with self._lock:
+            self._dispatch()
+        return result
+
+    def _dispatch(self) -> Dispatcher:
+        """Return what calls programs; the first time this waits for the extension."""
+        if self._dispatcher is None:
+            self._dispatcher = make_dispatcher(self._miss, self.takes_out)
+            serve(self, self._dispatcher)
+        return self._dispatcher
+
+    @property
+    def takes_out(self) -> bool:
+        """Whether `out=` names arrays for the results, not an argument of the function."""
+        return "out" not in self._signature.parameters
+
+    @entrance
+    def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call with arguments that fit no program the dispatcher knows."""
+        if active_trace() is not None and has_traced(args, kwargs):
+            return self.inlined(args, kwargs)
+        out = kwargs.pop("out", None) if self.takes_out else None
+        call = self._take_apart(args, kwargs)
+        sizes = None if self._inputs is None else self._inputs.check(call)
+        variant, arrays = self._variants.get(call.key, call, self._tracer(), sizes)
+        if variant.program.native:
+            with self._lock:
+                self._learn(variant, call, args, kwargs)
+        given = [*call.leaves, *arrays]
+        if effects := variant.effects:
+            if out is not None:
+                raise TypeError("out= is for functions that do not assign to their arguments")
+            leaves = [*flatten(self._bind_data(call, args, kwargs))[0], *arrays]
+            check_updated(effects, leaves)
+            try:
+                same = aliases(effects, given)
+            except PartlyShared as error:
+                if self._overlapping is None:
+                    overlaps = import_module("stepwell.frontend.overlaps")
+                    self._overlapping = overlaps.Overlapping(self._signature, self._told, Function)
+                return self._overlapping.call(self.__wrapped__, call, leaves, error)
+            if same:
+                count = len(call.leaves)
+                if list(same[count:]) != list(range(count, len(same))):
+                    raise ValueError(passed_twice(effects, same, count))
+                tracer = self._tracer(same[:count])
+                variant, arrays = self._variants.get((call.key, same), call, tracer)
+                effects = variant.effects
+                given, leaves[count:] = [*call.leaves, *arrays], arrays
+            results = list(variant.program.update(*given, donated=effects.donated))
+            results[len(results) - len(effects.written) :] = [leaves[i] for i in effects.written]
+            return unflatten(variant.tree, [results[k] for k in effects.places])
+        if effects.donated and out is None:
+            results = variant.program.update(*given, donated=effects.donated)
+            return unflatten(variant.tree, told(effects, given, results, variant.program))
+        result = variant.program(*given) if out is None else variant.program(*given, out=out)
+        return unflatten(variant.tree, result if isinstance(result, tuple) else (result,))
+
+    def _bind_data(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Return the arguments that are not static, in the order in which a program takes them."""
+        bound, _ = self._bind(args, kwargs)
+        return [v for name, v in bound.arguments.items() if name not in call.static]
+
+    def inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the function as a part of the one that is being traced and calls it."""
+        if self.takes_out and kwargs.get("out") is not None:
+            raise TraceError("out= names arrays, but the call is part of a traced function")
+        bound, static = self._bind(args, kwargs)
+        plain: list[Tensor] = []
+        for name, value in bound.arguments.items():
+            if name not in static:
+                leaves, tree = flatten(value)
+                given = zip(paths(tree, name), leaves, strict=True)
+                found = [lifted(path, leaf) for path, leaf in given]
+                plain += [f for f, leaf in zip(found, leaves, strict=True) if f is not leaf]
+                bound.arguments[name] = unflatten(tree, found)
+        try:
+            returned, tree = flatten(flowing.call(self.__wrapped__, *bound.args, **bound.kwargs))
+        except RecursionError:
+            raise TraceError(
+                f"'{self.__name__}' calls itself, and nothing known while tracing ends that; "
+                "name what does in static_argnames"
+            ) from None
+        if any(value.stamp for value in plain):
+            raise TraceError(
+                f"'{self.__name__}' assigns to an array that is not part of the trace; "
+                "make it in the traced function, or pass it to that as an argument"
+            )
+        return unflatten(tree, [result_of(value, f"'{self.__name__}'") for value in returned])
+
+    def _learn(
+        self, variant: Variant, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Let the dispatcher serve calls spelled like this one from now on."""
+        if variant.effects.apart:
+            return
+        how = len(args), tuple(kwargs), id(variant.outside)
+        if (call.key, how) in self._learnt:
+            return
+        self._learnt.add((call.key, how))
+        # one object for calls that are built alike: the dispatcher takes them apart once for it
+        alike = (*call.key[:2], how[:2], tuple(a.weak for a in call.arguments))
+        spelled = self._spellings.get(alike) or spelling(self._signature, call, args, kwargs)
+        if spelled is None:
+            return
+        self._spellings[alike] = spelled
+        dispatcher = self._dispatch()
+        tree, outside, effects = variant.tree, variant.outside, variant.effects
+        how_built = dispatched(placed(tree, effects.places) if effects else tree, results=True)
+        watch, taken = outside.watch(), len(outside.types)
+        dispatcher.add(variant.program.program, spelled, how_built, watch, taken, variant.sizes)
+
+    def _bind(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[inspect.BoundArguments, set[str]]:
+        """Return the arguments by name, and which are static: named so, left to a default, or
+        texts, functions and the like.
+
+        What is to be known while tracing must be known.
+        """
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.__name__}: {error}") from None
+        left = self._defaults - bound.arguments.keys()
+        bound.apply_defaults()
+        for name in self._static & bound.arguments.keys():
+            if has_traced((bound.arguments[name],), {}):
+                raise TraceError(f"the static argument '{name}' is not known while tracing")
+        told = {name for name, value in bound.arguments.items() if is_no_data(value)}
+        return bound, self._static | left | told
+
+    def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        bound, static = self._bind(args, kwargs)
+        call = take_apart(bound, static)
+        if self._inputs is not None and len(call.arguments) < len(self._inputs.specs):
+            return take_apart(bound, self._static)  # the defaults are told of, too
+        return call
+
+    def _trail(self, call: Call) -> Trail:
+        """Return what is known of the weights that the function uses in such a call."""
+        code = getattr(inspect.unwrap(self.__wrapped__), "__code__", None)
+        if code is None:
+            return Trail()
+        return Trail.of(code.co_filename, str(code.co_firstlineno), repr(call.arguments))
+
+    def _tracer(self, same: tuple[int, ...] = ()) -> Tracer:
+        return lambda call, known, general: self._traced(
+            call, known, None if general else self._trail(call), same, general
+        )
+
+    def _traced(
+        self,
+        call: Call,
+        known: Known | None = None,
+        trail: Trail | None = None,
+        same: tuple[int, ...] = (),
+        general: bool = False,
+    ) -> Traced:
+        return trace(
+            self.__wrapped__,
+            self._signature,
+            call,
+            self._options,
+            known,
+            trail,
+            same,
+            general,
+            checks=self._checks,
+            donated=self._donated,
+        )
+
+
+class _Method(Function):
+    """A method of one object, which keeps it; copies of the object make their own."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> Any:
+        return type(None), ()
+
+    def __deepcopy__(self, memory: Any) -> None:
+        return None
