@@ -12,6 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from stepwell.lowering.bufferize.checking.contents import Contents, Gaps, Key, Named, Region
 from stepwell.lowering.bufferize.checking.memory import Memory
 from stepwell.lowering.bufferize.edges import around
+from stepwell.lowering.bufferize.exchanges import cycle
 from stepwell.lowering.bufferize.views import Slice, Steps
 
 ROUNDS = 8
@@ -63,7 +64,8 @@ class Loop:
     def walk(self, entry: Contents, walk: Callable[[Contents], Walked]) -> Contents:
         """Walk the loop until what holds at its head holds there again; return what holds after."""
         blank, is_blank = entry.tensors.blank, entry.tensors.is_blank
-        self.memory.choose(self.new, self.arguments, self.given)
+        for argument in self.arguments:
+            self.memory.choose(self.new, argument, self.given)
         self._move(entry, self.given, [(a, ()) for a in self.arguments])
         entry.add(entry.named(self.inits, self.slots))
         for init, slot in zip(self.inits, self.slots, strict=True):
@@ -124,29 +126,27 @@ class Loop:
         self._forget(state)
         state.add(rows)
         into: list[Region] = []
-        chosen = arrays(self.new.results)
-        self.memory.choose(self.new, chosen, self.given)
         ends = [self.memory.region(v) for v in walked.end_buffers]
-        for result, region in zip(chosen, regions, strict=True):
-            if (number := self._last(ends, region)) is not None:
-                self.memory.bind(result, self.given[number])
+        for result, region in zip(arrays(self.new.results), regions, strict=True):
+            last = self._last(ends, region)
+            if len(last) == 1:
+                self.memory.bind(result, last[0])
+            else:
+                self.memory.choose(self.new, result, last)
             into.append(self.memory.region(result))
         self._move(state, regions, into)
         return state
 
-    def _last(self, ends: Sequence[Region], region: Region) -> int | None:
-        """Return with which buffer the loop began that is ``region`` in the end, where known."""
+    def _last(self, ends: Sequence[Region], region: Region) -> Sequence[Region]:
+        """Return with which buffers the loop may have begun that are ``region`` in the end."""
         arguments: list[Region] = [(a, ()) for a in self.arguments]
         if region not in arguments or not all(end in arguments for end in ends):
-            return None
-        following = [arguments.index(end) for end in ends]
-        number = arguments.index(region)
-        if following[number] == number:
-            return number
+            return self.given
+        numbers = cycle([arguments.index(end) for end in ends], arguments.index(region))
         turns = self._turns()
-        for _ in range(turns or 0):
-            number = following[number]
-        return None if turns is None else number
+        return [
+            self.given[n] for n in (numbers if turns is None else [numbers[turns % len(numbers)]])
+        ]
 
     def _turns(self) -> int | None:
         if not isinstance(self.op, scf.ForOp):
@@ -155,7 +155,7 @@ class Loop:
         start, stop, step = (sizes.of(v).number for v in self.op.operands[:3])
         if start is None or stop is None or not step:
             return None
-        return max(0, -(-(stop - start) // step)) % LAPS
+        return max(0, -(-(stop - start) // step))
 
     def _move(self, state: Contents, regions: Sequence[Region], into: Sequence[Region]) -> None:
         """Let other buffers hold what some hold; the loop's own are not known by other names."""
@@ -190,10 +190,6 @@ class Loop:
         sizes = (n for s in slices for n in (*s.offsets, *s.sizes, *s.strides))
         unknown = self.memory.sizes.unknowns
         return any(self._is_inside(v) for n in sizes if n.number is None for v in unknown(n))
-
-
-LAPS = 5040
-"""A multiple of the lengths of all cycles of up to ten buffers."""
 
 
 def _first(entry: Contents, region: Region, init: SSAValue, gaps: Gaps) -> Gaps | None:

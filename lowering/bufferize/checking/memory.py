@@ -67,12 +67,11 @@ class Memory:
         self.bind(op.results[0], (buffer, join(path, step)))
         return True
 
-    def choose(self, loop: Operation, values: Sequence[SSAValue], among: Sequence[Region]) -> None:
-        """Let each of ``values``, of a loop, be another of the regions ``among``."""
-        for value in values:
-            self.bind(value, (value, ()))
-            self._any_of[value], self._beside[value] = among, loop
-            self._order.setdefault(value, len(self._order) + 1)
+    def choose(self, loop: Operation, value: SSAValue, among: Sequence[Region]) -> None:
+        """Let ``value``, of a loop, be one of the regions ``among``; no other one of it is that."""
+        self.bind(value, (value, ()))
+        self._any_of[value], self._beside[value] = among, loop
+        self._order.setdefault(value, len(self._order) + 1)
 
     def name(self, buffer: Hashable) -> Hashable:
         """Return what a buffer is called; the output that replaces an argument is called that."""
