@@ -70,9 +70,9 @@ SUMS = 8
 LEAST_L2 = 1 << 18
 """No processor with vectors has a smaller one."""
 SLIVERS = 16
-"""So many slivers keep every thread busy."""
+"""So many slivers keep a few threads busy: one of two waits for 6 % of the time at most."""
 MANY = 32
-"""So many blocks keep every thread busy, and evenly so."""
+"""So many blocks keep a few threads busy, and evenly so: one waits for 3 % of the time at most."""
 FEW = 8
 """So many do where each block of rows reads a packed operand anew that is too large for a cache."""
 DEEPEST = 2048
@@ -145,7 +145,7 @@ def tile_of_few(high: int, wide: int, width: int, machine: Vectors) -> tuple[int
     tiles = -(-high // MOST_ROWS)
     rows = -(-high // tiles)
     vectors = max(min((machine.registers - 1) // (rows + 1), 8), 1)
-    while wide and vectors > 2 and -(-wide // (vectors * width)) < SLIVERS:
+    while wide and vectors > 2 and -(-wide // (vectors * width)) < machine.busy(SLIVERS):
         vectors -= 1
     return rows, min(vectors, -(-wide // width)) if wide else vectors
 
@@ -227,7 +227,7 @@ def block_of(
     wide = found.size(shared - 1)
     others = prod(map(found.size, range(first))) * -(-wide // columns)
     packed = wide * before * found.size(last) * bytes
-    wanted = -(-prod(sizes) * others // (MANY if packed <= l2 // 4 else FEW))
+    wanted = -(-prod(sizes) * others // machine.busy(MANY if packed <= l2 // 4 else FEW))
     wanted = max(-(-wanted // rows), 8) * rows
     most = max(rows, min(l2 // 2 // (deep * bytes), wanted))
     lengths, taken, held = list[int](), 1, 1

@@ -61,6 +61,13 @@ class Vectors(NamedTuple):
     in_flight: int = 8
     """Independent multiply-adds that keep these ports busy."""
 
+    def busy(self, least: int) -> int:
+        """Return how many blocks keep every thread busy: ``least``, or two for each thread.
+
+        Threads take blocks as they come, so of two each none waits longer than for half its time.
+        """
+        return max(least, 2 * self.threads)
+
     @property
     def page(self) -> int:
         """Bytes of a way of the first cache: rows so far apart, or a multiple, share few lines."""

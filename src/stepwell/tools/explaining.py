@@ -101,7 +101,8 @@ def _scheduled(source: Source) -> tuple[Descent, Reasons]:
 def _rates(machine: Machine) -> Rates:
     """Return what the machine does at most: as measured, or as one by another name is described."""
     lanes = machine.vector_bits // 32
-    if machine.name != this_machine().name:
+    here = this_machine()
+    if (machine.name, machine.cores) != (here.name, here.cores):
         vectors = machine.peak(threads=machine.threads) / (2 * lanes)
         return Rates(machine.threads, lanes, vectors, machine.seconds)
     limits = machine_limits(machine.threads)

@@ -100,3 +100,13 @@ def test_explain_says_why(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     said = capsys.readouterr().out
     assert "7 bytes come in a cycle where a tile takes 21" in said
     assert "predicted  5" in said  # ms, of the Xeon's peak, whatever machine this is
+
+
+def test_many_threads_have_blocks_enough_and_the_same_result() -> None:
+    text = product(700, 1000, 1300)
+    assert "kernel.block = [354 : i64, 64 : i64" in kernels_for(text, "zen4,threads=2")
+    assert "kernel.block = [120 : i64, 64 : i64" in kernels_for(text, "zen4,threads=64")
+    random = np.random.default_rng(4)
+    x, w = (random.standard_normal(s).astype(np.float32) for s in [(700, 1000), (1000, 1300)])
+    few, many = (sw.compile(text, machine=f"zen4,threads={threads}")(x, w) for threads in (1, 64))
+    assert few.tobytes() == many.tobytes()
