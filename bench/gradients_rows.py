@@ -50,6 +50,84 @@ EXCEPTIONS: dict[str, str] = {
 """Rows that may take longer than the others, and why."""
 
 
+CONVOLUTIONS = (
+    ("3x3", ("8x32x56x56", "32x32x3x3", "8x32x56x56"), "low = [1, 1], high = [1, 1]"),
+    ("1x1", ("8x32x56x56", "64x32x1x1", "8x64x56x56"), ""),
+    (
+        "strided",
+        ("8x32x56x56", "32x32x3x3", "8x32x28x28"),
+        "strides = [2, 2], low = [1, 1], high = [0, 0]",
+    ),
+    (
+        "depthwise",
+        ("8x32x56x56", "32x1x3x3", "8x32x56x56"),
+        "groups = 32, low = [1, 1], high = [1, 1]",
+    ),
+    ("1x1-strided", ("4x64x56x56", "128x64x1x1", "4x128x28x28"), "strides = [2, 2]"),
+    (
+        "stem",
+        ("4x3x112x112", "64x3x7x7", "4x64x56x56"),
+        "strides = [2, 2], low = [3, 3], high = [3, 3]",
+    ),
+    (
+        "depthwise-strided",
+        ("4x96x56x56", "96x1x5x5", "4x96x28x28"),
+        "groups = 96, strides = [2, 2], low = [1, 1], high = [2, 2]",
+    ),
+    (
+        "depthwise-dilated",
+        ("8x32x56x56", "32x1x3x3", "8x32x56x56"),
+        "groups = 32, low = [2, 2], high = [2, 2], rhs_dilation = [2, 2]",
+    ),
+    (
+        "depthwise-small",
+        ("8x672x7x7", "672x1x5x5", "8x672x7x7"),
+        "groups = 672, low = [2, 2], high = [2, 2]",
+    ),
+    (
+        "depthwise-features-last",
+        ("8x56x56x32", "3x3x1x32", "8x56x56x32"),
+        "groups = 32, low = [1, 1], high = [1, 1], x_layout = [0, 3, 1, 2],"
+        " w_layout = [3, 2, 0, 1], y_layout = [0, 3, 1, 2]",
+    ),
+    (
+        "depthwise-multiplied",
+        ("4x32x56x56", "64x1x3x3", "4x64x56x56"),
+        "groups = 32, low = [1, 1], high = [1, 1]",
+    ),
+    (
+        "groups",
+        ("4x128x28x28", "128x4x3x3", "4x128x28x28"),
+        "groups = 32, low = [1, 1], high = [1, 1]",
+    ),
+    (
+        "groups-strided",
+        ("4x256x28x28", "256x8x3x3", "4x256x14x14"),
+        "groups = 32, strides = [2, 2], low = [1, 1], high = [1, 1]",
+    ),
+    ("groups-1x1", ("4x128x28x28", "128x32x1x1", "4x128x28x28"), "groups = 4"),
+    ("sound", ("8x64x1000", "64x64x9", "8x64x1000"), "low = [4], high = [4]"),
+    ("sound-strided", ("8x32x2000", "64x32x8", "8x64x500"), "strides = [4], low = [2], high = [2]"),
+    ("sound-causal", ("8x64x1000", "64x64x2", "8x64x1000"), "low = [8], rhs_dilation = [8]"),
+    (
+        "sound-depthwise",
+        ("8x128x500", "128x1x31", "8x128x500"),
+        "groups = 128, low = [15], high = [15]",
+    ),
+    (
+        "volume",
+        ("2x16x8x28x28", "32x16x3x3x3", "2x32x8x28x28"),
+        "low = [1, 1, 1], high = [1, 1, 1]",
+    ),
+    (
+        "volume-depthwise",
+        ("4x32x16x28x28", "32x1x3x3x3", "4x32x8x14x14"),
+        "groups = 32, strides = [2, 2, 2], low = [1, 1, 1], high = [1, 1, 1]",
+    ),
+)
+"""Convolutions as networks have them: sizes of images, filters and results, and how they move."""
+
+
 def _below_one(random: np.random.Generator, dtype: Any, shape: Any) -> Any:
     """Draw from where every function is smooth; places are within all axes."""
     if dtype.kind == "float":
@@ -166,18 +244,10 @@ def _contractions() -> Iterator[Row]:
     stack = "tensor<16x128x128xf32>"
     how = " batch [0] x [0] contract [2] x [1]"
     yield _row("dot_general", {"x": stack, "w": stack}, how, stack)
-    for note, w, how, y in (
-        ("3x3", "tensor<32x32x3x3xf32>", "low = [1, 1], high = [1, 1]", IMAGES),
-        ("1x1", "tensor<64x32x1x1xf32>", "", "tensor<8x64x56x56xf32>"),
-        (
-            "strided",
-            "tensor<32x32x3x3xf32>",
-            "strides = [2, 2], low = [1, 1], high = [0, 0]",
-            HALVES,
-        ),
-        ("depthwise", "tensor<32x1x3x3xf32>", "groups = 32, low = [1, 1], high = [1, 1]", IMAGES),
-    ):
-        yield _row("convolution", {"x": IMAGES, "w": w}, f" {{{how}}}", y, note=note)
+    for note, (x, w, y), how in CONVOLUTIONS:
+        images, filters, results = (f"tensor<{sizes}xf32>" for sizes in (x, w, y))
+        how = f" {{{how}}}"
+        yield _row("convolution", {"x": images, "w": filters}, how, results, note=note)
 
 
 def _control() -> Iterator[Row]:
