@@ -110,6 +110,31 @@ def test_convolutions(seed: int) -> None:
         _agrees(_programs(op, *unknown), x, w, seed)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_windows_of_unknown_size(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    rank, groups = 1 + seed % 2, 1 + seed % 3
+    draw = [[int(n) for n in random.integers(1, 4, rank)] for _ in range(2)]
+    pads = [[int(n) for n in random.integers(0, 5, rank)] for _ in range(2)]
+    size, image = ([int(n) for n in random.integers(*of, rank)] for of in ((1, 4), (7, 10)))
+    ones = (1,) * rank
+    window = shapes.Window(tuple(size), *map(tuple, (draw[0], *pads)), ones, tuple(draw[1]))
+    x_layout, x = _shuffled(random, [2, 2 * groups, *image])
+    w_layout, w = _shuffled(random, [3 * groups, 2, *size])
+    y_layout, y = _shuffled(random, [2, 3 * groups, *window.output(tuple(image))])
+    how = {"strides": draw[0], "low": pads[0], "high": pads[1], "rhs_dilation": draw[1]}
+    how |= {"x_layout": x_layout, "w_layout": w_layout, "y_layout": y_layout}
+    spelled = ", ".join(f"{k} = {v}" for k, v in how.items()) + f", groups = {groups}"
+    of_y = y_layout[2:]
+    types = [
+        _tensor(x, unknown=x_layout[2 : 2 + seed % 4 // 2]),
+        _tensor(w, unknown=w_layout[2:]),
+        _tensor(y, unknown=of_y),
+        _tensor(y, unknown=of_y),
+    ]
+    _agrees(_programs(f"nd.convolution %x, %w {{{spelled}}}", *types), x, w, seed)
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_products(seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -175,9 +200,9 @@ def test_what_cannot_be_known_is_refused() -> None:
         Interpreter(parsed(grouped)[1]).call(
             "gradient", [np.ones((2, 4, 9)), np.ones((4, 2, 3)), np.ones((2, 4, 7))]
         )
-    x, w, y = _tensor((2, 4, 9)), _tensor((4, 4, 3), unknown=[2]), _tensor((2, 4, 7), unknown=[2])
-    window = _programs("nd.convolution %x, %w", x, w, y, y)
+    x, w, y = _tensor((2, 4, 9)), _tensor((4, 4, 3), unknown=[2]), _tensor((2, 4, 15), unknown=[2])
+    window = _programs("nd.convolution %x, %w {lhs_dilation = [2]}", x, w, y, y)
     with pytest.raises(CompileError, match="a window of known size"):
         Interpreter(parsed(window)[1]).call(
-            "gradient", [np.ones((2, 4, 9)), np.ones((4, 4, 3)), np.ones((2, 4, 7))]
+            "gradient", [np.ones((2, 4, 9)), np.ones((4, 4, 3)), np.ones((2, 4, 15))]
         )

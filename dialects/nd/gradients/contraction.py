@@ -9,8 +9,10 @@ places, groups of features groups of the batch. Both are f32 sums for f16 and bf
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from xdsl.dialects.arith import AddiOp, MuliOp, SubiOp
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
@@ -19,8 +21,9 @@ from stepwell.core.shapes import contraction as shapes
 from stepwell.core.shapes import shape as rules
 from stepwell.core.shapes.shape import END
 from stepwell.dialects.nd.contraction import ConvolutionOp, DotGeneralOp
+from stepwell.dialects.nd.creation import FullOp
 from stepwell.dialects.nd.gradients.reverse import Reverse
-from stepwell.dialects.nd.indexing import DynamicSliceOp
+from stepwell.dialects.nd.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from stepwell.dialects.nd.shape import ReshapeOp, ReverseOp, SliceOp, TransposeOp
 from stepwell.dialects.nd.syntax import element, shape_of
 from stepwell.dialects.readings import gradient
@@ -116,14 +119,14 @@ def _of_image(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
     None where no window reads any element.
     """
     window, _, layout = op.how
-    if DYNAMIC in window.size:
-        said = "the gradient of a convolution's image needs a window of known size"
-        help = "write the sizes in the type of the second operand"
-        raise CompileError(Diagnostic("error", said, place_of(op), help=help))
+    g, window = _placed(r, op, g, window)
     image = [shape_of(op.x)[a] for a in layout.x[2:]]
     places = [shape_of(op.y)[a] for a in layout.y[2:]]
     cuts: list[_Cut] = []
     for k, (n, p) in enumerate(zip(image, places, strict=True)):
+        if window.size[k] == DYNAMIC:
+            cuts.append(_Cut(0, 0))
+            continue
         reach, stride = (window.size[k] - 1) * window.rhs_dilation[k], window.strides[k]
         low, high = reach - window.low[k], reach - window.high[k]
         if DYNAMIC not in (n, p):
@@ -134,7 +137,7 @@ def _of_image(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
         cuts.append(_cut_padding(low, high, stride))
         if p != DYNAMIC and cuts[-1].first + cuts[-1].last >= p:
             return None
-    turned = sorted(a for a, n in zip(layout.w[2:], window.size, strict=True) if n > 1)
+    turned = sorted(a for a, n in zip(layout.w[2:], window.size, strict=True) if n != 1)
     filters = r.of(ReverseOp(op.w, turned)) if turned else op.w
     y = r.of(
         ConvolutionOp(
@@ -162,6 +165,53 @@ def _of_image(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
     if op.parts > 1:
         y = _by_group(r, op, y, (layout.x[1], layout.x[0]))
     return r.cast(y, element(op.x))
+
+
+def _placed(
+    r: Reverse, op: ConvolutionOp, g: SSAValue, window: shapes.Window
+) -> tuple[SSAValue, shapes.Window]:
+    """Return the cotangent among zeros along axes of which only the run knows the window's size.
+
+    There it has as many places as the image and what the window reaches further, and the window
+    moves by steps of one.
+    """
+    layout = op.how[2]
+    own = [k for k, n in enumerate(window.size) if n == DYNAMIC]
+    own.sort(key=lambda k: layout.y[2 + k])
+    if not own:
+        return g, window
+    if any(window.lhs_dilation[k] > 1 for k in own):
+        said = "the gradient of a convolution's image needs a window of known size"
+        help = "write the sizes in the type of the second operand, or leave out lhs_dilation"
+        raise CompileError(Diagnostic("error", said, place_of(op), help=help))
+    shape, sizes = list(shape_of(g)), dict[int, SSAValue]()
+    first, last = [0] * len(shape), [END] * len(shape)
+    starts: list[SSAValue] = []
+    for k in own:
+        axis = layout.y[2 + k]
+        reach = _index(
+            r, MuliOp, _index(r, SubiOp, r.size(op.w, layout.w[2 + k]), 1), window.rhs_dilation[k]
+        )
+        around = window.low[k] + window.high[k]
+        room = _index(r, AddiOp, reach, r.size(op.x, layout.x[2 + k]))
+        shape[axis], sizes[axis] = DYNAMIC, _index(r, AddiOp, room, around)
+        first[axis], last[axis] = window.low[k], -window.high[k] or END
+        starts.append(reach)
+    told = [sizes.get(a) or r.size(g, a) for a, n in enumerate(shape) if n == DYNAMIC]
+    zeros = r.of(FullOp.of(0, TensorType(element(g), shape), told))
+    axes = [layout.y[2 + k] for k in own]
+    strides = [window.strides[k] for k in own]
+    y = r.of(DynamicUpdateSliceOp(zeros, g, starts, axes, strides))
+    y = r.of(SliceOp(y, first, last, [1] * len(shape)))
+    ones = tuple(1 if k in own else n for k, n in enumerate(window.strides))
+    return y, replace(window, strides=ones)
+
+
+def _index(
+    r: Reverse, kind: type[AddiOp | SubiOp | MuliOp], a: SSAValue, b: SSAValue | int
+) -> SSAValue:
+    """Return a sum, difference or product of sizes."""
+    return r.builder.insert(kind(a, r.index(b) if isinstance(b, int) else b)).result
 
 
 def _of_filters(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
@@ -263,14 +313,16 @@ def _of_single_elements_in_groups(
 def _first_places(r: Reverse, op: ConvolutionOp, y: SSAValue) -> SSAValue:
     """Return as many places of ``y`` as the window has elements: more may be what is left over."""
     window, _, layout = op.how
-    limits = [END] * len(layout.w)
+    limits, long = [END] * len(layout.w), list[int]()
     for axis, size, stride in zip(layout.w[2:], window.size, window.strides, strict=True):
-        if shape_of(y)[axis] != size and stride > 1:
+        if stride > 1 and (size == DYNAMIC or shape_of(y)[axis] != size):
             if size == DYNAMIC:
-                said = "the gradient of a convolution's filters needs a window of known size"
-                help = "write the sizes in the type of the second operand, or move by steps of 1"
-                raise CompileError(Diagnostic("error", said, place_of(op), help=help))
-            limits[axis] = size
+                long.append(axis)
+            else:
+                limits[axis] = size
+    if long:
+        zeros = [r.index(0) for _ in long]
+        y = r.of(DynamicSliceOp(y, zeros, sorted(long), [r.size(op.w, a) for a in sorted(long)]))
     if set(limits) == {END}:
         return y
     rank = len(limits)
