@@ -13,6 +13,7 @@ from stepwell.frontend.errors import TraceError
 
 X = np.array([0.5, -1.5, 2.0])
 TEXT: Any = "x"
+HALF: Any = 0.5
 NUMBER: Any = 3
 
 
@@ -162,6 +163,7 @@ MISTAKES: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
     (sw.grad(lambda x, k: x.sum(), argnums=1), (X, "a"), TypeError, "'k' of '<lambda>' is str"),
     (sw.grad(lambda x: x.sum(), argnums=1), (X,), ValueError, "argnums=1 of grad, but '<lambda>'"),
     (sw.grad(lambda x: x.sum(), argnums=TEXT), (X,), TypeError, "arguments by number, got 'x'"),
+    (sw.grad(lambda x: x.sum(), argnums=HALF), (X,), TypeError, "arguments by number, got 0.5"),
     (sw.grad(lambda x: x.sum(), has_aux=True), (X,), TypeError, "to return a pair"),
     (sw.grad(_writes), (X,), TraceError, "'_writes' assigns to its argument 'x'"),
     (sw.grad(lambda x: x.sum()), (X, X), TypeError, "too many positional arguments"),

@@ -193,3 +193,16 @@ def test_one_hot() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="even size, got 3"):
         sw.jit(lambda x: sw.nn.glu(x, axis=0)).trace(X)
+
+
+@pytest.mark.parametrize(
+    "module, name, said",
+    [
+        (sw.nn, "Linear", "layers are functions of their parameters: nn.dense"),
+        (sw.nn, "ConvTranspose2d", "layers are functions of their parameters: nn.conv_transpose"),
+        (sw.optim, "AdamW", "the nearest is adamw"),
+    ],
+)
+def test_names_of_pytorch_are_told(module: Any, name: str, said: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'; {said}"):
+        getattr(module, name)

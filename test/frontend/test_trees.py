@@ -90,6 +90,10 @@ def test_mismatches_are_told_with_their_place() -> None:
         sw.tree.map(max, [1], (1,))
     with pytest.raises(ValueError, match="the structure has 2 leaves, got 1"):
         sw.tree.unflatten(sw.tree.structure([1, 2]), [1])
+    with pytest.raises(
+        TypeError, match=r"an array \[3\] that is no argument of the traced function"
+    ):
+        sw.jit(lambda x: sw.tree.assign({"a": np.zeros(3)}, {"a": x}))(np.ones(3))
     with pytest.raises(TypeError, match="is no class with tree_flatten"):
         sw.tree.register(int)
     with pytest.raises(TypeError, match=r"argument 't\.a': expected an array or a number, got str"):

@@ -104,6 +104,23 @@ def test_attributes_of_plain_objects(caplog: pytest.LogCaptureFixture, misses: l
     assert len(misses) == 2 and not caplog.records
 
 
+def test_its_value_may_be_assigned_to(misses: list[Any]) -> None:
+    read, memory = sw.Variable(np.zeros(3)), W.value
+
+    @sw.jit
+    def step(v: Any, g: Any) -> None:
+        v.value = v.value + g
+        read.value += 2 * g
+        W.value = -g
+
+    v = sw.Variable(np.ones(3))
+    for _ in range(2):
+        step(v, np.ones(3))
+    assert (v.value[0], read.value[0], W.value[0]) == (3, 4, -1) and W.value is memory
+    assert len(misses) == 1
+    W[...] = 0
+
+
 def test_in_containers_of_users_classes(misses: list[Any]) -> None:
     @sw.jit
     def step(model: Model, pair: Pair, more: Any, rest: Any) -> Any:

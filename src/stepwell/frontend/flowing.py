@@ -40,7 +40,7 @@ from stepwell.frontend.reads import (
 )
 from stepwell.frontend.reads import storing as storing_outside
 from stepwell.frontend.rewriting import is_rewritten, rewritten
-from stepwell.frontend.state.variables import Variable
+from stepwell.frontend.state.variables import TracedVariable, Variable
 from stepwell.frontend.table import FUNCTIONS, call_function, complete
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace, users_frame
@@ -336,7 +336,7 @@ def storing(target: Any = None, attribute: bool = False, key: Any = None) -> Non
     """
     if isinstance(target, Maybe):
         target = target.value
-    if attribute and isinstance(target, Tensor):
+    if attribute and isinstance(target, Tensor) and not isinstance(target, TracedVariable):
         raise AttributeError(
             "attributes of an array cannot be assigned to while it is traced; write "
             "x = x.reshape(shape), x = x.astype(dtype)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepwell.frontend.table import nearest, nearest_of
+from stepwell.frontend.torch_names import METHODS
 
 _LATER = {
     "complex": "complex numbers are not supported yet; keep the real and imaginary parts apart",
@@ -36,6 +37,7 @@ _ATTRIBUTES = {
     "setfield": _MEMORY,
     "setflags": _MEMORY,
     "strides": _MEMORY,
+    **METHODS,
     "to_device": "arrays of a trace are on no device yet",
     "tobytes": "return the array, and write what the caller gets",
     "tofile": "return the array, and write what the caller gets",

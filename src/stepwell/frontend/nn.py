@@ -7,7 +7,6 @@ parameters are those of `jax.nn`, and of Optax for losses, where these have the 
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -189,8 +188,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'stepwell.nn' has no attribute '{name}'")
     if name in _NOT_HERE:
         raise AttributeError(f"stepwell.nn has no '{name}', which jax.nn has: {_NOT_HERE[name]}")
-    near = get_close_matches(name, __all__, 1, 0.6)
-    told = f"; the nearest is {near[0]}" if near else ""
+    told = import_module("stepwell.frontend.torch_names").layer(name, __all__)
     raise AttributeError(f"module 'stepwell.nn' has no attribute '{name}'{told}")
 
 

@@ -104,6 +104,11 @@ def _assigned(target: Any, value: Any) -> Any:
         raise TypeError(f"a {type(target).__name__} is no array or Variable to write to")
     if np.shape(value) != target.shape:
         raise ValueError(f"an array {list(target.shape)} is assigned one {list(np.shape(value))}")
+    if isinstance(value, Tensor) and not isinstance(target, Tensor):
+        raise TypeError(
+            f"an array {list(target.shape)} that is no argument of the traced function is assigned "
+            "to: pass it as an argument, or make it a variable, sw.tree.map(sw.Variable, tree)"
+        )
     target[...] = value
     return target
 

@@ -8,6 +8,9 @@ of one. State has the dtype of the parameters unless another is told; steps are 
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from stepwell.optim.optimizers import (
     adagrad,
     adam,
@@ -129,3 +132,9 @@ __all__ = [
 def __dir__() -> list[str]:
     """Leave out what is imported."""
     return __all__
+
+
+def __getattr__(name: str) -> Any:
+    names = import_module("stepwell.frontend.torch_names")
+    told = "" if name.startswith("__") else names.nearest(name, __all__)
+    raise AttributeError(f"module 'stepwell.optim' has no attribute '{name}'{told}")
