@@ -192,6 +192,13 @@ def test_shapes_without_arrays() -> None:
     assert (x.ndim, x.size) == (2, 12)
 
 
+def test_named_sizes_are_told_to_jit_alone() -> None:
+    rows: Any = sw.ShapeDtypeStruct((sw.Dim("n"), 2), "float32")
+    for given in (sw.jit(lambda x: x * 2).trace, lambda rows: sw.eval_shape(lambda x: x * 2, rows)):
+        with pytest.raises(TypeError, match=r"argument 'x' has a named size.*input_signature"):
+            given(rows)
+
+
 def test_constants_that_follow_a_size() -> None:
     big = sw.freeze(np.arange(300.0))
     f: Any = sw.jit(lambda x: x * big[len(x)])

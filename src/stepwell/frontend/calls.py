@@ -18,7 +18,7 @@ from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import as_dtype, is_number, lift, number_dtype
 from stepwell.frontend.pytree import Branch, Tree, count, dispatched, flatten, paths, with_leaves
-from stepwell.frontend.specs import ShapeDtypeStruct
+from stepwell.frontend.specs import Dim, ShapeDtypeStruct
 from stepwell.frontend.state.variables import Variable, array_of
 from stepwell.frontend.statics import guard_of, is_constant, is_final, key_of, typed
 from stepwell.frontend.table import LEFT
@@ -151,6 +151,11 @@ def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:
         kind = dtype_of(leaf.dtype)
         if kind is None:
             raise TypeError(f"argument '{path}': arrays of dtype {leaf.dtype} are not supported")
+        if any(isinstance(size, Dim) for size in leaf.shape):
+            raise TypeError(
+                f"argument '{path}' has a named size, {leaf!r}: give numbers here, and names to "
+                "sw.jit(input_signature=...)"
+            )
         return leaf, Argument(path, kind, leaf.shape)
     if not isinstance(leaf, np.ndarray | np.generic) and not hasattr(leaf, "__array__"):
         raise TypeError(
