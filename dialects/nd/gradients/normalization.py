@@ -81,19 +81,17 @@ def _parameters(r: Reverse, op: LayerNormOp | RmsNormOp, g: SSAValue, normal: SS
 
 @gradient(LayerNormOp)
 def _layer_norm(r: Reverse, op: LayerNormOp, cotangents: Cotangents) -> None:
-    """With n the normalized x and h the cotangent of it: (h - mean(h) - n mean(h n)) / root."""
+    """With c the centred x and h the cotangent of the normalized: root (h - mean(h) - c tilt)."""
     (g,) = cotangents
     assert g is not None
     gone, x, g = op.belongs(), r.wide(op.x), r.wide(g)
     kept = range(gone[0])
     centred = r.sub(x, r.along(r.mean(x, gone), x, kept))
-    root = r.along(_root(r, r.mean(r.mul(centred, centred), gone), op), x, kept)
-    normal = r.mul(centred, root)
-    h = _parameters(r, op, g, normal)
+    root = _root(r, r.mean(r.mul(centred, centred), gone), op)
+    h = _parameters(r, op, g, r.mul(centred, r.along(root, x, kept)))
     if r.wants(op.x):
-        shift, tilt = r.mean(h, gone), r.mean(r.mul(h, normal), gone)
-        rest = r.sub(r.sub(h, r.along(shift, x, kept)), r.mul(normal, r.along(tilt, x, kept)))
-        r.accumulate(op.x, r.cast(r.mul(root, rest), element(op.x)))
+        moved = r.sub(h, r.along(r.mean(h, gone), x, kept))
+        _along_rows(r, op, moved, h, centred, root)
 
 
 @gradient(RmsNormOp)
@@ -103,13 +101,29 @@ def _rms_norm(r: Reverse, op: RmsNormOp, cotangents: Cotangents) -> None:
     assert g is not None
     gone, x, g = op.belongs(), r.wide(op.x), r.wide(g)
     kept = range(gone[0])
-    root = r.along(_root(r, r.mean(r.mul(x, x), gone), op), x, kept)
-    normal = r.mul(x, root)
-    h = _parameters(r, op, g, normal)
+    root = _root(r, r.mean(r.mul(x, x), gone), op)
+    h = _parameters(r, op, g, r.mul(x, r.along(root, x, kept)))
     if r.wants(op.x):
-        tilt = r.mean(r.mul(h, normal), gone)
-        rest = r.sub(h, r.mul(normal, r.along(tilt, x, kept)))
-        r.accumulate(op.x, r.cast(r.mul(root, rest), element(op.x)))
+        _along_rows(r, op, h, h, x, root)
+
+
+def _along_rows(
+    r: Reverse,
+    op: LayerNormOp | RmsNormOp,
+    moved: SSAValue,
+    h: SSAValue,
+    x: SSAValue,
+    root: SSAValue,
+) -> None:
+    """Accumulate root (moved - x tilt), with tilt the mean of h x, over the variance.
+
+    That mean is one of x as it is, so that it is found together with the variance.
+    """
+    gone = op.belongs()
+    kept = range(gone[0])
+    tilt = r.mul(r.mul(r.mean(r.mul(h, x), gone), root), root)
+    rest = r.sub(moved, r.mul(x, r.along(tilt, x, kept)))
+    r.accumulate(op.x, r.cast(r.mul(r.along(root, x, kept), rest), element(op.x)))
 
 
 @gradient(BatchNormOp)
