@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.dialects.types import fuse_locations
+from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.epilogue import at_row, vectors_of_row
 from stepwell.lowering.linalg_to_loops.own_loops import OwnLoops, cover_all, spread, steps
@@ -24,6 +25,8 @@ BLOCK = 1024
 takes, where nothing runs inside."""
 REPEATED = 32
 """The last tile of rows begins early where that computes no more than such a part of them twice."""
+AT_ONCE = 3
+"""So many operations are done while one element is stored."""
 
 
 class Nest(OwnLoops):
@@ -117,7 +120,22 @@ class Nest(OwnLoops):
         if k != self.plan.axis or extent is None or extent < width:
             return False
         tiled = self.plan.schedule.tile != (1, 1)
-        return (tiled or (width > 1 and self._has_loops_inside())) and self.plan.repeatable
+        own = width > 1 and (self._has_loops_inside() or self._pays(k, extent % width))
+        return (tiled or own) and self.plan.repeatable
+
+    def _pays(self, k: int, rest: int) -> bool:
+        """Whether a vector that covers the rest of a row costs less than ``rest`` single elements.
+
+        It does, but where results lie apart: then each lane is stored alone, one in each cycle, in
+        which three other operations are done.
+        """
+        if k < self.plan.schedule.parallel:
+            return False
+        width = self.plan.first.width
+        ops = [op for op in self.plan.ops if op.body is not None]
+        work = sum(len(op.inputs) + len(op.body.ops) for op in ops if op.body is not None)
+        alone = sum(lanes_at(each, k, width) < 0 for op in self.plan.ops for each in op.outputs)
+        return alone * (width - rest) * AT_ONCE <= (rest - 1) * work
 
     def _has_loops_inside(self) -> bool:
         """Whether some op has loops of its own."""

@@ -14,8 +14,8 @@ After:   %t = linalg.generic {copy, kernel.apart} ins(%x)  // 1x56x56x64
 Afterwards images that windows slide over have their features last, and so has all that is made
 of them or makes them, as far as there are only structured ops and slices; elsewhere (arguments,
 results, reshapes) they are transposed, once. A function where that costs more than it saves, or
-that has no windows, is left alone. Where there are windows, padding of known size fills the
-border alone. Sums are taken in another order.
+that has no windows, is left alone. Padding of known size fills the border alone. Sums are taken in
+another order.
 """
 
 from __future__ import annotations
@@ -70,6 +70,5 @@ def _propagate(block: Block, always: bool) -> None:
     plan = Plan(block)
     if plan.choose() or (always and plan.windows):
         Moving(plan).move()
-    if plan.windows:
-        fill_borders(block)
+    if fill_borders(block) or plan.windows:
         erase_dead(block)

@@ -20,13 +20,14 @@ SCATTERED = 8
 """A slab in so many places is filled by the threads that write what lies between."""
 
 
-def fill_borders(block: Block) -> None:
-    """Rewrite each insertion into a filled tensor that leaves a border around."""
-    for op in list(block.ops):
-        if isinstance(op, tensor.InsertSliceOp) and _pads(op):
-            _fill_border(op)
-            if isinstance(op.source, BlockArgument):
-                _copy_source(op)
+def fill_borders(block: Block) -> bool:
+    """Rewrite each insertion into a filled tensor that leaves a border around; say if any is."""
+    found = [op for op in block.ops if isinstance(op, tensor.InsertSliceOp) and _pads(op)]
+    for op in found:
+        _fill_border(op)
+        if isinstance(op.source, BlockArgument):
+            _copy_source(op)
+    return bool(found)
 
 
 def _pads(op: tensor.InsertSliceOp) -> bool:
