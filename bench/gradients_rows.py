@@ -32,6 +32,7 @@ REASONS = {
 _EQUALS = "it counts how many elements are the least or greatest, which share the cotangent"
 _PRODUCTS = "products of all others are made from both sides, for a quotient fails where one is 0"
 _WINDOWS = "of equal elements the first is looked for, and rows are written at steps of two"
+_ROWS = "the rows are read once more, for sums over all of them"
 EXCEPTIONS: dict[str, str] = {
     "nd.gather": "rows are added to an array of zeros, which is written first",
     "nd.reduce_prod-rows": _PRODUCTS,
@@ -46,6 +47,8 @@ EXCEPTIONS: dict[str, str] = {
     "nd.window_max": _WINDOWS,
     "nd.window_min": _WINDOWS,
     "nd.max_pool": _WINDOWS,
+    "nd.rms_norm": _ROWS,
+    "nd.layer_norm": _ROWS,
 }
 """Rows that may take longer than the others, and why."""
 

@@ -58,9 +58,10 @@ def _run_rows_abreast(function: kernel.FuncOp, ops: Sequence[Loops], shared: int
 
     Each step waits for the one before; those of other rows fill the time.
     """
-    if not shared or any("kernel.loops" in loops.op.attributes for loops in ops):
+    ordered = [loops for loops in ops if not all(loops.parallel)]
+    if not shared or any("kernel.loops" in loops.op.attributes for loops in ordered):
         return
-    if not all(loops.parallel.count(False) == 1 and not loops.free for loops in ops):
+    if not ordered or any(o.free or o.parallel.count(False) != 1 for o in ordered):
         return
     rows = ops[0].extents[shared - 1]
     band = ABREAST if rows == DYNAMIC_INDEX else min(ABREAST, rows)

@@ -114,3 +114,24 @@ def test_gradients_of_running_maxima_and_products(axis: int) -> None:
             expected = (cotangents * slope).sum(1)
             scale = 1 + np.abs(expected)
             np.testing.assert_allclose(turned(product)[:, k] / scale, expected / scale, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((3, 160), 1), ((5, 130), 1), ((150, 4), 0), ((2, 6, 144), (0, 2))]
+)
+def test_gradients_of_products(shape: tuple[int, ...], axes: int | tuple[int, ...]) -> None:
+    slopes = sw.jit(sw.grad(lambda x, g: snp.sum(g * snp.prod(x, axis=axes, keepdims=True))))
+    x = RANDOM.uniform(0.8, 1.25, shape) * RANDOM.choice([-1, 1], shape)
+    x[(0,) * len(shape)] = 0
+    x[(1, *[2] * (len(shape) - 1))] = np.inf
+    g = RANDOM.standard_normal(np.prod(x, axis=axes, keepdims=True).shape)
+    gone = (axes,) if isinstance(axes, int) else axes
+    expected = np.empty(shape)
+    for place in np.ndindex(shape):
+        others = x.copy()
+        others[place] = 1
+        row = tuple(slice(None) if a in gone else slice(k, k + 1) for a, k in enumerate(place))
+        at = tuple(0 if a in gone else k for a, k in enumerate(place))
+        with np.errstate(invalid="ignore"):
+            expected[place] = g[at] * np.prod(others[row])
+    np.testing.assert_allclose(slopes(x, g), expected, rtol=1e-10)

@@ -15,7 +15,7 @@ from xdsl.rewriter import InsertPoint
 
 from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.nd.compare import GtOp, LtOp, MaxOp, MinOp, SelectOp
-from stepwell.dialects.nd.composing import Composer, others
+from stepwell.dialects.nd.composing import Composer
 from stepwell.dialects.nd.control import ScanOp, YieldOp
 from stepwell.dialects.nd.creation import FullOp, IotaOp
 from stepwell.dialects.nd.gradients.reverse import Reverse
@@ -27,10 +27,14 @@ from stepwell.dialects.nd.reduction import (
     CumulativeSumOp,
     ReduceProdOp,
 )
-from stepwell.dialects.nd.shape import TransposeOp
+from stepwell.dialects.nd.shape import ReshapeOp, TransposeOp
 from stepwell.dialects.nd.syntax import axes, element, shape_of
 from stepwell.dialects.readings import gradient
 
+LONG = 128
+"""A row of fewer elements is not cut, ..."""
+COLUMNS = 48
+"""... others are into about so many columns."""
 Step = Callable[..., tuple[SSAValue, SSAValue]]
 """``(composer, carried, elements) -> what is carried on, what is written for this element``."""
 
@@ -127,10 +131,47 @@ def _reduce(r: Reverse, op: ReduceProdOp, cotangents: Sequence[SSAValue | None])
     for axis in over[:-1]:
         stages.append(r.of(ReduceProdOp(stages[-1], [axis])))
     for x, axis in zip(reversed(stages), reversed(over), strict=False):
-        before = r.of(CumulativeProdOp(x, axis, exclusive=True))
-        behind = r.of(CumulativeProdOp(x, axis, reverse=True, exclusive=True))
-        g = r.mul(r.along(g, x, others(x, [axis])), r.mul(before, behind))
+        g = _times_others(r, x, axis, g)
     r.accumulate(op.x, g)
+
+
+def _times_others(r: Reverse, x: SSAValue, axis: int, g: SSAValue) -> SSAValue:
+    """Return ``g`` times the product of all other elements along ``axis``, for each.
+
+    A long row is several, one below the other: of the products of its columns there are few, and
+    columns are gone along in vectors.
+    """
+    shape = shape_of(x)
+    columns = _columns(shape[axis]) if axis == len(shape) - 1 and DYNAMIC not in shape else 0
+    if not columns:
+        return _others_in_order(r, x, axis, g)
+    rows = r.of(ReshapeOp(x, [*shape[:axis], shape[axis] // columns, columns]))
+    rest = _others_in_order(r, r.of(ReduceProdOp(rows, [axis])), axis, g)
+    return r.of(ReshapeOp(_others_in_order(r, rows, axis, rest), shape))
+
+
+def _columns(n: int) -> int:
+    """Return how many columns a row of ``n`` elements is to have; 0 where it stays one row.
+
+    >>> _columns(1024), _columns(1000), _columns(1009), _columns(64)
+    (32, 40, 0, 0)
+    """
+    whole = [k for k in range(8, n // 2, 8) if n % k == 0]
+    whole = [k for k in whole if k % 16 == 0] or whole
+    return min(whole, key=lambda k: abs(k - COLUMNS), default=0) if n >= LONG else 0
+
+
+def _others_in_order(r: Reverse, x: SSAValue, axis: int, g: SSAValue) -> SSAValue:
+    """Go along the axis forward and backward, with the product of all elements so far."""
+    forward = CumulativeProdOp(x, axis, exclusive=True)
+    before = r.of(forward)
+
+    def step(
+        c: Composer, behind: SSAValue, x: SSAValue, before: SSAValue
+    ) -> tuple[SSAValue, SSAValue]:
+        return c.mul(behind, x), c.mul(c.mul(g, before), behind)
+
+    return _walked(r, forward, [x, before], step, 1)
 
 
 def places(r: Reverse, x: SSAValue, axis: int, along: SSAValue) -> list[SSAValue]:

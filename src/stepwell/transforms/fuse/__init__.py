@@ -48,13 +48,13 @@ class FuseElementwise(Pass):
                 for block in function.body.blocks:
                     if _fuse(block):  # what several ops read may have one reader now
                         _fuse(block)
+                    place_results(block)  # where no reader took the copy
 
 
 def _fuse(block: Block) -> bool:
     """Fuse in one block, and in those inside; return whether ops over the same elements met."""
     resolve_sizes(block)
     erase_dead(block)
-    place_results(block)
     fusion = ReshapingFusion()
     fusion.walk(block)
     away = _merge_siblings(fusion)
