@@ -51,15 +51,19 @@ def soon(block: Block, function: func.FuncOp) -> list[Operation]:
 
 
 def _early(ops: list[Operation], last: func.ReturnOp) -> dict[Operation, None]:
-    """Return the launches whose results are returned, or small and wanted by such launches."""
+    """Return the launches whose results are returned, or wanted by such launches alone.
+
+    What is not returned waits in memory: it is small, or takes the place of what only it reads.
+    """
     found: dict[Operation, None] = {}
     for op in reversed(ops):
         if not isinstance(op, kernel.LaunchOp) or not is_pure(op):
             continue
         users = [(result, user) for result in op.results for user in _users(result)]
         returned = {result for result, user in users if user is last}
+        waiting = [result for result in op.results if result not in returned]
         if all(user is last or user in found or _is_number(result) for result, user in users) and (
-            all(result in returned or _is_few(result) for result in op.results)
+            all(_is_few(result) for result in waiting) or _takes_their_place(op, waiting)
         ):
             found[op] = None
     return found
@@ -128,9 +132,33 @@ def _users(value: SSAValue) -> Iterator[Operation]:
             yield op
 
 
-def _is_few(value: SSAValue) -> bool:
+def _takes_their_place(op: kernel.LaunchOp, results: list[OpResult]) -> bool:
+    """Whether results are no larger than what was made for ``op`` alone, as a copy of it is."""
+    made = {v: _count(v) for v in op.inputs if _is_made_for(v, op)}
+    wanted = [_count(result) for result in results]
+    return min((*wanted, *made.values()), default=0) >= 0 and sum(wanted) <= sum(made.values())
+
+
+def _is_made_for(value: SSAValue, op: Operation) -> bool:
+    """Whether a launch makes a value that ``op`` alone uses."""
+    at = value
+    while isinstance(at, OpResult) and isinstance(at.op, _RESHAPES):
+        at = at.op.operands[0]
+    return (
+        isinstance(at, OpResult)
+        and isinstance(at.op, kernel.LaunchOp)
+        and all(user is op for user in _users(at))
+    )
+
+
+def _count(value: SSAValue) -> int:
+    """Return how many elements a tensor has; -1 where only the run knows."""
     sizes = value.type.get_shape() if isinstance(value.type, TensorType) else ()
-    return 0 <= prod(sizes) <= FEW and all(n >= 0 for n in sizes)
+    return prod(sizes) if all(n >= 0 for n in sizes) else -1
+
+
+def _is_few(value: SSAValue) -> bool:
+    return 0 <= _count(value) <= FEW
 
 
 def _is_number(value: SSAValue) -> bool:
