@@ -19,7 +19,9 @@ from xdsl.dialects.builtin import (
     IntAttr,
     MemRefType,
     NoneAttr,
+    TensorType,
     i32,
+    i64,
 )
 from xdsl.ir import (
     Attribute,
@@ -207,7 +209,7 @@ def _irdl_operation(
             owned = {k: v for k, v in properties.items() if v is not None} if properties else {}
             more = {k: v for k, v in attributes.items() if v is not None} if attributes else {}
             if form.sized:
-                owned[AttrSizedOperandSegments.attribute_name] = _segments(tuple(sizes))
+                owned[AttrSizedOperandSegments.attribute_name] = _ints(tuple(sizes))
             _operation(
                 self,
                 operands=values,
@@ -226,11 +228,6 @@ def _irdl_operation(
         successors=successors,
         regions=regions,
     )
-
-
-@lru_cache(maxsize=1024)
-def _segments(sizes: tuple[int, ...]) -> Attribute:
-    return DenseArrayBase.from_list(i32, sizes)
 
 
 @lru_cache(maxsize=1024)
@@ -379,11 +376,68 @@ def _memref(
     self: Any, element_type: Any, shape: Any, layout: Any = _NONE, memory_space: Any = _NONE
 ) -> None:
     """Make the type of a buffer; a list of sizes is seen to be no attribute at once."""
-    if type(shape) is not tuple and type(shape) is not list:
+    if (sizes := _known_sizes(shape)) is None:
         _xdsl_memref(self, element_type, shape, layout, memory_space)
-        return
-    sizes = ArrayAttr([IntAttr(n) if isinstance(n, int) else n for n in shape])
-    ParametrizedAttribute.__init__(self, sizes, element_type, layout, memory_space)
+    else:
+        ParametrizedAttribute.__init__(self, sizes, element_type, layout, memory_space)
+
+
+_xdsl_tensor = TensorType.__init__
+
+
+def _tensor(self: Any, element_type: Any, shape: Any, encoding: Any = _NONE) -> None:
+    """Make the type of a tensor."""
+    if (sizes := _known_sizes(shape)) is None:
+        _xdsl_tensor(self, element_type, shape, encoding)
+    else:
+        ParametrizedAttribute.__init__(self, sizes, element_type, encoding)
+
+
+def _known_sizes(shape: Any) -> Attribute | None:
+    """Return a list of sizes as an attribute; None where it is not that for sure."""
+    if type(shape) is not tuple and type(shape) is not list:
+        return None
+    for n in shape:
+        if type(n) is not int:
+            return None
+    return _sizes_of(tuple(shape))
+
+
+@lru_cache(maxsize=4096)
+def _sizes_of(shape: tuple[int, ...]) -> Attribute:
+    return ArrayAttr([IntAttr(n) for n in shape])
+
+
+_xdsl_from_list = DenseArrayBase.from_list
+
+
+def _from_list(data_type: Any, data: Any) -> Any:
+    """Return numbers as an attribute, the same one for the same integers."""
+    if data_type is not i64 and data_type is not i32:
+        return _xdsl_from_list(data_type, data)
+    numbers = tuple(data)
+    for n in numbers:
+        if type(n) is not int:
+            return _xdsl_from_list(data_type, numbers)
+    return _longs(numbers) if data_type is i64 else _ints(numbers)
+
+
+@lru_cache(maxsize=4096)
+def _longs(numbers: tuple[int, ...]) -> Attribute:
+    return _xdsl_from_list(i64, numbers)
+
+
+@lru_cache(maxsize=4096)
+def _ints(numbers: tuple[int, ...]) -> Attribute:
+    return _xdsl_from_list(i32, numbers)
+
+
+def _shape(self: Any) -> tuple[int, ...]:
+    """Return the sizes of a type, which never change."""
+    known: tuple[int, ...] | None = self.__dict__.get("_sizes")
+    if known is None:
+        known = self.__dict__["_sizes"] = tuple([n.data for n in self.shape.data])
+    return known
 
 
 _ATTRIBUTES = (Data, ParametrizedAttribute)
@@ -410,7 +464,9 @@ def _patch() -> None:
         Block: {"_attach_op": _attach},
         IRWithName: {"extract_valid_name": classmethod(lru_cache(maxsize=4096)(_valid_name))},
         Attribute: {"__post_init__": _made},
-        MemRefType: {"__init__": _memref},
+        MemRefType: {"__init__": _memref, "get_shape": _shape},
+        DenseArrayBase: {"from_list": staticmethod(_from_list)},
+        TensorType: {"__init__": _tensor, "get_shape": _shape},
         ParametrizedAttribute: {"_verify": _verified},
         core: {"_unknown_loc": lambda: UNKNOWN_LOC},
     }

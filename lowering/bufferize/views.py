@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import gcd
 from typing import TypeAlias
@@ -335,4 +335,9 @@ def _collapsed(group: Sequence[tuple[int, int | None]]) -> int | bool | None:
 def _strided(
     source: Buffer, shape: Sequence[int], strides: Sequence[int | None], offset: int | None
 ) -> Buffer:
-    return MemRefType(source.element_type, shape, StridedLayoutAttr(strides, offset))
+    return MemRefType(source.element_type, shape, _layout(tuple(strides), offset))
+
+
+@lru_cache(maxsize=1024)
+def _layout(strides: tuple[int | None, ...], offset: int | None) -> StridedLayoutAttr:
+    return StridedLayoutAttr(strides, offset)

@@ -122,16 +122,26 @@ def shape(value: SSAValue) -> tuple[int, ...]:
 
 def extents(op: linalg.GenericOp) -> list[int]:
     """Return the number of iterations of each loop of ``op``; DYNAMIC_INDEX where unknown."""
-    return loop_extents(len(op.iterator_types), zip(op.operands, indices(op), strict=True))
+    return loop_extents(len(op.iterator_types), list(zip(op.operands, indices(op), strict=True)))
 
 
-def loop_extents(loops: int, reads: Iterable[tuple[SSAValue, Index]]) -> list[int]:
-    """Return the number of iterations of each loop, as the shapes of the operands tell."""
-    found = [DYNAMIC_INDEX] * loops
-    for value, index in reads:
-        for expr, size in zip(index, shape(value), strict=True):
+def loop_extents(loops: int, reads: Sequence[tuple[SSAValue, Index]]) -> list[int]:
+    """Return the number of iterations of each loop, as the shapes of the operands tell.
+
+    The last operand that tells it counts: mostly a result, which tells all.
+    """
+    found, missing = [DYNAMIC_INDEX] * loops, loops
+    for value, index in reversed(reads):
+        if not missing:
+            break
+        sizes = shape(value)
+        for axis in range(len(index) - 1, -1, -1):
+            expr, size = index[axis], sizes[axis]
             if isinstance(expr, AffineDimExpr) and size != DYNAMIC_INDEX:
-                found[expr.position] = size
+                loop = expr.position
+                if found[loop] == DYNAMIC_INDEX:
+                    found[loop] = size
+                    missing -= 1
     return found
 
 
