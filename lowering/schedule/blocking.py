@@ -50,8 +50,8 @@ ROWS_OF_A_LINE = 4
 """So many places of a line repay laying filters out as words for each line."""
 SHORT = 8
 """Sums of fewer products are not worth making words for."""
-SMALL = 1 << 13
-"""An operand of so few bytes need not be packed, however it lies, ..."""
+SMALL = 4
+"""An operand of one in so many bytes of the first cache need not be packed, however it lies, ..."""
 MANY_ROWS = 64
 """... unless so many rows read it."""
 RAGGED = 1 << 16
@@ -129,8 +129,8 @@ def _chosen(
     signs = None if along else _multiplies_bytes(found, first, shared)
     free = isinstance(operand, BlockArgument) and operand.index in ready and not along
     free = free and signs is None  # blocks lay words out
-    enough = _enough(found, packed, shared, width, l2, high)
-    enough = min(enough, SMALL) if free else enough
+    enough = _enough(found, packed, shared, width, machine, l2, high)
+    enough = min(enough, machine.l1 // SMALL) if free else enough
     if not free and not along and (stream := stretch(found, packed, shared, bytes, machine, l2)):
         because(found.op, lambda: _why_streamed(operand, high, stream))
         return replace(
@@ -437,7 +437,9 @@ def _packed(found: Loops, shared: int) -> int | None:
     return None if own or bits_of(element(op.inputs[k])) < 8 else k
 
 
-def _enough(found: Loops, packed: int, shared: int, width: int, l2: int, high: int) -> int:
+def _enough(
+    found: Loops, packed: int, shared: int, width: int, machine: Vectors, l2: int, high: int
+) -> int:
     """Return up to how many bytes the operand is better read in place by ``high`` rows.
 
     Beyond a part of the second cache its rows lie on more pages than are found quickly.
@@ -445,7 +447,7 @@ def _enough(found: Loops, packed: int, shared: int, width: int, l2: int, high: i
     op = found.op
     assert isinstance(op, linalg.GenericOp)
     if _is_widened(op) or stride(indices(op)[packed], shared - 1) != 1:
-        return SMALL if high < MANY_ROWS else 0
+        return machine.l1 // SMALL if high < MANY_ROWS else 0
     wide = found.extents[shared - 1]
     if wide != DYNAMIC_INDEX and wide % width and wide > 2 * width:
         return min(RAGGED, reads_in_place(l2))
