@@ -220,7 +220,7 @@ class _Checker:
         for j in range(len(new.inputs), len(new.operands)):
             for i in (i for i in range(j) if reads[i] and is_array(new.operands[i])):
                 a, b = (self.memory.region(new.operands[k]) for k in (i, j))
-                shared = (i, j) in pairs and self.memory.same(a, b)
+                shared = (i, j) in pairs and self.memory.same_or_apart(a, b)
                 if not shared and self.memory.overlap(a, b):
                     self.fault(new, f"a launch writes operand {j} over operand {i}")
 
