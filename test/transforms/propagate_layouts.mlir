@@ -158,3 +158,13 @@ func.func @taps(%x: tensor<4x64x7x7xf32>, %g: tensor<4x64x7x7xf32>) -> tensor<1x
   %y = nd.convolution %x, %g {batch_groups = 64, low = [1, 1], high = [1, 1], x_layout = [1, 0, 2, 3], w_layout = [1, 0, 2, 3]} : (tensor<4x64x7x7xf32>, tensor<4x64x7x7xf32>) -> tensor<1x64x3x3xf32>
   func.return %y : tensor<1x64x3x3xf32>
 }
+
+// Two filters for each feature: no vectors can be made of features, so the places come last.
+// CHECK-LABEL: func.func @multiplied
+// CHECK:         ins(%x : tensor<2x56x56x16xf32>) outs(%{{.*}} : tensor<2x16x56x56xf32>) attrs = {kernel.apart}
+// CHECK:         %y = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, (d1 floordiv 2), (d2 + d4), (d3 + d5))>
+// CHECK:         outs(%{{.*}} : tensor<2x54x54x32xf32>) attrs = {kernel.apart}
+func.func @multiplied(%x: tensor<2x56x56x16xf32>, %w: tensor<3x3x1x32xf32>) -> tensor<2x54x54x32xf32> {
+  %y = nd.convolution %x, %w {groups = 16, x_layout = [0, 3, 1, 2], w_layout = [3, 2, 0, 1], y_layout = [0, 3, 1, 2]} : (tensor<2x56x56x16xf32>, tensor<3x3x1x32xf32>) -> tensor<2x54x54x32xf32>
+  func.return %y : tensor<2x54x54x32xf32>
+}

@@ -82,6 +82,9 @@ class Window:
     narrow: bool = False
     """Whether there are so few features that vectors run along those summed over: these should be
     the last axis of filters too."""
+    sliding: frozenset[int] = frozenset()
+    """The loops over places and the window, where places should come last: of groups of a few
+    features of a result that read one of the image no vectors can be made."""
 
 
 def read_window(op: linalg.GenericOp) -> Window | None:
@@ -127,10 +130,11 @@ def read_window(op: linalg.GenericOp) -> Window | None:
         return None
     dense = any(d not in read for d in features)
     grouped = _group(where[image], features[-1]) is not None
-    summed_places = frozenset[int]()
-    if (dense or grouped) and len(filters) == 1:
-        its = read - set(features) if grouped else read
-        summed_places = _summed_places(op, moving, spatial, its, inner)
+    alone = (dense or grouped) and len(filters) == 1
+    its = read - set(features) if grouped else read
+    summed_places = _summed_places(op, moving, spatial, its, inner) if alone else frozenset[int]()
+    if _few_in_groups(where[image], features[-1]):
+        return _in_rows(op, image, filters, features, spatial, moving, order)
     sizes = _sizes(op)
     summed, out = prod(sizes[d] for d in inner), prod(sizes[d] for d in features)
     narrow = dense and not summed_places and 1 < out < LANES // 2 and summed >= LANES
@@ -148,6 +152,52 @@ def read_window(op: linalg.GenericOp) -> Window | None:
         planar,
         narrow,
     )
+
+
+def _few_in_groups(image: Index, feature: int) -> bool:
+    """Whether groups have more than one feature, of results or of the image, but only a few."""
+    if (group := _group(image, feature)) is not None:
+        return 1 < group < PAIRS
+    forms = [form for form in map(linear, image) if form is not None]
+    return any(1 < steps.get(feature, 0) < PAIRS for steps, _ in forms)
+
+
+def _in_rows(
+    op: linalg.GenericOp,
+    image: int,
+    filters: Sequence[int],
+    features: Sequence[int],
+    spatial: set[int],
+    moving: set[int],
+    order: Sequence[int],
+) -> Window:
+    """Return what is wanted where places should be the last axes."""
+    parallel = is_parallel(op)
+    first = [d for d in order if parallel[d] and d not in (*features, *spatial)]
+    sums = [d for d in order if not parallel[d]]
+    index, last = indices(op)[image], len(indices(op)[image]) - 1
+    over = prod(_sizes(op)[d] for d in moving) >= OVER * prod(_sizes(op)[d] for d in spatial)
+    is_last = features[-1] in index[last].used_dims()
+    return Window(
+        image,
+        (*first, *features, *sorted(spatial), *sums),
+        frozenset(features),
+        tuple(filters) if over else (),
+        False,
+        False,
+        prod(_sizes(op)) * STEPPED if is_last else 0.0,
+        sliding=frozenset(spatial | moving),
+    )
+
+
+def row_layout(index: Index, window: Window) -> Layout:
+    """Return the layout of an image whose places should come last: batch, features, places."""
+
+    def key(axis: int) -> int:
+        loops = index[axis].used_dims()
+        return 1 if loops & window.features else 2 if loops & window.sliding else 0
+
+    return tuple(sorted(range(len(index)), key=key))
 
 
 def read_taps(op: linalg.GenericOp) -> Window | None:
@@ -247,6 +297,8 @@ def _sizes(op: linalg.GenericOp) -> list[int]:
 def image_layout(op: linalg.GenericOp, window: Window) -> Layout:
     """Return the layout that the image should have: batch, places, features."""
     parallel = is_parallel(op)
+    if window.sliding:
+        return row_layout(indices(op)[window.image], window)
     if window.places:
         return place_layout(indices(op)[window.image], window, parallel)
     position = {d: k for k, d in enumerate(window.order)}
@@ -285,6 +337,8 @@ def loop_order(op: linalg.GenericOp, window: Window, layout: Layout) -> tuple[in
 
 def filter_layout(index: Index, window: Window, parallel: Sequence[bool]) -> Layout:
     """Return the layout of what a window without sums is combined with: features last."""
+    if window.sliding:
+        return row_layout(index, window)
     if window.places:
         return place_layout(index, window, parallel)
     if window.narrow:
