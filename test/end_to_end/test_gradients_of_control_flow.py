@@ -166,11 +166,30 @@ def test_while(text: str, tape: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whiles, "SHORTEST_TAPE", 1)
     monkeypatch.setattr(whiles, "LONGEST_TAPE", tape)
     derived = Derived(parsed(text), "f")
-    for steps in (0, 1, 7):
+    for steps in (0, 1, 7, 23) if tape == 2 else (0, 1, 7):
         x, w = numbers((3,), (3,))
         assert check(derived, [np.array(steps), x, w * 0.3]).dual
     if tape == 2:
         check_second(derived, [np.array(3), x, w * 0.3])
+
+
+def test_steps_of_long_loops_are_done_again_a_few_times() -> None:
+    """Of states that are as large as a tape of 16 allows: by a logarithm, not by their number."""
+
+    def f(x: Any, n: int) -> Any:
+        return sw.lax.while_loop(
+            lambda c: c[0] < n, lambda c: (c[0] + 1, np.sin(c[1]) * 1.01), (0, x)
+        )[1].sum()
+
+    x, g = np.linspace(0.1, 1, 8192), sw.jit(sw.grad(f), threads=1)
+    for n in (0, 1, 16, 17, 257, 600):
+        y, want = x, np.ones_like(x)
+        for _ in range(n):
+            want, y = want * np.cos(y) * 1.01, np.sin(y) * 1.01
+        np.testing.assert_allclose(g(x, n), want, rtol=1e-9)
+    for n, times in ((200, 2), (3000, 4)):  # once to record, the rest to come there
+        found = {k.kernel.name: k.calls for k in g.profile(x, n, repeat=1).kernels}
+        assert n < found["f_sin_mul"] <= times * n
 
 
 def test_loops_that_call_python_are_refused() -> None:

@@ -3,8 +3,10 @@
 Where the number of steps is known before the loop and is a size, the loop becomes a scan. Else the
 memory of the backward pass cannot depend on it, as all memory is planned before a program runs. So
 the steps are done once more in pieces of a fixed length, the last piece first: what a piece's
-backward pass needs is written to a tape of that length, which serves all of them. The states in
-which pieces begin are written down first, as many as fit; of more pieces than that, some share one.
+backward pass needs is written to a tape of that length, which serves all of them. States in which
+pieces begin are kept in a stack of fixed depth. Where there are more pieces than it has room for,
+half of what is free takes states far apart, and the rest what lies between these when its turn
+comes: so a step is done about as often again as the logarithm of their number says (note 063).
 """
 
 from __future__ import annotations
@@ -145,35 +147,58 @@ class _Backward:
         length = _length(sum(bytes_of(v) for v in plan.kept))
         state = [self.carried[k] for k in plan.state]
         slots = _length(sum(bytes_of(v) for v in state))
-        whole = number(r, length)
+        whole, one = number(r, length), number(r, 1)
         pieces = _ceil(r, steps, whole)
-        apart = r.mul(r.max(_ceil(r, pieces, number(r, slots)), number(r, 1)), whole)
-        snapshots = self._snapshots(state, slots, apart, steps)
+        places = r.of(_zeros(one, slots, []))
+        rows = [_write(r, r.of(_zeros(v, slots, r.sizes(v))), number(r, 0), v) for v in state]
         tapes = [self._tape(v, length) for v in plan.kept]
-        one = number(r, 1)
 
         def piece(c: Composer, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            k, rest = values[0], values[1:]
-            tapes, sums = rest[: len(plan.kept)], rest[len(plan.kept) :]
+            k, top, places, *rest = values
+            rows, tapes, sums = _parted(rest, len(state), len(plan.kept))
             low = c.mul(k, whole)
             high = c.of(MinOp(c.add(low, whole), steps))
-            slot = c.of(FloorDivOp(low, apart))
-            at = [_read(c, s, slot, v) for s, v in zip(snapshots, state, strict=True)]
-            _, *at = self._advance(c, [c.mul(slot, apart), *at], low)
-            tapes = self._record(c, [low, *at], high, low, tapes)
+            at = _read(c, places, top, one)
+            states = [_read(c, s, top, v) for s, v in zip(rows, state, strict=True)]
+            far = self._far(c, low, at, top, slots, whole)
+            above, places, *rest = self._snapshots(c, [top, places, at, *states, *rows], far, low)
+            states, rows = rest[1 : 1 + len(state)], rest[1 + len(state) :]
+            tapes = self._record(c, [low, *states], high, low, tapes)
             sums = self._back(c, sums, high, low, tapes)
-            return [c.sub(k, one), *tapes, *sums]
+            below = c.sub(above, one)
+            return [c.sub(k, one), below, places, *rows, *tapes, *sums]
 
         ends = _loop(
             r,
-            [r.sub(pieces, one), *tapes, *begin],
+            [r.sub(pieces, one), number(r, 0), places, *rows, *tapes, *begin],
             lambda c, values: c.of(GeOp(values[0], number(c, 0))),
             piece,
-        )[1 + len(tapes) :]
+        )[3 + len(rows) + len(tapes) :]
         targets = [*(self.carried[k] for k in self.useful), *self.inputs]
         for target, end in zip(targets, ends, strict=True):
             r.accumulate(target, end)
         self.copy.erase()
+
+    def _far(
+        self,
+        c: Composer,
+        low: SSAValue,
+        at: SSAValue,
+        top: SSAValue,
+        slots: int,
+        whole: SSAValue,
+    ) -> SSAValue:
+        """Return after how many steps, from ``at`` on, the next state is written down.
+
+        After each piece where the free slots are enough for that. Else half of them are used now,
+        and the others for what lies between two of these.
+        """
+        one = number(c, 1)
+        left = c.of(FloorDivOp(c.sub(low, at), whole))
+        free = c.sub(number(c, slots), top)
+        some = c.add(c.of(FloorDivOp(c.sub(free, one), number(c, 2))), one)
+        apart = c.of(SelectOp(c.of(GeOp(free, left)), one, _ceil(c, left, some)))
+        return c.mul(c.max(apart, one), whole)
 
     def _step(
         self, c: Composer, state: Sequence[SSAValue], more: Sequence[SSAValue] = ()
@@ -202,24 +227,26 @@ class _Backward:
         return _loop(c, state, lambda c, values: c.of(LtOp(values[0], end)), step)
 
     def _snapshots(
-        self, state: Sequence[SSAValue], slots: int, apart: SSAValue, steps: SSAValue
+        self, c: Composer, begin: Sequence[SSAValue], far: SSAValue, low: SSAValue
     ) -> Sequence[SSAValue]:
-        """Return the states after each ``apart`` steps."""
-        r = self.r
-        rows = [r.of(_zeros(v, slots, r.sizes(v))) for v in state]
+        """Do steps until ``low`` of them are done, and write the states on the way down.
+
+        begin : the slot of the first state, the steps that were done before the state of each slot
+            and before the first one, that state, and the slots' states
+        returns : the same behind it; the slot is the first one that nothing was written to
+        """
+        count = len(self.plan.state)
 
         def slot(c: Composer, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            k, at, rows = values[0], values[1 : 1 + len(state)], values[1 + len(state) :]
-            rows = [_write(c, row, k, v) for row, v in zip(rows, at, strict=True)]
-            begin, after = c.mul(k, apart), c.add(k, number(c, 1))
-            end = c.mul(after, apart)
-            end = c.of(SelectOp(c.of(LtOp(end, steps)), end, begin))
-            _, *at = self._advance(c, [begin, *at], end)
-            return [after, *at, *rows]
+            top, places, at, *rest = values
+            states, rows = rest[:count], rest[count:]
+            places = _write(c, places, top, at)
+            rows = [_write(c, row, top, v) for row, v in zip(rows, states, strict=True)]
+            end = c.of(MinOp(c.add(at, far), low))
+            _, *states = self._advance(c, [at, *states], end)
+            return [c.add(top, number(c, 1)), places, end, *states, *rows]
 
-        begin = [number(r, 0), *state, *rows]
-        ends = _loop(r, begin, lambda c, values: c.of(LtOp(c.mul(values[0], apart), steps)), slot)
-        return ends[1 + len(state) :]
+        return _loop(c, begin, lambda c, values: c.of(LtOp(values[2], low)), slot)
 
     def _tape(self, value: SSAValue, length: int) -> SSAValue:
         sizes = self.outside.sizes(value)
@@ -327,6 +354,13 @@ def _needed(block: Block, kept: Sequence[SSAValue]) -> list[int]:
         if not more:
             return sorted(found)
         found |= more
+
+
+def _parted(
+    values: Sequence[SSAValue], first: int, second: int
+) -> tuple[Sequence[SSAValue], Sequence[SSAValue], Sequence[SSAValue]]:
+    """Return the first values, so many after these, and the rest."""
+    return values[:first], values[first : first + second], values[first + second :]
 
 
 _Step = Callable[[Composer, Sequence[SSAValue]], Sequence[SSAValue]]
