@@ -79,8 +79,8 @@ def define(
     numbers : the attributes and their defaults: numbers and text; a flag is off
     about : docstring and module of the Python function
     """
-    members: dict[str, Any] = {each: operand_def(TensorType) for each in operands}
-    members |= {key: _field(default) for key, default in numbers.items()}
+    members: dict[str, Any] = {_free(each): operand_def(TensorType) for each in operands}
+    members |= {_free(key): _field(key, default) for key, default in numbers.items()}
     stem = "".join(part.capitalize() for part in name.rpartition(".")[2].split("_"))
     doc, module = about
     members |= {"name": name, "__doc__": doc, "__module__": module}
@@ -91,17 +91,22 @@ def define(
     return kind
 
 
-def _field(default: bool | int | float | str) -> Any:
+def _free(parameter: str) -> str:
+    """Return what the class calls a parameter: ``y`` and others are names of its own."""
+    return f"{parameter}_" if hasattr(DefinedOp, parameter) or parameter == "name" else parameter
+
+
+def _field(name: str, default: bool | int | float | str) -> Any:
     """Return the property that holds such a number; a flag is there or not."""
     match default:
         case bool():
-            return opt_prop_def(UnitAttr)
+            return opt_prop_def(UnitAttr, prop_name=name)
         case int():
-            return prop_def(IntegerAttr, default_value=IntegerAttr(default, i64))
+            return prop_def(IntegerAttr, default_value=IntegerAttr(default, i64), prop_name=name)
         case float():
-            return prop_def(FloatAttr, default_value=FloatAttr(default, f64))
+            return prop_def(FloatAttr, default_value=FloatAttr(default, f64), prop_name=name)
         case str():
-            return prop_def(StringAttr, default_value=StringAttr(default))
+            return prop_def(StringAttr, default_value=StringAttr(default), prop_name=name)
 
 
 def _number(attribute: Attribute) -> bool | int | float | str:

@@ -66,6 +66,19 @@ def test_flags_and_numbers_are_attributes() -> None:
     assert "negate" in str(f.trace(X)) and "slope = 1.0" in str(f.trace(X))
 
 
+def test_parameters_have_any_names() -> None:
+    """Also that of the result, and what ops have themselves."""
+
+    @DIALECT.elementwise
+    def named(x: Any, y: Any, name: Any, *, results: float = 2.0, traits: int = 3) -> Any:
+        return x * y * results + name * traits
+
+    f = sw.jit(lambda x: named(x, x + 1, 1, results=0.5).sum())
+    np.testing.assert_allclose(f(X), (X * (X + 1) * 0.5 + 3).sum(), rtol=1e-5)
+    np.testing.assert_allclose(sw.grad(f)(X), X + 0.5, rtol=1e-5)
+    assert "results = 0.5" in str(f.trace(X))
+
+
 def test_an_edited_op_is_not_served_stale() -> None:
     def typed_in(factor: float) -> Any:
         scope = {"dialect": sw.Dialect("edited")}
