@@ -14,7 +14,8 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from stepwell.core.shapes import DYNAMIC
-from stepwell.dialects.nd.compare import GtOp, LtOp, MaxOp, MinOp, SelectOp
+from stepwell.dialects.nd.bitwise import OrOp
+from stepwell.dialects.nd.compare import GtOp, LtOp, NeOp, SelectOp
 from stepwell.dialects.nd.composing import Composer
 from stepwell.dialects.nd.control import ScanOp, YieldOp
 from stepwell.dialects.nd.creation import FullOp, IotaOp
@@ -76,9 +77,10 @@ def _extreme(
     assert g is not None
     greatest = isinstance(op, CumulativeMaxOp)
 
-    def lead(c: Composer, so_far: SSAValue, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-        after, beyond = (MaxOp, GtOp) if greatest else (MinOp, LtOp)
-        return c.of(after(so_far, x)), c.of(beyond(x, so_far))
+    def lead(c: Composer, best: SSAValue, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+        leads = c.of((GtOp if greatest else LtOp)(x, best))
+        after = c.of(SelectOp(c.of(OrOp(leads, c.of(NeOp(x, x)))), x, best))  # nothing beats NaN
+        return after, leads
 
     def step(c: Composer, s: SSAValue, lead: SSAValue, g: SSAValue) -> tuple[SSAValue, SSAValue]:
         zero = c.full(g, 0)
