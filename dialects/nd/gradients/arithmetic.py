@@ -26,6 +26,7 @@ from stepwell.dialects.nd.arithmetic import (
     SubOp,
     TruncOp,
 )
+from stepwell.dialects.nd.compare import GeOp, SelectOp
 from stepwell.dialects.nd.composing import Composer
 from stepwell.dialects.readings import Factor, partials
 
@@ -58,7 +59,18 @@ partials(FmaOp)(lambda c, op: (lambda g: c.mul(g, op.b), lambda g: c.mul(g, op.a
 partials(CeilOp, FloorOp, RoundOp, TruncOp, SignOp)(lambda c, op: (None,))
 partials(FloorDivOp)(lambda c, op: (None, None))
 
-scaled(AbsOp)(lambda c, op: c.of(SignOp(op.x)))
+
+@partials(AbsOp)
+def _abs(c: Composer, op: AbsOp) -> Sequence[Factor]:
+    """1 at 0, as in JAX."""
+
+    def factor(g: SSAValue) -> SSAValue:
+        above = c.of(GeOp(op.x, c.full(op.x, 0)))
+        return c.of(SelectOp(above, g, neg(c, g)))
+
+    return (factor,)
+
+
 scaled(SquareOp)(lambda c, op: c.mul(op.x, c.full(op.x, 2)))
 scaled(ReciprocalOp)(lambda c, op: neg(c, c.of(SquareOp(op.y))))
 

@@ -307,6 +307,11 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
     return e.where(e.greater_equal(value, 0), value, e.multiply(value, negative_slope))
 
 
+def _negative(value: Tensor) -> Tensor:
+    """Return what is not positive, and 0; at 0 with the derivative from below, as in JAX."""
+    return e.where(e.greater(value, 0), 0, value)
+
+
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
     """Return ``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
 
@@ -318,7 +323,7 @@ def elu(x: Any, alpha: float = 1.0) -> Tensor:
     array([-0.6321,  2.    ])
     """
     (value,) = floats(x)
-    negative = e.multiply(alpha, e.expm1(e.minimum(value, 0)))
+    negative = e.multiply(alpha, e.expm1(_negative(value)))
     return e.where(e.greater(value, 0), value, negative)
 
 
@@ -333,7 +338,7 @@ def celu(x: Any, alpha: float = 1.0) -> Tensor:
     array([-0.7869,  2.    ])
     """
     (value,) = floats(x)
-    negative = e.multiply(alpha, e.expm1(e.divide(e.minimum(value, 0), alpha)))
+    negative = e.multiply(alpha, e.expm1(e.divide(_negative(value), alpha)))
     return e.where(e.greater(value, 0), value, negative)
 
 

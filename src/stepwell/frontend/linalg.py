@@ -36,8 +36,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     axis : one of vectors, or two of matrices; None: all, flat where ``ord`` is None
     keepdims : whether these axes stay, with size 1
 
-    The derivative at 0, where there is none, is 0; that of a maximum goes to those that are it in
-    equal parts.
+    The derivative of a root at 0, where there is none, is 0; those of sums and maxima of sizes are
+    those of `numpy.abs`, 1 at 0, and of `numpy.max`.
 
     raises TraceError : ``ord`` of matrices is 2, -2 or "nuc", which need singular values
     raises ValueError, TypeError : as `numpy.linalg.norm`
