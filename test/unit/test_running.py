@@ -135,3 +135,9 @@ def test_gradients_of_products(shape: tuple[int, ...], axes: int | tuple[int, ..
         with np.errstate(invalid="ignore"):
             expected[place] = g[at] * np.prod(others[row])
     np.testing.assert_allclose(slopes(x, g), expected, rtol=1e-10)
+
+
+def test_infinite_factors_are_no_nan() -> None:
+    g, x = np.array([1.0, 1.0, -5.0]), np.array([2.0, np.inf, 3.0])
+    slopes = sw.grad(lambda x: snp.sum(g * snp.cumulative_prod(x)))(x)
+    np.testing.assert_array_equal(slopes, [-np.inf, -28, -np.inf])

@@ -63,7 +63,8 @@ def _product(r: Reverse, op: CumulativeProdOp, cotangents: Sequence[SSAValue | N
     ) -> tuple[SSAValue, SSAValue]:
         if op.exclusive is not None:
             return c.add(g, c.mul(x, s)), c.mul(before, s)
-        return c.add(c.mul(x, g), c.mul(x, s)), c.mul(before, c.add(g, s))
+        total = c.add(g, s)
+        return c.mul(x, total), c.mul(before, total)
 
     r.accumulate(op.x, _walked(r, op, [op.x, before, g], step))
 
