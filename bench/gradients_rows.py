@@ -33,7 +33,10 @@ _EQUALS = "it counts how many elements are the least or greatest, which share th
 _PRODUCTS = "products of all others are made from both sides, for a quotient fails where one is 0"
 _WINDOWS = "of equal elements the first is looked for, and rows are written at steps of two"
 _ROWS = "the rows are read once more, for sums over all of them"
+_BORDERS = "the image is copied within a border of zeros, which the forward pass does not make"
 EXCEPTIONS: dict[str, str] = {
+    "nd.convolution-depthwise": _BORDERS,
+    "nd.convolution-depthwise-dilated": _BORDERS,
     "nd.gather": "rows are added to an array of zeros, which is written first",
     "nd.reduce_prod-rows": _PRODUCTS,
     "nd.reduce_prod-columns": _PRODUCTS,
