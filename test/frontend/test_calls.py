@@ -221,3 +221,25 @@ def test_a_container_may_change_while_others_call() -> None:
     finally:
         stop.set()
         thread.join()
+
+
+MASKED: Any = np.ma.array(data=np.ones(2), mask=np.array([False, True]))  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (MASKED, "a MaskedArray computes otherwise .* its mask"),
+        (
+            np.eye(2).view(np.matrix),
+            r"a matrix computes otherwise than an array; pass numpy\.asarray",
+        ),
+        (np.ones((1,) * 33), "argument 'x' has 33 axes, and at most 32 may be"),
+    ],
+)
+def test_arrays_that_mean_something_else_are_refused(given: Any, said: str) -> None:
+    f = sw.jit(lambda x: x * x)
+    f(np.ones(2))
+    for function in (f, sw.grad(lambda x: (x * x).sum())):
+        with pytest.raises(TypeError, match=said):
+            function(given)

@@ -94,6 +94,13 @@ def constant_defaults(signature: inspect.Signature) -> frozenset[str]:
     return frozenset(n for n, v in defaults.items() if is_constant(v) and flatten(v)[0])
 
 
+MOST_AXES = 32
+"""Of which all that NumPy has for broadcasting can do."""
+_OTHERWISE = {
+    "MaskedArray": "its data and its mask, or x.filled(value)",
+    "matrix": "numpy.asarray(x)",
+}
+
 _NO_DATA = (
     *(str, bytes, type, FunctionType, BuiltinFunctionType),
     *(type(np.max), np.ufunc, type(LEFT)),
@@ -166,8 +173,21 @@ def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:
     kind = dtype_of(array.dtype.newbyteorder("="))
     if kind is None:
         raise TypeError(f"argument '{path}': arrays of dtype {array.dtype} are not supported")
+    _check_array(path, type(leaf), array.ndim)
     cell = isinstance(leaf, np.ndarray) and not leaf.shape
     return array, Argument(path, kind, array.shape, cell=cell)
+
+
+def _check_array(path: str, kind: type, axes: int) -> None:
+    """Refuse too many axes, and arrays whose operators mean something else than NumPy's."""
+    if axes > MOST_AXES:
+        raise TypeError(f"argument '{path}' has {axes} axes, and at most {MOST_AXES} may be")
+    for each in () if kind is np.ndarray else kind.__mro__:
+        if each.__module__.startswith("numpy") and each.__name__ in _OTHERWISE:
+            raise TypeError(
+                f"argument '{path}': a {each.__name__} computes otherwise than an array; "
+                f"pass {_OTHERWISE[each.__name__]}"
+            )
 
 
 def lifted(path: str, leaf: Any) -> Any:
