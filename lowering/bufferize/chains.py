@@ -236,10 +236,22 @@ def _copy(
     copy = linalg.GenericOp(
         [value], [destination], Region(body), [map, map], parallel, [value.type]
     )
+    if (loops := _shared_vectors(function)) is not None:
+        copy.attributes["kernel.loops"] = loops
     copy.location = before.location
     copy.res[0].name_hint = value.name_hint
     function.body.block.insert_op_before(copy, before)
     return copy.res[0]
+
+
+def _shared_vectors(function: kernel.FuncOp) -> kernel.LoopsAttr | None:
+    """Return how the ops of the kernel, which agree, take a shared loop in vectors, if they do."""
+    shared = choices.number(function, "kernel.shared")
+    for op in operations(function):
+        loops = op.attributes.get("kernel.loops")
+        if isinstance(loops, kernel.LoopsAttr) and loops.axis.data < shared:
+            return loops
+    return None
 
 
 def _aligned(function: kernel.FuncOp, value: SSAValue, rank: int) -> AffineMap:
