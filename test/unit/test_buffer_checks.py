@@ -20,8 +20,9 @@ from stepwell.core.diagnostics import CompileError
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.kernel import LaunchOp
 from stepwell.lowering import bufferize
-from stepwell.lowering.bufferize import Bufferize
+from stepwell.lowering.bufferize import Bufferize, liveness
 from stepwell.lowering.bufferize.checking import Given, check_buffers
+from stepwell.lowering.bufferize.ends import Ends
 
 CALLS = 4
 """With other arguments, and other numbers of iterations."""
@@ -111,3 +112,21 @@ def test_harmful_mutants_are_found(seed: int, monkeypatch: pytest.MonkeyPatch) -
     found, missed = check_mutants(seed, monkeypatch)
     assert found
     assert not missed
+
+
+def test_results_apart_where_ends_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What 72f35fb mended is found without it."""
+    monkeypatch.setattr(liveness, "_ends_beside", lambda query, value: False)
+    _check_found(63, monkeypatch)
+
+
+def test_a_buffer_that_a_loop_may_have_ended_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What 49fcc51 mended is found without it."""
+    monkeypatch.setattr(Ends, "clash", lambda self: None)
+    _check_found(64, monkeypatch)
+
+
+def _check_found(seed: int, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("STEPWELL_VERIFY", "buffers")
+    with pytest.raises(CompileError, match="compiler bug: after bufferize"):
+        Bufferize().apply(Context(), parse(on_host(Writer(seed).program())))
