@@ -166,8 +166,8 @@ def test_while(text: str, tape: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whiles, "SHORTEST_TAPE", 1)
     monkeypatch.setattr(whiles, "LONGEST_TAPE", tape)
     derived = Derived(parsed(text), "f")
+    x, w = numbers((3,), (3,))
     for steps in (0, 1, 7, 23) if tape == 2 else (0, 1, 7):
-        x, w = numbers((3,), (3,))
         assert check(derived, [np.array(steps), x, w * 0.3]).dual
     if tape == 2:
         check_second(derived, [np.array(3), x, w * 0.3])
