@@ -114,15 +114,16 @@ def test_convolutions(seed: int) -> None:
 def test_windows_of_unknown_size(seed: int) -> None:
     random = np.random.default_rng(seed)
     rank, groups = 1 + seed % 2, 1 + seed % 3
-    draw = [[int(n) for n in random.integers(1, 4, rank)] for _ in range(2)]
-    pads = [[int(n) for n in random.integers(0, 5, rank)] for _ in range(2)]
+    steps, holes = (tuple(int(n) for n in random.integers(1, 4, rank)) for _ in range(2))
+    low, high = (tuple(int(n) for n in random.integers(0, 5, rank)) for _ in range(2))
     size, image = ([int(n) for n in random.integers(*of, rank)] for of in ((1, 4), (7, 10)))
     ones = (1,) * rank
-    window = shapes.Window(tuple(size), *map(tuple, (draw[0], *pads)), ones, tuple(draw[1]))
+    window = shapes.Window(tuple(size), steps, low, high, ones, holes)
     x_layout, x = _shuffled(random, [2, 2 * groups, *image])
     w_layout, w = _shuffled(random, [3 * groups, 2, *size])
     y_layout, y = _shuffled(random, [2, 3 * groups, *window.output(tuple(image))])
-    how = {"strides": draw[0], "low": pads[0], "high": pads[1], "rhs_dilation": draw[1]}
+    how = {"strides": steps, "low": low, "high": high, "rhs_dilation": holes}
+    how = {name: list(numbers) for name, numbers in how.items()}
     how |= {"x_layout": x_layout, "w_layout": w_layout, "y_layout": y_layout}
     spelled = ", ".join(f"{k} = {v}" for k, v in how.items()) + f", groups = {groups}"
     of_y = y_layout[2:]
