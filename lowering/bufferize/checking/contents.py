@@ -267,10 +267,10 @@ class _Question:
         if key not in self.known:
             self.known[key] = self._of_pieces(region, view, pieces, dest)
         made = self.known[key]
-        return gaps if made is None or (gaps is not None and len(gaps) < len(made)) else made
+        return self._least(gaps, made)
 
     def _held(self, region: Region, root: Key, view: Steps) -> Gaps | None:
-        """Return the gaps of the row for ``root`` that has the fewest."""
+        """Return the gaps of the row for ``root`` that has the least."""
         (buffer, path), sizes = region, self.tensors.sizes
         best: Gaps | None = None
         for (at, key, part), gaps in self.held.get(buffer, {}).items():
@@ -278,9 +278,20 @@ class _Question:
                 down = way(at, path)
                 if down is not None and down == way(part, view):
                     near = tuple(gap for gap in gaps if not apart(sizes, gap, path))
-                    if best is None or len(near) < len(best):
-                        best = near
+                    best = self._least(best, near)
         return best
+
+    def _least(self, a: Gaps | None, b: Gaps | None) -> Gaps | None:
+        """Return the gaps that lie inside of the others, or else the fewer."""
+        if a is None or b is None:
+            return b if a is None else a
+        if self._lie_in(b, a):
+            return b
+        return a if self._lie_in(a, b) or len(a) < len(b) else b
+
+    def _lie_in(self, some: Gaps, others: Gaps) -> bool:
+        sizes = self.tensors.sizes
+        return all(any(inside(sizes, gap, other) for other in others) for gap in some)
 
     def _of_pieces(
         self,
