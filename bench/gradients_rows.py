@@ -22,6 +22,8 @@ REASONS = {
     ),
     "it has no argument that is an array of floats": "constant full",
     "its derivative is 0": "stop_gradient",
+    "it only gives a name": "checkpoint_name",
+    "it is there only within a vmap that names its axis": "all_sum all_gather reduce_scatter",
     "it is part of another op": "yield condition",
     "it runs Python, checks, or is a transformation itself": (
         "callback check vjp jvp vmap custom_vjp custom_jvp checkpoint"

@@ -219,6 +219,8 @@ class Kernel:
             return list(like.owner.dynamic_sizes)
         if isinstance(like.owner, tensor.SplatOp):
             return list(like.owner.dynamicSizes)
+        if isinstance(like, OpResult) and isinstance(like.op, linalg.GenericOp | linalg.FillOp):
+            return self._sizes(like.op.outputs[like.index])  # of a kernel, as it may be
         found: list[SSAValue] = []
         for axis, size in enumerate(shape(like)):
             if size == DYNAMIC_INDEX:

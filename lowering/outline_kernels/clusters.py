@@ -26,6 +26,7 @@ from stepwell.transforms.structured import (
     indices,
     is_parallel,
     plain,
+    shape,
     stands_apart,
 )
 
@@ -147,6 +148,8 @@ def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
         return "one of them is a kernel of its own"
     if len(a.members) + len(b.members) > MEMBERS:
         return "the kernel is long enough"
+    if _begins_with_what_is_read(a, b):
+        return "it goes on with what is read besides, of a size that only the run knows"
     work = _work(a) + _work(b)
     tiny = work <= SERIAL
     if not pairs and all(_splits(op) for op in (*a.members, *b.members)):
@@ -164,6 +167,21 @@ def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
     if after < min(before, ENOUGH) and not tiny:
         return f"only {after} iterations would be left to run in parallel"
     return _order(a, b, pairs, tiny)
+
+
+def _begins_with_what_is_read(a: Cluster, b: Cluster) -> bool:
+    """Whether an op of ``b`` goes on with a result of ``a`` that is wanted as it was, too.
+
+    The kernel would keep a copy of it, for which it has no room where its size is not known.
+    """
+    begun = (init for op in b.loops if isinstance(op, linalg.GenericOp) for init in op.outputs)
+    return any(
+        isinstance(init, OpResult)
+        and init.op in a.loops
+        and DYNAMIC_INDEX in shape(init)
+        and not init.has_one_use()
+        for init in begun
+    )
 
 
 def _order(a: Cluster, b: Cluster, pairs: list[tuple[int, int]], tiny: bool) -> str:

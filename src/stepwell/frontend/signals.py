@@ -15,6 +15,7 @@ from stepwell.frontend import manipulation as m
 from stepwell.frontend import reducing as red
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.indexing import take
+from stepwell.frontend.layers.convolution import convolved
 from stepwell.frontend.operands import (
     WIDE,
     array,
@@ -41,25 +42,8 @@ def _slid(x: Tensor, w: Tensor, low: int, high: int) -> Tensor:
         x, w = cast(x, INTEGER), cast(w, INTEGER)
     image = m.reshape(x, (1, 1, x.size))
     window = shapes.Window((w.size,), (1,), (low,), (high,), (1,), (1,))
-    natural = (0, 1, 2)
-    weights = m.reshape(w, (1, 1, w.size))
-    layout = shapes.Layout(natural, natural, natural)
-    shape = shapes.convolution(image.shape, weights.shape, window, 1, layout)
-    told = {"x_layout": natural, "w_layout": natural, "y_layout": natural}
-    (found,) = x.graph.emit(
-        "convolution",
-        [image, weights],
-        [(x.kind, shape)],
-        (),
-        strides=(1,),
-        low=(low,),
-        high=(high,),
-        lhs_dilation=(1,),
-        rhs_dilation=(1,),
-        groups=1,
-        **told,
-    )
-    found = m.reshape(found, (shape[2],))
+    found = convolved(image, m.reshape(w, (1, 1, w.size)), window, 1)
+    found = m.reshape(found, (found.size,))
     return e.not_equal(found, 0) if kind is BOOL else found
 
 
