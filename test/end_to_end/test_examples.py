@@ -23,9 +23,10 @@ LEARN = {
     "heat/heat.py": (["--size", "24", "--steps", "60"], "strength"),
     "neural_ode/spiral.py": (["--steps", "100"], "the distance went"),
     "newton/newton.py": ([], "of the labels"),
+    "schedules/product.py": (["--size", "50", "--rounds", "1"], "as the compiler chooses"),
     "sequence/sunspots.py": ([], "the LSTM"),
 }
-"""Examples that assert what they learnt: their options here, and what they say in the end."""
+"""Examples that assert what they found: their options here, and what they say in the end."""
 
 
 @pytest.mark.parametrize("example", LEARN)
