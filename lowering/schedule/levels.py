@@ -72,14 +72,14 @@ def loop_ops(function: kernel.FuncOp) -> list[LoopOp]:
 
 def _has_loops(op: Operation) -> TypeGuard[linalg.GenericOp | linalg.FillOp]:
     if isinstance(op, linalg.FillOp):
-        return not op.results or all(
-            isinstance(use.operation, kernel.ReturnOp) for use in op.results[0].uses
-        )
+        values = op.results or op.outputs
+        uses = [use for use in values[0].uses if use.operation is not op]
+        return not any(isinstance(use.operation, linalg.GenericOp) for use in uses)
     return isinstance(op, linalg.GenericOp) and not is_border(op)
 
 
 def levels_of(function: kernel.FuncOp) -> Schedule:
-    """Return the levels that the choices written on a kernel of tensors stand for."""
+    """Return the levels that the choices written on a kernel stand for."""
     return _Reader(function).read()
 
 

@@ -47,7 +47,7 @@ def kernel_key(function: kernel.FuncOp) -> str:
     return sha256(text_of(plain).encode()).hexdigest()[:16]
 
 
-def schedule_of(function: kernel.FuncOp) -> dict[str, Any]:
+def choices_of(function: kernel.FuncOp) -> dict[str, Any]:
     """Return the choices written on a kernel."""
     found: dict[str, Any] = {}
     for name in LISTS:
@@ -67,7 +67,7 @@ def schedule_of(function: kernel.FuncOp) -> dict[str, Any]:
     return found
 
 
-def write_schedule(function: kernel.FuncOp, schedule: Mapping[str, Any]) -> None:
+def write_choices(function: kernel.FuncOp, schedule: Mapping[str, Any]) -> None:
     """Write choices on a kernel that has none."""
     for name in (*LISTS, *NUMBERS):
         if name in schedule:

@@ -43,11 +43,11 @@ from stepwell.lowering.emit import emit_c
 from stepwell.lowering.relaunching import launches_of
 from stepwell.lowering.schedule.levels import levels_of
 from stepwell.lowering.schedule.locked import (
+    choices_of,
     is_untouched,
     kernel_key,
     operands_of,
-    schedule_of,
-    write_schedule,
+    write_choices,
 )
 from stepwell.lowering.schedule.on_machines import schedule_for
 from stepwell.lowering.schedule.variants import variants
@@ -218,7 +218,7 @@ def _as_chosen(function: kernel.FuncOp, constant: Sequence[bool], machine: Machi
     """Return what the cost model chooses for a kernel."""
     module = _alone(function, constant)
     schedule_for(machine).apply(Context(), module)
-    return schedule_of(_kernel_of(module))
+    return choices_of(_kernel_of(module))
 
 
 @dataclass
@@ -299,7 +299,7 @@ class Search:
 def program_of(candidate: Candidate, schedule: Schedule) -> ModuleOp:
     """Return a module with the kernel, scheduled, and a function that launches it."""
     module = _alone(candidate.function, candidate.constant)
-    write_schedule(_kernel_of(module), schedule)
+    write_choices(_kernel_of(module), schedule)
     return module
 
 

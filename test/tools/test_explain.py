@@ -113,6 +113,19 @@ def test_what_is_written_by_hand_is_no_choice(
     assert "worth a thread" not in text
 
 
+def test_levels_on_buffers_are_those_on_tensors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def levels(text: str) -> list[str]:
+        return re.findall(r"(?:schedule  |op \d+) *\[.*", said(text, tmp_path, capsys))
+
+    text = product(512, 768, 3072)
+    tensors = levels(text)
+    machine = ("--machine", MACHINE)
+    assert main(["compile", str(tmp_path / "m.mlir"), "--stage", "buffers", *machine]) == 0
+    assert levels(capsys.readouterr().out) == tensors != []
+
+
 def test_measured_and_chosen_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = product(16, 16, 16)
     assert "measured   " in said(text, tmp_path, capsys, "--measure", "--kernel", "main_*")
