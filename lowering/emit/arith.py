@@ -13,7 +13,7 @@ from typing import Any
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from stepwell.lowering.emit.integers import divided, multiplied_high, shifted, to_integer
 from stepwell.lowering.emit.kinds import NARROW, Kind
@@ -62,10 +62,24 @@ _FLOAT_INFIX: dict[type[Any], str] = {
 def _float_infix(w: Writer, op: Any) -> None:
     kind = w.kind(op.result)
     sign = _FLOAT_INFIX[type(op)]
+    if w.contracts and kind.element not in NARROW and _is_only_added(op):
+        w.bind(op.result, f"({w[op.lhs]} {sign} {w[op.rhs]})", kind)
+        return
     if kind.element not in NARROW:
         w.define(op.result, f"{w[op.lhs]} {sign} {w[op.rhs]}", kind)
         return
     w.define(op.result, w.narrowed(kind, f"{w.widened(op.lhs)} {sign} {w.widened(op.rhs)}"), kind)
+
+
+def _is_only_added(op: Operation) -> bool:
+    """Whether an op is a product that is added to something once, or taken off it."""
+    users = [use.operation for use in op.results[0].uses]
+    return (
+        isinstance(op, arith.MulfOp)
+        and len(users) == 1
+        and isinstance(users[0], arith.AddfOp | arith.SubfOp)
+        and users[0].parent is op.parent
+    )
 
 
 @emit(arith.NegfOp)

@@ -210,15 +210,15 @@ class CSpelling(Spelling):
         """Assign to a subscript."""
         return f"{x}[{number}] = {value};"
 
-    def load(self, kind: Kind, address: str) -> str:
+    def load(self, kind: Kind, address: str, space: str = "") -> str:
         """Read through a type that may be unaligned and alias anything."""
         return f"*(const {self.type(kind)}_u *){address}"
 
-    def store(self, kind: Kind, address: str, x: str) -> str:
+    def store(self, kind: Kind, address: str, x: str, space: str = "") -> str:
         """Write through the same type."""
         return f"*({self.type(kind)}_u *){address} = {x};"
 
-    def stream(self, kind: Kind, address: str, x: str) -> str:
+    def stream(self, kind: Kind, address: str, x: str, space: str = "") -> str:
         """Write whole aligned vectors by instructions of their own; test where they begin."""
         type = self.type(kind)
         if not (rows := streaming(kind, type)):

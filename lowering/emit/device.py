@@ -45,6 +45,8 @@ class Part:
 class OpenCLWriter(FunctionWriter):
     """Writes a function of OpenCL C."""
 
+    contracts: ClassVar[bool] = True
+
     def kind(self, value: SSAValue) -> Kind:
         """Return the kind of a value, refusing vectors OpenCL has not."""
         kind = super().kind(value)

@@ -127,8 +127,11 @@ class Spelling(ABC):
         return constant
 
     @abstractmethod
-    def load(self, kind: Kind, address: str) -> str:
-        """Return the vector that lies at ``address``, which need not be aligned."""
+    def load(self, kind: Kind, address: str, space: str = "") -> str:
+        """Return the vector that lies at ``address``, which need not be aligned.
+
+        space : of the address, where the language has several
+        """
 
     def side_by_side(self, sums: Sequence[tuple[str, str]]) -> Sequence[str]:
         """Ask for vectors of a loop whose iterations may run side by side.
@@ -195,12 +198,12 @@ class Spelling(ABC):
         """Return a pointer as a number."""
 
     @abstractmethod
-    def store(self, kind: Kind, address: str, x: str) -> str:
+    def store(self, kind: Kind, address: str, x: str, space: str = "") -> str:
         """Return the statement that writes ``x`` at ``address``."""
 
-    def stream(self, kind: Kind, address: str, x: str) -> str:
+    def stream(self, kind: Kind, address: str, x: str, space: str = "") -> str:
         """Return the statement that writes ``x`` past the caches, where that can be said."""
-        return self.store(kind, address, x)
+        return self.store(kind, address, x, space)
 
     def fence(self) -> str:
         """Return the statement after which others see what `stream` wrote; nothing if they do."""

@@ -34,10 +34,11 @@ def _load(w: Writer, op: vector.LoadOp) -> None:
     check_element(w, op, op.base, op.indices, kind.lanes)
     if kind.is_mask:
         bytes = kind.of("u8")
-        mask = s.compared(bytes, f"{s.load(bytes, _address(w, op))} != {s.small(bytes, '0')}")
+        found = s.load(bytes, _address(w, op), w.buffer(op.base).space)
+        mask = s.compared(bytes, f"{found} != {s.small(bytes, '0')}")
         w.define(op.result, mask, bytes.mask)
     else:
-        x = s.load(kind, _address(w, op))
+        x = s.load(kind, _address(w, op), w.buffer(op.base).space)
         w.define(op.result, s.held(kind, x) if _is_held(op) else x)
 
 
@@ -78,10 +79,10 @@ def _store(w: Writer, op: vector.StoreOp) -> None:
     text, kind = _bytes(w, op.vector)
     check_element(w, op, op.base, op.indices, kind.lanes)
     if op.nontemporal.value.data:
-        w.line(w.spelling.stream(kind, _address(w, op), text))
+        w.line(w.spelling.stream(kind, _address(w, op), text, w.buffer(op.base).space))
         w.streamed = True
     else:
-        w.line(w.spelling.store(kind, _address(w, op), text))
+        w.line(w.spelling.store(kind, _address(w, op), text, w.buffer(op.base).space))
 
 
 @emit(vector.BroadcastOp)

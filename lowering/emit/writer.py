@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os.path import basename
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, LocationAttr, MemRefType, NoneAttr, UnknownLoc
@@ -131,6 +131,8 @@ class Writer(ABC):
     """Numbers all that may end a call."""
     stack: int = 0
     """Bytes of the buffers that it has on the stack."""
+    contracts: ClassVar[bool] = False
+    """Whether a product stands where it is added, for compilers that fuse within expressions."""
     streamed: bool = False
     """Whether something was written past the caches, in this function or loop."""
 
