@@ -70,14 +70,19 @@ OPENCL_LANES = 8
 PoCL's compiler dies of some operations on wider vectors, and gets others wrong."""
 
 
+OPENCL_REGISTERS = 16
+"""Vectors of 256 bits that registers hold where a compiler does not use AVX-512."""
+
+
 def _narrow(machine: Machine) -> Machine:
     bits = min(machine.vector_bits, OPENCL_VECTOR_BITS)
-    return replace(machine, vector_bits=bits, vector_lanes=OPENCL_LANES)
+    registers = machine.vector_registers if bits == machine.vector_bits else OPENCL_REGISTERS
+    return replace(machine, vector_bits=bits, vector_lanes=OPENCL_LANES, vector_registers=registers)
 
 
 def _of_work_items(machine: Machine) -> Machine:
     """A work-item has no stack to pack operands on; its threads are the device's."""
-    return replace(machine, l2=0, ahead=0, threads=1)
+    return replace(machine, ahead=0)
 
 
 OURS = {
