@@ -24,7 +24,7 @@ from stepwell.core.hashing import sha256
 from stepwell.core.machine import Machine, thread_count, thread_limit
 from stepwell.core.plugins import named, using
 from stepwell.core.signature import Kernel, Signature
-from stepwell.core.targets import machine_for, target_of
+from stepwell.core.targets import machine_for, target_for, target_of
 from stepwell.core.tracebacks import entrance
 from stepwell.core.version import VERSION
 from stepwell.modules import ModuleText, read_module
@@ -59,6 +59,8 @@ class _Request:
     passes: tuple[Placement, ...] = ()
     plugins: tuple[str, ...] = ()
     check_bounds: bool = True
+    device: str = ""
+    """That the program is loaded on; "" for the one that is chosen."""
 
     def translate(self, part: Callable[[str], None] | None = None) -> Any:
         """Return the program as its target's text, with header and signature.
@@ -214,7 +216,8 @@ def compile(
     module: Any,
     entry: str = "main",
     *,
-    target: str = "c",
+    target: str = "",
+    device: Any = "",
     resources: Mapping[str, Any] | None = None,
     machine: str | Machine = "",
     name: str = "",
@@ -230,8 +233,11 @@ def compile(
     module : the text of a module, the Path of a file (with its weights in a .npz beside it), or a
         ModuleOp of xDSL
     entry : the function to call
-    target : "c", or "opencl" for the first CPU among OpenCL's devices, else the first of all, or
-        one of a package (`stepwell targets` lists them)
+    target : "c", the default; "opencl", the default where a device is named; or one of a package
+        (`stepwell targets` lists them)
+    device : what a program of OpenCL runs on, as in "gpu", "gpu:1" or a part of its name
+        (`stepwell devices` lists them); without it STEPWELL_DEVICE says so, else it is the best
+        there is: a GPU before an accelerator before a CPU
     resources : the arrays of the module's `#nd.resource` names
     machine : properties to compile for instead of this machine's, as in 'vector_bits=256'
     name : what messages and comments call the module, "<string>" where it has no file
@@ -249,7 +255,7 @@ def compile(
 
     raises TypeError, ValueError : ``threads`` is no number of threads
     raises CompileError : the module is wrong, or there is no working C compiler (for OpenCL: no
-        pyopencl or no device)
+        pyopencl or no such device)
 
     >>> import numpy as np, stepwell as sw
     >>> f = sw.compile('''func.func @main(%x: tensor<?xf64>) -> tensor<?xf64> {
@@ -262,15 +268,16 @@ def compile(
     _check_tune(tune)
     thread_limit(threads)
     read = _read(module, name, resources)
+    place, target = _device_of(device), target_for(target, _device_of(device))
     with using(plugins):
-        described = machine_for(target, machine)
+        described = machine_for(target, machine, place)
         _check_resources(read)
-        place = _lock_file(module, read, entry, described, lock, tune)
+        schedules = _lock_file(module, read, entry, described, lock, tune)
         text = ModuleText(read.text, read.name)  # what asks for stages later need hold no weights
         placed = import_module("stepwell.placement").parse_placements(passes) if passes else ()
-        request = _Request(text, entry, target, described, "", placed, named(), check_bounds)
-        locked = _locked(place, request, tune)
-        request = replace(request, lock=str(place) if locked else "")
+        request = _Request(text, entry, target, described, "", placed, named(), check_bounds, place)
+        locked = _locked(schedules, request, tune)
+        request = replace(request, lock=str(schedules) if locked else "")
         return _fetched(request, read, locked, threads)
 
 
@@ -310,7 +317,16 @@ def _fetched(request: _Request, read: ModuleText, locked: str, threads: int | No
 
     folder = disk_cache().fetch("program", key, build)
     weights = Weights(folder.name, read.resources, read.trail, bool(built))
-    return Compiled(load_program(folder, read.resources, weights, threads), request)
+    return Compiled(load_program(folder, read.resources, weights, threads, request.device), request)
+
+
+def _device_of(device: Any) -> str:
+    """Return how a device is spelled that was given by its name, or as one of `sw.devices`."""
+    if device is None:
+        return ""
+    if not isinstance(device, str) and not hasattr(device, "handle"):
+        raise TypeError(f"device must be text or one of sw.devices(), got {device!r}")
+    return str(device)
 
 
 def _check_tune(tune: Any) -> None:
@@ -380,11 +396,12 @@ def _write(folder: Path, request: _Request, parts: Parts | None) -> None:
     write_program(folder, made.text, made.header, made.signature, build)
 
 
-def load(path: str | Path, *, threads: int | None = None) -> Compiled:
+def load(path: str | Path, *, threads: int | None = None, device: Any = "") -> Compiled:
     """Load a program that `Compiled.save` wrote; neither its source nor the compiler is needed.
 
     path : the folder that it wrote
     threads : how many threads it runs in at most, as in `compile`
+    device : what a program of OpenCL runs on, as in `compile`
     raises CompileError : there is no such folder, or a file in it is missing, damaged or altered
 
     >>> import numpy as np, stepwell as sw, tempfile
@@ -393,7 +410,7 @@ def load(path: str | Path, *, threads: int | None = None) -> Compiled:
     ...     sw.load(folder)(np.array([1.0, 2.0]))
     array([2., 3.])
     """
-    return Compiled(load_program(Path(path), threads=threads))
+    return Compiled(load_program(Path(path), threads=threads, device=_device_of(device)))
 
 
 def _read(module: Any, name: str, resources: Mapping[str, Any] | None) -> ModuleText:

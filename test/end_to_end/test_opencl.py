@@ -15,6 +15,7 @@ import stepwell.numpy as snp
 from stepwell.core.host_schedule import evaluate
 from stepwell.runtime.entry import numpy_dtype
 from stepwell.runtime.opencl import device
+from stepwell.runtime.opencl.building import build
 from stepwell.tools.main import main
 
 pytest.importorskip("pyopencl")
@@ -64,10 +65,10 @@ def test_a_saved_program_is_loaded(scaled: sw.Compiled, tmp_path: Path) -> None:
 def test_a_binary_is_kept_after_the_first_call(tmp_path: Path) -> None:
     source = tmp_path / "program.cl"
     source.write_text("__kernel void k(__global char *x) { x[get_global_id(0)] = 1; }\n")
-    made = device.build(source)
+    made = build(source, device.open_device())
     assert made.is_new
     made.keep()
-    again = device.build(source)
+    again = build(source, device.open_device())
     assert not again.is_new
     assert device.open_device().cl.Kernel(again.program, "k").num_args == 1
 
@@ -76,7 +77,7 @@ def test_a_build_that_fails_shows_the_log_and_keeps_the_source(tmp_path: Path) -
     source = tmp_path / "program.cl"
     source.write_text("__kernel void k(void) { oops; }\n")
     with pytest.raises(device.OpenCLError, match="oops") as caught:
-        device.build(source)
+        build(source, device.open_device())
     kept = caught.value.diagnostic.help.split("kept in ")[1].split(";")[0]
     assert "oops" in Path(kept).read_text()
 
@@ -107,15 +108,15 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "program.cl" in capsys.readouterr().out
 
 
-def test_without_pyopencl(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_pyopencl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyopencl", None)
-    device.first_device.cache_clear()
+    device.devices.cache_clear()
     try:
         with pytest.raises(device.OpenCLError, match="need pyopencl") as caught:
-            device.build(tmp_path / "program.cl")
+            device.open_device()
         assert "pip install 'stepwell[opencl]'" in str(caught.value)
     finally:
-        device.first_device.cache_clear()
+        device.devices.cache_clear()
 
 
 def test_a_forked_child_is_told(scaled: sw.Compiled, monkeypatch: pytest.MonkeyPatch) -> None:

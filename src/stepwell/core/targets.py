@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
-from stepwell.core.machine import Machine, described_machine, named
+from stepwell.core.machine import VARIABLE, Machine, described_machine, named
 from stepwell.core.plugins import Plugin, load, plugins, with_broken
 
 Emit: TypeAlias = Callable[[Any, str], Any]
@@ -35,6 +36,9 @@ class Target:
     native : whether the text is C that the C compiler makes a library of; only such programs can
         be compiled in parts, tuned and profiled
     in_place : whether its programs take one array for an argument and the result that replaces it
+    on_device : ``(device, machine) -> machine``, or ``"module:NAME"``, for programs that run on a
+        device: what to compile for where that device is meant, or, of "", the one that would be
+        chosen; ``load`` takes the device too, as ``device=``
     """
 
     name: str
@@ -46,14 +50,31 @@ class Target:
     limits: Callable[[Machine], Machine] = _same
     native: bool = False
     in_place: bool = False
+    on_device: str | Callable[[str, Machine], Machine] = ""
 
     def emitted(self, module: Any, entry: str) -> Any:
         """Return a module's text, header and signature."""
         return _found(self.emit)(module, entry)
 
-    def loaded(self, text: Path, entry: Any, constants: Sequence[Any]) -> Any:
+    def loaded(self, text: Path, entry: Any, constants: Sequence[Any], device: str = "") -> Any:
         """Return what runs a program whose text lies in a file."""
-        return _found(self.load)(text, entry, constants)
+        self.check_device(device)
+        if not self.on_device:
+            return _found(self.load)(text, entry, constants)
+        return _found(self.load)(text, entry, constants, device=device)
+
+    def check_device(self, device: str) -> None:
+        """Refuse a device where programs run on the host."""
+        if device and not self.on_device:
+            message = f"a program of target '{self.name}' runs on the host, not on '{device[:60]}'"
+            help = "leave the device away, or choose target 'opencl'"
+            raise CompileError(Diagnostic("error", message, help=help))
+
+    def machine(self, host: Machine, device: str = "") -> Machine:
+        """Return what to compile for on a host, and the device that is meant."""
+        self.check_device(device)
+        machine = self.usual(host)
+        return _found(self.on_device)(device, machine) if self.on_device else machine
 
 
 def _found(place: Any) -> Any:
@@ -101,10 +122,11 @@ OURS = {
             "stepwell.lowering.emit.opencl:emit_opencl",
             "stepwell.runtime.opencl:OpenCLProgram",
             "program.cl",
-            "OpenCL C for the first CPU device, else the first of all (stepwell[opencl])",
+            "OpenCL C for a device, as `stepwell devices` lists them (stepwell[opencl])",
             _narrow,
             _of_work_items,
             in_place=True,
+            on_device="stepwell.runtime.opencl.machines:machine_on",
         ),
     )
 }
@@ -178,12 +200,28 @@ def _universes() -> list[tuple[Plugin, Any]]:
     return found
 
 
-def machine_for(target: str, asked: str | Machine = "") -> Machine:
+def machine_for(target: str, asked: str | Machine = "", device: str = "") -> Machine:
     """Return what to compile for: the machine as ``target`` sees it, changed as ``asked``.
 
-    asked : as `Machine.override` takes it; a machine that it names takes the place of this one
+    asked : as `Machine.override` takes it; a machine that it or STEPWELL_MACHINE names takes the
+        place of this one, and of the device
+    device : that programs are to run on; "" for the one that would be chosen
     """
+    record = target_of(target)
+    record.check_device(device)
     if isinstance(asked, Machine):
         return asked
     name, rest = named(asked)
-    return target_of(target).usual(described_machine().override(name)).override(",".join(rest))
+    host = described_machine().override(name)
+    is_named = name or named(os.environ.get(VARIABLE, ""))[0]
+    machine = record.usual(host) if is_named else record.machine(host, device)
+    return machine.override(",".join(rest))
+
+
+def target_for(target: str, device: str) -> str:
+    """Return the target that is meant: "c" where neither it nor a device is named.
+
+    >>> target_for("", "gpu"), target_for("", "")
+    ('opencl', 'c')
+    """
+    return target or ("opencl" if device else "c")

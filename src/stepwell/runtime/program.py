@@ -138,6 +138,7 @@ def load_program(
     resources: Mapping[str, Any] | None = None,
     kept: Callable[[Signature, Callable[[], tuple[Array, ...]]], tuple[Array, ...]] | None = None,
     threads: int | None = None,
+    device: str = "",
 ) -> Program:
     """Load the program in ``folder``; weights come from ``resources``, else from constants.bin.
 
@@ -146,35 +147,37 @@ def load_program(
 
     kept : returns the constants of the program, or calls what makes them of ``resources``
     threads : how many threads a program of C uses at most; None for all there are
+    device : what a program for devices runs on; "" for the one that is chosen
     """
     thread_limit(threads)
     signature, digests = _read_description(folder)
     target = _target(folder, signature)
+    target.check_device(device)
     if target.native:
         _check_machine(signature, folder)
     if resources is None:
         _check_saved(folder, signature, target, digests)
         constants = map_constants(folder / CONSTANTS, signature.constants)
     elif kept is None:
-        constants = _constants(folder, signature, resources)
+        constants = _constants(folder, signature, resources, device)
     else:
-        constants = kept(signature, lambda: _constants(folder, signature, resources))
+        constants = kept(signature, lambda: _constants(folder, signature, resources, device))
     if threads is not None and not target.native:
         message = f"a limit of threads is for programs of C, not of {signature.target}"
         raise CompileError(Diagnostic("error", message, help="leave threads away"))
-    callee = load_callee(folder, signature, constants, threads)
+    callee = load_callee(folder, signature, constants, threads, device)
     return Program(folder, signature, constants, callee, target, digests, threads)
 
 
 def _constants(
-    folder: Path, signature: Signature, resources: Mapping[str, Any]
+    folder: Path, signature: Signature, resources: Mapping[str, Any], device: str = ""
 ) -> tuple[Array, ...]:
     """Return every constant of the program: those given, and those it makes of given ones."""
     made: tuple[Array, ...] = ()
     if (maker := signature.maker) is not None:
         # given for this one call only, so what the caller may change later need not be copied
         given = [np.require(_given(c, resources), None, ["C", "A"]) for c in maker.constants]
-        results = load_callee(folder, maker, given).invoke((), None)
+        results = load_callee(folder, maker, given, device=device).invoke((), None)
         made = results if isinstance(results, tuple) else (results,)
         made = tuple(_at_a_line(array) for array in made)
         for array in made:
@@ -196,7 +199,11 @@ def make_dispatcher(
 
 
 def load_callee(
-    folder: Path, signature: Signature, constants: Sequence[Array], threads: int | None = None
+    folder: Path,
+    signature: Signature,
+    constants: Sequence[Array],
+    threads: int | None = None,
+    device: str = "",
 ) -> Callee:
     """Return what runs the program in ``folder``, with at most ``threads`` threads if told."""
     entry = Entry(signature)
@@ -207,7 +214,7 @@ def load_callee(
     if not source.is_file():
         raise _broken(folder, f"there is no {source.name} in it")
     try:
-        callee: Callee = target.loaded(source, entry, constants)
+        callee: Callee = target.loaded(source, entry, constants, device)
     except ValueError as error:
         raise _broken(folder, str(error)) from None
     entry.callee = callee

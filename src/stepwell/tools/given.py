@@ -19,7 +19,7 @@ from stepwell.core.dtypes import DTYPES
 from stepwell.core.machine import Machine
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Tensor
-from stepwell.core.targets import Target, machine_for
+from stepwell.core.targets import Target, machine_for, target_for
 from stepwell.core.targets import target_of as target_named
 from stepwell.modules import ModuleText, open_arrays, read_module
 from stepwell.placement import parse_placements
@@ -49,7 +49,7 @@ def entry_of(options: argparse.Namespace) -> str:
 
 def target_of(options: argparse.Namespace) -> Target:
     """Return what to compile to."""
-    return target_named("c" if options.target is None else options.target)
+    return target_named(target_for(options.target or "", options.device or ""))
 
 
 def passes_of(options: argparse.Namespace) -> list[str]:
@@ -60,7 +60,8 @@ def passes_of(options: argparse.Namespace) -> list[str]:
 def machine_of(options: argparse.Namespace) -> Machine:
     """Return the machine to compile for."""
     target = target_of(options)
-    return target.limits(machine_for(target.name, options.machine or ""))
+    machine = machine_for(target.name, options.machine or "", options.device or "")
+    return target.limits(machine)
 
 
 def module_of(options: argparse.Namespace) -> ModuleText:
@@ -104,11 +105,12 @@ def program_of(options: argparse.Namespace, module: ModuleText | None = None) ->
                 f"{options.file} is a program that is compiled already: --{option} does nothing",
                 "leave it away, or name the module",
             )
-        return load(options.file)
+        return load(options.file, device=options.device)
     return compile(
         module or module_of(options),
         entry_of(options),
         target=target_of(options).name,
+        device=options.device,
         machine=options.machine or "",
         lock=lock_of(options),
         passes=passes_of(options),

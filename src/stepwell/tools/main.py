@@ -25,9 +25,10 @@ examples:
   stepwell ops nd.softmax                          what an op means
   stepwell targets                                 what programs are compiled to
   stepwell machine                                 what is known of this processor, and how
+  stepwell devices                                 what programs of OpenCL can run on
 
 environment: STEPWELL_CC (C compiler), STEPWELL_CACHE (cache folder), STEPWELL_THREADS,
-STEPWELL_MACHINE (what to compile for, as --machine says it)
+STEPWELL_MACHINE (what to compile for, as --machine says it), STEPWELL_DEVICE (as --device)
 weights lie in model.npz beside model.mlir; stepwell-opt shows and tests single passes
 """
 
@@ -40,6 +41,7 @@ COMMANDS = {
     "ops": "stepwell.tools.listing:ops",
     "targets": "stepwell.tools.listing:targets",
     "machine": "stepwell.tools.machines:machine_command",
+    "devices": "stepwell.tools.devices:devices_command",
 }
 """What does the work of each subcommand, imported when it is asked for."""
 
@@ -98,12 +100,20 @@ def arguments() -> argparse.ArgumentParser:
     ops = _command(commands, "ops", "list the ops of the nd dialect, or show one")
     ops.add_argument("name", nargs="?", help="an op")
     _command(commands, "targets", "list the targets: what programs are compiled to")
+    _add_machines(commands)
+    return parser
+
+
+def _add_machines(commands: Any) -> None:
+    """Add the commands that say what programs run on."""
     machine = _command(commands, "machine", "say what is known of a machine, and what follows")
     machine.add_argument("machine", nargs="?", help="as for --machine (default: this one)")
     machine.add_argument("--list", action="store_true", help="list machines that are written down")
     machine.add_argument("--measure", action="store_true", help="measure again what is measured")
     machine.add_argument("--json", action="store_true", help="print JSON")
-    return parser
+    devices = _command(commands, "devices", "list the devices that programs can run on")
+    devices.add_argument("--measure", action="store_true", help="measure again what is measured")
+    devices.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _count(text: str) -> int:
@@ -137,6 +147,9 @@ def _add_module(parser: argparse.ArgumentParser, file: str = "a module of textua
     parser.add_argument("--entry", help="the function to call (default main)")
     parser.add_argument("--weights", metavar="FILE.npz", help="weights, if not FILE's own .npz")
     parser.add_argument("--target", help="c (the default), opencl, or one of a package")
+    parser.add_argument(
+        "--device", help="run on it, as in gpu, gpu:1 or a part of its name (target opencl)"
+    )
     parser.add_argument(
         "--machine", help="compile for another machine, as in zen4,threads=2 or vector_bits=256"
     )

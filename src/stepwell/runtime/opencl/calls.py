@@ -23,7 +23,8 @@ from stepwell.core.host_checking import MOST_ITEMS
 from stepwell.core.host_functions import raised, serve
 from stepwell.core.host_schedule import OPERATORS, Step, Tree
 from stepwell.runtime.entry import Array, Entry, dynamic_sizes, make_results
-from stepwell.runtime.opencl.device import Build, Device, OpenCLError, build, open_device
+from stepwell.runtime.opencl.building import Build, build
+from stepwell.runtime.opencl.device import Device, OpenCLError, open_device
 
 Variables: TypeAlias = dict[str, Any]
 Value: TypeAlias = Callable[[Variables], Any]
@@ -59,10 +60,12 @@ class Failed(Exception):
 class OpenCLProgram:
     """A program of OpenCL, called like one of C."""
 
-    def __init__(self, source: Path, entry: Entry, constants: Sequence[Array]) -> None:
+    def __init__(
+        self, source: Path, entry: Entry, constants: Sequence[Array], device: str = ""
+    ) -> None:
         self.entry = entry
-        self._device = open_device()
-        self._build = build(source)
+        self._device = open_device(device)
+        self._build = build(source, self._device)
         self._lock = threading.RLock()
         """A kernel's arguments serve one thread; a callback may call this program again."""
         signature = entry.signature

@@ -1,32 +1,32 @@
-"""The OpenCL device of this process, and building programs for it.
+"""The OpenCL devices of this process: which there are, and which of them is meant.
 
-The device is the first CPU of any platform, else the first device there is. What it builds is kept
-in the disk cache as the device's own binary, under the text, the device and its driver.
+A device is called by its kind and number, as in ``gpu:0``, in the order in which platforms list
+them. Where nobody says which, STEPWELL_DEVICE does, else the first of the best kind is taken: a GPU
+before an accelerator before a CPU, and of one kind that with most compute units times clock.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import tempfile
 import threading
-import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-from stepwell.core.diagnostics import CompileError, Diagnostic
-from stepwell.runtime.cache import digest, disk_cache
+from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
+from stepwell.runtime.cache import digest
 
 LOG = logging.getLogger("stepwell")
 FLAGS = ("-cl-std=CL1.2",)
 DIVIDE = "-cl-fp32-correctly-rounded-divide-sqrt"
-BINARY = "program.bin"
-SHOWN_LINES = 12
 GROUP = 64
 """How many work items of a device that is no CPU share a work group."""
+VARIABLE = "STEPWELL_DEVICE"
+KINDS = ("gpu", "accelerator", "cpu", "custom")
+"""Kinds of devices, the best first."""
 
 
 class OpenCLError(CompileError):
@@ -38,27 +38,69 @@ class OpenCLError(CompileError):
 
 @dataclass(frozen=True, eq=False)
 class Device:
-    """One device with its queue, which runs what it is given in order."""
+    """One device; its queue, made when it is first used, runs what it is given in order."""
 
     cl: Any
     handle: Any
-    context: Any
-    queue: Any
+    name: str
+    """Its kind and number, as in ``gpu:0``."""
     process: int
-    """The process it was opened in: no driver's threads survive a fork."""
+    """The process it was found in: no driver's threads survive a fork."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<device {self.name}: {self.title}>"
+
+    @property
+    def kind(self) -> str:
+        """One of `KINDS`."""
+        return self.name.partition(":")[0]
+
+    @property
+    def title(self) -> str:
+        """What the device calls itself."""
+        return self.handle.name.strip()
+
+    @property
+    def platform(self) -> str:
+        """What its platform calls itself."""
+        return self.handle.platform.name.strip()
 
     @property
     def is_cpu(self) -> bool:
         """Whether work items run on the host's processor."""
-        return bool(self.handle.type & self.cl.device_type.CPU)
+        return self.kind == "cpu"
 
-    @property
+    @cached_property
+    def shares_memory(self) -> bool:
+        """Whether it works in the host's memory, so that arrays there need not be copied."""
+        return bool(self.handle.host_unified_memory)
+
+    @cached_property
+    def context(self) -> Any:
+        """What its buffers and programs belong to."""
+        with OPENING:
+            return self.__dict__.get("context") or self.cl.Context([self.handle])
+
+    @cached_property
+    def queue(self) -> Any:
+        """What all programs enqueue their launches and copies in."""
+        context = self.context
+        with OPENING:
+            if "queue" not in self.__dict__:
+                LOG.info("OpenCL programs run on %s, %s (%s)", self.name, self.title, self.platform)
+                return self.cl.CommandQueue(context)
+            return self.__dict__["queue"]
+
+    @cached_property
     def flags(self) -> tuple[str, ...]:
         """What programs are built with; division is rounded correctly where the device can."""
         can = self.handle.single_fp_config & self.cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         return (*FLAGS, DIVIDE) if can else FLAGS
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Return what makes its binaries what they are, for cache keys."""
         handle, platform = self.handle, self.handle.platform
@@ -78,19 +120,52 @@ class Device:
         return [each for each in cut if each[1]]
 
 
-_OPENING = threading.RLock()
-"""Of two threads one opens the device; and one at a time has warnings ignored."""
+OPENING = threading.RLock()
+"""Of two threads one opens a device; and one at a time has warnings ignored."""
 
 
-def open_device() -> Device:
-    """Return the device of this process; `OpenCLError` where there is none."""
-    with _OPENING:
-        return first_device()
+def open_device(text: str = "") -> Device:
+    """Return the device that is meant; `OpenCLError` where there is none such.
+
+    text : a kind, as in ``gpu``, kind and number, or a part of what only one device or its platform
+        is called; where it is "", STEPWELL_DEVICE says it, and else the best device is taken
+    """
+    with OPENING:
+        found = devices()
+    source = "" if text else VARIABLE
+    text = (text or os.environ.get(VARIABLE, "")).strip().lower()
+    if not text:
+        return best(found)
+    kind, _, number = text.partition(":")
+    if kind in KINDS and (not number or number.isdecimal()):
+        of_kind = [each for each in found if each.kind == kind]
+        if not number and of_kind:
+            return best(of_kind)
+        meant = [each for each in of_kind if each.name == f"{kind}:{int(number or 0)}"]
+    else:
+        meant = [each for each in found if text in f"{each.title} {each.platform}".lower()]
+    if len(meant) == 1:
+        return meant[0]
+    said = "several devices are" if meant else "no OpenCL device is"
+    listed = ", ".join(f"{each.name} ({each.title})" for each in meant or found)
+    near = "" if meant else did_you_mean(text, [each.name for each in found])
+    prefix = f"{source}: " if source else ""
+    raise OpenCLError(f"{prefix}{said} '{text[:60]}'", near or f"there are {listed}")
+
+
+def best(found: Sequence[Device]) -> Device:
+    """Return the device that is used where nobody says which: see the module."""
+
+    def rank(device: Device) -> tuple[int, int]:
+        units, clock = device.handle.max_compute_units, device.handle.max_clock_frequency
+        return KINDS.index(device.kind), -units * max(clock, 1)
+
+    return min(found, key=rank)
 
 
 @cache
-def first_device() -> Device:
-    """Open the first CPU, else the first device; see `open_device`."""
+def devices() -> tuple[Device, ...]:
+    """Return every device in the order of the platforms; `OpenCLError` where there is none."""
     try:
         cl = import_module("pyopencl")
     except ImportError as error:
@@ -99,75 +174,24 @@ def first_device() -> Device:
             help="install it, with a driver for the CPU: pip install 'stepwell[opencl]'",
         ) from None
     try:
-        devices = [d for p in cl.get_platforms() for d in p.get_devices()]
+        handles = [d for p in cl.get_platforms() for d in p.get_devices()]
     except cl.Error:
-        devices = []
-    if not devices:
+        handles = []
+    if not handles:
         raise OpenCLError(
             "no OpenCL device found",
             help="install a driver, such as PoCL for the CPU: pip install 'stepwell[opencl]'",
         )
-    handle = next((d for d in devices if d.type & cl.device_type.CPU), devices[0])
-    context = cl.Context([handle])
-    LOG.info("OpenCL programs run on %s (%s)", handle.name, handle.platform.name)
-    return Device(cl, handle, context, cl.CommandQueue(context), os.getpid())
+    found: list[Device] = []
+    for handle in handles:
+        kind = kind_of(cl, handle.type)
+        number = sum(each.kind == kind for each in found)
+        found.append(Device(cl, handle, f"{kind}:{number}", os.getpid()))
+    return tuple(found)
 
 
-@dataclass(eq=False)
-class Build:
-    """A program built for the device; `keep` its binary once it has run."""
-
-    program: Any
-    key: str
-    is_new: bool
-
-    def keep(self) -> None:
-        """Store the binary, after a first run: drivers compile much of it only then."""
-        if not self.is_new:
-            return
-        self.is_new = False
-        device = open_device()
-        (binary,) = self.program.get_info(device.cl.program_info.BINARIES)
-        if binary:
-            disk_cache().fetch("opencl", self.key, lambda f: _write(f / BINARY, binary))
-
-
-def build(source: Path) -> Build:
-    """Build the text of a program, or fetch its binary from the cache."""
-    device = open_device()
-    text = source.read_text(encoding="utf-8")
-    key = digest(text, device.id)
-    if (found := disk_cache().find("opencl", key)) is not None:
-        binary = (found / BINARY).read_bytes()
-        try:
-            kept = device.cl.Program(device.context, [device.handle], [binary])
-            return Build(_built(device, kept), key, False)
-        except device.cl.Error as error:
-            LOG.info("the driver refuses a binary from the cache (%s): building it again", error)
-    try:
-        return Build(_built(device, device.cl.Program(device.context, text)), key, True)
-    except device.cl.Error as error:
-        raise _failure(source, device, str(error)) from None
-
-
-def _built(device: Device, program: Any) -> Any:
-    with (
-        _OPENING,
-        warnings.catch_warnings(),
-    ):  # pyopencl warns of every remark of the driver's compiler
-        warnings.simplefilter("ignore")
-        return program.build(list(device.flags), cache_dir=False)
-
-
-def _failure(source: Path, device: Device, log: str) -> OpenCLError:
-    kept = Path(tempfile.mkdtemp(prefix="stepwell-failed-")) / source.name
-    kept.write_bytes(source.read_bytes())
-    lines = [line for line in log.splitlines() if line.strip()]
-    return OpenCLError(
-        f"the OpenCL compiler of {device.handle.name} failed\n" + "\n".join(lines[:SHOWN_LINES]),
-        help=f"the source is kept in {kept}; the flags were {' '.join(device.flags)}",
-    )
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
+def kind_of(cl: Any, bits: int) -> str:
+    """Return the kind that a device says it is."""
+    types = cl.device_type
+    known = {"gpu": types.GPU, "accelerator": types.ACCELERATOR, "cpu": types.CPU}
+    return next((kind for kind, bit in known.items() if bits & bit), "custom")

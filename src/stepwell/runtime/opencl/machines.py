@@ -1,0 +1,167 @@
+"""The Machine of an OpenCL device: what it tells of itself, and what is measured of it.
+
+As with processors, schedules see what is told and what files assume, never what is measured: a
+program is the same however busy the device was.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.files import write_whole
+from stepwell.core.known_machines import known_machines
+from stepwell.core.machine import PROPERTIES, Machine, known_machine
+from stepwell.runtime.cache import cache_root, digest
+from stepwell.runtime.opencl.device import Device, OpenCLError, open_device
+from stepwell.runtime.private import make_private
+
+ASSUMED = "gpu"
+"""The file of a device that no file is of."""
+MOST_THREADS = 256
+WARPS = ("warp_size_nv", "wavefront_width_amd", "preferred_work_group_size_multiple")
+"""What drivers call the work-items that go in step; the last is of OpenCL 3."""
+STREAM = 64 << 20
+"""Bytes of an array that measures memory: more than caches of devices hold, where they fit."""
+ROUNDS = 5
+LAUNCHES = 200
+MEASURED = ("memory_rate_all", "transfer", "launch", "wake")
+"""The properties that are measured of a device."""
+_COPY = """\
+__kernel void copy(__global const float4 *x, __global float4 *y, long n) {
+  for (long i = get_global_id(0); i < n; i += get_global_size(0)) y[i] = x[i];
+}
+__kernel void nothing(__global float4 *x) {}
+"""
+
+
+def machine_on(text: str, host: Machine) -> Machine:
+    """Return the machine of the device that is meant, its processor being ``host`` for a CPU.
+
+    Where no device is named, none need be there: a program can be compiled for another machine.
+    """
+    try:
+        return machine_of(open_device(text), host)
+    except OpenCLError:
+        if text:
+            raise
+        return host
+
+
+def machine_of(device: Device, host: Machine) -> Machine:
+    """Return what a device tells of itself; the rest is its file's, or assumed of any device."""
+    told = told_by(device)
+    if device.is_cpu:
+        return _with(host, {name: told[name] for name in ("compute_units", "local_memory")})
+    return _with(known_machine(file_of(device)), told)
+
+
+def file_of(device: Device) -> str:
+    """Return the name of the file that is of a device, or of what is like any."""
+    title = device.title.lower()
+    names = (n for n in known_machines() if n in title and known_machine(n).kind == "device")
+    return next(names, ASSUMED)
+
+
+def told_by(device: Device) -> dict[str, int]:
+    """Return the properties that a driver tells."""
+    handle = device.handle
+    units = max(int(handle.max_compute_units), 1)
+    steps = (_asked(handle, name) for name in WARPS)
+    return {
+        "compute_units": units,
+        "cores": units,
+        "threads": min(units, MOST_THREADS),
+        "clock": int(handle.max_clock_frequency),
+        "local_memory": int(handle.local_mem_size),
+        "lanes": 1 if device.is_cpu else next(filter(None, steps), 0),
+        "l2": int(handle.global_mem_cache_size),
+        "l2_line": int(handle.global_mem_cacheline_size),
+        "l2_shared_by": units,
+    }
+
+
+def _asked(handle: Any, name: str) -> int:
+    """Return what a driver says to a question that not all understand; 0 where it does not."""
+    with suppress(Exception):  # each driver refuses in its own way
+        return int(getattr(handle, name))
+    return 0
+
+
+def _with(machine: Machine, told: Mapping[str, int]) -> Machine:
+    """Return a machine with what is told of it; a driver may not know, and say 0."""
+    known = {n: v for n, v in told.items() if v > 0 and PROPERTIES[n].holds(v)}
+    return replace(machine, **known)
+
+
+def measured(device: Device, again: bool = False) -> Mapping[str, int]:
+    """Return what was measured of a device, by property, measured now where it was not yet."""
+    place = cache_root() / "machine" / f"device-{digest(device.id, _COPY)}.json"
+    if not again:
+        with suppress(OSError, ValueError):
+            kept = json.loads(place.read_text(encoding="utf-8"))
+            if {*kept} == {*MEASURED} and all(_is_figure(n, v) for n, v in kept.items()):
+                return kept
+    found = measure(device)
+    with suppress(OSError):  # it is measured again by the next process
+        make_private(place.parent)
+        write_whole(place, json.dumps(found, indent=1) + "\n")
+    return found
+
+
+def _is_figure(name: str, value: object) -> bool:
+    return type(value) is int and PROPERTIES[name].holds(value)
+
+
+def measure(device: Device) -> dict[str, int]:
+    """Measure bandwidth, transfers and launches, in half a second or so."""
+    cl, queue = device.cl, device.queue
+    bytes = min(STREAM, int(device.handle.max_mem_alloc_size) // 4) // 4096 * 4096
+    host = np.zeros(bytes, np.uint8)
+    flags = cl.mem_flags.READ_WRITE
+    x, y = (cl.Buffer(device.context, flags, bytes) for _ in range(2))
+    program = cl.Program(device.context, _COPY).build(cache_dir=False)
+    copy, nothing = cl.Kernel(program, "copy"), cl.Kernel(program, "nothing")
+    copy.set_args(x, y, np.int64(bytes // 16))
+    nothing.set_args(x)
+    items = (int(device.handle.max_compute_units) * (1 if device.is_cpu else 2048),)
+
+    def transfer() -> None:
+        cl.enqueue_copy(queue, x, host, is_blocking=False)
+
+    def stream() -> None:
+        cl.enqueue_nd_range_kernel(queue, copy, items, None)
+
+    def launches() -> None:
+        for _ in range(LAUNCHES):
+            cl.enqueue_nd_range_kernel(queue, nothing, (1,), (1,))
+
+    def launch() -> None:
+        cl.enqueue_nd_range_kernel(queue, nothing, (1,), (1,))
+
+    found = {
+        "transfer": bytes / _seconds(queue, transfer) / 1e6,
+        "memory_rate_all": 2 * bytes / _seconds(queue, stream) / 1e6,
+        "launch": _seconds(queue, launches) / LAUNCHES * 1e9,
+        "wake": _seconds(queue, launch) * 1e9,
+    }
+    return {name: max(round(found[name]), 1) for name in MEASURED}
+
+
+def _seconds(queue: Any, task: Callable[[], None]) -> float:
+    """Return the median time until the device has done what a task enqueues."""
+    times: list[float] = []
+    for _ in range(ROUNDS + 1):  # the first compiles the kernel, and is left out
+        queue.finish()
+        start = time.perf_counter()
+        task()
+        queue.finish()
+        times.append(time.perf_counter() - start)
+    return median(times[1:])
