@@ -26,7 +26,7 @@ from programs import Program, program
 from timing import batch
 
 import stepwell as sw
-from stepwell import pipeline
+from stepwell.driver import pipeline
 
 NAMES = (
     *("lcs", "edit_distance", "nussinov", "floyd_warshall", "seidel_2d", "lu", "gemm", "nbody"),

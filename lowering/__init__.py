@@ -1,4 +1,4 @@
-"""The steps down, one folder or file per step, named from_to."""
+"""The steps from one floor to the next, a folder each. What stays on a floor is in `transforms`."""
 
 if __name__ != "stepwell.lowering":  # e.g. `import lowering` from the repository root
     raise ImportError(f"import stepwell.lowering, not {__name__}")

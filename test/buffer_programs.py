@@ -19,7 +19,7 @@ from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.kernel import KERNEL
 from stepwell.lowering.bufferize import Bufferize
-from stepwell.lowering.plan_memory import PlanMemory
+from stepwell.transforms.buffers.plan_memory import PlanMemory
 
 assert upstream, "imported for its patches of upstream syntax"
 

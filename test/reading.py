@@ -15,9 +15,9 @@ from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
 from stepwell.dialects.verification import verify
+from stepwell.driver.pass_pipeline import parse
+from stepwell.driver.registry import registry
 from stepwell.lowering.linalg_to_loops import LinalgToLoops
-from stepwell.pass_pipeline import parse
-from stepwell.registry import registry
 
 assert upstream, "imported for its patches of upstream syntax"
 

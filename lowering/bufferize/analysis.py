@@ -17,6 +17,7 @@ from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from stepwell.analysis.sizes import Shape, Sizes
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.edges import surrounded
 from stepwell.lowering.bufferize.ends import Ends
@@ -29,7 +30,6 @@ from stepwell.lowering.bufferize.ties import Edges, Loop, Tie, What
 from stepwell.lowering.bufferize.unions import Unions
 from stepwell.lowering.bufferize.views import Step, Steps, buffer_of, join
 from stepwell.transforms.passes import fail
-from stepwell.transforms.sizes import Shape, Sizes
 
 LIKELY = 256
 """What a size that only the run knows is taken to be, where costs are compared."""

@@ -30,11 +30,11 @@ from xdsl.ir.affine import (
     AffineExpr,
 )
 
+from stepwell.analysis.sizes import Shape, Size, Sizes, SizeWriter
 from stepwell.dialects import kernel
 from stepwell.dialects.types import tensor_type
 from stepwell.lowering.bufferize.places import slice_of
 from stepwell.lowering.bufferize.views import Part, Slice, disjoint
-from stepwell.transforms.sizes import Shape, Size, Sizes, SizeWriter
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
+from stepwell.analysis.sizes import Sizes
 from stepwell.lowering.bufferize.liveness import Liveness
 from stepwell.lowering.bufferize.places import Places, Storage
 from stepwell.lowering.bufferize.ties import Edges, Loop, Tie
 from stepwell.lowering.bufferize.views import Steps, covers, part
-from stepwell.transforms.sizes import Sizes
 
 
 @dataclass

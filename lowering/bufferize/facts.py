@@ -12,6 +12,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from stepwell.analysis.sizes import Shape, Sizes
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import is_border
@@ -25,7 +26,6 @@ from stepwell.lowering.bufferize.chains import (
     shared_axes,
     writes_of,
 )
-from stepwell.transforms.sizes import Shape, Sizes
 
 SCRATCH_BYTES = 32 * 1024
 """How much of a temporary one iteration of the shared loops may need to be the kernel's own."""

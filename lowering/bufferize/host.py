@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from stepwell.analysis.sizes import Size, SizeWriter
 from stepwell.dialects import kernel
 from stepwell.dialects.types import locate, tensor_type
 from stepwell.lowering.bufferize.analysis import analysis_of
@@ -29,7 +30,6 @@ from stepwell.lowering.bufferize.sweeping import sweep
 from stepwell.lowering.bufferize.views import Steps, join
 from stepwell.lowering.bufferize.writer import HostWriter, Rule
 from stepwell.transforms.passes import fail
-from stepwell.transforms.sizes import Size, SizeWriter
 
 Variant = Callable[[kernel.LaunchOp, Sequence[Attribute], Sequence[Steps]], str]
 """Gives the name of a kernel for arguments of these types, its results in rows of one."""

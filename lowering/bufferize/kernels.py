@@ -16,13 +16,13 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from stepwell.analysis.sizes import Size
 from stepwell.dialects import kernel
 from stepwell.dialects.types import UNKNOWN, tensor_type
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.facts import Chain, Facts
 from stepwell.lowering.bufferize.views import Steps, buffer_of, buffer_type
 from stepwell.transforms.passes import fail
-from stepwell.transforms.sizes import Size
 
 
 def buffered(

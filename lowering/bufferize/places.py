@@ -10,6 +10,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from stepwell.analysis.sizes import Shape, Size, Sizes, groups_of, kept_axes, product
 from stepwell.dialects.types import tensor_type
 from stepwell.lowering.bufferize.views import (
     Cast,
@@ -24,7 +25,6 @@ from stepwell.lowering.bufferize.views import (
     view_type,
 )
 from stepwell.transforms.passes import fail
-from stepwell.transforms.sizes import Shape, Size, Sizes, groups_of, kept_axes, product
 
 Kind: TypeAlias = Literal["input", "constant", "updated", "output", "local", "carried", "result"]
 """input and constant are never written, updated is an argument's memory that a result takes over;

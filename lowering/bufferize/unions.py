@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from xdsl.ir import Operation, SSAValue
 
+from stepwell.analysis.sizes import Sizes
 from stepwell.lowering.bufferize.liveness import Liveness, Query
 from stepwell.lowering.bufferize.places import Places, Storage
 from stepwell.lowering.bufferize.views import Part, Slice, Steps, disjoint, inverse, join, part
-from stepwell.transforms.sizes import Sizes
 
 
 class _Member(NamedTuple):

@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from stepwell.transforms.sizes import Shape, Size, Sizes
+from stepwell.analysis.sizes import Shape, Size, Sizes
 
 Buffer: TypeAlias = "MemRefType[Attribute]"
 

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from stepwell.analysis.sizes import Size, SizeWriter
 from stepwell.dialects.types import UNKNOWN
 from stepwell.lowering.bufferize.analysis import Analysis
 from stepwell.lowering.bufferize.blocks import blocks_around, maker
@@ -24,7 +25,6 @@ from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.places import Storage, is_view, step_of
 from stepwell.lowering.bufferize.views import Steps, contiguous, inverse, join
 from stepwell.transforms.passes import fail, remark
-from stepwell.transforms.sizes import Size, SizeWriter
 
 Rule: TypeAlias = "Callable[[HostWriter, Any], None]"
 """Writes what stands for one op."""

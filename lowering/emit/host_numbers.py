@@ -17,10 +17,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import SSAValue
 
+from stepwell.analysis.launch_sizes import SIGNS
 from stepwell.core.host_schedule import Tree
 from stepwell.lowering.emit.kinds import NARROW, element_name
 from stepwell.lowering.emit.places import add, multiply
-from stepwell.transforms.launch_sizes import SIGNS
 from stepwell.transforms.passes import fail
 
 Number: TypeAlias = Callable[[Any, Sequence[Tree]], Tree]

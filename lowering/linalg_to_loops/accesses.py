@@ -10,12 +10,12 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLa
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
+from stepwell.analysis.structured import in_slivers
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.edges import EdgeReader
 from stepwell.lowering.linalg_to_loops.plan import Buffer, Plan
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coefficient
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
-from stepwell.transforms.structured import in_slivers
 
 STEPS = (-1, 2, 3, 4)
 """Lanes so far apart are picked from whole vectors."""

@@ -21,9 +21,9 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
+from stepwell.analysis.structured import constant_of
 from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
-from stepwell.transforms.structured import constant_of
 
 LOADS = (memref.LoadOp, vector.LoadOp)
 

@@ -18,12 +18,12 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
+from stepwell.analysis.products import byte_products
 from stepwell.lowering.linalg_to_loops.dots import Words, words
 from stepwell.lowering.linalg_to_loops.plan import NO_BLOCKS, Plan
 from stepwell.lowering.linalg_to_loops.tiles import Sliver, Tiles
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
 from stepwell.transforms.passes import fail
-from stepwell.transforms.products import byte_products
 
 
 class Blocked(Tiles):

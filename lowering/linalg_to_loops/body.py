@@ -14,13 +14,13 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from stepwell.analysis.shifts import Shift, shift_of
+from stepwell.analysis.structured import constant_of
 from stepwell.dialects import kernel
 from stepwell.dialects.types import UNKNOWN
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import INDEX, Index, Writer, vector_type
 from stepwell.transforms.passes import fail
-from stepwell.transforms.shifts import Shift, shift_of
-from stepwell.transforms.structured import constant_of
 
 NEAR = 64
 """Numbers of lanes up to this and a vector more are constants that every type has."""

@@ -18,6 +18,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from stepwell.analysis.products import byte_products
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
@@ -29,7 +30,6 @@ from stepwell.lowering.linalg_to_loops.squares import turn
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
 from stepwell.transforms.passes import fail
-from stepwell.transforms.products import byte_products
 
 EACH = 4
 """Bytes of a word."""

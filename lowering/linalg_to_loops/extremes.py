@@ -15,9 +15,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, VectorType, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from stepwell.analysis.combiners import Combiner
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Writer
-from stepwell.transforms.combiners import Combiner
 
 _WITHOUT_NAN: dict[type[Operation], type[Operation]] = {
     arith.MaximumfOp: arith.MaxnumfOp,

@@ -14,10 +14,10 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
+from stepwell.analysis.products import byte_products, exact_count
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Writer
 from stepwell.transforms.passes import fail
-from stepwell.transforms.products import byte_products, exact_count
 
 
 def in_floats(op: Structured, deep: int) -> Structured:

@@ -14,6 +14,8 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import UnitAttr, VectorType
 from xdsl.ir import SSAValue
 
+from stepwell.analysis.combiners import Combiner
+from stepwell.analysis.structured import in_slivers
 from stepwell.lowering.linalg_to_loops.accesses import Memory
 from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point
 from stepwell.lowering.linalg_to_loops.extremes import Watch, is_watched, joined
@@ -22,9 +24,7 @@ from stepwell.lowering.linalg_to_loops.squares import read_squares
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.within import meets, part, rounded
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
-from stepwell.transforms.combiners import Combiner
 from stepwell.transforms.passes import fail
-from stepwell.transforms.structured import in_slivers
 
 NARROWEST = 4
 """Fewer iterations than this are taken one by one."""

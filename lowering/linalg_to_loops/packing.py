@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
+from stepwell.analysis.structured import CASTS
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.nest import Nest
@@ -32,7 +33,6 @@ from stepwell.lowering.linalg_to_loops.squares import turn
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, element_of, vector_type
 from stepwell.transforms.passes import fail
-from stepwell.transforms.structured import CASTS
 
 STACK = 1 << 18
 """Bytes that one block may have of scratch of each kind."""

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 from xdsl.ir import Block, SSAValue
 
+from stepwell.analysis.structured import in_slivers
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
 from stepwell.transforms.passes import fail
-from stepwell.transforms.structured import in_slivers
 
 
 def lays_out(run: Sequence[Structured]) -> bool:

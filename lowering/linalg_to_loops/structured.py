@@ -18,10 +18,10 @@ from xdsl.ir.affine import (
     AffineExpr,
 )
 
+from stepwell.analysis.combiners import COMBINERS, Combiner
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.sharing import parts_of
 from stepwell.lowering.linalg_to_loops.writer import Index
-from stepwell.transforms.combiners import COMBINERS, Combiner
 from stepwell.transforms.passes import fail
 
 

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import FloatAttr, f32
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
+from stepwell.analysis.structured import in_slivers
 from stepwell.lowering.linalg_to_loops.blocks import contraction_of, roles_of
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.dots import Words, in_dots, lowered
@@ -30,7 +31,6 @@ from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer, element_of
 from stepwell.transforms.passes import fail
-from stepwell.transforms.structured import in_slivers
 
 
 @dataclass(frozen=True)

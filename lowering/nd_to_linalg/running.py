@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ShapedType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from stepwell.analysis.structured import cost, is_parallel
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.nd.control import ScanOp
@@ -25,7 +26,6 @@ from stepwell.lowering.nd_to_linalg.generic import generic
 from stepwell.lowering.nd_to_linalg.shape import iterators, turned_along
 from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower_block, signless
-from stepwell.transforms.structured import cost, is_parallel
 
 MOST = 16
 """A step that reads more tensors than this is not one loop, ..."""

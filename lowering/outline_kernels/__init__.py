@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult
 
+from stepwell.analysis.structured import erase_dead
 from stepwell.lowering.outline_kernels.build import Kernel
 from stepwell.lowering.outline_kernels.edges import read_beyond_edges
 from stepwell.lowering.outline_kernels.grow import Cut
@@ -31,10 +32,9 @@ from stepwell.lowering.outline_kernels.merge import merge_walks
 from stepwell.lowering.outline_kernels.names import kernel_name
 from stepwell.lowering.outline_kernels.order import arrange
 from stepwell.lowering.outline_kernels.outside import Outside
-from stepwell.lowering.outline_kernels.sharing import Shared
 from stepwell.lowering.outline_kernels.soon import soon
+from stepwell.transforms.kernels.same_kernels import Shared
 from stepwell.transforms.passes import Pass
-from stepwell.transforms.structured import erase_dead
 
 
 @dataclass(frozen=True)

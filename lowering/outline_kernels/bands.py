@@ -26,9 +26,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
-from stepwell.dialects.types import locate
-from stepwell.lowering.outline_kernels.clusters import Cluster, merged_loops, reads
-from stepwell.transforms.structured import (
+from stepwell.analysis.structured import (
     PARALLEL,
     Index,
     array_of_maps,
@@ -40,6 +38,8 @@ from stepwell.transforms.structured import (
     plain,
     shape,
 )
+from stepwell.dialects.types import locate
+from stepwell.lowering.outline_kernels.clusters import Cluster, merged_loops, reads
 
 ROW = 32 << 10
 """Bytes that a row of the first contraction may have."""

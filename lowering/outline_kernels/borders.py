@@ -16,8 +16,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult
 
+from stepwell.analysis.structured import identity, indices, shape, stands_apart
 from stepwell.lowering.outline_kernels.clusters import Cluster
-from stepwell.transforms.structured import identity, indices, shape, stands_apart
 
 PLACES = 8
 """So many iterations of common loops keep the threads busy."""

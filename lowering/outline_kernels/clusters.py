@@ -17,7 +17,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from stepwell.transforms.structured import (
+from stepwell.analysis.structured import (
     Index,
     combiner,
     contracts,

@@ -21,8 +21,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from stepwell.transforms.fuse.draft import located
-from stepwell.transforms.structured import (
+from stepwell.analysis.structured import (
     PARALLEL,
     array_of_maps,
     contracts,
@@ -35,6 +34,7 @@ from stepwell.transforms.structured import (
     shape,
     stands_apart,
 )
+from stepwell.transforms.structured.fuse.draft import located
 
 ROW = 8
 """A row of fewer elements fills no vector."""

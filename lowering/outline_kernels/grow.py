@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from stepwell.analysis.structured import is_parallel, shape, yielded
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.outline_kernels.bands import Band, find_band, in_order
@@ -23,7 +24,6 @@ from stepwell.lowering.outline_kernels.clusters import (
 )
 from stepwell.lowering.outline_kernels.outside import Outside
 from stepwell.transforms.passes import remark
-from stepwell.transforms.structured import is_parallel, shape, yielded
 
 _SCALAR = ("arith", "math")
 _ELEMENTS = (

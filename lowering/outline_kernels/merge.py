@@ -15,8 +15,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
-from stepwell.dialects.types import fuse_locations
-from stepwell.transforms.structured import (
+from stepwell.analysis.structured import (
     Index,
     array_of_maps,
     combiner,
@@ -27,6 +26,7 @@ from stepwell.transforms.structured import (
     is_parallel,
     yielded,
 )
+from stepwell.dialects.types import fuse_locations
 
 MANY = 12
 """A pass over more tensors than this gains nothing by another."""

@@ -10,8 +10,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 
-from stepwell.dialects.kernel.sharing import is_border
-from stepwell.transforms.structured import (
+from stepwell.analysis.structured import (
     CASTS,
     Index,
     combiner,
@@ -21,6 +20,7 @@ from stepwell.transforms.structured import (
     is_parallel,
     plain,
 )
+from stepwell.dialects.kernel.sharing import is_border
 
 LONGEST = 4
 """A name tells at most so many things."""

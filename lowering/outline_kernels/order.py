@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 
+from stepwell.analysis.structured import Index, contracts, extents, indices, linear, plain
 from stepwell.lowering.outline_kernels.clusters import Cluster
-from stepwell.transforms.structured import Index, contracts, extents, indices, linear, plain
 
 SHORT = 5
 """Fewer rows than this do not fill a register tile."""

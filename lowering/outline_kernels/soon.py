@@ -18,9 +18,9 @@ from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
+from stepwell.analysis.effects import is_pure
 from stepwell.dialects import kernel
 from stepwell.dialects.calling import INTO
-from stepwell.transforms.effects import is_pure
 
 _RESHAPES = tensor.ExpandShapeOp | tensor.CollapseShapeOp | tensor.CastOp
 _FREE = tensor.EmptyOp | tensor.DimOp

@@ -7,7 +7,7 @@ from stepwell.core.version import VERSION
 
 if TYPE_CHECKING:
     from stepwell import optim
-    from stepwell.compiled import Compiled, compile, load
+    from stepwell.api.compiled import Compiled, compile, load
     from stepwell.core.diagnostics import CompileError
     from stepwell.frontend import debug, lax, nn, random, tree
     from stepwell.frontend.callbacks import callback
@@ -38,7 +38,7 @@ __version__ = VERSION
 
 _PUBLIC = {
     "CompileError": "stepwell.core.diagnostics",
-    "Compiled": "stepwell.compiled",
+    "Compiled": "stepwell.api.compiled",
     "Dialect": "stepwell.frontend.foreign",
     "Graph": "stepwell.frontend.graphs",
     "Dim": "stepwell.frontend.specs",
@@ -47,11 +47,11 @@ _PUBLIC = {
     "Variable": "stepwell.frontend.state.variables",
     "callback": "stepwell.frontend.callbacks",
     "eval_shape": "stepwell.frontend.evaluating",
-    "compile": "stepwell.compiled",
+    "compile": "stepwell.api.compiled",
     "disable_jit": "stepwell.frontend.disabling",
     "freeze": "stepwell.frontend.freezing",
     "jit": "stepwell.frontend.jit",
-    "load": "stepwell.compiled",
+    "load": "stepwell.api.compiled",
     "op": "stepwell.frontend.foreign",
     "check_grads": "stepwell.frontend.transformations.checking",
     "checkpoint": "stepwell.frontend.transformations.checkpoint",

@@ -11,7 +11,7 @@ from stepwell.core.diagnostics import CompileError
 from stepwell.dialects import upstream
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.verification import verify
-from stepwell.registry import registry
+from stepwell.driver.registry import registry
 
 assert upstream, "imported for its patches of upstream syntax"
 

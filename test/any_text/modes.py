@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import stepwell as sw
-from stepwell.pipeline import STAGE_NAMES
+from stepwell.driver.pipeline import STAGE_NAMES
+from stepwell.driver.universe import OVERRIDES, PASSES
 from stepwell.tools.main import main as stepwell
 from stepwell.tools.opt import main as opt
-from stepwell.universe import OVERRIDES, PASSES
 
 _ENTRY = re.compile(r"func\.func (?:public )?@([A-Za-z_]\w*)\(")
 MOST_SAID = 12_000

@@ -17,7 +17,7 @@ from carried_programs.on_nd import on_nd
 from carried_programs.program import Matrix, Program, Writer, inputs_of, run
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.lowering.bufferize import Bufferize
-from stepwell.lowering.plan_memory import PlanMemory
+from stepwell.transforms.buffers.plan_memory import PlanMemory
 
 CALLS = 3
 """With other arguments, and other numbers of iterations."""

@@ -15,8 +15,8 @@ import pytest
 import stepwell as sw
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.parsing import parse_module
-from stepwell.pipeline import STAGE_NAMES
-from stepwell.registry import registry
+from stepwell.driver.pipeline import STAGE_NAMES
+from stepwell.driver.registry import registry
 from stepwell.testing.machines import MACHINES
 from stepwell.tools.main import main
 

@@ -16,9 +16,9 @@ from xdsl.ir import Operation
 import stepwell as sw
 import stepwell.numpy as snp
 from stepwell.core.targets import machine_for
-from stepwell.descent import Descent, Source
 from stepwell.dialects.kernel import FuncOp, LaunchOp
-from stepwell.pass_pipeline import parse
+from stepwell.driver.descent import Descent, Source
+from stepwell.driver.pass_pipeline import parse
 
 pytestmark = pytest.mark.machine("halved")
 

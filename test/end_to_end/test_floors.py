@@ -10,10 +10,10 @@ from op_rows import ROWS
 
 import stepwell as sw
 from stepwell.core.targets import machine_for
-from stepwell.descent import Source, stage_text
 from stepwell.dialects.parsing import parse_module
-from stepwell.registry import registry
-from stepwell.transforms.check_accesses import CheckAccesses
+from stepwell.driver.descent import Source, stage_text
+from stepwell.driver.registry import registry
+from stepwell.transforms.graph.check_accesses import CheckAccesses
 
 PRODUCT = """\
 func.func @main(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %c: tensor<?xf32>) -> tensor<?x?xf32> {

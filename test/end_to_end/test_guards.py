@@ -13,10 +13,10 @@ from guarded_forms import FORMS, KERNELS
 
 import stepwell as sw
 from stepwell.core.guards import OutOfBounds
-from stepwell.descent import choose_entry
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.parsing import parse_module
-from stepwell.registry import registry
+from stepwell.driver.descent import choose_entry
+from stepwell.driver.registry import registry
 
 HERE = Path(__file__).parent.parent
 CONSTANTS = "\n".join(f"  %c{n} = arith.constant {n} : index" for n in (0, 1, 2, 3, 4, 8))

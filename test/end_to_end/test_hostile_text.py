@@ -16,11 +16,11 @@ from xdsl.transforms.common_subexpression_elimination import CommonSubexpression
 
 import stepwell as sw
 import stepwell.numpy as snp
-from stepwell.compiled import Compiled
+from stepwell.api.compiled import Compiled
 from stepwell.core.escape import literal, mangled, quoted
 from stepwell.core.locks import Lock, Tuned, parse_lock
-from stepwell.pass_pipeline import Step
-from stepwell.reproducer import pipeline_of, write_reproducer
+from stepwell.driver.pass_pipeline import Step
+from stepwell.driver.reproducer import pipeline_of, write_reproducer
 from stepwell.tools.main import main
 
 CODE = 'int injected(void) { __builtin_printf("%n"); }'

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell import pipeline
 from stepwell.core.machine import thread_count
+from stepwell.driver import pipeline
 from stepwell.runtime.extension import load_extension
 
 random = np.random.default_rng(5)

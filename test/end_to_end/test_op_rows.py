@@ -13,7 +13,7 @@ import pytest
 from op_rows import ROWS, Row
 
 import stepwell as sw
-from stepwell.compiled import Compiled
+from stepwell.api.compiled import Compiled
 from stepwell.core.signature import Tensor
 from stepwell.testing.op_rows.row import Array, Case
 from stepwell.testing.op_rows.run import reference

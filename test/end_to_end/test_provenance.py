@@ -12,10 +12,10 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 
 from stepwell.core.machine import Machine
-from stepwell.descent import Descent, Source, translate
 from stepwell.dialects.types import places
-from stepwell.pass_pipeline import parse
-from stepwell.pipeline import through
+from stepwell.driver.descent import Descent, Source, translate
+from stepwell.driver.pass_pipeline import parse
+from stepwell.driver.pipeline import through
 from stepwell.testing.op_rows.together import Together
 
 FILE = "model.mlir"

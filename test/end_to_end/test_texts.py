@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.pipeline import STAGE_NAMES
+from stepwell.driver.pipeline import STAGE_NAMES
 from stepwell.tools.main import main
 
 SOFTMAX = """\

@@ -6,9 +6,9 @@ from stepwell.dialects import nd
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.verification import verify
+from stepwell.driver.registry import registry
 from stepwell.frontend.jit import jit
 from stepwell.frontend.pytree import flatten, unflatten
-from stepwell.registry import registry
 
 assert nd
 

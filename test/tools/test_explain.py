@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from stepwell.core.machine import Machine
-from stepwell.descent import Descent, Source
-from stepwell.lowering.schedule import reasons
+from stepwell.driver.descent import Descent, Source
 from stepwell.runtime.limits import Limits
 from stepwell.tools import explaining
 from stepwell.tools.main import main
+from stepwell.transforms.kernels.schedule import reasons
 
 LIMITS = Limits(2, 200.0, 100.0, 80.0, 20.0, 24.0, 22.0, 2 << 20, 16 << 20)
 RESOURCE = '%w: tensor<768x3072xf32> {nd.resource = "w"}'

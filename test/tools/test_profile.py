@@ -11,16 +11,16 @@ import pytest
 
 import stepwell as sw
 import stepwell.numpy as snp
+from stepwell.analysis.costs import kernel_costs
 from stepwell.core.diagnostics import CompileError
 from stepwell.core.machine import Machine
 from stepwell.core.signature import Kernel, Signature
 from stepwell.core.targets import target_of
-from stepwell.descent import Descent, Source
-from stepwell.pipeline import STAGES
+from stepwell.driver.descent import Descent, Source
+from stepwell.driver.pipeline import STAGES
 from stepwell.runtime import profiling
 from stepwell.runtime.limits import Limits
 from stepwell.tools.main import main
-from stepwell.transforms.costs import kernel_costs
 
 LIMITS = Limits(1, 100.0, 50.0, 40.0, 10.0, 12.0, 11.0, 1 << 20, 8 << 20)
 MODULE = """

@@ -14,22 +14,22 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 import stepwell as sw
-from stepwell import tuning
 from stepwell.core.diagnostics import CompileError, Diagnostic, listening
 from stepwell.core.locks import Lock, Tuned, machine_key, parse_lock, write_lock
 from stepwell.core.machine import Machine
 from stepwell.core.targets import machine_for
-from stepwell.descent import Descent, Source
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Schedule as Levels
 from stepwell.dialects.kernel.levels import schedule_from
-from stepwell.lowering.schedule import Schedule
-from stepwell.lowering.schedule.from_levels import erase_choices, write_levels
-from stepwell.lowering.schedule.levels import levels_of
-from stepwell.lowering.schedule.locked import kernel_key
-from stepwell.lowering.schedule.variants import variants
+from stepwell.driver import tuning
+from stepwell.driver.descent import Descent, Source
 from stepwell.runtime.toolchain import find_compiler
 from stepwell.tools.main import main
+from stepwell.transforms.kernels.schedule import Schedule
+from stepwell.transforms.kernels.schedule.from_levels import erase_choices, write_levels
+from stepwell.transforms.kernels.schedule.levels import levels_of
+from stepwell.transforms.kernels.schedule.locked import kernel_key
+from stepwell.transforms.kernels.schedule.variants import variants
 
 PRODUCT = """
 func.func @main(%x: tensor<{m}x{k}xf32>, %w: tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32> {{

@@ -12,7 +12,7 @@ from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.upstream import accumulating
 from stepwell.dialects.upstream import linalg as evaluation
-from stepwell.registry import registry
+from stepwell.driver.registry import registry
 
 FLOATS = ("addf", "mulf", "maximumf", "minimumf", "maxnumf", "minnumf")
 INTEGERS = ("addi", "muli", "maxsi", "minsi", "maxui", "minui", "andi", "ori", "xori")

@@ -13,7 +13,7 @@ from xdsl.context import Context
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.testing.op_rows.row import Array, Case
 from stepwell.testing.op_rows.run import parsed, reference
-from stepwell.transforms.expand_transformations import ExpandTransformations
+from stepwell.transforms.graph.expand_transformations import ExpandTransformations
 
 
 def check(row: Row, case: Case, axes: dict[str, int], out: list[int], size: int) -> None:

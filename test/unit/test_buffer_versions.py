@@ -6,15 +6,15 @@ import pytest
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, ModuleOp, StridedLayoutAttr, f32
 
+from stepwell.analysis.sizes import Size
 from stepwell.core.diagnostics import CompileError
 from stepwell.dialects import kernel
 from stepwell.dialects.parsing import parse_module
+from stepwell.driver.registry import registry
 from stepwell.lowering.bufferize import Bufferize
 from stepwell.lowering.bufferize.facts import Facts, facts_of
 from stepwell.lowering.bufferize.versions import check_versions
 from stepwell.lowering.bufferize.views import Reshape
-from stepwell.registry import registry
-from stepwell.transforms.sizes import Size
 
 CHAIN = """
 kernel.func @neg(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> attributes {kernel.shared = 1 : i64} {

@@ -13,8 +13,8 @@ import stepwell as sw
 import stepwell.numpy as snp
 from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
-from stepwell.lowering.expand_math import ExpandMath
-from stepwell.lowering.expand_math.division import quotient
+from stepwell.transforms.loops.expand_math import ExpandMath
+from stepwell.transforms.loops.expand_math.division import quotient
 
 assert upstream
 

@@ -13,8 +13,8 @@ from reading import parsed
 import stepwell as sw
 from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
-from stepwell.lowering.expand_math import ExpandMath
-from stepwell.lowering.expand_math.lanes import expansion
+from stepwell.transforms.loops.expand_math import ExpandMath
+from stepwell.transforms.loops.expand_math.lanes import expansion
 
 assert upstream
 

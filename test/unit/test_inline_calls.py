@@ -8,7 +8,7 @@ from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.types import places
 from stepwell.testing.op_rows.run import context
-from stepwell.transforms.inline_calls import InlineCalls
+from stepwell.transforms.graph.inline_calls import InlineCalls
 
 TEXT = """\
 func.func private @step(%x: tensor<?xf32>, %y: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {

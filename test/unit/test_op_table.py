@@ -13,7 +13,7 @@ from stepwell.dialects import nd, readings
 from stepwell.dialects.sizing import extents_of
 from stepwell.lowering.nd_to_linalg import NdToLinalg
 from stepwell.testing.op_rows.run import after, reference
-from stepwell.transforms.decompose import Decompose
+from stepwell.transforms.graph.decompose import Decompose
 
 ROWS_OF_OPS = {row.op for row in ROWS}
 

@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import stepwell as sw
-from stepwell.compiled import Compiled
+from stepwell.api.compiled import Compiled
 from stepwell.core.diagnostics import CompileError
 from stepwell.lowering.emit import parts as emitted_parts
 from stepwell.runtime.toolchain import Compiler
@@ -42,7 +42,7 @@ def chain() -> str:
 def built(monkeypatch: pytest.MonkeyPatch, cache: Path, letters: int) -> Compiled:
     """Compile the chain afresh, a part having so many letters."""
     monkeypatch.setattr(emitted_parts, "LETTERS", letters)
-    monkeypatch.setattr("stepwell.compiled.disk_cache", lambda: _Cache(cache))
+    monkeypatch.setattr("stepwell.api.compiled.disk_cache", lambda: _Cache(cache))
     return sw.compile(chain(), "exp_f32")
 
 

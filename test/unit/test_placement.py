@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from stepwell.core.diagnostics import CompileError
-from stepwell.pipeline import Stage
-from stepwell.placement import Placement, parse_placement, place
+from stepwell.core.placement import Placement, parse_placement
+from stepwell.driver.pipeline import Stage
+from stepwell.driver.placing import place
 
 STAGES = (
     Stage("nd", "inline,cse,decompose", frozenset()),

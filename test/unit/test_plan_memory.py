@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from stepwell.core.diagnostics import CompileError
 from stepwell.dialects import kernel
 from stepwell.dialects.interpreter import Interpreter
-from stepwell.lowering.plan_memory import PlanMemory
+from stepwell.transforms.buffers.plan_memory import PlanMemory
 
 SIZE = 48
 BYTES = SIZE * SIZE * 4

@@ -18,11 +18,11 @@ import stepwell as sw
 from stepwell.core.diagnostics import CompileError
 from stepwell.core.machine import Machine
 from stepwell.core.targets import machine_for
-from stepwell.descent import Descent, Source
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Action, Level, Schedule, schedule_from
-from stepwell.lowering.schedule import Schedule as SchedulePass
-from stepwell.lowering.schedule.levels import levels_of
+from stepwell.driver.descent import Descent, Source
+from stepwell.transforms.kernels.schedule import Schedule as SchedulePass
+from stepwell.transforms.kernels.schedule.levels import levels_of
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "40"))
 COMPILED = EXAMPLES // 8

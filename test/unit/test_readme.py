@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.pipeline import STAGE_NAMES, STAGES
-from stepwell.universe import OVERRIDES, PASSES
+from stepwell.driver.pipeline import STAGE_NAMES, STAGES
+from stepwell.driver.universe import OVERRIDES, PASSES
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

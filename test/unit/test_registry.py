@@ -13,7 +13,7 @@ import pytest
 from xdsl.universe import Universe
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, listening
-from stepwell.registry import registry
+from stepwell.driver.registry import registry
 
 MODULE = """
 from xdsl.universe import Universe
@@ -87,6 +87,6 @@ def test_a_thing_that_cannot_be_loaded_is_said_to_be_whose_it_is() -> None:
 
 
 def test_without_plugins_no_metadata_is_loaded() -> None:
-    code = "import sys, stepwell.registry as r; r.registry(); print('email' in sys.modules)"
+    code = "import sys, stepwell.driver.registry as r; r.registry(); print('email' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

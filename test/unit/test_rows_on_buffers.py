@@ -11,10 +11,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.traits import SymbolTable
 
 from stepwell.dialects.interpreter import Interpreter
-from stepwell.pass_pipeline import parse
+from stepwell.driver.pass_pipeline import parse
+from stepwell.driver.universe import STEPWELL_UNIVERSE
 from stepwell.testing.op_rows.row import Array, Case
 from stepwell.testing.op_rows.run import context, parsed, reference, resources, signed
-from stepwell.universe import STEPWELL_UNIVERSE
 
 PASSES = (
     "inline-calls,decompose,nd-to-linalg,fuse-elementwise,outline-kernels,schedule,"

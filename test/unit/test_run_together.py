@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from stepwell.dialects import kernel
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.printing import text_of
-from stepwell.pipeline import through
+from stepwell.driver.pipeline import through
 
 TENSORS = f"{through('kernels')},bufferize"
 N = 40

@@ -6,10 +6,10 @@ import pytest
 from xdsl.dialects.builtin import LocationAttr
 
 from stepwell.core.targets import machine_for
-from stepwell.descent import Descent, Source
 from stepwell.dialects import kernel
 from stepwell.dialects.types import fuse_locations, places
-from stepwell.lowering.outline_kernels import sharing
+from stepwell.driver.descent import Descent, Source
+from stepwell.transforms.kernels import same_kernels
 
 
 def test_places_of_equal_kernels_are_united_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,7 +25,7 @@ def test_places_of_equal_kernels_are_united_once(monkeypatch: pytest.MonkeyPatch
         united.append(len(given))
         return fuse_locations(given)
 
-    monkeypatch.setattr(sharing, "fuse_locations", counted)
+    monkeypatch.setattr(same_kernels, "fuse_locations", counted)
     descent = Descent.of(Source("\n".join(lines), "m", "main", machine_for("c", "")))
     descent.kernels_outlined()
     (only,) = [op for op in descent.module.ops if isinstance(op, kernel.FuncOp)]

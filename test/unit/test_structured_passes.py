@@ -14,8 +14,8 @@ from xdsl.parser import Parser
 from stepwell.dialects import kernel, upstream
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.lowering.outline_kernels import OutlineKernels
-from stepwell.lowering.schedule import Schedule
-from stepwell.transforms.fuse import FuseElementwise
+from stepwell.transforms.kernels.schedule import Schedule
+from stepwell.transforms.structured.fuse import FuseElementwise
 
 assert upstream
 

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
 from stepwell.dialects.kernel import LaunchOp
-from stepwell.lowering.traffic import Traffic, traffic
+from stepwell.transforms.kernels.traffic import Traffic, traffic
 
 
 def _found(text: str, shape: tuple[int, ...]) -> list[Traffic | None]:

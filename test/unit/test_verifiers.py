@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
 from stepwell.dialects.parsing import parse_module
-from stepwell.registry import registry
+from stepwell.driver.registry import registry
 
 TOOL = shutil.which("mlir-opt-22")
 EVERY = Path(__file__).parents[1] / "dialects" / "upstream" / "Inputs" / "every_op.mlir"

@@ -19,6 +19,7 @@ from xdsl.dialects import func, memref, scf, tensor
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from stepwell.analysis.sizes import Sizes
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.checking.contents import Contents, Region, Tensors, element
 from stepwell.lowering.bufferize.checking.loops import Fault, Loop, Walked, arrays, is_array
@@ -27,7 +28,6 @@ from stepwell.lowering.bufferize.facts import Facts
 from stepwell.lowering.bufferize.places import is_view, rows_of
 from stepwell.lowering.bufferize.returns import updated_arguments
 from stepwell.transforms.passes import fail
-from stepwell.transforms.sizes import Sizes
 
 
 @dataclass(frozen=True)

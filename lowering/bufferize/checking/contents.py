@@ -10,6 +10,7 @@ from typing import TypeAlias
 from xdsl.dialects import arith, tensor
 from xdsl.ir import Block, SSAValue
 
+from stepwell.analysis.sizes import Shape, Size, Sizes
 from stepwell.dialects import kernel
 from stepwell.dialects.types import tensor_type
 from stepwell.lowering.bufferize.places import is_view, rows_of, slice_of, step_of
@@ -24,7 +25,6 @@ from stepwell.lowering.bufferize.views import (
     join,
 )
 from stepwell.lowering.bufferize.views import part as box_of
-from stepwell.transforms.sizes import Shape, Size, Sizes
 
 Key: TypeAlias = Hashable
 """A tensor of the program on tensors: a value, a constant's elements, one element replaced."""

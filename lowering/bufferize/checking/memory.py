@@ -9,9 +9,9 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
+from stepwell.analysis.sizes import Sizes, groups_of, kept_axes
 from stepwell.lowering.bufferize.checking.contents import Contents, Region, apart, seen_as
 from stepwell.lowering.bufferize.views import Reshape, Slice, join
-from stepwell.transforms.sizes import Sizes, groups_of, kept_axes
 
 
 @dataclass

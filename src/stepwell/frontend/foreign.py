@@ -44,7 +44,7 @@ def op(name: str) -> Callable[..., Any]:
 
     def call(*operands: Any, **attributes: Any) -> Any:
         trace = current_trace()
-        kind = import_module("stepwell.inference").op_class(name)
+        kind = import_module("stepwell.driver.inference").op_class(name)
         values = together(*operands) if kind.elementwise else [lift(v) for v in operands]
         types = tuple(type_text(v.kind, v.shape) for v in values)
         found = kind.infer(types, properties_text(attributes))
@@ -192,7 +192,7 @@ class _Defined:
         def scalar(kinds: Sequence[DType], numbers: Mapping[str, Any]) -> Any:
             text, _ = self.scalar(kinds, {**self._flags(), **numbers})
             if text not in parsed:
-                context = import_module("stepwell.registry").registry().context()
+                context = import_module("stepwell.driver.registry").registry().context()
                 parse = import_module("stepwell.dialects.parsing").parse_module
                 parsed[text] = parse(context, text, self.function.__code__.co_filename)
             return parsed[text]

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stepwell.compiled import Compiled
+from stepwell.api.compiled import Compiled
+from stepwell.api.modules import ModuleText
 from stepwell.frontend.calls import Call
 from stepwell.frontend.traced import Traced
-from stepwell.modules import ModuleText
 
 if TYPE_CHECKING:  # loaded by the first program for any size
     from stepwell.frontend.general import Sizes, Template

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stepwell.compiled import Compiled, compile
+from stepwell.api.compiled import Compiled, compile
+from stepwell.api.modules import ModuleText
 from stepwell.core.dtypes import dtype_of
 from stepwell.core.once import Once
 from stepwell.core.shapes import show
@@ -32,7 +33,6 @@ from stepwell.frontend.pytree import flatten, unflatten
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.traced import function_text
 from stepwell.frontend.tracing import Trace, place_of, tracing, users_frame
-from stepwell.modules import ModuleText
 
 assert operators, "imported to fill the table of operators"
 

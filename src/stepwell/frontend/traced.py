@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stepwell.compiled import Compiled, compile
+from stepwell.api.compiled import Compiled, compile
+from stepwell.api.modules import ModuleText
 from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.escape import literal
 from stepwell.core.shapes import Shape
@@ -35,7 +36,6 @@ from stepwell.frontend.tracing import Trace, current_trace, tracing
 from stepwell.frontend.transformations.residuals import Later, Second, with_residuals
 from stepwell.frontend.transformations.zero import without_zeros
 from stepwell.frontend.weights import is_frozen
-from stepwell.modules import ModuleText
 from stepwell.runtime.weights import Trail
 
 Known: TypeAlias = Callable[[str, Array], bool]
@@ -81,7 +81,7 @@ class Traced:
     def __str__(self) -> str:
         """Spell the trace in the custom syntax of `nd`."""
         parse = import_module("stepwell.dialects.parsing").parse_module
-        context = import_module("stepwell.registry").registry().context()
+        context = import_module("stepwell.driver.registry").registry().context()
         module = parse(context, self.module.text, self.module.name)
         return import_module("stepwell.dialects.printing").text_of(module)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from stepwell.compiled import Compiled
+from stepwell.api.compiled import Compiled
 from stepwell.core.diagnostics import CompileError
 from stepwell.core.once import Once
 from stepwell.frontend.calls import Call

@@ -3,7 +3,7 @@
 Where the size is known, it is a view, as any slice. Else it is a `Window`: it can be computed with
 element by element, reduced, multiplied with others of the same bounds, and assigned to. That is
 traced as ops on the whole array, in which what is beyond the bounds does not count; the loops of
-the compiled program do not run there (`transforms/windows.py`).
+the compiled program do not run there (`analysis/windows.py`).
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ from stepwell.dialects import nd, readings
 from stepwell.dialects.nd.compare import SelectOp
 from stepwell.dialects.nd.defined import DefinedOp
 from stepwell.dialects.nd.elementwise import Elementwise
+from stepwell.driver.registry import OURS, XDSL, Registry
 from stepwell.lowering.nd_to_linalg import NdToLinalg
 from stepwell.lowering.nd_to_linalg.table import lower
-from stepwell.registry import OURS, XDSL, Registry
 
 Families: TypeAlias = dict[str, list[type[IRDLOperation]]]
 

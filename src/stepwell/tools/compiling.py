@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from stepwell.compiled import lock_beside
+from stepwell.api.compiled import lock_beside
+from stepwell.api.modules import ModuleText
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.escape import quoted
 from stepwell.core.locks import write_lock
 from stepwell.core.signature import Signature
-from stepwell.descent import pipeline_text, stage_text, translate
-from stepwell.modules import ModuleText
+from stepwell.driver.descent import pipeline_text, stage_text, translate
+from stepwell.driver.tuning import BUDGET, tune
 from stepwell.runtime.program import seal, write_program
 from stepwell.tools.given import (
     bare_source_of,
@@ -22,7 +23,6 @@ from stepwell.tools.given import (
     source_of,
     target_of,
 )
-from stepwell.tuning import BUDGET, tune
 
 
 def compile_command(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from xdsl.irdl import IRDLOperation
 
 from stepwell.dialects.upstream.changes import CHANGES
-from stepwell.registry import OURS, Registry, registry
+from stepwell.driver.registry import OURS, Registry, registry
 from stepwell.tools import names
 from stepwell.tools.catalogue import (
     READINGS,

@@ -12,25 +12,25 @@ import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.dialects.linalg import ops as linalg
 
+from stepwell.analysis.constness import entries
+from stepwell.analysis.costs import Cost
+from stepwell.analysis.launch_sizes import Launches, loop_sizes
+from stepwell.analysis.sizes import Sizes, product
+from stepwell.api.modules import ModuleText
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import did_you_mean
 from stepwell.core.escape import quoted
 from stepwell.core.host_schedule import in_call
 from stepwell.core.machine import Machine, this_machine
-from stepwell.descent import Descent, Source
 from stepwell.dialects import kernel
 from stepwell.dialects.types import places
-from stepwell.lowering.schedule.levels import levels_of
-from stepwell.lowering.schedule.predicting import Rates, predicted
-from stepwell.lowering.schedule.reasons import Reasons, reasons_given, spell_bytes
-from stepwell.modules import ModuleText
+from stepwell.driver.descent import Descent, Source
 from stepwell.runtime.limits import machine_limits
 from stepwell.runtime.profiling import spans, spell_seconds
 from stepwell.tools.given import fail, inputs_of, module_of, program_of, source_of
-from stepwell.transforms.constness import entries
-from stepwell.transforms.costs import Cost
-from stepwell.transforms.launch_sizes import Launches, loop_sizes
-from stepwell.transforms.sizes import Sizes, product
+from stepwell.transforms.kernels.schedule.levels import levels_of
+from stepwell.transforms.kernels.schedule.predicting import Rates, predicted
+from stepwell.transforms.kernels.schedule.reasons import Reasons, reasons_given, spell_bytes
 
 UNCOUNTED = Cost(None, None, 32)
 """Of a kernel that is of loops already: nobody counts what those do."""

@@ -13,20 +13,20 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from stepwell.compiled import Compiled, compile, fitting_lock, load, lock_beside
+from stepwell.api.compiled import Compiled, compile, fitting_lock, load, lock_beside
+from stepwell.api.modules import ModuleText, open_arrays, read_module
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.machine import Machine
+from stepwell.core.placement import parse_placements
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Tensor
 from stepwell.core.targets import Target, machine_for, target_for
 from stepwell.core.targets import target_of as target_named
-from stepwell.modules import ModuleText, open_arrays, read_module
-from stepwell.placement import parse_placements
 from stepwell.runtime.entry import numpy_dtype
 
 if TYPE_CHECKING:
-    from stepwell.descent import Source
+    from stepwell.driver.descent import Source
 
 SIZE = 8
 """What `?` is where arrays are made up and nobody says."""
@@ -85,7 +85,8 @@ def source_of(module: ModuleText, options: argparse.Namespace) -> Source:
 
 def bare_source_of(module: ModuleText, options: argparse.Namespace) -> Source:
     """Return what is to be compiled, without the schedules of a lock file."""
-    source: type[Source] = import_module("stepwell.descent").Source  # only few commands need it
+    descent = import_module("stepwell.driver.descent")  # only few commands need it
+    source: type[Source] = descent.Source
     return source(
         *(module.text, module.name, entry_of(options), machine_of(options)),
         passes=parse_placements(passes_of(options)),

@@ -10,7 +10,7 @@ from typing import Any
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, report
 from stepwell.core.plugins import broken, with_broken
 from stepwell.core.targets import record
-from stepwell.registry import registry
+from stepwell.driver.registry import registry
 from stepwell.tools.catalogue import Families, families, not_yet, show, summary
 from stepwell.tools.opt.listing import list_passes, show_pass
 

@@ -170,7 +170,9 @@ def derived(machine: Machine) -> Iterator[tuple[str, str, str]]:
     yield "last_cache", last, "beyond so much, memory or what is no quicker is read"
     yield "far_bytes", f"{machine.far_bytes} a cycle", "one core reads from beyond its second cache"
     if machine.kind == "cpu":
-        yield from import_module("stepwell.lowering.schedule.on_machines").choices_on(machine)
+        yield from import_module("stepwell.transforms.kernels.schedule.on_machines").choices_on(
+            machine
+        )
 
 
 def _as_json(found: Described) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stepwell.compiled import Compiled
+from stepwell.api.compiled import Compiled
 from stepwell.core.signature import Tensor
 from stepwell.tools.given import fail, inputs_of, program_of
 

@@ -1,1 +1,4 @@
-"""Rewrites that stay on one level, and what every pass is built on."""
+"""Rewrites that stay on one floor: a folder for each floor, and here those of every floor.
+
+`passes` is what every pass is built on, `rewriting` drives patterns.
+"""

@@ -24,10 +24,10 @@ from xdsl.pattern_rewriter import PatternRewriter, PatternRewriterListener, Rewr
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import HasCanonicalizationPatternsTrait
 
+from stepwell.analysis.effects import is_dead
 from stepwell.dialects import nd, readings
 from stepwell.dialects.kernel.choices import INDEPENDENT
 from stepwell.dialects.types import UNKNOWN, fuse_locations
-from stepwell.transforms.effects import is_dead
 from stepwell.transforms.folding import foldable, folded
 from stepwell.transforms.passes import Pass, fail
 

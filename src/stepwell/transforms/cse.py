@@ -23,8 +23,8 @@ from xdsl.dialects.builtin import FusedLoc, LocationAttr, ModuleOp, NameLoc, Ten
 from xdsl.ir import Block, IRNode, Operation, SSAValue
 from xdsl.traits import Commutative, IsolatedFromAbove, IsTerminator
 
+from stepwell.analysis.effects import is_pure
 from stepwell.dialects.types import fuse_locations, times_again
-from stepwell.transforms.effects import is_pure
 from stepwell.transforms.passes import Pass
 
 

@@ -16,7 +16,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from stepwell.transforms.effects import is_dead
+from stepwell.analysis.effects import is_dead
 from stepwell.transforms.passes import Pass
 
 

@@ -10,8 +10,8 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
+from stepwell.core.placement import Placement, parse_placement
 from stepwell.dialects.types import place_of
-from stepwell.placement import Placement, parse_placement
 
 Numerics: TypeAlias = Literal["bit-exact", "reassociating", "approximating"]
 
@@ -38,7 +38,7 @@ class Pass(ModulePass, ABC):
     def at(self, *relations: str) -> Placement:
         """Return where this pass is to stand in the pipeline, for ``passes`` of `sw.jit`.
 
-        relations : ``before:ANCHOR`` or ``after:ANCHOR``, as in `stepwell.placement`
+        relations : ``before:ANCHOR`` or ``after:ANCHOR``, as in `stepwell.core.placement`
         """
         name, braced, options = str(self.spec()).partition("{")
         read = parse_placement(f"{name}{braced}{options}@{','.join(relations)}")

@@ -13,9 +13,9 @@ from wrong_rewrites import TABLE, Wrong
 
 from stepwell.core.diagnostics import CompileError
 from stepwell.dialects.parsing import parse_module
-from stepwell.pass_pipeline import parse
-from stepwell.pipeline import through
-from stepwell.registry import registry
+from stepwell.driver.pass_pipeline import parse
+from stepwell.driver.pipeline import through
+from stepwell.driver.registry import registry
 from stepwell.testing.random_programs.program import Program
 from stepwell.testing.random_programs.strategy import programs
 from stepwell.tools.opt import main

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.pipeline import through
+from stepwell.driver.pipeline import through
 from stepwell.tools.opt import main
 
 HERE = Path(__file__).parent

@@ -7,7 +7,7 @@ import pytest
 from stepwell.core.diagnostics import CompileError
 from stepwell.testing.op_rows.run import parsed
 from stepwell.tools.opt.derivatives import check_derivative
-from stepwell.transforms.derive import Jvp, Vjp
+from stepwell.transforms.graph.derive import Jvp, Vjp
 
 TEXT = """
 func.func @f(%x: tensor<3xf32>, %n: tensor<i32>) -> tensor<3xf32> {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.pipeline import STAGE_NAMES
+from stepwell.driver.pipeline import STAGE_NAMES
 from stepwell.tools.opt import main
 
 PROGRAM = """func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>) -> tensor<4x16xf32> {

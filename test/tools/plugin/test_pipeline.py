@@ -16,9 +16,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 import stepwell as sw
 import stepwell.numpy as snp
-from stepwell import pipeline
 from stepwell.core.diagnostics import Diagnostic, listening
 from stepwell.dialects.nd.arithmetic import AbsOp, NegOp
+from stepwell.driver import pipeline
 from stepwell.tools.main import main
 from stepwell.transforms.passes import Pass
 from stepwell.transforms.rewriting import rewrite
@@ -164,7 +164,10 @@ def test_a_changed_list_of_stages_is_not_served_stale(monkeypatch: pytest.Monkey
     assert sw.compile(text).source == before, "the other floors drop the dead op as well"
 
 
-def test_a_pass_above_the_modules_floor_is_told() -> None:
+def test_a_pass_above_the_modules_floor_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPWELL_CACHE", str(tmp_path))  # what is cached tells nothing again
     said: list[Diagnostic] = []
     lower = sw.compile(TEXT).text("structured")
     with listening(said.append):

@@ -23,9 +23,9 @@ from stepwell.core.dtypes import DTYPES
 from stepwell.core.host_schedule import evaluate
 from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
+from stepwell.driver.universe import STEPWELL_UNIVERSE
 from stepwell.lowering.emit import CText, emit_c
 from stepwell.lowering.emit.opencl import OpenCLText, emit_opencl
-from stepwell.universe import STEPWELL_UNIVERSE
 
 assert upstream, "imported for its rules"
 

@@ -9,10 +9,10 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.machine import Machine, known_machine
-from stepwell.lowering.schedule.block_sizes import depth_of
-from stepwell.lowering.schedule.on_machines import choices_on, schedule_for
 from stepwell.testing.machines import kernels_for
 from stepwell.tools.main import main
+from stepwell.transforms.kernels.schedule.block_sizes import depth_of
+from stepwell.transforms.kernels.schedule.on_machines import choices_on, schedule_for
 
 PRODUCT = """
 func.func @main(%x: tensor<{m}x{k}xf32>, %w: tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32> {{

@@ -15,7 +15,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from stepwell.compiled import Compiled, compile
+from stepwell.api.compiled import Compiled, compile
+from stepwell.api.modules import ModuleText
 from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.shapes import Shape, show
 from stepwell.frontend.promotion import is_number
@@ -24,7 +25,6 @@ from stepwell.frontend.state.variables import plain
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import current_trace
 from stepwell.frontend.transformations.zero import without_zeros
-from stepwell.modules import ModuleText
 
 Type = tuple[DType, Shape]
 

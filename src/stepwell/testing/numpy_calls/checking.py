@@ -15,11 +15,11 @@ import stepwell.numpy as snp
 from stepwell import random as drawing
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.parsing import parse_module
+from stepwell.driver.registry import registry
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.jit import jit
 from stepwell.frontend.pytree import flatten, unflatten
 from stepwell.frontend.tensor import Tensor
-from stepwell.registry import registry
 from stepwell.testing.numpy_calls import functions, indexing, ufuncs, writing
 from stepwell.testing.numpy_calls.bfloat16 import as_float32, as_given, in_bfloat16, is_bfloat16
 from stepwell.testing.numpy_calls.oracle import ORACLE, RANDOM

@@ -10,9 +10,9 @@ import stepwell as sw
 from stepwell.dialects.calling import call
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.verification import verify
-from stepwell.pass_pipeline import parse
-from stepwell.pipeline import STAGES
-from stepwell.registry import registry
+from stepwell.driver.pass_pipeline import parse
+from stepwell.driver.pipeline import STAGES
+from stepwell.driver.registry import registry
 from stepwell.testing.op_rows.row import Row
 from stepwell.testing.op_rows.run import as_declared, parsed, reference
 from stepwell.testing.op_rows.together import Together

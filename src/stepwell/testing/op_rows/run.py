@@ -16,7 +16,7 @@ from xdsl.traits import SymbolTable
 from stepwell.core.plugins import named
 from stepwell.dialects import upstream
 from stepwell.dialects.interpreter import Interpreter
-from stepwell.registry import registry
+from stepwell.driver.registry import registry
 from stepwell.testing.op_rows.row import Array, Case
 
 assert upstream, "imported for its rules"

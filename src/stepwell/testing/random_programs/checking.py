@@ -12,9 +12,9 @@ import stepwell as sw
 from stepwell.dialects.calling import call
 from stepwell.dialects.interpreter import Exhausted, Interpreter
 from stepwell.dialects.verification import verify
-from stepwell.pass_pipeline import Step, parse
-from stepwell.pipeline import through
-from stepwell.registry import registry
+from stepwell.driver.pass_pipeline import Step, parse
+from stepwell.driver.pipeline import through
+from stepwell.driver.registry import registry
 from stepwell.testing.op_rows.run import context, parsed
 from stepwell.testing.random_programs.program import Array, Program, Value
 

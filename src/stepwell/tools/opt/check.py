@@ -30,12 +30,12 @@ from stepwell.dialects.readings import Array
 from stepwell.dialects.types import dtype, place_of
 from stepwell.dialects.upstream.memory import from_memory
 from stepwell.dialects.upstream.scalar import element_of
-from stepwell.pass_pipeline import Step
+from stepwell.driver.pass_pipeline import Step
 from stepwell.tools.opt.blame import Run, Search, name_of, spelled
 from stepwell.tools.opt.contracts import Contract
 from stepwell.tools.opt.derivatives import check_derivative
 from stepwell.tools.opt.trials import Inputs, as_given, trials
-from stepwell.transforms.derive import Derive
+from stepwell.transforms.graph.derive import Derive
 from stepwell.transforms.passes import Pass
 
 FUEL = 2_000_000

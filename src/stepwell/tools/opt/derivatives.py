@@ -20,9 +20,9 @@ from stepwell.dialects.interpreter import Exhausted, Interpreter
 from stepwell.dialects.printing import text_of
 from stepwell.dialects.readings import Array
 from stepwell.dialects.types import place_of
-from stepwell.registry import registry
+from stepwell.driver.registry import registry
 from stepwell.tools.opt.trials import as_given, trials
-from stepwell.transforms.derive import Derive, Vjp
+from stepwell.transforms.graph.derive import Derive, Vjp
 
 RANGES = ((-0.9, 0.9), (0.1, 0.9), (1.1, 3.0))
 """Floats are drawn from the first in which the function is smooth."""

@@ -16,7 +16,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
-from stepwell.blame import blame
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, listening, report
 from stepwell.core.files import write_whole
 from stepwell.core.plugins import using, with_broken
@@ -25,14 +24,15 @@ from stepwell.dialects import upstream
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
 from stepwell.dialects.verification import verify
-from stepwell.floors import LOOPS, first_stage, guard
-from stepwell.leavings import Introduced
-from stepwell.pass_pipeline import SOURCE as PIPELINE
-from stepwell.pass_pipeline import Step, parse
-from stepwell.pipeline import STAGE_NAMES, default_stages
-from stepwell.placement import place
-from stepwell.registry import Registry, registry
-from stepwell.reproducer import pipeline_of, plugins_of, write_reproducer
+from stepwell.driver.blame import blame
+from stepwell.driver.floors import LOOPS, first_stage, guard
+from stepwell.driver.leavings import Introduced
+from stepwell.driver.pass_pipeline import SOURCE as PIPELINE
+from stepwell.driver.pass_pipeline import Step, parse
+from stepwell.driver.pipeline import STAGE_NAMES, default_stages
+from stepwell.driver.placing import place
+from stepwell.driver.registry import Registry, registry
+from stepwell.driver.reproducer import pipeline_of, plugins_of, write_reproducer
 from stepwell.tools.opt.check import Checker
 from stepwell.tools.opt.expectations import Expectations
 from stepwell.tools.opt.instruments import IRPrinter, Statistics, Timer, fingerprint

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
 from stepwell.dialects.printing import text_of
-from stepwell.pass_pipeline import Step
+from stepwell.driver.pass_pipeline import Step
 
 ELIDED_IN_DUMPS = 64
 """Constants above this many elements are left out of what is printed between passes."""

@@ -17,8 +17,8 @@ from xdsl.utils.hints import type_repr
 from stepwell import __version__
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
 from stepwell.core.plugins import broken, using, with_broken
-from stepwell.registry import OURS, XDSL, Registry, registry
-from stepwell.universe import OVERRIDES, PASSES
+from stepwell.driver.registry import OURS, XDSL, Registry, registry
+from stepwell.driver.universe import OVERRIDES, PASSES
 
 
 def answer(options: argparse.Namespace) -> int:

@@ -30,6 +30,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from stepwell.analysis.equal_sizes import equal_sizes
 from stepwell.core.checks import Check, first_failure
 from stepwell.core.diagnostics import CompileError
 from stepwell.core.dtypes import DType
@@ -43,7 +44,6 @@ from stepwell.dialects.sizing import sizing_of
 from stepwell.dialects.types import dtype
 from stepwell.dialects.upstream.memory import to_memory
 from stepwell.dialects.upstream.scalar import element_of, numpy_type
-from stepwell.transforms.equal_sizes import equal_sizes
 
 MILD = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -2.5, 0.5)
 """Where sums and products of these in another order differ, their kind does not."""

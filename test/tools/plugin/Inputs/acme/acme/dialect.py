@@ -9,10 +9,7 @@ from xdsl.irdl import irdl_op_definition
 
 from acme.saturate import HardSigmoidOp, SaturateOp
 from stepwell.dialects.nd.arithmetic import AbsOp
-from stepwell.dialects.nd.base import FLOAT
-from stepwell.dialects.nd.composing import Composer
-from stepwell.dialects.nd.elementwise import Unary, in_numpy, same_type
-from stepwell.dialects.readings import Factor, partials
+from stepwell.extending import FLOAT, Composer, Factor, Unary, in_numpy, partials, same_type
 
 
 @irdl_op_definition

@@ -4,8 +4,7 @@ from xdsl.dialects import math
 from xdsl.ir import SSAValue
 
 from acme.dialect import SoftsignOp
-from stepwell.lowering.nd_to_linalg.body import Body
-from stepwell.lowering.nd_to_linalg.elementwise import register
+from stepwell.extending import Body, register
 
 
 def _softsign(b: Body, x: SSAValue) -> SSAValue:

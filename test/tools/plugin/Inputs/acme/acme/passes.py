@@ -8,8 +8,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from acme.dialect import SoftsignOp
 from stepwell.dialects.nd.arithmetic import NegOp
-from stepwell.transforms.passes import Pass
-from stepwell.transforms.rewriting import rewrite
+from stepwell.extending import Pass, rewrite
 
 
 class _SoftsignOfNeg(RewritePattern):

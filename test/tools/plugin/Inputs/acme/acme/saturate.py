@@ -17,12 +17,17 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from stepwell.dialects.nd.base import FLOAT
-from stepwell.dialects.nd.elementwise import Unary, in_numpy, same_type
-from stepwell.dialects.readings import reference
-from stepwell.lowering.emit import Writer, emit
-from stepwell.lowering.nd_to_linalg.body import Body
-from stepwell.lowering.nd_to_linalg.elementwise import register
+from stepwell.extending import (
+    FLOAT,
+    Body,
+    Unary,
+    Writer,
+    emit,
+    in_numpy,
+    reference,
+    register,
+    same_type,
+)
 
 NUMBER = base(Float32Type) | base(Float64Type)
 

@@ -7,17 +7,19 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from stepwell.core.machine import Machine
-from stepwell.core.signature import Signature
-from stepwell.core.targets import Target
-from stepwell.dialects.calling import call
-from stepwell.dialects.interpreter import Interpreter
-from stepwell.dialects.parsing import parse_module
-from stepwell.dialects.printing import text_of
-from stepwell.lowering.emit.entry import entries
-from stepwell.registry import registry
-from stepwell.runtime.called import Called
-from stepwell.runtime.entry import Entry
+from stepwell.extending import (
+    Called,
+    Entry,
+    Interpreter,
+    Machine,
+    Signature,
+    Target,
+    call,
+    entries,
+    parse_module,
+    registry,
+    text_of,
+)
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from stepwell.targets import printing
-from stepwell.universe import Extension
+from stepwell.extending import Extension, printing
 
 
 def _dialect() -> Any:

@@ -1,0 +1,59 @@
+"""Which values of an entry function are the same in every call: weights and what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, BlockArgument, SSAValue
+
+from stepwell.analysis.effects import is_pure
+from stepwell.dialects import kernel
+
+RESOURCE = "nd.resource"
+
+
+def entries(module: ModuleOp) -> Iterator[func.FuncOp]:
+    """Return the functions that are called from outside, with the constants they name."""
+    for op in module.ops:
+        if isinstance(op, func.FuncOp) and op.body.blocks and _is_public(op):
+            yield op
+
+
+def _is_public(function: func.FuncOp) -> bool:
+    visibility = function.sym_visibility
+    return visibility is None or visibility.data != "private"
+
+
+def attributes_of(function: func.FuncOp, argument: int) -> Mapping[str, Attribute]:
+    """Return the attributes of an argument."""
+    return function.arg_attrs.data[argument].data if function.arg_attrs else {}
+
+
+def constants_of(function: func.FuncOp) -> set[SSAValue]:
+    """Return the values at the top of an entry function that depend on no argument but weights.
+
+    What has regions is not looked into and counts as no constant.
+    """
+    found: set[SSAValue] = {
+        a for k, a in enumerate(function.args) if RESOURCE in attributes_of(function, k)
+    }
+    for op in function.body.block.ops:
+        if not op.regions and is_pure(op) and all(v in found for v in op.operands):
+            found.update(op.results)
+    return found
+
+
+def constant_arguments(module: ModuleOp) -> dict[str, set[int]]:
+    """Return for each kernel which arguments are the same in every call, whoever launches it."""
+    constants = {v for function in entries(module) for v in constants_of(function)}
+    found: dict[str, set[int]] = {}
+    if not any(isinstance(v, BlockArgument) for v in constants):
+        return found
+    for op in module.walk():
+        if isinstance(op, kernel.LaunchOp):
+            here = {k for k, v in enumerate(op.operands) if v in constants}
+            name = op.callee.string_value()
+            found[name] = found[name] & here if name in found else here
+    return found

@@ -1,0 +1,311 @@
+"""Reading a linalg.generic: its maps, loops, extents, combiners, and what its body costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from xdsl.dialects import arith, math, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, ArrayAttr, IntegerAttr, ShapedType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine.affine_expr import AffineBinaryOpExpr, AffineBinaryOpKind
+
+from stepwell.analysis.combiners import COMBINERS
+from stepwell.dialects.upstream.effects import touches_nothing
+
+Index: TypeAlias = tuple[AffineExpr, ...]
+"""Where an operand is read: one expression of the loops for each of its axes."""
+
+PARALLEL = IteratorTypeAttr.parallel()
+
+_TRANSCENDENTAL: tuple[type[Operation], ...] = (
+    math.ExpOp,
+    math.Exp2Op,
+    math.ExpM1Op,
+    math.LogOp,
+    math.Log2Op,
+    math.Log10Op,
+    math.Log1pOp,
+    math.SinOp,
+    math.CosOp,
+    math.TanOp,
+    math.AtanOp,
+    math.Atan2Op,
+    math.TanhOp,
+    math.ErfOp,
+    math.PowFOp,
+    math.FPowIOp,
+    math.CbrtOp,
+    math.AcosOp,
+    math.AcoshOp,
+    math.AsinOp,
+    math.AsinhOp,
+    math.AtanhOp,
+    math.CoshOp,
+    math.SinhOp,
+)
+_SLOW: tuple[type[Operation], ...] = (
+    arith.DivfOp,
+    arith.DivSIOp,
+    arith.DivUIOp,
+    arith.RemSIOp,
+    arith.RemUIOp,
+    arith.FloorDivSIOp,
+    arith.CeilDivSIOp,
+    arith.CeilDivUIOp,
+    math.SqrtOp,
+    math.RsqrtOp,
+    tensor.ExtractOp,
+)
+EXPENSIVE = 20
+COST: dict[type[Operation], int] = {
+    **dict.fromkeys(_TRANSCENDENTAL, EXPENSIVE),
+    **dict.fromkeys(_SLOW, 4),
+    arith.ConstantOp: 0,
+    linalg.IndexOp: 0,
+    linalg.YieldOp: 0,
+}
+"""What one execution of an op costs, in units of an addition; what is not listed costs 1."""
+
+CASTS: tuple[type[Operation], ...] = (
+    arith.ExtFOp,
+    arith.TruncFOp,
+    arith.ExtSIOp,
+    arith.ExtUIOp,
+    arith.SIToFPOp,
+    arith.UIToFPOp,
+)
+
+
+def cost(block: Block) -> int:
+    """Return what one pass through a body costs, in additions."""
+    total = 0
+    for op in block.ops:
+        total += COST.get(type(op), 1)
+        for region in op.regions:
+            total += sum(cost(inner) for inner in region.blocks)
+    return total
+
+
+def indices(op: linalg.GenericOp) -> list[Index]:
+    """Return where each operand of ``op`` is read or written, inputs first."""
+    return [attr.data.results for attr in op.indexing_maps.data]
+
+
+def is_parallel(op: linalg.GenericOp) -> list[bool]:
+    """Return, for each loop of ``op``, whether its iterations are independent."""
+    return [each == PARALLEL for each in op.iterator_types.data]
+
+
+def map_attribute(loops: int, index: Index) -> AffineMapAttr:
+    """Return the indexing map that reads at ``index`` under so many loops."""
+    return AffineMapAttr(AffineMap(loops, 0, index))
+
+
+def identity(rank: int) -> Index:
+    """Return the index that reads axis k at loop k."""
+    return tuple(AffineDimExpr(k) for k in range(rank))
+
+
+def plain(expr: AffineExpr) -> int | None:
+    """Return the loop that ``expr`` is, or None where it is more or less than one loop."""
+    return expr.position if isinstance(expr, AffineDimExpr) else None
+
+
+def shape(value: SSAValue) -> tuple[int, ...]:
+    """Return the shape of ``value``, () for a scalar."""
+    return value.type.get_shape() if isinstance(value.type, ShapedType) else ()
+
+
+def extents(op: linalg.GenericOp) -> list[int]:
+    """Return the number of iterations of each loop of ``op``; DYNAMIC_INDEX where unknown."""
+    return loop_extents(len(op.iterator_types), list(zip(op.operands, indices(op), strict=True)))
+
+
+def loop_extents(loops: int, reads: Sequence[tuple[SSAValue, Index]]) -> list[int]:
+    """Return the number of iterations of each loop, as the shapes of the operands tell.
+
+    The last operand that tells it counts: mostly a result, which tells all.
+    """
+    found, missing = [DYNAMIC_INDEX] * loops, loops
+    for value, index in reversed(reads):
+        if not missing:
+            break
+        sizes = shape(value)
+        for axis in range(len(index) - 1, -1, -1):
+            expr, size = index[axis], sizes[axis]
+            if isinstance(expr, AffineDimExpr) and size != DYNAMIC_INDEX:
+                loop = expr.position
+                if found[loop] == DYNAMIC_INDEX:
+                    found[loop] = size
+                    missing -= 1
+    return found
+
+
+def linear(expr: AffineExpr) -> tuple[dict[int, int], int] | None:
+    """Return ``expr`` as (coefficient of each loop, constant), or None where it is not linear."""
+    match expr:
+        case AffineDimExpr():
+            return {expr.position: 1}, 0
+        case AffineConstantExpr():
+            return {}, expr.value
+        case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Add):
+            left, right = linear(expr.lhs), linear(expr.rhs)
+            if left is None or right is None:
+                return None
+            terms = dict(left[0])
+            for loop, factor in right[0].items():
+                terms[loop] = terms.get(loop, 0) + factor
+            return {k: f for k, f in terms.items() if f}, left[1] + right[1]
+        case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Mul):
+            left, right = linear(expr.lhs), linear(expr.rhs)
+            if left is None or right is None or (left[0] and right[0]):
+                return None
+            terms, by = (left, right[1]) if left[0] else (right, left[1])
+            return {k: f * by for k, f in terms[0].items() if f * by}, terms[1] * by
+        case _:
+            return None
+
+
+def normal(expr: AffineExpr) -> AffineExpr:
+    """Return ``expr`` with like terms added up and in the order of the loops."""
+    if isinstance(expr, AffineDimExpr | AffineConstantExpr):
+        return expr
+    if (form := linear(expr)) is None:
+        return expr
+    terms, constant = form
+    result: AffineExpr = AffineConstantExpr(0)
+    for loop in sorted(terms):
+        result = result + AffineDimExpr(loop) * terms[loop]
+    return result + constant
+
+
+def at(index: Index, loops: Sequence[AffineExpr]) -> Index:
+    """Return ``index`` with each loop k replaced by ``loops[k]``."""
+    return tuple(normal(expr.replace_dims_and_symbols(loops, ())) for expr in index)
+
+
+def quotients(expr: AffineExpr) -> Iterator[tuple[int, int]]:
+    """Yield loop and divisor of each `loop floordiv divisor` in ``expr``."""
+    for each in expr.dfs():
+        match each:
+            case AffineBinaryOpExpr(
+                kind=AffineBinaryOpKind.FloorDiv,
+                lhs=AffineDimExpr(position=loop),
+                rhs=AffineConstantExpr(value=divisor),
+            ):
+                yield loop, divisor
+            case _:
+                pass
+
+
+def in_slivers(index: Index, loop: int) -> tuple[int, int] | None:
+    """Return (axis, width) where ``index`` reads slivers: ``loop`` floordiv and, last, mod width.
+
+    An operand so laid out has neighbours along ``loop`` side by side, ``width`` of them in a
+    sliver, which is read from end to end.
+    """
+    match index[-1] if index else None:
+        case AffineBinaryOpExpr(
+            kind=AffineBinaryOpKind.Mod,
+            lhs=AffineDimExpr(position=found),
+            rhs=AffineConstantExpr(value=width),
+        ) if found == loop:
+            number = AffineDimExpr(loop) // width
+            return (index.index(number), width) if number in index else None
+        case _:
+            return None
+
+
+def inverse(index: Index, loops: int) -> tuple[int, ...] | None:
+    """Return the axis that each loop indexes where ``index`` is a permutation of the loops."""
+    if len(index) != loops:
+        return None
+    axes = [-1] * loops
+    for axis, expr in enumerate(index):
+        if not isinstance(expr, AffineDimExpr):
+            return None
+        axes[expr.position] = axis
+    return tuple(axes) if -1 not in axes else None
+
+
+def constant_of(value: SSAValue) -> int | None:
+    """Return the integer that an arith.constant says ``value`` is, None where none does."""
+    made_by = value.owner
+    if isinstance(made_by, arith.ConstantOp) and isinstance(made_by.value, IntegerAttr):
+        return made_by.value.value.data
+    return None
+
+
+def yielded(block: Block) -> Sequence[SSAValue]:
+    """Return what a body hands on, one value for each destination."""
+    assert block.last_op is not None
+    return block.last_op.operands
+
+
+def combiner(op: linalg.GenericOp, output: int) -> type[Operation] | None:
+    """Return the op by which destination ``output`` accumulates, or None where it is unknown."""
+    block = op.body.block
+    accumulator = block.args[len(op.inputs) + output]
+    result = yielded(block)[output].owner
+    if type(result) not in COMBINERS or not accumulator.has_one_use():
+        return None
+    assert isinstance(result, Operation)
+    return type(result) if accumulator in result.operands else None
+
+
+def is_elementwise(op: linalg.GenericOp) -> bool:
+    """Whether every loop of ``op`` is parallel and every result is written at all of them once."""
+    loops = len(op.iterator_types)
+    return all(is_parallel(op)) and all(
+        inverse(index, loops) is not None for index in indices(op)[len(op.inputs) :]
+    )
+
+
+def is_contraction(parallel: Sequence[bool], inputs: Iterable[Index]) -> bool:
+    """Whether two inputs are summed over such that each varies along a loop the other does not.
+
+    Then a register tile reads each of them fewer times than it computes with them.
+    """
+    used: list[frozenset[int]] = []
+    for index in inputs:
+        loops = frozenset(d for expr in index for d in expr.used_dims())
+        if any(not parallel[d] for d in loops):
+            used.append(frozenset(d for d in loops if parallel[d]))
+    return any(a - b and b - a for i, a in enumerate(used) for b in used[:i])
+
+
+def contracts(op: linalg.GenericOp) -> bool:
+    """Whether ``op`` is a contraction."""
+    parallel = is_parallel(op)
+    return not all(parallel) and is_contraction(parallel, indices(op)[: len(op.inputs)])
+
+
+def stands_apart(op: Operation) -> bool:
+    """Whether ``op`` is to be a kernel of its own, as a copy into another layout is.
+
+    What says where an image lies within its border joins no kernel but its reader's.
+    """
+    return "kernel.apart" in op.attributes or "kernel.border" in op.attributes
+
+
+def element(value: SSAValue) -> Attribute:
+    """Return the element type of ``value``; its own type where it is a scalar."""
+    return value.type.get_element_type() if isinstance(value.type, ShapedType) else value.type  # pyright: ignore
+
+
+def array_of_maps(loops: int, index_list: Iterable[Index]) -> ArrayAttr[AffineMapAttr]:
+    """Return the ``indexing_maps`` property for so many loops."""
+    return ArrayAttr(map_attribute(loops, index) for index in index_list)
+
+
+def erase_dead(block: Block) -> None:
+    """Erase every op of ``block`` that nothing needs, in one walk."""
+    for op in reversed(list(block.ops)):
+        unused = op.results and all(result.first_use is None for result in op.results)
+        if unused and touches_nothing(op):
+            op.detach()
+            op.erase()

@@ -1,0 +1,329 @@
+"""Outside of which part of its loops a structured op changes nothing.
+
+A body that takes ``x`` where ``j < i`` and else 0, and adds it up, does nothing where ``j`` is not
+less than ``i``: the loop over ``j`` may end there. What is found is a `Window` for each such loop,
+whose limits are numbers of the body that are the same in all iterations; `invariant` says which
+are, and `limit` writes one outside of the loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import copysign
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import IntegerType, ShapedType, i1
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from stepwell.analysis.combiners import COMBINERS
+from stepwell.analysis.shifts import is_wide
+from stepwell.analysis.structured import constant_of, indices, is_parallel, yielded
+from stepwell.dialects.readings import reference
+
+Value: TypeAlias = "SSAValue | np.generic"
+"""What a value of a body is, under an assumption: a number, or some value of the body."""
+
+_LIFTED: tuple[type[Operation], ...] = (
+    arith.AddiOp,
+    arith.SubiOp,
+    arith.MuliOp,
+    arith.MaxSIOp,
+    arith.MinSIOp,
+    arith.MaxUIOp,
+    arith.MinUIOp,
+    arith.AndIOp,
+    arith.OrIOp,
+    arith.XOrIOp,
+    arith.CmpiOp,
+    arith.SelectOp,
+    arith.ExtSIOp,
+    arith.ExtUIOp,
+    arith.TruncIOp,
+    arith.IndexCastOp,
+    arith.ConstantOp,
+)
+"""What may be computed once, before the loops, though they may not run at all."""
+_DIVISIONS = frozenset(
+    {arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp}
+    | {arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp}
+)
+_FORGETFUL = frozenset({arith.MaxnumfOp, arith.MinnumfOp})
+"""Combiners in which what changes no number changes NaN."""
+_EQ, _NE, _SLT, _SLE, _SGT, _SGE = range(6)
+_SWAPPED = {_EQ: _EQ, _SLT: _SGT, _SLE: _SGE, _SGT: _SLT, _SGE: _SLE}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A number that is the same in all iterations: one of the body, and so much more."""
+
+    value: SSAValue
+    offset: int
+
+
+@dataclass
+class Window:
+    """The part of a loop outside of which nothing changes: from every low up to before every high.
+
+    Where no limit is told the loop begins at 0, or ends where it ends.
+    """
+
+    lows: list[Limit] = field(default_factory=list[Limit])
+    highs: list[Limit] = field(default_factory=list[Limit])
+
+
+@dataclass(frozen=True)
+class _Test:
+    """``loop < high`` or ``loop >= low``: what a comparison says."""
+
+    loop: int
+    upper: bool
+    limit: Limit
+
+
+InPlace: TypeAlias = Callable[[int, int], bool]
+"""Whether the input and the output of these numbers are one array, read and written alike."""
+
+
+def windows(op: linalg.GenericOp, in_place: InPlace | None = None) -> dict[int, Window]:
+    """Return the windows of the loops of ``op`` that have one.
+
+    in_place : which inputs hold what the outputs held before; none of them if None
+    """
+    body = op.body.block
+    tests = {
+        each: some
+        for each in body.ops
+        if isinstance(each, arith.CmpiOp) and (some := _tests(op, each))
+    }
+    if not tests:
+        return {}
+    found: dict[int, Window] = {}
+    for test in dict.fromkeys(test for some in tests.values() for test in some):
+        if _is_neutral(op, _Outside(op, tests, test), in_place):
+            window = found.setdefault(test.loop, Window())
+            (window.highs if test.upper else window.lows).append(test.limit)
+    return found
+
+
+def invariant(op: linalg.GenericOp, value: SSAValue) -> bool:
+    """Whether a value of the body of ``op`` is the same in all iterations, and cheap to tell."""
+    if isinstance(value, BlockArgument) and value.owner is op.body.block:
+        is_input = value.index < len(op.inputs)
+        return is_input and not any(e.used_dims() for e in indices(op)[value.index])
+    if not isinstance(value.owner, Operation) or value.owner.parent is not op.body.block:
+        return True
+    lifted = isinstance(value.owner, _LIFTED)
+    return lifted and all(invariant(op, v) for v in value.owner.operands)
+
+
+def lift(
+    op: linalg.GenericOp,
+    value: SSAValue,
+    leaf: Callable[[SSAValue], SSAValue],
+    put: Callable[[Operation], None],
+    done: dict[SSAValue, SSAValue],
+) -> SSAValue:
+    """Write an invariant value of a body outside of it.
+
+    leaf : what an argument of the body, or a value from outside of it, is there
+    put : writes an op
+    done : what was written before; added to
+    """
+    if (found := done.get(value)) is not None:
+        return found
+    owner = value.owner
+    if not isinstance(owner, Operation) or owner.parent is not op.body.block:
+        found = leaf(value)
+    else:
+        operands = [lift(op, v, leaf, put, done) for v in owner.operands]
+        new = owner.clone(dict(zip(owner.operands, operands, strict=True)))
+        put(new)
+        found = new.results[0]
+    done[value] = found
+    return found
+
+
+def _tests(op: linalg.GenericOp, compared: arith.CmpiOp) -> list[_Test]:
+    """Return what a comparison of a loop's index with an invariant number says, if it is one."""
+    how, sides = compared.predicate.value.data, (compared.lhs, compared.rhs)
+    if (place := _place(sides[0])) is None:
+        sides, how = sides[::-1], _SWAPPED.get(how, -1)
+        place = _place(sides[0])
+    if place is None or how not in _SWAPPED or not invariant(op, sides[1]):
+        return []
+    loop, ahead = place
+    below = _Test(loop, True, Limit(sides[1], int(how in (_SLE, _EQ)) - ahead))
+    from_on = _Test(loop, False, Limit(sides[1], int(how == _SGT) - ahead))
+    if how == _EQ:
+        return [below, from_on]
+    return [below] if how in (_SLT, _SLE) else [from_on]
+
+
+def _place(value: SSAValue) -> tuple[int, int] | None:
+    """Return of which loop a value is the index, and how much more than that it is."""
+    match value.owner:
+        case linalg.IndexOp():
+            return value.owner.dim.value.data, 0
+        case arith.IndexCastOp(input=inner) if is_wide(value) and is_wide(inner):
+            return _place(inner)
+        case arith.AddiOp(lhs=lhs, rhs=rhs):
+            if (by := constant_of(rhs)) is None:
+                lhs, by = rhs, constant_of(lhs)
+        case arith.SubiOp(lhs=lhs, rhs=rhs):
+            by = None if (by := constant_of(rhs)) is None else -by
+        case _:
+            return None
+    if by is None or not -_SMALL < by < _SMALL or (found := _place(lhs)) is None:
+        return None
+    return found[0], found[1] + by
+
+
+_SMALL = 1 << 31
+"""Numbers of less than this can be added to the index of a loop, a few of them, in 64 bits."""
+
+
+@dataclass
+class _Outside:
+    """What a body computes where one test does not hold."""
+
+    op: linalg.GenericOp
+    tests: dict[arith.CmpiOp, list[_Test]]
+    fails: _Test
+
+    def __post_init__(self) -> None:
+        self._of: dict[SSAValue, Value] = {}
+        for each in self.op.body.block.ops:
+            if len(each.results) == 1 and not each.regions:
+                self._of[each.results[0]] = self._result(each)
+
+    def of(self, value: SSAValue) -> Value:
+        """Return what a value of the body is."""
+        return self._of.get(value, value)
+
+    def _result(self, op: Operation) -> Value:
+        operands = [self.of(v) for v in op.operands]
+        match op:
+            case arith.ConstantOp():
+                return _first(_evaluated(op, ()), op.result)
+            case arith.CmpiOp() if any(self._fails(test) for test in self.tests.get(op, ())):
+                return np.bool_(False)
+            case arith.SelectOp():
+                chosen, yes, no = operands
+                if isinstance(chosen, np.generic):
+                    return yes if chosen else no
+                return yes if yes is no else op.result
+            case arith.AndIOp() | arith.OrIOp() if op.result.type == i1:
+                return self._joined(op, operands)
+            case arith.MuliOp() if any(isinstance(v, np.generic) and v == 0 for v in operands):
+                return next(v for v in operands if isinstance(v, np.generic) and v == 0)
+            case _:
+                return _first(_evaluated(op, operands), op.results[0])
+
+    def _fails(self, test: _Test) -> bool:
+        """Whether a test is known not to hold: no less is asked than by the one that fails."""
+        out = self.fails
+        if (test.loop, test.upper, test.limit.value) != (out.loop, out.upper, out.limit.value):
+            return False
+        more = test.limit.offset - out.limit.offset
+        return more <= 0 if test.upper else more >= 0
+
+    def _joined(self, op: arith.AndIOp | arith.OrIOp, operands: Sequence[Value]) -> Value:
+        absorbing = isinstance(op, arith.OrIOp)
+        for side, other in (operands, operands[::-1]):
+            if isinstance(side, np.generic):
+                return side if bool(side) is absorbing else other
+        return op.result
+
+
+def _first(number: np.generic | None, value: SSAValue) -> Value:
+    return value if number is None else number
+
+
+def _evaluated(op: Operation, operands: Sequence[Value]) -> np.generic | None:
+    """Return what an op of numbers gives, None where that is not known."""
+    numbers = [v for v in operands if isinstance(v, np.generic)]
+    known = len(numbers) == len(operands) and reference.get(type(op)) is not None
+    if not known or type(op) in _DIVISIONS or op.dialect_name() not in ("arith", "math"):
+        return None
+    if isinstance(op.results[0].type, ShapedType):
+        return None
+    with np.errstate(all="ignore"):
+        result: Any = reference[type(op)](op, [np.asarray(n) for n in numbers])
+    number: Any = np.asarray(result)[()]
+    return number
+
+
+def _is_neutral(op: linalg.GenericOp, outside: _Outside, in_place: InPlace | None) -> bool:
+    """Whether every output stays what it is."""
+    return all(_stays(op, outside, k, in_place) for k in range(len(op.outputs)))
+
+
+def _stays(op: linalg.GenericOp, outside: _Outside, output: int, in_place: InPlace | None) -> bool:
+    block, count = op.body.block, len(op.inputs)
+    own, given = block.args[count + output], yielded(block)[output]
+    new = outside.of(given)
+    if new is own:
+        return True
+    if isinstance(new, BlockArgument) and new.owner is block and new.index < count:
+        return in_place is not None and in_place(new.index, output)
+    return _runs_on(op, output) and _adds_nothing(op, outside, output, given)
+
+
+def _runs_on(op: linalg.GenericOp, output: int) -> bool:
+    """Whether an output stands still while reduction loops run."""
+    index, parallel = indices(op)[len(op.inputs) + output], is_parallel(op)
+    return not all(parallel) and all(parallel[d] for e in index for d in e.used_dims())
+
+
+def _adds_nothing(op: linalg.GenericOp, outside: _Outside, output: int, given: SSAValue) -> bool:
+    """Whether what a reduction joins to its running result changes nothing of it."""
+    own, last = op.body.block.args[len(op.inputs) + output], given.owner
+    if not isinstance(last, Operation) or own not in last.operands:
+        return False
+    if isinstance(last, math.FmaOp):
+        factors = [outside.of(v) for v in (last.a, last.b)]
+        if last.c is not own or not all(isinstance(v, np.generic) for v in factors):
+            return False
+        combiner, added = COMBINERS[arith.AddfOp], np.multiply(*map(np.asarray, factors))[()]
+    else:
+        combiner = COMBINERS.get(type(last))
+        added = outside.of(next((v for v in last.operands if v is not own), own))
+    if combiner is None or combiner.op in _FORGETFUL or not isinstance(added, np.generic):
+        return False
+    number, wanted = added.item(), combiner.identity(own.type).value.data
+    if isinstance(number, bool) or isinstance(wanted, int):
+        bits = own.type.width.data if isinstance(own.type, IntegerType) else 64
+        return int(number) % (1 << bits) == int(wanted) % (1 << bits)
+    if combiner.op is arith.AddfOp and number == 0:  # -0.0 + 0.0 is 0.0
+        return copysign(1, number) < 0 or _begins_above(op, output)
+    return number == wanted
+
+
+def _begins_above(op: linalg.GenericOp, output: int) -> bool:
+    """Whether a running sum begins with a number that is not -0.0: then it never is -0.0."""
+    fill = _fill(op, op.outputs[output])
+    start = fill.inputs[0].owner if fill is not None else None
+    if not isinstance(start, arith.ConstantOp):
+        return False
+    number = getattr(getattr(start.value, "value", None), "data", None)
+    return isinstance(number, float) and copysign(1, number) > 0
+
+
+def _fill(op: linalg.GenericOp, target: SSAValue) -> linalg.FillOp | None:
+    """Return what fills the destination of ``op`` right before it."""
+    if isinstance(target.owner, linalg.FillOp):
+        return target.owner
+    for each in _before(op):
+        if target in each.operands:
+            return each if isinstance(each, linalg.FillOp) else None
+    return None
+
+
+def _before(op: Operation) -> Iterator[Operation]:
+    while (previous := op.prev_op) is not None:
+        yield (op := previous)

@@ -1,0 +1,1 @@
+"""What users hold: compiled programs, and modules in files."""

@@ -1,0 +1,455 @@
+"""`sw.compile` and `sw.load`: textual IR in, a callable out; on a warm start without the compiler.
+
+Nothing here imports the compiler before it is needed: a program found in the cache is loaded and
+run by the runtime alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stepwell.api.modules import ModuleText, read_module
+from stepwell.api.stamps import class_stamp, files_stamp, plugins_stamp
+from stepwell.core.collecting import uncollected
+from stepwell.core.deep import with_deep_stack
+from stepwell.core.diagnostics import CompileError, Diagnostic, report
+from stepwell.core.hashing import sha256
+from stepwell.core.machine import Machine, thread_count, thread_limit
+from stepwell.core.plugins import named, using
+from stepwell.core.signature import Kernel, Signature
+from stepwell.core.targets import machine_for, target_for, target_of
+from stepwell.core.tracebacks import entrance
+from stepwell.core.version import VERSION
+from stepwell.driver.pipeline import default_stages
+from stepwell.runtime.cache import cache_root, digest, disk_cache
+from stepwell.runtime.extension import prepare
+from stepwell.runtime.program import Program, load_program, write_program
+from stepwell.runtime.toolchain import find_compiler
+from stepwell.runtime.weights import Weights
+
+if TYPE_CHECKING:
+    from stepwell.core.placement import Placement
+    from stepwell.runtime.parts import Parts
+
+LOG = logging.getLogger("stepwell")
+PACKAGE = Path(__file__).parent
+
+_RESOURCE = re.compile(r'#nd\.resource<"([^"]*)", *"([^"]*)">')
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What was asked to be compiled, enough of it to do so again."""
+
+    module: ModuleText
+    entry: str
+    target: str
+    machine: Machine
+    lock: str = ""
+    """A lock file that fits this machine."""
+    passes: tuple[Placement, ...] = ()
+    plugins: tuple[str, ...] = ()
+    check_bounds: bool = True
+    device: str = ""
+    """That the program is loaded on; "" for the one that is chosen."""
+
+    def translate(self, part: Callable[[str], None] | None = None) -> Any:
+        """Return the program as its target's text, with header and signature.
+
+        part : is called with each part of a large program, which may be compiled at once
+        """
+        with self._showing():
+            descent = import_module("stepwell.driver.descent")
+            return descent.translate(self._source(descent), self.target, part)
+
+    def stage(self, name: str) -> str:
+        """Return the module as it is after a stage."""
+        with self._showing():
+            descent = import_module("stepwell.driver.descent")
+            return descent.stage_text(self._source(descent), name)
+
+    def stages(self) -> dict[str, str]:
+        """Return the module as it is after each stage."""
+        with self._showing():
+            descent = import_module("stepwell.driver.descent")
+            return descent.stage_texts(self._source(descent))
+
+    def tune(self, budget: float) -> Any:
+        """Return schedules for the kernels, found in ``budget`` seconds."""
+        with self._showing(), uncollected():
+            tuning = import_module("stepwell.driver.tuning")
+            source = self._source(import_module("stepwell.driver.descent"))
+            return with_deep_stack(lambda: tuning.tune(source, budget, say=LOG.info))
+
+    @contextmanager
+    def _showing(self) -> Generator[None]:
+        """Let an error show the line it is about, though the module may lie in no file."""
+        try:
+            with using(self.plugins):
+                yield
+        except CompileError as error:
+            error.sources[self.module.name] = self.module.text
+            raise
+
+    def _source(self, descent: Any) -> Any:
+        machine = target_of(self.target).limits(self.machine)
+        return descent.Source(
+            *(self.module.text, self.module.name, self.entry, machine),
+            *(self.lock, self.passes, self.check_bounds),
+        )
+
+
+class Compiled:
+    """A compiled function, as `compile` and `load` return it: call it with arrays.
+
+    It returns fresh arrays, or fills those of `out=`. Arguments have the dtypes and shapes that the
+    module says; sizes `?` may be any.
+
+    raises TypeError, ValueError : an argument has another dtype or shape
+
+    >>> import numpy as np, stepwell as sw
+    >>> f = sw.compile('''func.func @main(%x: tensor<?xf64>) -> tensor<?xf64> {
+    ...   %y = nd.sqrt %x : tensor<?xf64>
+    ...   func.return %y : tensor<?xf64>
+    ... }''')
+    >>> f(np.array([4.0, 9.0])), [kernel.name for kernel in f.kernels]
+    (array([2., 3.]), ['main_sqrt'])
+    """
+
+    # __call__ is a slot filled with the program itself, so a call runs no Python code of ours
+    __slots__ = ("__call__", "__weakref__", "_program", "_request")
+
+    __call__: Callable[..., Any]
+
+    def __init__(self, program: Program, request: _Request | None = None) -> None:
+        self._program = program
+        self._request = request
+        self.__call__ = program.call
+
+    @property
+    def signature(self) -> Signature:
+        """Names, dtypes and shapes of arguments and results; arena; kernels."""
+        return self._program.signature
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels of the program and the source lines they came from."""
+        return self._program.signature.kernels
+
+    @property
+    def source(self) -> str:
+        """The program in its target's language."""
+        return self._program.source
+
+    @property
+    def native(self) -> bool:
+        """Whether it is a library of machine code; then a dispatcher calls it without Python."""
+        return self._program.target.native
+
+    def update(self, *arguments: Any, donated: Collection[tuple[int, int]] = ()) -> tuple[Any, ...]:
+        """Call with one array for each argument and change those that results replace.
+
+        Returns all results, which for these are the very arrays given. Where such an array is
+        contiguous, aligned and apart from all others, the program works in it.
+
+        donated : pairs of a result and an argument that is left as it is where the program cannot
+            work in it; the result is a new array then
+        """
+        return self._program.updating.update(arguments, donated)
+
+    @property
+    def program(self) -> Any:
+        """What runs the program; `Dispatcher.add` takes it."""
+        return self._program.call
+
+    def text(self, stage: str) -> str:
+        """Return the module as it is after ``stage`` ('nd', 'structured', ..., or the target)."""
+        if stage == self.signature.target:
+            return self.source
+        request = self._with_stages()
+        return with_deep_stack(lambda: request.stage(stage))
+
+    def texts(self) -> dict[str, str]:
+        """Return the module after every stage, by the stage's name; last the target's text."""
+        stages = with_deep_stack(self._with_stages().stages)
+        return {**stages, self.signature.target: self.source}
+
+    def profile(self, *arguments: Any, repeat: int = 0, updating: bool = False) -> Any:
+        """Call with these arrays ``repeat`` times, or for about a second; return where time went.
+
+        updating : call as `update` does, which changes arguments that results replace
+
+        The result prints as a table of kernels, and its `trace()` is for ui.perfetto.dev.
+        """
+        profiling = import_module("stepwell.runtime.profiling")
+        return profiling.profile(self._program, arguments, repeat, updating)
+
+    @property
+    def given(self) -> str:
+        """The text that was compiled; nothing of a saved program."""
+        return self._request.module.text if self._request else ""
+
+    def _with_stages(self) -> _Request:
+        if self._request is None:
+            raise ValueError("a saved program has no stages; its source is in .source")
+        return self._request
+
+    def save(self, path: str | Path) -> None:
+        """Write the program into the folder ``path``; `sw.load` needs nothing else."""
+        self._program.save(Path(path))
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.signature}>"
+
+
+@entrance
+def compile(
+    module: Any,
+    entry: str = "main",
+    *,
+    target: str = "",
+    device: Any = "",
+    resources: Mapping[str, Any] | None = None,
+    machine: str | Machine = "",
+    name: str = "",
+    lock: str | Path | None = None,
+    tune: bool | float = False,
+    passes: Sequence[str | Placement] = (),
+    plugins: Sequence[str] = (),
+    check_bounds: bool = True,
+    threads: int | None = None,
+) -> Compiled:
+    """Compile a module for this machine, or fetch it from the cache.
+
+    module : the text of a module, the Path of a file (with its weights in a .npz beside it), or a
+        ModuleOp of xDSL
+    entry : the function to call
+    target : "c", the default; "opencl", the default where a device is named; or one of a package
+        (`stepwell targets` lists them)
+    device : what a program of OpenCL runs on, as in "gpu", "gpu:1" or a part of its name
+        (`stepwell devices` lists them); without it STEPWELL_DEVICE says so, else it is the best
+        there is: a GPU before an accelerator before a CPU
+    resources : the arrays of the module's `#nd.resource` names
+    machine : properties to compile for instead of this machine's, as in 'vector_bits=256'
+    name : what messages and comments call the module, "<string>" where it has no file
+    lock : a file of schedules found by tuning; for a Path, `name.lock.json` beside it if there
+    tune : search for schedules by timing, for so many seconds or a minute, where the lock file is
+        not there yet; without ``lock`` it is kept in the cache
+    passes : passes of yours and where each stands, ``"acme-fuse@before:nd-to-linalg"`` or
+        ``AcmeFuse().at("before:nd-to-linalg")``; those of installed packages need not be named
+    plugins : universes of packages that are not installed, ``"module:NAME"``
+    check_bounds : whether a module of buffers or loops compares what it touches with the sizes of
+        its buffers while it runs; a call that would touch what is not there raises `IndexError`.
+        What the compiler makes of the floors above is right by construction and compares nothing
+    threads : how many threads the program of C runs in at most; None for as many as there are, by
+        STEPWELL_THREADS or the cores
+
+    raises TypeError, ValueError : ``threads`` is no number of threads
+    raises CompileError : the module is wrong, or there is no working C compiler (for OpenCL: no
+        pyopencl or no such device)
+
+    >>> import numpy as np, stepwell as sw
+    >>> f = sw.compile('''func.func @main(%x: tensor<?xf64>) -> tensor<?xf64> {
+    ...   %y = nd.square %x : tensor<?xf64>
+    ...   func.return %y : tensor<?xf64>
+    ... }''')
+    >>> f(np.array([2.0, 3.0]))
+    array([4., 9.])
+    """
+    _check_tune(tune)
+    thread_limit(threads)
+    read = _read(module, name, resources)
+    place, target = _device_of(device), target_for(target, _device_of(device))
+    with using(plugins):
+        described = machine_for(target, machine, place)
+        _check_resources(read)
+        schedules = _lock_file(module, read, entry, described, lock, tune)
+        text = ModuleText(read.text, read.name)  # what asks for stages later need hold no weights
+        placed = import_module("stepwell.core.placement").parse_placements(passes) if passes else ()
+        request = _Request(text, entry, target, described, "", placed, named(), check_bounds, place)
+        locked = _locked(schedules, request, tune)
+        request = replace(request, lock=str(schedules) if locked else "")
+        return _fetched(request, read, locked, threads)
+
+
+def _fetched(request: _Request, read: ModuleText, locked: str, threads: int | None) -> Compiled:
+    """Return a program from the cache, compiled first where it is not there.
+
+    read : the module with its weights
+    locked : the text of the lock file
+    """
+    native = target_of(request.target).native
+    if native and prepare() and disk_cache().lacks("program"):
+        with uncollected():
+            import_module("stepwell.driver.descent")  # will be needed: loaded while compilers run
+    compiler = find_compiler() if native else None
+    key = digest(
+        *(read.text, read.name, request.entry, request.target, repr(request.machine)),
+        *(
+            compiler.id if compiler else "",
+            VERSION,
+            files_stamp(PACKAGE),
+            _pipeline_key(request),
+            locked,
+            repr(request.check_bounds),
+        ),
+    )
+
+    built: list[Path] = []
+
+    def build(folder: Path) -> None:
+        built.append(folder)
+        if compiler is None:
+            _write(folder, request, None)
+            return
+        parted = import_module("stepwell.runtime.parts").parts_of_program
+        with parted(compiler, thread_count()) as parts:
+            _write(folder, request, parts)
+
+    folder = disk_cache().fetch("program", key, build)
+    weights = Weights(folder.name, read.resources, read.trail, bool(built))
+    return Compiled(load_program(folder, read.resources, weights, threads, request.device), request)
+
+
+def _device_of(device: Any) -> str:
+    """Return how a device is spelled that was given by its name, or as one of `sw.devices`."""
+    if device is None:
+        return ""
+    if not isinstance(device, str) and not hasattr(device, "handle"):
+        raise TypeError(f"device must be text or one of sw.devices(), got {device!r}")
+    return str(device)
+
+
+def _check_tune(tune: Any) -> None:
+    if not isinstance(tune, bool | int | float):
+        raise TypeError(f"tune must be True, False or a number of seconds, got {tune!r}")
+    if not isinstance(tune, bool) and not tune > 0:
+        help = "give the seconds a search may take, or True for a minute"
+        raise CompileError(Diagnostic("error", f"no schedule is found in {tune} s", help=help))
+
+
+def _lock_file(
+    module: Any,
+    read: ModuleText,
+    entry: str,
+    machine: Machine,
+    lock: str | Path | None,
+    tune: bool | float,
+) -> Path | None:
+    """Return the lock file to be read, or to be written by tuning; None where there is none."""
+    if lock is not None:
+        return Path(lock)
+    if isinstance(module, Path) and (tune or lock_beside(module).exists()):
+        return lock_beside(module)
+    if tune is False:
+        return None
+    key = digest(read.text, entry, repr(machine), str(import_module("stepwell.core.locks").FORMAT))
+    return cache_root() / "locks" / f"{key}.json"
+
+
+def lock_beside(module: Path) -> Path:
+    """Return the lock file of a module in a file."""
+    return module.with_suffix(".lock.json")
+
+
+def _locked(place: Path | None, request: _Request, tune: bool | float) -> str:
+    """Return the text of a lock file, made first where that is asked for; "" where none fits."""
+    if place is None:
+        return ""
+    if not target_of(request.target).native:
+        raise _no_lock(f"schedules are tuned for programs of C, not for {request.target}")
+    if tune is not False and not place.exists():
+        budget = import_module("stepwell.driver.tuning").BUDGET if tune is True else float(tune)
+        import_module("stepwell.core.locks").write_lock(place, request.tune(budget))
+    return fitting_lock(place, request.machine)
+
+
+def fitting_lock(place: Path, machine: Machine) -> str:
+    """Return the text of a lock file; "" where it has nothing for ``machine``, which is told."""
+    found = import_module("stepwell.core.locks").read_lock(place)
+    if differs := found.misfit(machine):
+        said = f"the lock file {place} is for another machine and is not used: {differs}"
+        if not report(Diagnostic("warning", said, help="tune again on this machine")):
+            LOG.warning("%s", said)
+        return ""
+    return found.to_json() if found.kernels else ""
+
+
+def _no_lock(message: str) -> CompileError:
+    return CompileError(Diagnostic("error", message, help="leave lock and tune away"))
+
+
+def _write(folder: Path, request: _Request, parts: Parts | None) -> None:
+    """Translate what was asked for into ``folder``."""
+    with uncollected():
+        made = with_deep_stack(lambda: request.translate(parts))
+    build = parts.link if parts else None
+    write_program(folder, made.text, made.header, made.signature, build)
+
+
+def load(path: str | Path, *, threads: int | None = None, device: Any = "") -> Compiled:
+    """Load a program that `Compiled.save` wrote; neither its source nor the compiler is needed.
+
+    path : the folder that it wrote
+    threads : how many threads it runs in at most, as in `compile`
+    device : what a program of OpenCL runs on, as in `compile`
+    raises CompileError : there is no such folder, or a file in it is missing, damaged or altered
+
+    >>> import numpy as np, stepwell as sw, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sw.jit(lambda x: x + 1).trace(np.ones(2)).compile().save(folder)
+    ...     sw.load(folder)(np.array([1.0, 2.0]))
+    array([2., 3.])
+    """
+    return Compiled(load_program(Path(path), threads=threads, device=_device_of(device)))
+
+
+def _read(module: Any, name: str, resources: Mapping[str, Any] | None) -> ModuleText:
+    """Return ``module`` as text and weights, whatever it came as."""
+    if isinstance(module, ModuleText):
+        return module
+    if isinstance(module, Path):
+        read = read_module(module)
+        given = read.resources if resources is None else dict(resources)
+        return ModuleText(read.text, name or read.name, given)
+    if not isinstance(module, str):
+        module = import_module("stepwell.dialects.printing").text_of(module, locations=True)
+    if module.endswith(".mlir") and "\n" not in module:
+        raise CompileError(
+            Diagnostic("error", f"'{module}' is no module", help="a file is given as Path(name)")
+        )
+    return ModuleText(module, name or "<string>", dict(resources or {}))
+
+
+def _check_resources(module: ModuleText) -> None:
+    """Check weights against the hashes that the module states."""
+    if module.hashed:
+        return
+    for name, stated in _RESOURCE.findall(module.text) if module.resources else ():
+        array = module.resources.get(name)
+        if array is None or not stated:
+            continue
+        found = sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).hexdigest()
+        if found != stated:
+            message = f"weight '{name}' is not the one the module was made with"
+            help = f"its SHA-256 is {found}, the module says {stated}"
+            raise CompileError(Diagnostic("error", message, help=help))
+
+
+def _pipeline_key(request: _Request) -> str:
+    """Return what identifies the passes that a program goes through, and their code."""
+    stages = [f"{stage.name}: {stage.passes}" for stage in default_stages()]
+    classes = [class_stamp(p.kind) for p in request.passes if p.kind is not None]
+    with using(request.plugins):
+        return digest(
+            *stages, *map(str, request.passes), *classes, plugins_stamp(request.module.text)
+        )

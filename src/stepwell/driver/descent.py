@@ -1,0 +1,385 @@
+"""A module's way down the stages of `pipeline`, and from there to the text of its target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, lru_cache
+from importlib import import_module
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr, TensorType
+
+from stepwell.analysis.costs import Cost, kernel_costs
+from stepwell.analysis.equal_sizes import EqualSizes, equal_sizes
+from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, report
+from stepwell.core.machine import Machine
+from stepwell.core.placement import Placement, elements
+from stepwell.core.signature import Kernel, Signature
+from stepwell.core.targets import Target, target_of
+from stepwell.dialects import upstream
+from stepwell.dialects.parsing import parse_module
+from stepwell.dialects.printing import text_of
+from stepwell.dialects.types import place_of
+from stepwell.dialects.upstream.constant_places import check_constant_places
+from stepwell.dialects.verification import verify
+from stepwell.driver.blame import blame
+from stepwell.driver.floors import LOOPS, first_stage, guard
+from stepwell.driver.leavings import Introduced, is_foreign
+from stepwell.driver.naming import result_names, write_result_names
+from stepwell.driver.pass_pipeline import Step, steps_of
+from stepwell.driver.pipeline import (
+    SCHEDULING,
+    STAGE_NAMES,
+    STAGES,
+    Stage,
+    default_stages,
+    stages_through,
+)
+from stepwell.driver.placing import place
+from stepwell.driver.portions import Portions
+from stepwell.driver.registry import Registry, registry
+from stepwell.driver.reproducer import write_reproducer
+from stepwell.transforms.graph.check_accesses import CheckAccesses
+from stepwell.transforms.verifying import checks_all
+
+assert upstream, "imported for its patches of upstream syntax"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is to be compiled: a module's text, the function to call in it, and for what machine."""
+
+    text: str
+    name: str
+    entry: str
+    machine: Machine
+    lock: str = ""
+    """A lock file with schedules of its kernels."""
+    passes: tuple[Placement, ...] = ()
+    """Passes besides those of the pipeline and of installed plug-ins."""
+    check_bounds: bool = True
+    """Whether what a module of buffers or loops touches is compared with sizes when it runs."""
+
+    @cached_property
+    def known(self) -> Registry:
+        """Every dialect, pass and target in reach."""
+        found = registry()
+        for placement in self.passes:
+            if (kind := placement.kind) is not None:
+                found.add_pass(kind)
+        return found
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages with all passes that stand in them."""
+        return place(default_stages(), [*self.known.placements, *self.passes])
+
+    def steps(self, stage: Stage) -> Iterator[Step]:
+        """Return the passes of ``stage``; an option that `Machine` has too is set to that."""
+        for step in steps_of(stage, self.known.passes):
+            yield (_told if is_foreign(step.pass_) else _told_once)(step, self.machine, self.lock)
+
+
+def _told(step: Step, machine: Machine, lock: str) -> Step:
+    """Return a step with the options that are those of the machine."""
+    return step.told(machine.options() | {"lock": lock})
+
+
+_told_once = lru_cache(1024)(_told)
+
+
+@dataclass
+class Descent:
+    """Takes one module down the stages; afterwards ``equal`` says which `?` must agree."""
+
+    source: Source
+    context: Context
+    module: ModuleOp
+    careful: bool = True
+    """Whether to verify the module after each stage: a third of the time, for our own mistakes."""
+    equal: EqualSizes = field(default_factory=EqualSizes)
+    costs: dict[str, Cost] = field(default_factory=dict[str, Cost])
+    """What each kernel does, as far as is known before it runs."""
+    done: list[Step] = field(default_factory=list[Step])
+    first: int = 0
+    """The number of the first stage to run: those before it have nothing to do."""
+    introduced: Introduced = field(default_factory=Introduced)
+    names: tuple[str, ...] = ()
+    """Of the results, as the module calls them."""
+
+    @classmethod
+    def of(cls, source: Source, careful: bool = True) -> Descent:
+        """Parse and verify, and make the entry the only public function."""
+        context = source.known.context()
+        module = parse_module(context, source.text, source.name)
+        verify(module)
+        choose_entry(module, source.entry)
+        first = first_stage(module)
+        names = result_names(module, source.entry)
+        descent = cls(source, context, module, careful, first=first, names=names)
+        descent._warn_of_idle()
+        if first >= LOOPS:
+            check_constant_places(module)
+        elif first >= STAGE_NAMES.index("structured"):  # `check-sizes` has seen to no such op
+            CheckAccesses().apply(context, module)
+        if first > STAGE_NAMES.index("structured"):  # no stage finds this any more
+            descent.equal = equal_sizes(module, source.entry)
+        if first == LOOPS:  # nor does one count what kernels do
+            descent.costs = kernel_costs(module)
+        return descent
+
+    @classmethod
+    def alone(cls, source: Source, module: ModuleOp) -> Descent:
+        """Take down a module that is on a lower floor, for the machine of ``source``."""
+        return cls(source, source.known.context(), module, careful=False)
+
+    def _warn_of_idle(self) -> None:
+        """Warn of passes asked for that stand in a stage above the floor of the module."""
+        for stage in self.source.stages[: self.first]:
+            for name in {p.name for p in self.source.passes} & {
+                e.partition("{")[0] for e in elements(stage.passes)
+            }:
+                message = f"pass '{name}' stands in stage '{stage.name}' and does not run"
+                said = "the module is of loops, which no stage changes"
+                if self.first < len(STAGES):
+                    said = f"the module begins at stage '{STAGE_NAMES[self.first]}'"
+                report(Diagnostic("warning", f"{message}: {said}"))
+
+    def to(self, last: str = STAGES[-1].name) -> None:
+        """Run every stage up to and including ``last``."""
+        for stage in stages_through(last, self.source.stages):
+            self.down(stage)
+
+    def kernels_outlined(self) -> None:
+        """Run the passes that make the kernels, none that schedules them."""
+        for stage in self.source.stages[self.first :]:
+            for step in self.source.steps(stage):
+                if step.pass_.name == SCHEDULING:
+                    return
+                self._run(stage, step, self.module, self.done)
+                self.done.append(step)
+
+    def after_scheduling(self) -> None:
+        """Run the rest of the way on kernels that are scheduled."""
+        steps = [(stage, step) for stage in self.source.stages for step in self.source.steps(stage)]
+        place = next(k for k, (_, step) in enumerate(steps) if step.pass_.name == SCHEDULING)
+        for stage, step in steps[place + 1 :]:
+            self._run(stage, step, self.module, self.done)
+            self.done.append(step)
+
+    def down(self, stage: Stage) -> None:
+        """Run one stage, unless the module is below it; those before it have run."""
+        if STAGE_NAMES.index(stage.name) < self.first:
+            return
+        if stage.name == "buffers":
+            write_result_names(self.module, self.source.entry, self.names)
+        for step in self.source.steps(stage):
+            self._run(stage, step, self.module, self.done)
+            self.done.append(step)
+        self._finish(stage)
+
+    def down_in_portions(self, stage: Stage, use: Callable[[ModuleOp], None]) -> None:
+        """Run one stage on a few kernels after the other, ``use`` each as soon as it is down."""
+        past = STAGE_NAMES.index(stage.name) < self.first
+        steps = [] if past else list(self.source.steps(stage))
+        portions = Portions(self.module)
+        for some in portions:
+            for k, step in enumerate(steps):
+                self._run(stage, step, some, [*self.done, *steps[:k]])
+            portions.gather(some)
+            use(some)
+        portions.put_back()
+        self.done += steps
+        self._finish(stage)
+
+    def guard(self) -> None:
+        """Note whether what the module touches is to be compared with sizes."""
+        guard(self.module, self.first if self.source.check_bounds else 0)
+
+    def _finish(self, stage: Stage) -> None:
+        if self.careful:
+            _verify_own(stage, self.module)
+        if stage.name == "structured":
+            self.equal = equal_sizes(self.module, self.source.entry)
+        if stage.name in ("kernels", "buffers"):  # bufferize makes more of them, for views
+            self.costs = kernel_costs(self.module, self.costs)
+
+    def _run(self, stage: Stage, step: Step, module: ModuleOp, done: Sequence[Step]) -> None:
+        try:
+            step.run(self.context, module, self.introduced)
+        except (CompileError, RecursionError):
+            raise
+        except Exception as error:
+            raise self._fault(stage, step, done, error) from error
+
+    def _fault(
+        self, stage: Stage, step: Step, done: Sequence[Step], error: Exception
+    ) -> CompileError:
+        """Save the module as it was before ``step`` and say how to see the fault again."""
+        if not self.careful:  # the mistake may be an earlier stage's: this finds it
+            Descent.of(self.source).to(stage.name)
+        before = Descent.of(self.source)
+        for earlier in done:
+            earlier.run(before.context, before.module)
+        path = write_reproducer(None, before.module, [step])
+        after = f" after pass '{done[-1]}'" if done else ""
+        help = f"reproduce with: stepwell-opt --run-reproducer --debug {path}"
+        found = blame(error)
+        message = f"compiler bug in stage '{stage.name}', in pass '{step}'{after}"
+        if found.package:
+            message = f"{found.package} fails in pass '{step}' of stage '{stage.name}'"
+        return CompileError(found.told(message, help))
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A program in its target's language, how to declare it there, and its signature."""
+
+    text: str
+    header: str
+    signature: Signature
+
+
+def translate(
+    source: Source, target: str, part: Callable[[str], None] | None = None
+) -> Translation:
+    """Return the program of ``source`` in the target's language.
+
+    part : is called with each part of a large program of C as soon as that is written; to compile
+        all parts and link them is to compile the program
+    """
+    record = target_of(target)
+    source = replace(source, machine=record.limits(source.machine))
+    descent = Descent.of(source, careful=checks_all())
+    with _blaming_an_earlier_stage(descent):
+        emitted = _emitted(descent, record) if part is None else _emitted_in_parts(descent, part)
+    signature = replace(
+        emitted.signature,
+        equal=descent.equal.groups,
+        fixed=descent.equal.fixed,
+        loops=descent.equal.loops,
+        kernels=tuple(_with_cost(k, descent.costs) for k in emitted.signature.kernels),
+        machine=source.machine.features,
+    )
+    return Translation(emitted.source, emitted.header, signature)
+
+
+def _with_cost(kernel: Kernel, costs: Mapping[str, Cost]) -> Kernel:
+    cost = costs.get(kernel.name)
+    return kernel if cost is None else replace(kernel, **asdict(cost))
+
+
+def _emitted(descent: Descent, target: Target) -> Any:
+    """Take a module down and print it in the target's language."""
+    descent.to()
+    descent.guard()
+    with _blaming_packages(f"fails in printing for target '{target.name}'"):
+        return target.emitted(descent.module, descent.source.entry)
+
+
+def _emitted_in_parts(descent: Descent, part: Callable[[str], None]) -> Any:
+    """Take a module down and print it as C, kernel by kernel."""
+    *upper, loops = descent.source.stages
+    for stage in upper:
+        descent.down(stage)
+    descent.guard()
+    program = import_module("stepwell.lowering.emit").PartedProgram.of(descent.module, part)
+    with _blaming_packages("fails in printing for target 'c'"):
+        descent.down_in_portions(loops, program.write)
+        return program.finish(descent.source.entry)
+
+
+@contextmanager
+def _blaming_packages(message: str) -> Generator[None]:
+    """Tell of mistakes in the rules of packages; our own are bugs, which are not hidden."""
+    try:
+        yield
+    except (CompileError, RecursionError):
+        raise
+    except Exception as error:
+        if not (found := blame(error)).package:
+            raise
+        raise CompileError(found.told(f"{found.package} {message}")) from error
+
+
+@contextmanager
+def _blaming_an_earlier_stage(descent: Descent) -> Generator[None]:
+    """Look for an earlier stage's mistake where the module was not verified and this failed."""
+    try:
+        yield
+    except (CompileError, RecursionError):
+        raise
+    except Exception:
+        if not descent.careful:
+            Descent.of(descent.source).to()
+        raise
+
+
+def stage_text(source: Source, stage: str) -> str:
+    """Return the module as it is after ``stage``."""
+    descent = Descent.of(source)
+    descent.to(stage)
+    return text_of(descent.module)
+
+
+def stage_texts(source: Source) -> dict[str, str]:
+    """Return the module as it is after each stage, by the stage's name."""
+    descent = Descent.of(source)
+    texts: dict[str, str] = {}
+    for stage in source.stages:
+        descent.down(stage)
+        texts[stage.name] = text_of(descent.module)
+    return texts
+
+
+def pipeline_text(source: Source) -> str:
+    """Return each stage's passes with all options, as `stepwell-opt -p` takes them."""
+    rows = [f"{s.name}: {','.join(map(str, source.steps(s)))}" for s in source.stages]
+    return "\n".join(rows)
+
+
+def choose_entry(module: ModuleOp, entry: str) -> None:
+    """Make ``entry`` the one public function; `CompileError` where there is none of that name."""
+    functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
+    names = [f.sym_name.data for f in functions]
+    made = any("kernel.made" in each.data for f in functions for each in f.arg_attrs or ())
+    if entry not in names:
+        listed = ", ".join(f"@{n}" for n in names)
+        help = did_you_mean(entry, names) or (f"there is {listed}" if listed else "")
+        raise CompileError(Diagnostic("error", f"no function @{entry} in the module", help=help))
+    for function in functions:
+        if function.sym_name.data == entry:
+            function.properties.pop("sym_visibility", None)
+            _check_entry(function)
+        elif made and function.sym_name.data == f"{entry}.constants":  # makes weights of its own
+            function.properties.pop("sym_visibility", None)
+        elif function.sym_name.data not in (f"{entry}.shapes", f"{entry}.arena"):  # buffers' sizes
+            function.properties["sym_visibility"] = StringAttr("private")
+
+
+def _check_entry(function: func.FuncOp) -> None:
+    """Fail where the entry takes or gives something that is not an array."""
+    name, block = function.sym_name.data, function.body.blocks.first
+    arguments = list(block.args) if block else []
+    found = [(f"argument %{a.name_hint or a.index}", a.type) for a in arguments]
+    found += [(f"result {k}", t) for k, t in enumerate(function.function_type.outputs.data)]
+    for what, kind in found:
+        if not isinstance(kind, TensorType | MemRefType):
+            message = f"{what} of @{name} is of type {kind}, but a program takes and gives tensors"
+            help = "make it a tensor of one element; a size is known from the arguments' `?`"
+            raise CompileError(Diagnostic("error", message, place_of(function), help=help))
+
+
+def _verify_own(stage: Stage, module: ModuleOp) -> None:
+    try:
+        verify(module)
+    except CompileError as error:
+        said = error.diagnostic
+        message = f"compiler bug: invalid IR after stage '{stage.name}': {said.message}"
+        raise CompileError(
+            replace(said, message=message, help="find the pass with stepwell-opt --verify-each")
+        ) from None

@@ -1,0 +1,412 @@
+"""Find better schedules by timing: kernel by kernel, each choice varied in turn.
+
+Every kernel becomes a program of its own, run on random data. One choice is varied at a time
+(register tile, blocks, vectors in flight, grain), the best kept, until none is better or the time
+is up; what was found must then beat the cost model's choice once more, side by side with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.context import Context
+from xdsl.dialects import arith, func, tensor
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    IndexType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    i8,
+)
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from stepwell.analysis.constness import constants_of, entries
+from stepwell.analysis.costs import kernel_costs
+from stepwell.analysis.launch_sizes import Launches
+from stepwell.analysis.sizes import Sizes as FunctionSizes
+from stepwell.analysis.sizes import static_shape
+from stepwell.core.diagnostics import CompileError, Diagnostic, report
+from stepwell.core.host_schedule import in_call
+from stepwell.core.locks import Lock, Tuned, machine_key
+from stepwell.core.machine import Machine
+from stepwell.core.shapes import DYNAMIC
+from stepwell.dialects import kernel
+from stepwell.driver.descent import Descent, Source
+from stepwell.driver.pipeline import STAGE_NAMES
+from stepwell.lowering.emit import emit_c
+from stepwell.runtime.entry import numpy_dtype
+from stepwell.runtime.program import load_program, write_program
+from stepwell.runtime.toolchain import Compiler, find_compiler
+from stepwell.transforms.kernels.relaunching import launches_of
+from stepwell.transforms.kernels.schedule.levels import levels_of
+from stepwell.transforms.kernels.schedule.locked import (
+    choices_of,
+    is_untouched,
+    kernel_key,
+    operands_of,
+    write_choices,
+)
+from stepwell.transforms.kernels.schedule.on_machines import schedule_for
+from stepwell.transforms.kernels.schedule.variants import variants
+
+LOG = logging.getLogger("stepwell")
+BUDGET = 60.0
+"""Seconds a search takes at most where nobody says."""
+SAMPLE = 0.02
+"""Seconds of calls that a schedule is timed for."""
+BETTER = 0.97
+"""A schedule must take less than this part of the time to be worth a line in a file."""
+ROUNDS = 7
+LEAST = 0.3
+"""Seconds in which a schedule or two are compiled and timed: for less a kernel is left alone."""
+LONGEST = 1 << 28
+"""A number that the host computes is no size of an array if it is more, or negative."""
+
+Sizes: TypeAlias = tuple[int, ...]
+Schedule = Mapping[str, Any]
+Run = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kernel to be tuned: as it is before any schedule, and what the cost model chose."""
+
+    function: kernel.FuncOp
+    key: str
+    schedule: Schedule
+    constant: tuple[bool, ...]
+    """Which inputs are the same in every call."""
+    sizes: tuple[Sizes, ...] | None
+    """Of each argument: an array's shape, or a number that the host computes; None if unknown."""
+
+    @property
+    def name(self) -> str:
+        """What the kernel is called."""
+        return self.function.sym_name.data
+
+    weight: float
+    """About how long all its launches take, in any unit."""
+
+
+def tune(
+    source: Source,
+    budget: float = BUDGET,
+    size: int | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Lock:
+    """Return better schedules for the kernels of a module, found in ``budget`` seconds.
+
+    size : what each `?` of the arguments is while schedules are timed
+    say : is told of each kernel what was found
+    """
+    if not budget > 0:
+        help = "give the seconds a search may take"
+        raise CompileError(Diagnostic("error", f"no schedule is found in {budget:g} s", help=help))
+    found = candidates_of(source, size)
+    candidates = [each for each in found if each.sizes is not None]
+    if len(candidates) < len(found):
+        _tell_unsized([each.name for each in found if each.sizes is None], size)
+    end = time.monotonic() + budget
+    better: dict[str, Tuned] = {}
+    left: list[str] = []
+    for k, candidate in enumerate(candidates):
+        rest = sum(c.weight for c in candidates[k:])
+        share = (end - time.monotonic()) * candidate.weight / max(rest, 1e-9)
+        if share < LEAST:
+            left.append(candidate.name)
+            continue
+        with TemporaryDirectory(prefix="stepwell-tune-") as folder:
+            search = Search(candidate, source, find_compiler(), Path(folder))
+            tuned = search.run(time.monotonic() + share)
+        if tuned is None:
+            say(f"{candidate.name}: {search.tried} tried, none better")
+            continue
+        better[candidate.key] = tuned
+        say(f"{candidate.name}: {tuned.before:.3g} s -> {tuned.seconds:.3g} s, {tuned.tried} tried")
+    if left:
+        say(f"not worth their part of {budget:g} s: {', '.join(left)}")
+    return Lock(machine_key(source.machine), better)
+
+
+def _tell_unsized(names: Sequence[str], size: int | None) -> None:
+    """Say which kernels are not tuned, and why."""
+    known = "only a call tells their sizes" if size is None else "their sizes are not told by `?`"
+    help = "stepwell compile --tune --size N tunes them for `?` of N" if size is None else ""
+    said = f"not tuned, for {known}: {', '.join(names)}"
+    if not report(Diagnostic("warning", said, help=help)):
+        LOG.warning("%s", said)
+
+
+def candidates_of(source: Source, size: int | None = None) -> list[Candidate]:
+    """Return the kernels that nobody has scheduled, those with most to do first."""
+    bare = Descent.of(source)
+    if bare.first > STAGE_NAMES.index("kernels"):
+        message = "schedules are chosen before buffers, and the module has no tensors any more"
+        raise CompileError(Diagnostic("error", message, help="tune the module of tensors"))
+    bare.kernels_outlined()
+    launches = launches_of(bare.module)
+    constants = {v for f in entries(bare.module) for v in constants_of(f)}
+    costs = kernel_costs(bare.module)
+    placed = Launches(bare.module)
+    dims = [size] * _dynamic(bare.module, source.entry) if size is not None else None
+    found: dict[str, Candidate] = {}
+    for function in bare.module.ops:
+        if not isinstance(function, kernel.FuncOp) or not is_untouched(function):
+            continue
+        name = function.sym_name.data
+        uses = launches.get(name, [])
+        cost = costs[name].known if dims is None else costs[name].at(dims)
+        inputs, _ = operands_of(function)
+        constant = tuple(
+            bool(uses) and all(use.operands[k] in constants for use in uses)
+            for k in range(len(inputs))
+        )
+        weight = len(uses) * ((cost.flops or 0) / 64 + (cost.bytes or 0) / 16)
+        schedule = _as_chosen(function, constant, source.machine)
+        key = kernel_key(function)
+        sizes = _sizes(function, placed, dims)
+        found[name] = Candidate(function, key, schedule, constant, sizes, weight)
+    return sorted(found.values(), key=lambda c: -c.weight)
+
+
+def _dynamic(module: ModuleOp, entry: str) -> int:
+    """Return how many `?` the arguments of the entry have."""
+    (function,) = (f for f in entries(module) if f.sym_name.data == entry)
+    return len(FunctionSizes(function.args).dims)
+
+
+def _sizes(
+    function: kernel.FuncOp, placed: Launches, dims: Sequence[int] | None
+) -> tuple[Sizes, ...] | None:
+    """Return the shape of each argument of a kernel, and each number; None where one is unknown.
+
+    dims : what each `?` of the program's arguments is, where that is known
+    """
+    inner = FunctionSizes(function.body.block.args)
+    found: list[Sizes] = []
+    for argument in function.body.block.args:
+        is_array = isinstance(argument.type, TensorType)
+        if not is_array and not isinstance(argument.type, IndexType):
+            return None
+        wanted = inner.shape(argument) if is_array else (inner.of(argument),)
+        shape: list[int] = []
+        for each in wanted:
+            tree = placed.tree(function, each, inner)
+            if dims is None and not isinstance(tree, int):
+                return None
+            n = in_call(tree, dims or ())
+            if n is None or not 0 <= n <= LONGEST:
+                return None
+            shape.append(n)
+        found.append(tuple(shape))
+    return tuple(found)
+
+
+def _as_chosen(function: kernel.FuncOp, constant: Sequence[bool], machine: Machine) -> Schedule:
+    """Return what the cost model chooses for a kernel."""
+    module = _alone(function, constant)
+    schedule_for(machine).apply(Context(), module)
+    return choices_of(_kernel_of(module))
+
+
+@dataclass
+class Search:
+    """The search for one kernel's schedule."""
+
+    candidate: Candidate
+    source: Source
+    compiler: Compiler
+    folder: Path
+    tried: int = 0
+    runs: dict[str, Run | None] = field(default_factory=dict[str, Run | None])
+
+    def run(self, until: float) -> Tuned | None:
+        """Return the best that is found before ``until``, or None where nothing is better."""
+        first = self.candidate.schedule
+        if not variants(first, self.source.machine) or (before := self._run(first)) is None:
+            return None
+        best, least = first, seconds_of(before)
+        better = True
+        while better and time.monotonic() < until:
+            better = False
+            for choices in variants(best, self.source.machine):
+                for schedule in choices:
+                    if time.monotonic() > until:
+                        break
+                    seconds = self._time(schedule)
+                    if seconds < least * 0.99:
+                        best, least, better = schedule, seconds, True
+        if best is first or (after := self._run(best)) is None:
+            return None
+        rounds = _side_by_side(before, after)
+        old, new = (median(times) for times in zip(*rounds, strict=True))
+        if new > old * BETTER or sum(b < a for a, b in rounds) < ROUNDS - 1:
+            return None  # on a busy machine a lucky one looks better than it is
+        name = self.candidate.name
+        levels = str(levels_of(_kernel_of(program_of(self.candidate, best))))
+        return Tuned(name, levels, float(f"{new:.3g}"), float(f"{old:.3g}"), self.tried)
+
+    def _time(self, schedule: Schedule) -> float:
+        """Return the seconds of a launch; for ever where it cannot be compiled, or was tried."""
+        if repr(schedule) in self.runs or (run := self._run(schedule)) is None:
+            return float("inf")
+        return seconds_of(run)
+
+    def _run(self, schedule: Schedule) -> Run | None:
+        """Return what runs the kernel once as scheduled; None where that is not possible."""
+        key = repr(schedule)
+        if key not in self.runs:
+            self.tried += 1
+            try:
+                self.runs[key] = self.compiled(schedule)
+            except CompileError:
+                self.runs[key] = None
+        return self.runs[key]
+
+    def compiled(self, schedule: Schedule) -> Run:
+        """Compile the kernel alone, so scheduled, and load it."""
+        descent = Descent.alone(self.source, program_of(self.candidate, schedule))
+        descent.after_scheduling()
+        emitted = emit_c(descent.module, "main")
+        folder = self.folder / str(self.tried)
+        build = self.compiler.build_program
+        signature = replace(emitted.signature, machine=self.source.machine.features)
+        write_program(folder, emitted.source, emitted.header, signature, build)
+        random = np.random.default_rng(0)
+        resources = _weights(random, self.candidate)
+        program = load_program(folder, resources)
+        shapes = _shapes(self.candidate)
+        arguments = [
+            _array(random, argument.dtype, shape)
+            for argument, shape in zip(signature.arguments, shapes, strict=True)
+        ]
+        results = program.call(*arguments)
+        return lambda: program.call(*arguments, out=results)
+
+
+def program_of(candidate: Candidate, schedule: Schedule) -> ModuleOp:
+    """Return a module with the kernel, scheduled, and a function that launches it."""
+    module = _alone(candidate.function, candidate.constant)
+    write_choices(_kernel_of(module), schedule)
+    return module
+
+
+def _alone(kernel_function: kernel.FuncOp, constant: Sequence[bool]) -> ModuleOp:
+    """Return a module with a copy of a kernel and a function that launches it.
+
+    Its arguments are the kernel's arrays, constants last; and before these, for each number the
+    kernel takes and each `?` of its results, an array of bytes that is so long.
+    """
+    function = kernel_function.clone()
+    inputs, outputs = operands_of(function)
+    arrays = [k for k, c in enumerate(constant) if not c and _is_array(inputs[k])]
+    numbers = [k for k, _ in enumerate(inputs) if not _is_array(inputs[k])]
+    weights = [k for k, c in enumerate(constant) if c]
+    lengths = [TensorType(i8, [DYNAMIC])] * (len(numbers) + _unknown(outputs))
+    types = [inputs[k].type for k in arrays], lengths, [inputs[k].type for k in weights]
+    block = Block(arg_types=[type for each in types for type in each])
+    first = len(arrays)
+    zero = arith.ConstantOp.from_int_and_width(0, IndexType())
+    sizes = [tensor.DimOp(a, zero) for a in block.args[first : first + len(lengths)]]
+    block.add_ops([zero, *sizes] if sizes else [])
+    given: dict[int, SSAValue] = dict(zip(arrays, block.args, strict=False))
+    given |= dict(zip(weights, block.args[first + len(lengths) :], strict=True))
+    given |= {k: size.result for k, size in zip(numbers, sizes, strict=False)}
+    rest = iter(size.result for size in sizes[len(numbers) :])
+    empty = [
+        tensor.EmptyOp([next(rest) for _ in range(_unknown([value]))], value.type)  # pyright: ignore
+        for value in outputs
+    ]
+    launch = kernel.LaunchOp(
+        function.sym_name.data,
+        [given[k] for k in range(len(inputs))],
+        [each.results[0] for each in empty],
+    )
+    block.add_ops([*empty, launch, func.ReturnOp(*launch.results)])
+    type = FunctionType.from_lists([a.type for a in block.args], [r.type for r in launch.results])
+    main = func.FuncOp("main", type, Region(block))
+    plain = [DictionaryAttr({})] * (first + len(lengths))
+    named = [DictionaryAttr({"nd.resource": StringAttr(f"w{k}")}) for k in weights]
+    main.arg_attrs = ArrayAttr([*plain, *named])
+    return ModuleOp([function, main])
+
+
+def _weights(random: np.random.Generator, candidate: Candidate) -> dict[str, NDArray[Any]]:
+    """Make up what is the same in every call."""
+    inputs, _ = operands_of(candidate.function)
+    found: dict[str, NDArray[Any]] = {}
+    for k, (value, constant) in enumerate(zip(inputs, candidate.constant, strict=True)):
+        if constant:
+            found[f"w{k}"] = _array(random, _dtype(value.type), static_shape(value.type))
+    return found
+
+
+def _shapes(candidate: Candidate) -> list[Sizes]:
+    """Return the shapes of the arguments, weights apart, of the module made of a kernel alone."""
+    inputs, outputs = operands_of(candidate.function)
+    sizes, constant = candidate.sizes or (), candidate.constant
+    arrays = [sizes[k] for k, c in enumerate(constant) if not c and _is_array(inputs[k])]
+    numbers = [sizes[k] for k, value in enumerate(inputs) if not _is_array(value)]
+    results = [
+        (size,)
+        for value, shape in zip(outputs, sizes[len(inputs) :], strict=True)
+        for size, n in zip(shape, static_shape(value.type), strict=True)
+        if n == DYNAMIC
+    ]
+    return [*arrays, *numbers, *results]
+
+
+def _is_array(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType)
+
+
+def _unknown(values: Sequence[SSAValue]) -> int:
+    """Return how many `?` the shapes of some arrays have together."""
+    return sum(static_shape(value.type).count(DYNAMIC) for value in values)
+
+
+def _kernel_of(module: ModuleOp) -> kernel.FuncOp:
+    (function,) = (op for op in module.ops if isinstance(op, kernel.FuncOp))
+    return function
+
+
+def _dtype(type: Attribute) -> str:
+    assert isinstance(type, TensorType)
+    return str(type.element_type)
+
+
+def _array(random: np.random.Generator, kind: str, shape: Sizes) -> NDArray[Any]:
+    """Return random numbers near 1, or 0 and 1 where they are no floats."""
+    dtype = numpy_dtype(kind)
+    if dtype.kind == "f" or kind == "bf16":
+        return random.uniform(0.5, 1.5, shape).astype(dtype)
+    return random.integers(0, 2, shape).astype(dtype)
+
+
+def seconds_of(run: Run) -> float:
+    """Return the median time of a call."""
+    run()
+    times: list[float] = []
+    end = time.perf_counter() + SAMPLE
+    while len(times) < 3 or time.perf_counter() < end:
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return median(times)
+
+
+def _side_by_side(old: Run, new: Run) -> list[tuple[float, float]]:
+    """Return the times of two programs, measured in turn."""
+    return [(seconds_of(old), seconds_of(new)) for _ in range(ROUNDS)]

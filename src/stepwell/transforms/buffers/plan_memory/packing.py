@@ -1,0 +1,89 @@
+"""Give buffers offsets in one arena, so that no two that are wanted at once overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from stepwell.transforms.buffers.plan_memory.lifetimes import Lifetime
+
+ALIGNMENT = 64
+
+
+def aligned(bytes: int) -> int:
+    """Return ``bytes`` rounded up to a whole number of cache lines.
+
+    >>> aligned(0), aligned(1), aligned(64)
+    (0, 64, 64)
+    """
+    return -(-bytes // ALIGNMENT) * ALIGNMENT
+
+
+@dataclass(frozen=True)
+class Block:
+    """A buffer of known size."""
+
+    life: Lifetime
+    bytes: int
+
+
+def lower_bound(blocks: Sequence[Block]) -> int:
+    """Return how much must be in use at the busiest time."""
+    steps: dict[int, int] = {}
+    for block in blocks:
+        steps[block.life.start] = steps.get(block.life.start, 0) + block.bytes
+        steps[block.life.stop + 1] = steps.get(block.life.stop + 1, 0) - block.bytes
+    now = most = 0
+    for time in sorted(steps):
+        now += steps[time]
+        most = max(most, now)
+    return most
+
+
+_ORDERS: tuple[Callable[[Block], tuple[int, ...]], ...] = (
+    lambda b: (-b.bytes, b.life.start),
+    lambda b: (b.life.start, -b.bytes),
+    lambda b: (-(b.life.stop - b.life.start), -b.bytes, b.life.start),
+    lambda b: (-b.bytes * (b.life.stop - b.life.start + 1), b.life.start),
+    lambda b: (-b.life.stop, -b.bytes),
+)
+"""In which order to place: no greedy order is the best for all, so several are tried."""
+
+
+def pack(blocks: Sequence[Block]) -> tuple[list[int], int]:
+    """Return an offset for each block, and the bytes of the arena they need."""
+    bound = lower_bound(blocks)
+    best: tuple[list[int], int] | None = None
+    for order in _ORDERS:
+        offsets = _place(blocks, order)
+        peak = max((o + b.bytes for o, b in zip(offsets, blocks, strict=True)), default=0)
+        if best is None or peak < best[1]:
+            best = offsets, peak
+        if best[1] == bound:
+            break
+    assert best is not None
+    return best
+
+
+def _place(blocks: Sequence[Block], order: Callable[[Block], tuple[int, ...]]) -> list[int]:
+    """Place the blocks one after the other, each in the tightest gap among those it meets."""
+    offsets = [0] * len(blocks)
+    placed: list[int] = []
+    for number in sorted(range(len(blocks)), key=lambda n: order(blocks[n])):
+        block = blocks[number]
+        taken = sorted(
+            (offsets[n], blocks[n].bytes) for n in placed if blocks[n].life.meets(block.life)
+        )
+        offsets[number] = _gap(taken, block.bytes)
+        placed.append(number)
+    return offsets
+
+
+def _gap(taken: Sequence[tuple[int, int]], bytes: int) -> int:
+    """Return where the smallest gap begins that ``bytes`` fit in; behind everything if none."""
+    end, best, room = 0, None, 0
+    for offset, size in taken:
+        if offset - end >= bytes and (best is None or offset - end < room):
+            best, room = end, offset - end
+        end = max(end, offset + size)
+    return end if best is None else best

@@ -1,0 +1,279 @@
+"""Let parts of a host function that have nothing to do with each other run at the same time.
+
+Before:  kernel.launch @k ins(%x) outs(%a)       After:  kernel.concurrent {
+         kernel.launch @k ins(%y) outs(%b)                 kernel.launch @k ins(%x) outs(%a)
+         kernel.launch @k ins(%a) outs(%c)                 kernel.launch @k ins(%a) outs(%c)
+         kernel.launch @k ins(%b) outs(%d)               } and {
+                                                           kernel.launch @k ins(%y) outs(%b)
+                                                           kernel.launch @k ins(%b) outs(%d)
+                                                         }
+
+A large kernel is faster where all threads share it; chains of small ones, of which each would
+have the threads wait for one another, are faster side by side. What is expected to take less
+time is chosen; a launch runs as it did, so no result depends on the choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+
+from stepwell.dialects import kernel
+from stepwell.dialects.types import dtype, fuse_locations
+from stepwell.transforms.kernels.schedule.vectors import read
+from stepwell.transforms.passes import Pass, remark
+
+FORK = 500
+"""Nanoseconds until all threads have begun and ended a part of the work."""
+WORTH = 2000
+"""So many nanoseconds must be gained, and a tenth of all."""
+MULTIPLIED, ADDED = 250, 60
+"""Units of work in a nanosecond: of a contraction, of anything else."""
+WINDOW = 64
+"""So many launches are looked at together."""
+ROOM = 1 << 20
+"""Temporaries of so many bytes in all may lie beside each other while branches run."""
+
+_PURE = (
+    memref.AllocOp,
+    memref.CastOp,
+    memref.CollapseShapeOp,
+    memref.DimOp,
+    memref.ExpandShapeOp,
+    memref.GetGlobalOp,
+    memref.SubviewOp,
+)
+_VIEWS = (memref.CastOp, memref.CollapseShapeOp, memref.ExpandShapeOp, memref.SubviewOp)
+
+
+@dataclass(frozen=True)
+class RunTogether(Pass):
+    """Group launches into branches of kernel.concurrent where that is expected to be faster.
+
+    threads : how many threads there are to run branches
+
+    Before:  launches in a row, of which some do not need each other
+    After:   kernel.concurrent { ... } and { ... }
+
+    Afterwards the order of launches that need each other is what it was.
+    """
+
+    name = "run-together"
+    one_block = True
+    expects_work = False
+
+    threads: int = 2
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Group the launches of each host function."""
+        if self.threads < 2:
+            return
+        kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, kernel.FuncOp)}
+        known: dict[str, tuple[float, bool] | None] = {}
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and function.body.blocks:
+                for block in _blocks(function.body.block):
+                    for units in _runs(block, kernels, known):
+                        _group(units, self.threads)
+
+
+@dataclass
+class _Unit:
+    """A launch: how long it takes one thread, and what it touches."""
+
+    op: kernel.LaunchOp
+    time: float
+    divided: bool
+    """Whether threads share it."""
+    reads: set[SSAValue]
+    writes: set[SSAValue]
+    room: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+
+    def alone(self, threads: int) -> float:
+        """Return how long it takes where all threads are there for it."""
+        return min(self.time, self.time / threads + FORK) if self.divided else self.time
+
+
+def _blocks(block: Block) -> Iterator[Block]:
+    yield block
+    for op in block.ops:
+        if not isinstance(op, kernel.ConcurrentOp):
+            for region in op.regions:
+                for inner in region.blocks:
+                    yield from _blocks(inner)
+
+
+def _runs(
+    block: Block,
+    kernels: Mapping[str, kernel.FuncOp],
+    known: dict[str, tuple[float, bool] | None],
+) -> list[list[_Unit]]:
+    """Return launches in a row, with nothing between them but views, sizes and numbers."""
+    runs: list[list[_Unit]] = [[]]
+    for op in block.ops:
+        if isinstance(op, kernel.LaunchOp) and not op.results:
+            ends = "kernel.checks" in op.attributes
+            unit = None if ends else _unit(op, kernels, known)
+            if unit is None:
+                runs.append([])
+            if unit is not None:
+                runs[-1].append(unit)
+        elif not isinstance(op, _PURE) and not _is_arithmetic(op):
+            runs.append([])
+    return [run for run in runs if len(run) > 1]
+
+
+def _is_arithmetic(op: Operation) -> bool:
+    return op.name.startswith("arith.") and not op.regions
+
+
+def _unit(
+    op: kernel.LaunchOp,
+    kernels: Mapping[str, kernel.FuncOp],
+    known: dict[str, tuple[float, bool] | None],
+) -> _Unit | None:
+    name = op.callee.string_value()
+    if name not in known:
+        known[name] = _time(kernels[name]) if name in kernels else None
+    if (found := known[name]) is None:
+        return None
+    roots = [(v, _root(v)) for v in op.operands if isinstance(v.type, MemRefType)]
+    written = {_root(v) for v in op.outputs}
+    unit = _Unit(op, *found, {root for _, root in roots}, written)
+    for _, root in roots:
+        if isinstance(root.owner, memref.AllocOp):
+            assert isinstance(root.type, MemRefType)
+            unit.room[root] = prod(root.type.get_shape()) * dtype(root.type.element_type).bytes
+    return unit
+
+
+def _root(value: SSAValue) -> SSAValue:
+    while isinstance(value, OpResult) and isinstance(value.op, _VIEWS):
+        value = value.op.operands[0]
+    return value
+
+
+def _time(function: kernel.FuncOp) -> tuple[float, bool] | None:
+    """Return how many nanoseconds one thread takes, and whether threads share the kernel."""
+    types = function.function_type.inputs.data
+    if any(isinstance(t, MemRefType) and DYNAMIC_INDEX in t.get_shape() for t in types):
+        return None
+    total = 0.0
+    for op in function.body.block.ops:
+        if isinstance(op, linalg.GenericOp | linalg.FillOp):
+            loops = read(op)
+            speed = MULTIPLIED if loops.contracts else ADDED
+            total += loops.iterations * loops.work / speed
+        elif op.regions:
+            return None
+    divided = any(f"kernel.{name}" in function.attributes for name in ("parallel", "split"))
+    return total, divided
+
+
+@dataclass
+class _Branches:
+    """Launches in a row, told apart: those of one branch need none of another."""
+
+    units: list[_Unit] = field(default_factory=list[_Unit])
+    joined: list[int] = field(default_factory=list[int])
+    """For each unit one of its branch: an earlier one, or itself where it is the branch's first."""
+    times: dict[int, float] = field(default_factory=dict[int, float])
+    """How long each branch takes, by its first unit."""
+    readers: dict[SSAValue, list[int]] = field(default_factory=dict[SSAValue, list[int]])
+    writer: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+
+    def first(self, unit: int) -> int:
+        """Return the first unit of the branch that a unit is in."""
+        while self.joined[unit] != unit:
+            unit = self.joined[unit]
+        return unit
+
+    def add(self, unit: _Unit) -> None:
+        """Add one more, joining the branches that it needs or that need it."""
+        number = len(self.units)
+        needed = {self.writer[root] for root in unit.reads if root in self.writer}
+        needed.update(n for root in unit.writes for n in self.readers.get(root, ()))
+        branches = sorted({self.first(n) for n in needed} | {number})
+        self.units.append(unit)
+        self.joined.append(number)
+        for branch in branches:
+            self.joined[branch] = branches[0]
+        self.times[branches[0]] = unit.time + sum(self.times.pop(b, 0.0) for b in branches)
+        for root in unit.reads:
+            self.readers.setdefault(root, []).append(number)
+        for root in unit.writes:
+            self.writer[root] = number
+
+    def together(self, threads: int) -> float:
+        """Return how long all takes with each branch on one thread."""
+        busy = [0.0] * threads
+        for time in sorted(self.times.values(), reverse=True):
+            busy[busy.index(min(busy))] += time
+        return max(busy) + FORK
+
+    def lists(self) -> list[list[_Unit]]:
+        """Return the launches of each branch, in order."""
+        found: dict[int, list[_Unit]] = {}
+        for number, unit in enumerate(self.units):
+            found.setdefault(self.first(number), []).append(unit)
+        return list(found.values())
+
+
+def _group(units: Sequence[_Unit], threads: int) -> None:
+    """Group what pays most from the first unit on, then what comes after it."""
+    now = [unit.alone(threads) for unit in units]
+    saved = [0.0]
+    for unit, time in zip(units, now, strict=True):
+        saved.append(saved[-1] + time - unit.time / threads)
+    first = 0
+    while first < len(units) - 1:
+        end = min(first + WINDOW, len(units))
+        last, gain = first, 0.0
+        if saved[end] - saved[first] - FORK > WORTH:  # else no grouping gains so much
+            last, gain = _best(units[first:end], now[first:end], threads)
+            last += first
+        if gain:
+            _write(units[first : last + 1], gain)
+        first = last + 1
+
+
+def _best(units: Sequence[_Unit], now: Sequence[float], threads: int) -> tuple[int, float]:
+    """Return up to which unit to group from the first on, and how many nanoseconds that gains."""
+    branches, total, room = _Branches(), 0.0, dict[SSAValue, int]()
+    best = 0, 0.0
+    for last, (unit, time) in enumerate(zip(units, now, strict=True)):
+        branches.add(unit)
+        total += time
+        room.update(unit.room)
+        if sum(room.values()) > ROOM:
+            break
+        gain = total - branches.together(threads)
+        if len(branches.times) > 1 and gain > max(WORTH, total / 10, best[1]):
+            best = last, gain
+    return best
+
+
+def _write(units: Sequence[_Unit], gain: float) -> None:
+    """Put the launches into branches, where the last of them was."""
+    found = _Branches()
+    for unit in units:
+        found.add(unit)
+    branches, last = found.lists(), units[-1].op
+    regions = [Region(Block()) for _ in branches]
+    op = kernel.ConcurrentOp(regions)
+    op.location = fuse_locations([unit.op.location for unit in units])
+    block = last.parent_block()
+    assert block is not None
+    block.insert_op_after(op, last)
+    for region, branch in zip(regions, branches, strict=True):
+        for unit in branch:
+            unit.op.detach()
+            region.block.add_op(unit.op)
+    remark(op, f"{len(branches)} branches run at the same time, about {gain / 1000:.0f} us faster")

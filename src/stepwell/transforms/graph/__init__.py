@@ -1,0 +1,1 @@
+"""Rewrites of graphs, whose ops are of `nd`."""

@@ -1,0 +1,47 @@
+"""Hold a module that begins below the graph to its sizes and indices, before all else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+
+from stepwell.core.diagnostics import CompileError
+from stepwell.dialects.checks import read_checks, write_checks
+from stepwell.dialects.upstream.accesses import Accesses
+from stepwell.transforms.graph.check_sizes import is_entry
+from stepwell.transforms.passes import Pass
+
+
+@dataclass(frozen=True)
+class CheckAccesses(Pass):
+    """Prove that structured ops and kernels read and write nothing beyond their tensors.
+
+    Before:  %s = tensor.extract_slice %x[0] [4] [1] : tensor<?xf32> to tensor<4xf32>
+    After:   the same, and nd.checks of the function says that %x has 4 elements or more
+    Afterwards: a call whose sizes meet all checks touches no other memory. An index that nothing
+    holds within its tensor is an error. Programs in `nd` are checked by `check-sizes` instead.
+    """
+
+    name = "check-accesses"
+    expects_work: ClassVar[bool] = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Look at every function that can be called from outside."""
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and is_entry(function):
+                _note(function)
+
+
+def _note(function: func.FuncOp) -> None:
+    accesses = Accesses(function)
+    accesses.block(function.body.block)
+    if accesses.hopeless is not None:
+        raise CompileError(accesses.hopeless)
+    noted = {repr(each.holds): each for each in read_checks(function)}
+    for each in accesses.finished():
+        noted.setdefault(repr(each.holds), each)
+    write_checks(function, list(noted.values()))

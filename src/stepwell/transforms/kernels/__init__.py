@@ -1,0 +1,1 @@
+"""Rewrites of kernels on tensors: their loops, schedules and operands."""

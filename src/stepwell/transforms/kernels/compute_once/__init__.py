@@ -1,0 +1,55 @@
+"""Compute once what stays the same: before a loop, and before the first call.
+
+Before:  func.func @main(%x, %w {nd.resource = "w"}) {
+           scf.for ... { %p = kernel.launch @pack ins(%w) ...  kernel.launch @k ins(%c, %p) ... } }
+After:   func.func @main(%x, %p {nd.resource = "w_packed", kernel.made = 0}) {
+           scf.for ... { kernel.launch @k ins(%c, %p) ... } }
+         func.func @main.constants(%w {nd.resource = "w"}) -> tensor<...> {
+           %p = kernel.launch @pack ins(%w) ...  func.return %p }
+
+Afterwards no loop of the host launches what gives the same in each iteration, and the entry
+launches nothing that gives the same in each call: it takes such results as weights, which
+`@main.constants` makes of the given ones when the program is loaded. A weight that only that
+function needs is no argument of the entry any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+
+from stepwell.analysis.constness import entries
+from stepwell.transforms.kernels.compute_once.constants import split_off
+from stepwell.transforms.kernels.compute_once.loops import move_out
+from stepwell.transforms.passes import Pass
+
+
+@dataclass(frozen=True)
+class ComputeOnce(Pass):
+    """Move launches out of loops, and what only weights decide out of the call.
+
+    ahead : 0 to leave in the call what only weights decide
+    """
+
+    name = "compute-once"
+    one_block = True
+    expects_work = False
+
+    ahead: int = 1
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite each function."""
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and function.body.blocks:
+                move_out(function.body.block)
+        if self.ahead:
+            names = {f.sym_name.data for f in op.ops if isinstance(f, func.FuncOp)}
+            for function in list(entries(op)):
+                name = function.sym_name.data
+                if name.removesuffix(".constants") in names - {name}:
+                    continue  # makes the weights of the other, from an earlier run
+                if f"{name}.constants" not in names:
+                    split_off(function)

@@ -1,0 +1,220 @@
+"""Lay operands of blocked contractions out once, in the order in which the blocks read them.
+
+Before:  kernel.func @k(%x, %w: tensor<1000x1000xf32>, %y) attributes {kernel.block = ...} {
+           linalg.generic {maps: (i, k), (k, j), (i, j)} ins(%x, %w) ... }
+         %y = kernel.launch @k ins(%x, %w) outs(%e)
+After:   kernel.func @main_pack(%w, %p: tensor<16x1000x64xf32>) {
+           linalg.fill ...  linalg.generic {maps: (k, j), (j floordiv 64, k, j mod 64)} ... }
+         kernel.func @k(%x, %w: tensor<16x1000x64xf32>, %y) attributes {kernel.block = ...} {
+           linalg.generic {maps: (i, k), (j floordiv 64, k, j mod 64), (i, j)} ins(%x, %w) ... }
+         %p = kernel.launch @main_pack ins(%w) outs(%z)
+         %y = kernel.launch @k ins(%x, %p) outs(%e)
+
+Afterwards the operand that varies with the columns lies in slivers as wide as the register tile,
+each read from end to end, wherever it is the same in every call, or in each of many iterations of a
+loop, or several blocks would otherwise pack it anew: three; seven that pack while they compute; two
+of a convolution's, whose filters are turned over. Equal packing kernels are one, and an operand of
+several launches is packed once, right where it is made. Of what is not packed, an argument that a
+loop reads in each of many iterations is copied before the loop, for arguments seldom begin with a
+line of the caches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, TensorType, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from stepwell.analysis.constness import constants_of, entries
+from stepwell.dialects import kernel
+from stepwell.transforms.kernels.pack_operands.kernels import (
+    Operand,
+    operand_of,
+    packing_kernel,
+    reading,
+)
+from stepwell.transforms.kernels.pack_operands.rereading import copy_what_is_reread, loop_around
+from stepwell.transforms.kernels.same_kernels import Shared
+from stepwell.transforms.kernels.schedule.reasons import because, because_as
+from stepwell.transforms.passes import Pass
+
+BLOCK = "kernel.block"
+REPEATED = 3
+"""Packing a sliver so often, once for each block of rows, costs more than packing it once."""
+AT_ONCE = 7
+"""The same where blocks pack while they compute."""
+TURNED = 2
+"""The same for filters, whose columns lie far apart."""
+
+
+@dataclass(frozen=True)
+class PackOperands(Pass):
+    """Pack operands of blocked contractions: weights, and what many blocks would pack anew.
+
+    Arguments that the iterations of a loop read again and again are copied to begin with a line.
+
+    l2 : bytes of each core's second cache; 0 where nothing is copied for the sake of caches
+    l3 : bytes of the last cache, half of which a packed operand may take that is no weight
+    """
+
+    name = "pack-operands"
+    one_block = True
+    expects_work = False
+
+    l2: int = 1 << 20
+    l3: int = 8 << 20
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Pack what is worth it."""
+        wanted: dict[kernel.FuncOp, Operand] = {}
+        blocked = [f for f in op.ops if isinstance(f, kernel.FuncOp) and BLOCK in f.attributes]
+        for function in blocked:
+            if (found := operand_of(function)) is not None:
+                wanted[function] = found
+        if wanted:
+            _Packing(op, wanted, self.l3 // 2).run()
+        if self.l2:
+            copy_what_is_reread(op, self.l3 // 2)
+
+
+@dataclass
+class _Packing:
+    """Packs the operands of one module."""
+
+    module: ModuleOp
+    wanted: dict[kernel.FuncOp, Operand]
+    most: int
+    """Bytes that a packed operand may have which is not the same in every call."""
+    shared: Shared = field(default_factory=Shared)
+    done: dict[tuple[SSAValue, kernel.FuncOp], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, kernel.FuncOp], SSAValue]
+    )
+    """What is packed already, by which kernel."""
+
+    def run(self) -> None:
+        """Pack for each launch that gains by it."""
+        names = {f.sym_name.data: f for f in self.wanted}
+        constants = {v for f in entries(self.module) for v in constants_of(f)}
+        launches: dict[kernel.FuncOp, list[kernel.LaunchOp]] = {f: [] for f in self.wanted}
+        for op in self.module.walk():
+            if isinstance(op, kernel.LaunchOp) and (f := names.get(op.callee.string_value())):
+                launches[f].append(op)
+        for function, found in launches.items():
+            operand = self.wanted[function]
+            small = operand.bytes <= self.most
+            once = AT_ONCE if "kernel.pack_first" in function.attributes else REPEATED
+            again = small and operand.repeated >= (TURNED if operand.convolves else once)
+            if "kernel.dots" in function.attributes:  # blocks lay words out, of runs if they can
+                again = small and operand.convolves
+            number = operand.argument.index
+            packed = [
+                op
+                for op in found
+                if again
+                or op.operands[number] in constants
+                or (small and loop_around(op.operands[number], op) is not None)
+            ]
+            if packed:
+                self._pack(function, operand, packed, keep=len(packed) < len(found))
+        self.shared.unite()
+
+    def _pack(
+        self,
+        function: kernel.FuncOp,
+        operand: Operand,
+        launches: list[kernel.LaunchOp],
+        keep: bool,
+    ) -> None:
+        """Let ``launches`` run a kernel that reads the operand packed; ``keep`` the old one too."""
+        number, block = operand.argument.index, function.parent_block()
+        name = function.sym_name.data
+        assert block is not None
+        kept = None
+        if keep:
+            kept = function.clone()
+            kept.location = function.location
+            for old, new in zip(function.walk(), kept.walk(), strict=True):
+                new.location = old.location
+        packing, new = self.shared.add(packing_kernel(operand), f"{_entry(launches[0])}_pack")
+        if new:
+            block.insert_op_before(packing, function)
+            because(packing, lambda: _why(operand))
+        still_read = reading(function, operand)
+        if kept is not None:
+            block.insert_op_before(kept, function)
+            function.set_name(f"{name}_packed")
+            because_as(function, name)
+        for launch in launches:
+            ready = self._ready(launch.operands[number], packing, operand)
+            inputs = list(launch.inputs)
+            inputs[number + still_read : number + 1] = [ready]
+            _relaunch(launch, function, inputs)
+
+    def _ready(self, value: SSAValue, packing: kernel.FuncOp, operand: Operand) -> SSAValue:
+        """Return ``value`` packed, right after it is made."""
+        if (known := self.done.get((value, packing))) is not None:
+            return known
+        kind = packing.function_type.outputs.data[0]
+        assert isinstance(kind, TensorType)
+        empty, made_by = tensor.EmptyOp([], kind), value.owner
+        ops: list[Operation] = [empty]
+        source = value
+        if value.type != operand.source:
+            reassociation = ArrayAttr(
+                ArrayAttr(IntegerAttr(k, i64) for k in group) for group in operand.groups
+            )
+            view = tensor.CollapseShapeOp.create(
+                operands=[value],
+                result_types=[operand.source],
+                properties={"reassociation": reassociation},
+            )
+            source = view.results[0]
+            source.name_hint = value.name_hint
+            ops.append(view)
+        launch = kernel.LaunchOp(packing.sym_name.data, [source], [empty.tensor])
+        ops.append(launch)
+        for op in ops:
+            op.location = packing.location
+        if isinstance(made_by, Block):
+            assert made_by.first_op is not None
+            made_by.insert_ops_before(ops, made_by.first_op)
+        else:
+            assert made_by.parent is not None
+            made_by.parent.insert_ops_after(ops, made_by)
+        (result,) = launch.results_
+        result.name_hint = f"{value.name_hint}_packed" if value.name_hint else "packed"
+        self.done[value, packing] = result
+        return result
+
+
+def _relaunch(launch: kernel.LaunchOp, function: kernel.FuncOp, inputs: list[SSAValue]) -> None:
+    new = kernel.LaunchOp(function.sym_name.data, inputs, list(launch.outputs))
+    new.attributes.update(launch.attributes)
+    new.location = launch.location
+    assert launch.parent is not None
+    launch.parent.insert_op_before(new, launch)
+    for old, now in zip(launch.results_, new.results_, strict=True):
+        now.name_hint = old.name_hint
+        old.replace_all_uses_with(now)
+    launch.detach()
+    launch.erase()
+
+
+def _entry(launch: Operation) -> str:
+    """Return what the function is called that ``launch`` stands in, as kernels are named."""
+    at: Operation | None = launch
+    while at is not None and at.name != "func.func":
+        at = at.parent_op()
+    name: Attribute | None = at.properties.get("sym_name") if at is not None else None
+    return str(getattr(name, "data", "main")).replace(".", "_")
+
+
+def _why(operand: Operand) -> str:
+    """Say what the layout that an operand gets is good for."""
+    return (
+        f"laid out in slivers of {operand.width}, the columns of a register tile, in the order in "
+        f"which blocks read them; in vectors of {operand.lanes}"
+    )

@@ -1,0 +1,295 @@
+"""What of a blocked contraction can be packed, and the kernels that pack it and read it packed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    ArrayAttr,
+    FloatAttr,
+    FunctionType,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
+
+from stepwell.analysis.structured import (
+    Index,
+    array_of_maps,
+    element,
+    extents,
+    in_slivers,
+    indices,
+    is_parallel,
+    map_attribute,
+)
+from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
+from stepwell.dialects.types import dtype, locate
+
+WORTH = 1 << 15
+"""So many elements are worth handing to a thread."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """The operand of a blocked contraction that varies with its columns."""
+
+    op: linalg.GenericOp
+    number: int
+    argument: BlockArgument
+    index: Index
+    loops: tuple[int, ...]
+    """The loops it varies with: batch, column, sums."""
+    extents: tuple[int, ...]
+    """How long each of these is."""
+    column: int
+    """Which of ``loops`` is the column's."""
+    width: int
+    """How many columns a sliver has."""
+    lanes: int
+    """How many columns are a vector."""
+    repeated: int
+    """How often a call packs it otherwise, once for each block of rows."""
+
+    @property
+    def sums(self) -> list[int]:
+        """How long the loops are that are summed over."""
+        return list(self.extents[self.column + 1 :])
+
+    @property
+    def convolves(self) -> bool:
+        """Whether a window is summed over, if only of one place, so that columns lie far apart."""
+        return len(self.sums) > 1 or len(self.index) > len(self.loops)
+
+    @property
+    def lies(self) -> list[int] | None:
+        """In which order the loops summed over lie in memory, where nothing lies between them.
+
+        Then they may be taken as one. None where that is not so, or nothing is gained.
+        """
+        axes = [expr.position for expr in self.index if isinstance(expr, AffineDimExpr)]
+        sums = list(self.loops[self.column + 1 :])
+        last = axes[len(axes) - len(sums) :]
+        return last if self.convolves and sorted(last) == sums else None
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """The axes of the operand that are packed as one: what one loop reads, or a whole sum."""
+        groups: list[list[int]] = []
+        sums = self.loops[self.column + 1 :] if self.lies else ()
+        one = False
+        for axis, expr in enumerate(self.index):
+            loop = expr.position if isinstance(expr, AffineDimExpr) else -1
+            if groups and (loop < 0 or (one and loop in sums)):
+                groups[-1].append(axis)
+            else:
+                groups.append([axis])
+            one = one or loop in sums
+        if len(groups) > 1 and not isinstance(self.index[0], AffineDimExpr):
+            groups[:2] = [[*groups[0], *groups[1]]]
+        return groups
+
+    @property
+    def source(self) -> TensorType[Attribute]:
+        """The type that is packed: one axis for each of the groups."""
+        kind = self.argument.type
+        assert isinstance(kind, TensorType)
+        shape = kind.get_shape()
+        return TensorType(kind.element_type, [prod(shape[k] for k in g) for g in self.groups])
+
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes of the packed operand."""
+        slivers = -(-self.extents[self.column] // self.width)
+        before, after = self.extents[: self.column], self.extents[self.column + 1 :]
+        return [*before, slivers, *after, self.width]
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the packed operand takes."""
+        return prod(self.sizes) * dtype(element(self.argument)).bytes
+
+
+def operand_of(function: kernel.FuncOp) -> Operand | None:
+    """Return the operand of ``function``, whose contraction is blocked, that could be packed."""
+    shared = choices.number(function, "kernel.shared")
+    sums = [
+        op
+        for op in function.body.block.ops
+        if isinstance(op, linalg.GenericOp) and not all(is_parallel(op))
+    ]
+    tile = choices.numbers(function, "kernel.tile")
+    choice = sums[0].attributes.get("kernel.loops") if len(sums) == 1 else None
+    if len(tile) != 2 or not isinstance(choice, kernel.LoopsAttr):
+        return None
+    (op,) = sums
+    lanes, where = choice.width.data, indices(op)
+    along = [
+        k
+        for k in range(len(op.inputs))
+        if op.body.block.args[k].first_use is not None and _varies(where[k], shared)
+    ]
+    number = along[0] if len(along) == 1 else -1
+    value = op.inputs[number]
+    if number < 0 or not isinstance(value, BlockArgument):
+        return None
+    block = choices.numbers(function, "kernel.block")
+    found = _operand(op, number, value, where[number], shared, tile[1] * lanes, lanes)
+    return found and replace(found, repeated=_repeated(op, shared, block))
+
+
+def _repeated(op: linalg.GenericOp, shared: int, block: Sequence[int]) -> int:
+    """Return how many blocks of rows there are; none where only the run knows."""
+    first = shared - (len(block) - 1)
+    sizes = extents(op)[first : shared - 1]
+    if DYNAMIC_INDEX in sizes:
+        return 0
+    return prod(-(-size // of) for size, of in zip(sizes, block, strict=False))
+
+
+def _uses(index: Index, loop: int) -> bool:
+    return any(loop in expr.used_dims() for expr in index)
+
+
+def _varies(index: Index, shared: int) -> bool:
+    """Whether an operand read at ``index`` varies with the columns and not with the rows."""
+    row = _uses(index, shared - 2)
+    return _uses(index, shared - 1) and not row and not in_slivers(index, shared - 1)
+
+
+def _operand(
+    op: linalg.GenericOp,
+    number: int,
+    value: BlockArgument,
+    index: Index,
+    shared: int,
+    width: int,
+    lanes: int,
+) -> Operand | None:
+    loops = [expr.position for expr in index if isinstance(expr, AffineDimExpr)]
+    sizes = extents(op)
+    units = sum(expr == AffineConstantExpr(0) for expr in index)
+    assert isinstance(value.type, TensorType)
+    axes = zip(index, value.type.get_shape(), strict=True)
+    single = all(size == 1 for expr, size in axes if expr == AffineConstantExpr(0))
+    plain = single and len(set(loops)) + units == len(index)
+    if not plain or any(sizes[k] == DYNAMIC_INDEX for k in loops) or max(loops) < shared:
+        return None
+    if not isinstance(element(value), AnyFloat | IntegerType):
+        return None
+    loops = sorted(loops)
+    found = tuple(sizes[k] for k in loops)
+    column = loops.index(shared - 1)
+    return Operand(op, number, value, index, tuple(loops), found, column, width, lanes, 0)
+
+
+def _slivers(loops: int, column: int, width: int) -> Index:
+    """Return where the element at each of so many loops lies among the slivers."""
+    exprs: list[AffineExpr] = [AffineDimExpr(k) for k in range(loops)]
+    exprs[column] = AffineDimExpr(column) // width
+    return (*exprs, AffineDimExpr(column) % width)
+
+
+def _maps(operand: Operand) -> list[Index]:
+    """Return where the loops of the packing kernel read, and where they write."""
+    place = {loop: AffineDimExpr(k) for k, loop in enumerate(operand.loops)}
+    index = tuple(place[expr.position] for expr in operand.index if isinstance(expr, AffineDimExpr))
+    slivers = _slivers(len(operand.loops), operand.column, operand.width)
+    if (lies := operand.lies) is None:
+        return [index, slivers]
+    one, size = AffineDimExpr(operand.column + 1), 1
+    taken: dict[int, AffineExpr] = {}
+    for loop in reversed(lies):
+        extent = operand.extents[operand.loops.index(loop)]
+        after: AffineExpr = one // size if size > 1 else one
+        size *= extent
+        if extent == 1:
+            after = AffineConstantExpr(0)
+        elif size < prod(operand.sums):
+            after = after % extent
+        taken[loop] = after
+    sums = (taken[loop] for loop in operand.loops[operand.column + 1 :])
+    before = operand.column + 1
+    return [(*index[: -len(lies)], one), (*slivers[:before], *sums, slivers[-1])]
+
+
+def packing_kernel(operand: Operand) -> kernel.FuncOp:
+    """Return a kernel that lays ``operand`` out in slivers, zero beyond the last column."""
+    kind, source = element(operand.argument), operand.source
+    target = TensorType(kind, operand.sizes)
+    block = Block(arg_types=[source, target])
+    given, made = block.args
+    given.name_hint, made.name_hint = operand.argument.name_hint, "packed"
+    into: SSAValue = made
+    if operand.extents[operand.column] % operand.width:
+        zero = arith.ConstantOp(_zero(kind))
+        fill = linalg.FillOp([zero.result], [made], [target])
+        block.add_ops([zero, fill])
+        into = fill.results[0]
+    loops = operand.column + 2 if operand.lies else len(operand.loops)
+    body = Block(arg_types=[kind, kind])
+    body.args[0].name_hint = operand.argument.name_hint
+    body.add_op(linalg.YieldOp(body.args[0]))
+    maps = array_of_maps(loops, _maps(operand))
+    kinds = [IteratorTypeAttr.parallel()] * loops
+    copy = linalg.GenericOp([given], [into], Region(body), maps, kinds, [target])
+    copy.attributes["kernel.loops"] = kernel.LoopsAttr.of(operand.column, operand.lanes, 1)
+    block.add_ops([copy, kernel.ReturnOp([copy.results[0]])])
+    shared = operand.column + 1
+    chosen = {"shared": shared}
+    if (work := prod(operand.sizes)) >= 2 * WORTH:
+        each = work // max(prod(operand.extents[: operand.column]) * operand.sizes[shared - 1], 1)
+        chosen |= {"parallel": shared, "grain": -(-WORTH // max(each, 1)) * operand.width}
+    attributes: dict[str, Attribute] = {
+        f"kernel.{name}": choices.spelled(n) for name, n in chosen.items()
+    }
+    function = kernel.FuncOp(
+        "pack", FunctionType.from_lists([source, target], [target]), Region(block), attributes
+    )
+    locate(function, operand.op.location)
+    return function
+
+
+def _zero(kind: Attribute) -> FloatAttr | IntegerAttr:
+    if isinstance(kind, IntegerType):
+        return IntegerAttr(0, kind)
+    assert isinstance(kind, AnyFloat)
+    return FloatAttr(0.0, kind)
+
+
+def reading(function: kernel.FuncOp, operand: Operand) -> bool:
+    """Make ``function`` read ``operand`` packed; return whether it still reads it unpacked too.
+
+    Then the packed operand is one more argument, right after the other.
+    """
+    old = operand.argument
+    new = function.body.block.insert_arg(TensorType(element(old), operand.sizes), old.index + 1)
+    new.name_hint = f"{old.name_hint}_packed" if old.name_hint else "packed"
+    op = operand.op
+    op.operands[operand.number] = new
+    loops = len(op.iterator_types)
+    local = _slivers(len(operand.loops), operand.column, operand.width)
+    back = [AffineDimExpr(loop) for loop in operand.loops]
+    index = tuple(expr.replace_dims_and_symbols(back, ()) for expr in local)
+    maps = list(op.indexing_maps.data)
+    maps[operand.number] = map_attribute(loops, index)
+    op.indexing_maps = ArrayAttr(maps)
+    for name in ("kernel.pack_first", "kernel.prefetch"):  # nothing is packed there now
+        function.attributes.pop(name, None)
+    read = old.first_use is not None
+    if not read:
+        function.body.block.erase_arg(old)
+    function.properties["function_type"] = FunctionType.from_lists(
+        list(function.body.block.arg_types), function.function_type.outputs.data
+    )
+    return read

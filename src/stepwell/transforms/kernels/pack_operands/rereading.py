@@ -1,0 +1,194 @@
+"""Copies of what the iterations of a loop read again and again.
+
+Before:  scf.for ... { %y = kernel.launch @k ins(%c, %w) outs(%e) ... }       %w, an argument
+After:   %d = kernel.launch @main_reread ins(%w) outs(%z)
+         scf.for ... { %y = kernel.launch @k ins(%c, %d) outs(%e) ... }
+
+Arguments of a program begin anywhere, as a rule not where a line of the caches does, and then each
+vector that is read of them touches two lines. The caches beyond the first give a quarter less so,
+which a copy that begins with a line soon repays.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects import func, scf, tensor
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FunctionType,
+    ModuleOp,
+    TensorType,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from stepwell.analysis.constness import RESOURCE, attributes_of
+from stepwell.analysis.structured import array_of_maps, constant_of, element, identity, indices
+from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
+from stepwell.dialects.types import dtype, locate
+from stepwell.transforms.kernels.same_kernels import Shared
+from stepwell.transforms.kernels.schedule.reasons import because, spell_bytes
+
+OFTEN = 16
+"""So many iterations repay a copy."""
+LEAST = 1 << 15
+"""What an iteration reads of fewer bytes waits in the first cache."""
+WORTH = 1 << 15
+"""So many elements are worth handing to a thread."""
+AT_ONCE = 4
+"""So many vectors are copied at a time."""
+VIEWS = (tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.ExtractSliceOp)
+
+
+def copy_what_is_reread(module: ModuleOp, most: int) -> None:
+    """Let loops read copies of arguments, of at most so many bytes, that begin with a line."""
+    kernels = {f.sym_name.data: f for f in module.ops if isinstance(f, kernel.FuncOp)}
+    shared = Shared(names=dict.fromkeys(kernels, 1))
+    for function in list(module.ops):
+        if not isinstance(function, func.FuncOp) or not function.body.blocks:
+            continue
+        done: dict[tuple[SSAValue, Operation], SSAValue] = {}
+        for launch in list(function.walk()):
+            if not isinstance(launch, kernel.LaunchOp):
+                continue
+            callee = kernels[launch.callee.string_value()]
+            if "kernel.block" in callee.attributes:  # packs what it reads, or reads it packed
+                continue
+            for n, value in enumerate(launch.inputs):
+                if not LEAST <= _bytes(value) <= most or not _is_argument(value, function):
+                    continue
+                lanes = _lanes(callee.body.block.args[n])
+                loop = loop_around(value, launch) if lanes > 1 else None
+                if loop is None:
+                    continue
+                if (value, loop) not in done:
+                    done[value, loop] = _copied(value, loop, function, shared, lanes)
+                launch.operands[n] = done[value, loop]
+    shared.unite()
+
+
+def _bytes(value: SSAValue) -> int:
+    kind = value.type
+    if not isinstance(kind, TensorType) or DYNAMIC_INDEX in kind.get_shape():
+        return 0
+    return prod(kind.get_shape()) * dtype(kind.element_type).bytes
+
+
+def _is_argument(value: SSAValue, function: func.FuncOp) -> bool:
+    """Whether ``value`` is an argument of the program, or a view of one, and not a weight."""
+    while isinstance(value.owner, VIEWS):
+        value = value.owner.operands[0]
+    if not isinstance(value, BlockArgument) or value.owner is not function.body.block:
+        return False
+    return RESOURCE not in attributes_of(function, value.index)
+
+
+def _lanes(argument: BlockArgument) -> int:
+    """Return the lanes of the vectors in which a kernel reads all of an argument; else 0."""
+    found = 0
+    for use in argument.uses:
+        op = use.operation
+        choice = op.attributes.get("kernel.loops")
+        if not isinstance(op, linalg.GenericOp) or not isinstance(choice, kernel.LoopsAttr):
+            return 0
+        index = indices(op)[use.index]
+        loops = [expr.position for expr in index if isinstance(expr, AffineDimExpr)]
+        if len(set(loops)) != len(index) or loops[-1] != choice.axis.data:
+            return 0
+        found = max(found, choice.width.data)
+    return found
+
+
+def loop_around(value: SSAValue, reader: Operation) -> Operation | None:
+    """Return the outermost loop around ``reader`` that ``value`` is made before.
+
+    None where there is no such loop, or it and those in it run too seldom.
+    """
+    home = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    found, times, at = None, 1, reader
+    while at.parent is not home:
+        above = at.parent_op()
+        if above is None:
+            return None
+        at = above
+        if isinstance(at, scf.ForOp | scf.WhileOp):
+            found, times = at, times * _iterations(at)
+    return found if times >= OFTEN else None
+
+
+def _iterations(loop: scf.ForOp | scf.WhileOp) -> int:
+    """Return how often a loop runs; often enough, where only the run knows."""
+    if isinstance(loop, scf.WhileOp):
+        return OFTEN
+    low, high, step = (constant_of(v) for v in (loop.lb, loop.ub, loop.step))
+    if low is None or high is None or not step or step < 0:
+        return OFTEN
+    return max(-(-(high - low) // step), 0)
+
+
+def _copied(
+    value: SSAValue, loop: Operation, function: func.FuncOp, shared: Shared, lanes: int
+) -> SSAValue:
+    """Return a copy of ``value`` made right before ``loop``."""
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    name = f"{function.sym_name.data.replace('.', '_')}_reread"
+    copying, new = shared.add(_copying(value, kind, lanes, loop), name)
+    if new:
+        block = function.parent_block()
+        assert block is not None
+        block.insert_op_before(copying, function)
+        because(copying, lambda: _why(value))
+    empty = tensor.EmptyOp([], kind)
+    launch = kernel.LaunchOp(copying.sym_name.data, [value], [empty.tensor])
+    for op in (empty, launch):
+        op.location = loop.location
+    assert loop.parent is not None
+    loop.parent.insert_ops_before([empty, launch], loop)
+    (result,) = launch.results_
+    result.name_hint = f"{value.name_hint}_copy" if value.name_hint else "copy"
+    return result
+
+
+def _copying(
+    value: SSAValue, kind: TensorType[Attribute], lanes: int, loop: Operation
+) -> kernel.FuncOp:
+    """Return a kernel that copies a tensor, in vectors along its last axis."""
+    rank, sizes = len(kind.get_shape()), kind.get_shape()
+    block = Block(arg_types=[kind, kind])
+    given, made = block.args
+    given.name_hint, made.name_hint = value.name_hint, "copy"
+    body = Block(arg_types=[element(given), element(given)])
+    body.args[0].name_hint = value.name_hint
+    body.add_op(linalg.YieldOp(body.args[0]))
+    maps = array_of_maps(rank, [identity(rank), identity(rank)])
+    kinds = [IteratorTypeAttr.parallel()] * rank
+    copy = linalg.GenericOp([given], [made], Region(body), maps, kinds, [kind])
+    copy.attributes["kernel.loops"] = kernel.LoopsAttr.of(rank - 1, lanes, AT_ONCE)
+    block.add_ops([copy, kernel.ReturnOp([copy.results[0]])])
+    outer = max(rank - 1, 1)
+    numbers = {"shared": outer}
+    if prod(sizes) >= 2 * WORTH:
+        each = sizes[-1] if rank > 1 else 1
+        numbers |= {"parallel": outer, "grain": -(-WORTH // max(each, 1))}
+    attributes: dict[str, Attribute] = {
+        f"kernel.{name}": choices.spelled(n) for name, n in numbers.items()
+    }
+    function = kernel.FuncOp(
+        "reread", FunctionType.from_lists([kind, kind], [kind]), Region(block), attributes
+    )
+    locate(function, loop.location)
+    return function
+
+
+def _why(value: SSAValue) -> str:
+    """Say what a copy is good for."""
+    name = f"%{value.name_hint}" if value.name_hint else "an argument"
+    return (
+        f"{name} ({spell_bytes(_bytes(value))}) is read in each iteration of a loop: a copy "
+        "begins with a line of the caches, where an argument may begin anywhere"
+    )

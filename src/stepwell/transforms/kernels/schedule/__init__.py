@@ -1,0 +1,496 @@
+"""Choose how the loops of every kernel run, and write the choices as attributes.
+
+Before:  kernel.func @k(...) attributes {kernel.shared = 1} { linalg.generic {rows, columns} ... }
+After:   kernel.func @k(...) attributes {kernel.shared = 1, kernel.parallel = 1, kernel.grain = 8} {
+           linalg.generic {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 4>} ... }
+
+Afterwards every kernel says which shared loops run in parallel and how many iterations are worth
+a thread, every op which of its loops becomes vectors, a contraction its register tile and a large
+full reduction in how many runs it is cut. A choice that is written already is kept. What results
+depend on does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar, TypeGuard
+
+from xdsl.context import Context
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from stepwell.analysis.constness import constant_arguments
+from stepwell.analysis.structured import element, in_slivers, indices, stands_apart
+from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
+from stepwell.dialects.kernel.sharing import SCHEDULE, is_border
+from stepwell.transforms.kernels.schedule.ahead import rows_ahead
+from stepwell.transforms.kernels.schedule.along import sums_along, vectorise_apart, write
+from stepwell.transforms.kernels.schedule.blocking import Contraction, asks_ahead, choose
+from stepwell.transforms.kernels.schedule.from_levels import write_levels
+from stepwell.transforms.kernels.schedule.locked import write_all_tuned
+from stepwell.transforms.kernels.schedule.reasons import because, unheard
+from stepwell.transforms.kernels.schedule.rows import cut_rows
+from stepwell.transforms.kernels.schedule.scalar import share_tasks
+from stepwell.transforms.kernels.schedule.sums import choose_lanes
+from stepwell.transforms.kernels.schedule.tiles import register_tile
+from stepwell.transforms.kernels.schedule.turning import turning
+from stepwell.transforms.kernels.schedule.vectors import (
+    NARROWEST,
+    Loops,
+    Vectors,
+    at_once,
+    best,
+    bits_of,
+    full_lanes,
+    lanes,
+    own_axis,
+    read,
+    sums_rows,
+)
+from stepwell.transforms.kernels.schedule.windows import slides, window_tile, written_out
+from stepwell.transforms.passes import Numerics, Pass, fail
+
+STRAIGHT = (
+    linalg.GenericOp,
+    linalg.FillOp,
+    tensor.EmptyOp,
+    tensor.DimOp,
+    arith.ConstantOp,
+    kernel.ReturnOp,
+)
+BAND = 5
+"""So many rows at a time keep the registers of two contractions full."""
+CHUNK = 1 << 15
+"""So much work is worth handing to a thread: 0.3 us at two vectors of 16 lanes a cycle and 4 GHz,
+three times what it takes a thread that waits to begin (`Machine.launch`)."""
+ENOUGH = 64
+"""So many parallel iterations keep a few threads busy: of two, one waits for 2 % of the time at
+most. A reduction has so many runs on any machine, for its result depends on their number."""
+LARGE = 1 << 17
+"""A reduction of so much work is worth cutting into runs: two threads of two `CHUNK` each."""
+BORDERS = 8
+"""In so many runs or more a scattered border is filled, however small it is, ..."""
+SCATTERED = "a border in many places is filled by the threads in whose caches the rest lies"
+"""... for this reason."""
+CHOSEN = ("tile", "block", "stream", "parallel")
+"""What of a kernel, written by hand, keeps its contraction from being blocked."""
+CUT = tuple(f"kernel.{name}" for name in (*CHOSEN, "band", "split"))
+"""What of a kernel keeps a sum over rows from being cut in runs of rows."""
+
+
+@dataclass(frozen=True)
+class Schedule(Pass):
+    """Write vector axes, register tiles and parallel loops as attributes.
+
+    vector-bits : how wide the machine's vectors are
+    vector-lanes : how many elements a vector may have at most
+    vector-registers : how many vectors the machine holds; 0 for what is usual for their width
+    vector-unit : how many bits of a vector it computes with at once; 0 for all of them
+    signed-dots : whether it has an instruction for sums of products of signed bytes
+    l2 : bytes of each core's second cache; 0 for no blocks, where scratch is dear
+    l1 : bytes of each core's first cache
+    l1-ways : of how many ways it is
+    last-cache : bytes of the last cache that is much quicker than memory; 0 for 32 of the second
+    far-bytes : how many bytes a core reads in a cycle from beyond its second cache
+    fma-ports : how many multiply-adds, as wide as it computes at once, begin in a cycle
+    in-flight : how many independent multiply-adds keep these busy
+    threads : how many threads may share a kernel; no result depends on it
+    lock : a lock file; its schedules are written on the kernels it was made for
+    """
+
+    name = "schedule"
+    one_block = True
+    numerics: ClassVar[Numerics] = "reassociating"
+
+    vector_bits: int = 512
+    vector_lanes: int = 64
+    vector_registers: int = 0
+    vector_unit: int = 0
+    signed_dots: bool = False
+    l2: int = 1 << 20
+    l1: int = 32 << 10
+    l1_ways: int = 8
+    last_cache: int = 0
+    far_bytes: int = 32
+    fma_ports: int = 2
+    in_flight: int = 8
+    threads: int = 2
+    lock: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Schedule each kernel."""
+        done = write_all_tuned(op, self.lock) if self.lock else set[kernel.FuncOp]()
+        machine = self.vectors()
+        ready = constant_arguments(op)
+        for function in op.ops:
+            if not isinstance(function, kernel.FuncOp) or function in done:
+                continue
+            if not _write_by_hand(function):
+                choose_lanes(function, machine)
+                _schedule(function, machine, self.l2, ready.get(function.sym_name.data, set()))
+
+    def vectors(self) -> Vectors:
+        """Return what the options say of the machine."""
+        return Vectors(
+            bits=self.vector_bits,
+            lanes=self.vector_lanes,
+            registers=self.vector_registers or (32 if self.vector_bits >= 512 else 16),
+            unit=self.vector_unit,
+            threads=max(self.threads, 1),
+            signed_dots=self.signed_dots,
+            l1=self.l1,
+            l1_ways=self.l1_ways,
+            last_cache=self.last_cache or 32 * self.l2,
+            far_bytes=self.far_bytes,
+            fma_ports=self.fma_ports,
+            in_flight=self.in_flight,
+        )
+
+
+def _write_by_hand(function: kernel.FuncOp) -> bool:
+    """Write the choices that levels written on a kernel stand for, where there are any."""
+    levels = function.attributes.pop(SCHEDULE, None)
+    if not isinstance(levels, kernel.ScheduleAttr):
+        return False
+    if not function.function_type.outputs:
+        fail(
+            function, "schedules are written on kernels of tensors", "run schedule before bufferize"
+        )
+    try:
+        write_levels(function, levels.data)
+        function.verify_()
+    except VerifyException as error:
+        fail(function, str(error), "`stepwell explain` shows the levels of any kernel")
+    because(function, lambda: "as written by hand")
+    return True
+
+
+def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int]) -> None:
+    ops = [read(op) for op in function.body.block.ops if _is_scheduled(op)]
+    if not ops:
+        return share_tasks(function)
+    shared = choices.number(function, "kernel.shared")
+    by_hand = any("kernel.loops" in loops.op.attributes for loops in ops)
+    if by_hand:
+        because(function, lambda: "vectors as written, by hand or from a lock file")
+        axis = None
+    elif (slivers := _slivers(ops, shared)) is not None:
+        _vectorise_slivers(function, ops[0], slivers, machine)
+    elif l2 and (square := turning(ops, shared, machine)) is not None:
+        _write_square(function, ops[0], shared, square)
+        axis = shared - 1
+    elif l2 and sums_along(ops, shared, machine):
+        vectorise_apart(function, ops, shared, machine, l2, True)
+    elif blocks := _blocks(function, ops, shared, machine, l2, ready):
+        _write_blocks(function, ops, shared, blocks)
+        return
+    elif sum(loops.contracts for loops in ops) > 1 and _have_own(ops, shared):
+        _vectorise_band(function, ops, shared, machine)
+    elif (axis := _shared_axis(ops, shared)) is not None:
+        _vectorise_shared(function, ops, axis, shared, machine, l2)
+    else:
+        vectorise_apart(function, ops, shared, machine, l2)
+    _run_in_parallel(function, ops, shared, machine, 0 if by_hand else l2)
+
+
+def _is_scheduled(op: Operation) -> TypeGuard[linalg.GenericOp | linalg.FillOp]:
+    """Whether ``op`` has loops of its own: a fill that starts a sum is part of the sum."""
+    if isinstance(op, linalg.GenericOp | linalg.FillOp) and len(op.results) < len(op.outputs):
+        fail(op, "schedules are chosen for kernels of tensors", "run schedule before bufferize")
+    if isinstance(op, linalg.FillOp):
+        return all(isinstance(use.operation, kernel.ReturnOp) for use in op.results[0].uses)
+    return isinstance(op, linalg.GenericOp) and not is_border(op)
+
+
+def _shared_axis(ops: Sequence[Loops], shared: int) -> int | None:
+    """Return the shared loop to vectorise; None where the ops' own loops serve better."""
+    if not shared or any(loops.gathers for loops in ops):
+        return None
+    total = max(sum(loops.iterations * loops.work for loops in ops), 1)
+
+    def worth(loops: Loops, axis: int | None) -> float:
+        score = loops.score(axis) if axis is not None else 0.0
+        return score * loops.iterations * loops.work / total
+
+    axis = max(range(shared), key=lambda k: (sum(worth(loops, k) for loops in ops), k))
+    together = sum(worth(loops, axis) for loops in ops)
+    apart = sum(worth(loops, own_axis(loops, shared)) for loops in ops)
+    usable = best(max(ops, key=lambda o: o.iterations * o.work), [axis]) is not None
+    if not usable or together < apart:
+        return None
+    tiled = any(loops.contracts or slides(loops, shared) for loops in ops)
+    return axis if together > apart or tiled or not _have_own(ops, shared) else None
+
+
+def _blocks(
+    function: kernel.FuncOp,
+    ops: Sequence[Loops],
+    shared: int,
+    machine: Vectors,
+    l2: int,
+    ready: set[int],
+) -> Contraction | None:
+    """Return the blocks of a large contraction that nobody has scheduled by hand."""
+    plain = all(isinstance(op, STRAIGHT) and not is_border(op) for op in function.body.block.ops)
+    chosen = any(f"kernel.{name}" in function.attributes for name in CHOSEN)
+    return choose(ops, shared, machine, l2, ready) if plain and not chosen else None
+
+
+def _write_square(function: kernel.FuncOp, loops: Loops, shared: int, width: int) -> None:
+    """Copy in squares, as many rows as a vector has lanes."""
+    because(
+        function,
+        lambda: f"a copy across rows, in squares of {width} by {width} turned over in registers",
+    )
+    loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(shared - 1, width, 1)
+    write(function, "kernel.tile", (width, 1))
+
+
+def _write_blocks(
+    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, blocks: Contraction
+) -> None:
+    for loops in ops:
+        loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(shared - 1, blocks.width, 1)
+    for name in ("tile", "block", "stream"):
+        if sizes := getattr(blocks, name):
+            write(function, f"kernel.{name}", sizes)
+    for name in ("pack_rows", "in_floats", "dots", "unsigned_rows", "pack_first", "prefetch"):
+        if getattr(blocks, name):
+            write(function, f"kernel.{name}")
+    write(function, "kernel.parallel", shared)
+    write(function, "kernel.grain", 1)
+
+
+def _slivers(ops: Sequence[Loops], shared: int) -> int | None:
+    """Return how many columns a sliver has, where a kernel only lays an operand out in slivers."""
+    op = ops[0].op
+    if len(ops) > 1 or not shared or not isinstance(op, linalg.GenericOp):
+        return None
+    if len(op.inputs) != 1 or len(op.outputs) != 1 or len(op.iterator_types) == shared:
+        return None
+    found = in_slivers(indices(op)[-1], shared - 1)
+    return found[1] if found else None
+
+
+def _vectorise_slivers(
+    function: kernel.FuncOp, loops: Loops, columns: int, machine: Vectors
+) -> None:
+    """Turn squares of lanes over in registers; a grain is of whole slivers."""
+    axis = choices.number(function, "kernel.shared") - 1
+    width = full_lanes([loops], machine)
+    while columns % width:
+        width //= 2
+    loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, 1)
+    each = prod(loops.size(k) for k in range(axis + 1, len(loops.extents))) * loops.work
+    grain = -(-CHUNK // max(each * columns, 1)) * columns
+    write(function, "kernel.grain", grain)
+    because(function, lambda: f"an operand laid out in slivers of {columns}, in squares of {width}")
+
+
+def _vectorise_band(
+    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machine: Vectors
+) -> None:
+    """Run contractions that share rows over several rows at a time, each op in its own loops.
+
+    The rows of a band by the vectors in flight are the register tile of each contraction.
+    """
+    for loops in ops:
+        axis = own_axis(loops, shared)
+        if axis is None:
+            continue
+        width = _columns(loops, axis, machine)
+        if width == 1:
+            continue
+        many = 1
+        if loops.contracts and loops.parallel[axis]:
+            many = min(4 if machine.bits >= 512 else 2, max(loops.size(axis) // width, 1))
+        loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
+    if shared:
+        rows = ops[0].extents[shared - 1]
+        band = BAND if rows == DYNAMIC_INDEX else max(min(BAND, rows), 1)
+        write(function, "kernel.band", band)
+        because(
+            function,
+            lambda: f"bands of {band} rows: what one contraction leaves for another is scratch",
+        )
+
+
+def _columns(loops: Loops, axis: int, machine: Vectors) -> int:
+    """Return how many lanes vectors along a loop of a band have; of a sum, the last may overlap.
+
+    Halves serve where they leave less over and the machine computes with so many lanes at once.
+    """
+    if not loops.contracts or not loops.parallel[axis]:
+        return lanes([loops], axis, machine)
+    width, size = lanes([loops], axis, machine, overlap=True), loops.size(axis)
+    half = width // 2
+    halved = 0 < machine.unit <= machine.bits // 2 and half >= NARROWEST
+    return half if halved and -(-size // half) % 2 else width
+
+
+def _have_own(ops: Sequence[Loops], shared: int) -> bool:
+    """Whether some op has loops of its own that could be vectors."""
+    return any(own_axis(loops, shared) is not None for loops in ops)
+
+
+def _vectorise_shared(
+    function: kernel.FuncOp,
+    ops: Sequence[Loops],
+    axis: int,
+    shared: int,
+    machine: Vectors,
+    l2: int,
+) -> None:
+    contraction = next((loops for loops in ops if loops.contracts), None)
+    window = next((loops for loops in ops if slides(loops, shared)), None)
+    tiled = (contraction or window) is not None and axis == shared - 1 and shared >= 2
+    width = lanes(ops, axis, machine, overlap=tiled)
+    if width == 1:
+        because(function, lambda: f"no vectors: loop {axis} is too short for the elements' size")
+        return
+    apart = not (contraction or (window and tiled))
+    many = _many(ops, axis, width, machine, l2) if apart else 1
+    because(
+        function,
+        lambda: (
+            f"vectors of {width}, {many} at once, along loop {axis}, which all ops share: "
+            f"neighbours along it lie side by side in {min(o.score(axis) for o in ops):.0%} of the "
+            "accesses or more"
+        ),
+    )
+    for loops in ops:
+        loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
+    if contraction and tiled:
+        _tile(function, contraction, shared, width, machine)
+        if "kernel.tile" in function.attributes and asks_ahead(contraction, shared, l2):
+            write(function, "kernel.prefetch")
+    elif window and tiled:
+        tile = window_tile(window, shared, width, machine)
+        write(function, "kernel.tile", tile)
+        if written_out(window, shared, tile):
+            write(function, "kernel.unroll")
+
+
+def _many(ops: Sequence[Loops], axis: int, width: int, machine: Vectors, l2: int) -> int:
+    """Return how many vectors along a shared loop are in flight in every op.
+
+    Sums over the rows of a matrix read each row a run at a time: where the runs are long they are
+    fetched ahead, so the sums take half the registers; a quarter, where other ops of the kernel do
+    as much, and only as long as the second cache holds what of the rows one leaves for another.
+    """
+    many = min(at_once(loops, axis, width) for loops in ops)
+    sums = [loops for loops in ops if sums_rows(loops, axis)]
+    if not sums or many < 2:
+        return many
+    most = machine.registers // 2 // max(len(loops.op.outputs) for loops in sums)
+    if len(sums) > 1 or many < 4:
+        most = min(most // 2, l2 * 3 // 4 // max(_read_again(ops, width), 1))
+    while many * 2 <= most and many * 4 * width <= sums[0].size(axis):
+        many *= 2
+    return many
+
+
+def _read_again(ops: Sequence[Loops], width: int) -> int:
+    """Return how many bytes a vector of columns has in all that more than one op touches."""
+    touched: dict[SSAValue, int] = {}
+    again = 0
+    for loops in ops:
+        op = loops.op
+        if not isinstance(op, linalg.GenericOp):
+            continue
+        where = indices(op)
+        found = dict(zip(op.operands, where, strict=True))
+        found |= zip(op.results, where[len(op.inputs) :], strict=True)
+        for value, index in found.items():
+            touched[value] = touched.get(value, 0) + 1
+            if touched[value] == 2:
+                own = {k for expr in index for k in expr.used_dims() if not loops.parallel[k]}
+                again += prod(map(loops.size, own)) * width * bits_of(element(value)) // 8
+    return again
+
+
+def _tile(
+    function: kernel.FuncOp, contraction: Loops, shared: int, width: int, machine: Vectors
+) -> None:
+    """Keep a block of the result in registers: rows by vectors."""
+    high, wide = contraction.extents[shared - 2], contraction.extents[shared - 1]
+    deep = prod(contraction.size(k) for k in range(shared, len(contraction.extents)))
+    registers = machine.registers // max(len(contraction.op.outputs), 1)
+    rows, vectors = register_tile(high, wide, deep, width, registers, machine.in_flight)
+    if rows * vectors > 1:
+        because(
+            function,
+            lambda: (
+                f"{rows} rows by {vectors} vectors of the result stay in registers while "
+                "the sum runs"
+            ),
+        )
+        write(function, "kernel.tile", (rows, vectors))
+
+
+def _run_in_parallel(
+    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machine: Vectors, l2: int
+) -> None:
+    """Choose the parallel loops and the grain, or the runs of a reduction."""
+    total = sum(loops.iterations * loops.work for loops in ops)
+    dynamic = any(DYNAMIC_INDEX in loops.extents for loops in ops)
+    by_hand = any(f"kernel.{name}" in function.attributes for name in ("parallel", "split"))
+    if by_hand:
+        because(function, lambda: "parallel as written, by hand or from a lock file")
+    tell = unheard if by_hand else because
+    if not shared:
+        if (dynamic or total >= LARGE) and _is_full_reduction(ops):
+            tell(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
+            write(function, "kernel.split", ENOUGH)
+        return
+    written = any(map(function.attributes.get, CUT))
+    if l2 and not written and cut_rows(function, ops, shared, machine, l2):
+        return
+    scattered = isinstance(ops[0].op, linalg.FillOp) and stands_apart(ops[0].op)
+    if not dynamic and total < 2 * CHUNK and not scattered:
+        tell(function, lambda: f"serial: work of {total:,} is not worth a second thread")
+        return
+    sizes = ops[0].extents[:shared]
+    count, trips = 0, 1
+    run = 0 if by_hand or not l2 else rows_ahead(function, ops, shared, ENOUGH, machine.l1)
+    while count < shared and (trips < machine.busy(ENOUGH) or run):
+        trips *= 1 if sizes[count] == DYNAMIC_INDEX else sizes[count]
+        count += 1
+    write(function, "kernel.parallel", count)
+    each = sum(
+        loops.work * prod(loops.size(k) for k in range(count, len(loops.extents))) for loops in ops
+    )
+    grain = -(-CHUNK // max(each, 1))
+    known = DYNAMIC_INDEX not in sizes[:count]
+    if scattered:
+        tell(function, lambda: SCATTERED)
+        grain = min(grain, max(trips // BORDERS, 1))
+    tell(
+        function,
+        lambda: (
+            f"the first {f'{count} shared loops run' if count > 1 else 'shared loop runs'} in "
+            f"parallel, {f'{trips:,}' if known else 'only the run knows how many'} iterations, "
+            f"of which {grain} are worth a thread"
+        ),
+    )
+    write(function, "kernel.grain", grain)
+    if run:
+        write(function, "kernel.ahead", run)
+        because(
+            function,
+            lambda: f"in runs of {run} rows the first loop of the next runs along with the second",
+        )
+
+
+def _is_full_reduction(ops: Sequence[Loops]) -> bool:
+    """Whether every op reduces all it reads by known combiners, or works on what those leave."""
+    loops = [each for each in ops if each.parallel]
+    return bool(loops) and all(
+        each.free and not any(each.parallel) and not each.writes_along for each in loops
+    )

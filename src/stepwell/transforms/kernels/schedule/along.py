@@ -1,0 +1,136 @@
+"""Ops that have vectors along loops of their own: copies, sums, and tiles of contractions.
+
+A contraction whose results are too few for vectors of them has its vectors along its sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, UnitAttr
+from xdsl.dialects.linalg import ops as linalg
+
+from stepwell.analysis.structured import stands_apart
+from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
+from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.vectors import (
+    Loops,
+    Vectors,
+    at_once,
+    full_lanes,
+    lanes,
+    own_axis,
+)
+
+ABREAST = 4
+"""So many rows at a time, whose elements must be taken in order, keep the machine busy.
+
+More would throw each other out of the first cache where they begin at the same place of a page.
+"""
+SUMMED = 4
+"""A sum of fewer vectors is over before adding up their lanes pays."""
+
+
+def sums_along(ops: Sequence[Loops], shared: int, machine: Vectors) -> bool:
+    """Whether a kernel's contraction has fewer columns than half a vector has lanes.
+
+    Then it is better off with vectors along its sum, if both operands lie so and it is long. Rows
+    and columns are register tiles as ever: each vector that is read serves several sums.
+    """
+    inner = [each for each in ops if len(each.parallel) > shared]
+    if len(inner) != 1 or shared < 2 or not inner[0].contracts or not inner[0].free:
+        return False
+    (found,) = inner
+    axis, width = own_axis(found, shared), full_lanes([found], machine)
+    if axis is None or found.score(axis) < 1.0 or any(each.gathers for each in ops):
+        return False
+    high, wide = found.extents[shared - 2 : shared]
+    if DYNAMIC_INDEX in found.extents or high < 2 or not 2 <= wide < width // 2:
+        return False
+    whole = found.size(axis) >= width
+    return whole and prod(map(found.size, range(shared, len(found.parallel)))) >= SUMMED * width
+
+
+def _run_rows_abreast(function: kernel.FuncOp, ops: Sequence[Loops], shared: int) -> None:
+    """Run what must be taken in order, as a running sum, for several rows at a time.
+
+    Each step waits for the one before; those of other rows fill the time.
+    """
+    ordered = [loops for loops in ops if not all(loops.parallel)]
+    if not shared or any("kernel.loops" in loops.op.attributes for loops in ordered):
+        return
+    if not ordered or any(o.free or o.parallel.count(False) != 1 for o in ordered):
+        return
+    rows = ops[0].extents[shared - 1]
+    band = ABREAST if rows == DYNAMIC_INDEX else min(ABREAST, rows)
+    if band > 1:
+        write(function, "kernel.band", band)
+        because(function, lambda: f"{band} rows at a time, for steps along one wait for each other")
+
+
+def vectorise_apart(
+    function: kernel.FuncOp,
+    ops: Sequence[Loops],
+    shared: int,
+    machine: Vectors,
+    l2: int,
+    long: bool = False,
+) -> None:
+    """Let each op have vectors along a loop of its own, a sum in tiles if it is ``long``."""
+    for loops in ops:
+        _vectorise_own(loops, shared, machine)
+    if l2:
+        _tile_own(function, ops, shared, machine, long)
+        _run_rows_abreast(function, ops, shared)
+
+
+def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:
+    axis = own_axis(loops, shared)
+    whole = isinstance(loops.op, linalg.FillOp) or stands_apart(loops.op)  # never in place
+    name = next((r.name_hint for r in loops.op.results if r.name_hint), loops.op.name)
+    if axis is None or (width := lanes([loops], axis, machine, overlap=whole)) == 1:
+        because(loops.op, lambda: f"{name}: no vectors, along no loop do neighbours lie together")
+        return
+    many = at_once(loops, axis, width)
+    because(
+        loops.op,
+        lambda: f"{name}: vectors of {width}, {many} at once, along its own loop {axis}",
+    )
+    loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
+
+
+def _tile_own(
+    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machine: Vectors, long: bool
+) -> None:
+    """Take several rows and columns of a contraction along whose sum the vectors run.
+
+    Then each vector of either operand is read once for several sums.
+    """
+    (found, *others) = [each for each in ops if len(each.parallel) > shared] or [None]
+    choice = found.op.attributes.get("kernel.loops") if found else None
+    if found is None or others or shared < 2 or not isinstance(choice, kernel.LoopsAttr):
+        return
+    axis, width = choice.axis.data, choice.width.data
+    high, wide = found.extents[shared - 2], found.extents[shared - 1]
+    alone = found.contracts and found.score(axis) == 1.0 and not found.gathers
+    long = long or found.size(axis) >= SUMMED * width
+    if not alone or not long or axis < shared or DYNAMIC_INDEX in (high, wide) or high < 2:
+        return
+    rows = -(-high // -(-high // 8))
+    columns = min(max((machine.registers - 8) // rows, 1), 4, wide)
+    if rows * columns == 1 or columns < 2:
+        return
+    because(
+        function,
+        lambda: f"{rows} rows by {columns} columns of the result are summed at once",
+    )
+    found.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, 1)
+    write(function, "kernel.tile", (rows, columns))
+
+
+def write(function: kernel.FuncOp, name: str, value: int | Sequence[int] | None = None) -> None:
+    """Write a choice where none is written yet; a mark, where there is no value."""
+    told = UnitAttr() if value is None else choices.spelled(value)
+    function.attributes.setdefault(name, told)

@@ -1,0 +1,454 @@
+"""When a contraction runs in blocks with one operand packed, or reads one in stretches.
+
+Packing costs a pass over the packed operand for each block of rows, so it pays where there are
+many rows; it saves reading that operand by columns that lie far apart, so it pays where the
+operand is larger than the first cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import BlockArgument, SSAValue
+
+from stepwell.analysis.products import byte_products, exact_count
+from stepwell.analysis.structured import CASTS, combiner, element, indices
+from stepwell.transforms.kernels.schedule.beyond import is_beyond, is_near, reads_in_place
+from stepwell.transforms.kernels.schedule.block_sizes import (
+    BESIDE,
+    LONE,
+    SCRATCH,
+    SKINNY,
+    block_of,
+    block_of_words,
+    even,
+    fastest_tile,
+    stretch,
+    tile_of_few,
+)
+from stepwell.transforms.kernels.schedule.reasons import because, spell_bytes
+from stepwell.transforms.kernels.schedule.vectors import (
+    NARROWEST,
+    Loops,
+    Vectors,
+    bits_of,
+    full_lanes,
+    lanes,
+    stride,
+)
+
+FEW_ROWS = 12
+"""Packing for fewer rows costs more than it saves."""
+FEW_ROWS_OF_WORDS = 2
+"""The same where words are packed, of which one instruction multiplies many."""
+ROWS_OF_A_LINE = 4
+"""So many places of a line repay laying filters out as words for each line."""
+SHORT = 8
+"""Sums of fewer products are not worth making words for."""
+SMALL = 4
+"""An operand of one in so many bytes of the first cache need not be packed, however it lies, ..."""
+MANY_ROWS = 64
+"""... unless so many rows read it."""
+RAGGED = 1 << 16
+"""An operand of more bytes is packed where its columns do not fill vectors."""
+LONG = 128
+"""In so many steps or more of a tile it pays to ask for what later ones read."""
+LINES = 128
+"""Bytes of each row of a stretch that are added up in registers; half of that for more than two
+rows of the result."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """What is to be written on a kernel whose contraction is blocked."""
+
+    width: int
+    tile: tuple[int, int]
+    block: tuple[int, ...] = ()
+    stream: tuple[int, ...] = ()
+    """Columns and depth, where the operand is read in place once and there is no block."""
+    pack_rows: bool = False
+    in_floats: bool = False
+    dots: bool = False
+    unsigned_rows: bool = False
+    pack_first: bool = False
+    prefetch: bool = False
+
+
+def choose(
+    ops: Sequence[Loops], shared: int, machine: Vectors, l2: int, ready: Collection[int] = ()
+) -> Contraction | None:
+    """Return tile and block of a kernel that is one large contraction and what comes after.
+
+    ready : the kernel's arguments that are the same in every call, so that packing costs nothing
+    """
+    chosen = _chosen(ops, shared, machine, l2, ready)
+    found = _only_sum(ops, shared)
+    if chosen is None or not chosen.block or found is None:
+        return chosen
+    if prod(chosen.tile) == 1:  # one row of one vector is no tile, and a block has nothing to keep
+        return None
+    before = prod(map(found.size, range(shared, len(found.parallel) - 1)))
+    bytes = BESIDE if chosen.dots else machine.bits // chosen.width // 8
+    sliver = before * chosen.block[-2] * bytes
+    packed = _packed(found, shared)
+    operand = found.op.operands[packed] if packed is not None else None
+    free = isinstance(operand, BlockArgument) and operand.index in ready and not chosen.dots
+    if sliver > SCRATCH and not free:  # the sum's last loop is cut, the others are packed whole
+        because(found.op, lambda: f"not in blocks after all: a sliver has {spell_bytes(sliver)}")
+        return None
+    return chosen
+
+
+def _chosen(
+    ops: Sequence[Loops], shared: int, machine: Vectors, l2: int, ready: Collection[int]
+) -> Contraction | None:
+    """Return tile and block, however much of a sum is packed."""
+    found = _only_sum(ops, shared)
+    if not l2 or found is None or (packed := _packed(found, shared)) is None:
+        if any(each.contracts for each in ops):
+            because(ops[0].op, lambda: NO_SCRATCH if not l2 else NO_SINGLE_SUM)
+        return None
+    if not all(_writes_along(each, shared - 1) for each in ops):
+        because(found.op, lambda: NOT_ALONG)
+        return None
+    along = _is_along(found, packed, shared)
+    width = lanes(ops, shared - 1, machine) if along else full_lanes(ops, machine)
+    if width == 1:
+        return None
+    first = _first(found, packed, shared)
+    high, wide = prod(map(found.size, range(first, shared - 1))), found.size(shared - 1)
+    deep = prod(map(found.size, range(shared, len(found.parallel))))
+    bytes = wide * deep * bits_of(element(found.op.operands[packed])) // 8
+    operand = found.op.operands[packed]
+    signs = None if along else _multiplies_bytes(found, first, shared)
+    free = isinstance(operand, BlockArgument) and operand.index in ready and not along
+    free = free and signs is None  # blocks lay words out
+    enough = _enough(found, packed, shared, width, machine, l2, high)
+    enough = min(enough, machine.l1 // SMALL) if free else enough
+    if not free and not along and (stream := stretch(found, packed, shared, bytes, machine, l2)):
+        because(found.op, lambda: _why_streamed(operand, high, stream))
+        return replace(
+            _streamed(operand, high, width, machine, stream),
+            prefetch=is_beyond(found.op, bytes, machine, l2),
+        )
+    size = machine.bits // width // 8
+    width = width if along else _narrowed(width, wide)
+    least = 1 if free else FEW_ROWS if signs is None else FEW_ROWS_OF_WORDS
+    if high < least or wide < width or bytes <= enough:
+        because(found.op, lambda: _why_in_place((high, least), wide < width, bytes, enough))
+        return None
+    if signs is not None:
+        return _in_words(found, first, shared, width, machine, l2, signs)
+    plain = _plain(found, first, shared, (width, size), machine, l2, along, free)
+    because(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
+    if not free and not along:
+        simple = _in_rows(found, packed, shared, plain.tile[1] * plain.width)
+        near = is_near(found.op, plain.tile[0], plain.width * size, machine)
+        plain = replace(plain, pack_first=simple and near, prefetch=bytes >= l2 and near)
+    chosen = _widened(found, plain, packed, first, shared)
+    because(found.op, lambda: _why_so_large(plain.tile, chosen.block, size))
+    if chosen.prefetch:
+        because(found.op, lambda: FAR)
+    return chosen
+
+
+def _plain(
+    found: Loops,
+    first: int,
+    shared: int,
+    lanes_and_bytes: tuple[int, int],
+    machine: Vectors,
+    l2: int,
+    along: bool,
+    free: bool,
+) -> Contraction:
+    """Return tile and block as they are chosen by sizes alone."""
+    width, size = lanes_and_bytes
+    high, wide = prod(map(found.size, range(first, shared - 1))), found.size(shared - 1)
+    few = free and first == shared - 2 and high <= SKINNY
+    tile, width = (
+        (tile_of_few(high, wide, width, machine), width)
+        if few
+        else fastest_tile(found, shared, width, size, machine, along)
+    )
+    block = block_of(found, first, shared, (tile[0], tile[1] * width), machine, l2, size)
+    if few and high <= tile[0] and found.extents[-1] != DYNAMIC_INDEX:
+        block = *block[:-1], max(found.size(len(found.parallel) - 1), 1)
+    return Contraction(width, tile, block)
+
+
+def _in_words(
+    found: Loops,
+    first: int,
+    shared: int,
+    width: int,
+    machine: Vectors,
+    l2: int,
+    signs: tuple[bool, bool],
+) -> Contraction:
+    """Return the choice for products of bytes, which are added up four at a time."""
+    high, wide = found.size(shared - 2), found.size(shared - 1)
+    if high <= SKINNY and found.extents[shared - 2] != DYNAMIC_INDEX:
+        tile = tile_of_few(high, wide, width, machine)
+    else:
+        tile, width = fastest_tile(found, shared, width, 4, machine, False)
+    because(found.op, lambda: IN_DOTS)
+    sizes = block_of_words(found, first, shared, (tile[0], tile[1] * width), l2, machine)
+    because(found.op, lambda: _why_so_large(tile, sizes, 1))
+    lifted = all(signs) and not machine.signed_dots
+    return Contraction(width, tile, sizes, pack_rows=True, dots=True, unsigned_rows=lifted)
+
+
+def asks_ahead(found: Loops, shared: int, l2: int) -> bool:
+    """Whether tiles wait for rows, far from each other, of an operand beyond the second cache."""
+    op = found.op
+    if not isinstance(op, linalg.GenericOp) or len(found.parallel) != shared + 1 or not l2:
+        return False
+    if found.size(shared - 2) <= LONE:  # they ask for the next row before long anyway
+        return False
+    for operand, index in zip(op.inputs, indices(op), strict=False):
+        loops = {d for expr in index for d in expr.used_dims()}
+        if shared - 2 in loops or not {shared - 1, shared} <= loops:
+            continue
+        size = found.size(shared - 1) * found.size(shared) * bits_of(element(operand)) // 8
+        if stride(index, shared - 1) == 1 and size >= l2 and found.size(shared) >= LONG:
+            because(op, lambda: ASKED)
+            return True
+    return False
+
+
+def _narrowed(width: int, wide: int) -> int:
+    """Return how many lanes so few columns fill, all of them where they are many."""
+    while wide < width and width > NARROWEST:
+        width //= 2
+    return width
+
+
+def _streamed(
+    operand: SSAValue, high: int, width: int, machine: Vectors, stream: tuple[int, ...]
+) -> Contraction:
+    """Return what is written where ``operand`` is read in stretches."""
+    rows, vectors = tile_of_few(high, 0, width, machine)
+    lines = LINES if high <= 2 else LINES // 2
+    vectors = min(vectors, max(lines * 8 // bits_of(element(operand)) // width, 1))
+    return Contraction(width, (rows, vectors), stream=stream)
+
+
+NO_SCRATCH = "not in blocks: the target has no scratch to pack an operand into"
+NO_SINGLE_SUM = (
+    "not in blocks: they are for one sum, started by a fill, of an operand that varies with "
+    "the rows and one that varies with the columns"
+)
+FAR = "what is packed next is asked for while a block computes, for it exceeds L2"
+ASKED = "rows that a tile reads later are asked for while it computes, for they come from beyond L2"
+NOT_ALONG = "not in blocks: the results of neighbouring columns do not lie side by side"
+
+
+def _why_in_place(rows: tuple[int, int], narrow: bool, bytes: int, enough: int) -> str:
+    """Say why no operand is packed; ``rows`` is how many there are, and how many there must be."""
+    if rows[0] < rows[1]:
+        return f"not in blocks: {rows[0]} rows read what would be packed, {rows[1]} repay it"
+    if narrow:
+        return "not in blocks: the columns do not fill a vector"
+    size, most = spell_bytes(bytes), spell_bytes(enough)
+    return f"not in blocks: {size} are read where they lie, as up to {most} are well enough"
+
+
+def _why_packed(operand: SSAValue, bytes: int, enough: int, l2: int, free: bool) -> str:
+    """Say why an operand is packed."""
+    name = f"%{operand.name_hint}" if operand.name_hint else "the operand of the columns"
+    if free:
+        return f"in blocks, {name} packed: it is the same in every call, so that costs nothing"
+    least = (
+        "lies across its rows" if enough < l2 // 4 else f"exceeds a quarter of L2 ({l2 >> 10} KB)"
+    )
+    return f"in blocks, {name} packed: it has {spell_bytes(bytes)} and {least}"
+
+
+def _why_streamed(operand: SSAValue, high: int, stream: tuple[int, ...]) -> str:
+    """Say why an operand is read in stretches."""
+    name = f"%{operand.name_hint}" if operand.name_hint else "the operand of the columns"
+    return (
+        f"{name} is read in place, {stream[1]} rows at a time along {stream[0]} columns: "
+        f"a product of {high} row{'s' if high > 1 else ''} waits for memory alone"
+    )
+
+
+def _why_so_large(tile: tuple[int, int], block: tuple[int, ...], bytes: int) -> str:
+    """Say what the sizes of tile and block are good for."""
+    *rows, columns, deep = block
+    sliver, part = spell_bytes(columns * deep * bytes), spell_bytes(prod(rows) * deep * bytes)
+    return (
+        f"{tile[0]} rows by {tile[1]} vectors in registers leave least over at the edges; a block "
+        f"of {' x '.join(map(str, rows))} rows, {columns} columns and a depth of {deep} reads "
+        f"a packed sliver of {sliver} and {part} of the other operand from L2"
+    )
+
+
+def _is_along(found: Loops, packed: int, shared: int) -> bool:
+    """Whether the operand that is read in place varies with the columns too."""
+    op = found.op
+    assert isinstance(op, linalg.GenericOp)
+    return any(
+        shared - 1 in {d for expr in index for d in expr.used_dims()}
+        for k, index in enumerate(indices(op)[: len(op.inputs)])
+        if k != packed and op.body.block.args[k].first_use is not None
+    )
+
+
+WIDENED = "rows are packed too: they are narrower than what is computed with, and widened once"
+IN_FLOATS = "; products of bytes are added up in floats, which is exact for a part so deep"
+IN_DOTS = (
+    "in blocks, both operands packed as words of four bytes, whose products are added up by one "
+    "instruction where there is such a one"
+)
+
+
+def _multiplies_bytes(found: Loops, first: int, shared: int) -> tuple[bool, bool] | None:
+    """Return which operands are signed where products of bytes are summed up in words.
+
+    Columns are laid out anew for each iteration of loops before the rows.
+    """
+    op = found.op
+    assert isinstance(op, linalg.GenericOp)
+    again = prod(map(found.size, range(first, shared - 2)))
+    repaid = again <= 1 or found.size(shared - 2) >= ROWS_OF_A_LINE
+    short = found.size(len(found.parallel) - 1) < SHORT
+    if not repaid or short or element(op.outputs[0]) != i32:
+        return None
+    return byte_products(op.body.block)
+
+
+def _widened(
+    found: Loops, chosen: Contraction, packed: int, first: int, shared: int
+) -> Contraction:
+    """Return the choice for operands narrower than what is computed with.
+
+    Rows are widened once for each block, not for each use, and bytes become floats: one
+    instruction multiplies and adds them, and a part of so much depth is exact.
+    """
+    op = found.op
+    assert isinstance(op, linalg.GenericOp)
+    simple = first == shared - 2 and len(found.parallel) == shared + 1
+    if not simple or not _is_widened(op) or _is_along(found, packed, shared):
+        return chosen
+    signs = byte_products(op.body.block)
+    *_, rows, columns, deep = chosen.block
+    deep = min(deep, exact_count(signs) // 8 * 8) if signs else deep
+    bytes = max(bits_of(element(op.outputs[0])), 32 if signs else 0) // 8  # as floats
+    unit = chosen.tile[0]
+    most = SCRATCH // (deep * bytes) // chosen.width * chosen.width // unit * unit
+    if not most:
+        return chosen
+    high = found.extents[shared - 2]
+    if rows > most:
+        rows = most if high == DYNAMIC_INDEX else even(high, most, unit)
+    block = (*chosen.block[:-3], rows, columns, deep)
+    because(op, lambda: WIDENED + (IN_FLOATS if signs else ""))
+    return replace(chosen, block=block, pack_rows=True, in_floats=signs is not None)
+
+
+def _is_widened(op: linalg.GenericOp) -> bool:
+    """Whether operands are narrower than what is computed with."""
+    arguments = op.body.block.args[: len(op.inputs)]
+    return any(isinstance(use.operation, CASTS) for arg in arguments for use in arg.uses)
+
+
+def _first(found: Loops, packed: int, shared: int) -> int:
+    """Return the first of the shared loops that stand between the rows and what is packed anew."""
+    op = found.op
+    assert isinstance(op, linalg.GenericOp)
+    used = {d for expr in indices(op)[packed] for d in expr.used_dims()}
+    first = shared - 2
+    while first and first - 1 not in used:
+        first -= 1
+    return first
+
+
+def _in_rows(found: Loops, packed: int, shared: int, columns: int) -> bool:
+    """Whether the columns lie side by side and make whole slivers."""
+    op, wide = found.op, found.extents[shared - 1]
+    assert isinstance(op, linalg.GenericOp)
+    whole = wide != DYNAMIC_INDEX and wide % columns == 0
+    return whole and stride(indices(op)[packed], shared - 1) == 1
+
+
+def _writes_along(loops: Loops, column: int) -> bool:
+    """Whether the results of neighbouring columns lie side by side, as far as they are kept."""
+    op = loops.op
+    if not isinstance(op, linalg.GenericOp):
+        return True
+    written = zip(op.outputs, indices(op)[len(op.inputs) :], strict=True)
+    return all(_is_passed_on(into) or stride(index, column) in (0, 1) for into, index in written)
+
+
+def _is_passed_on(value: SSAValue) -> bool:
+    """Whether what is written into ``value`` never leaves the kernel, nor registers."""
+    owner = value.owner
+    if isinstance(owner, linalg.FillOp):
+        owner = owner.outputs[0].owner
+    return isinstance(owner, tensor.EmptyOp)
+
+
+def _only_sum(ops: Sequence[Loops], shared: int) -> Loops | None:
+    """Return the one op with loops of its own, a sum that a fill starts, if there is no more."""
+    inner = [each for each in ops if len(each.parallel) > shared]
+    if shared < 2 or len(inner) != 1 or any(each.gathers for each in ops):
+        return None
+    (found,) = inner
+    op = found.op
+    if any(found.parallel[shared:]) or not found.free:
+        return None
+    if any(found.extents[k] == DYNAMIC_INDEX for k in range(shared, len(found.parallel) - 1)):
+        return None
+    if not isinstance(op, linalg.GenericOp) or len(op.outputs) != 1:
+        return None
+    started = isinstance(op.outputs[0].owner, linalg.FillOp) and op.outputs[0].has_one_use()
+    return found if started and combiner(op, 0) is not None else None
+
+
+def _packed(found: Loops, shared: int) -> int | None:
+    """Return the operand that varies with the columns alone, if another one varies with the rows.
+
+    That one may vary with the columns too if neighbours of them lie side by side.
+    """
+    op = found.op
+    assert isinstance(op, linalg.GenericOp)
+    row, column = shared - 2, shared - 1
+    roles: dict[str, list[int]] = {"packed": [], "streamed": [], "other": []}
+    for k, index in enumerate(indices(op)[: len(op.inputs)]):
+        if op.body.block.args[k].first_use is None:
+            continue
+        loops = {d for expr in index for d in expr.used_dims()}
+        role = "streamed" if row in loops else "packed" if column in loops else "other"
+        if role == "streamed" and stride(index, column) not in (0, 1):
+            role = "other"
+        roles[role].append(k)
+    if [len(of) for of in roles.values()] != [1, 1, 0]:
+        return None
+    (k,) = roles["packed"]
+    own = isinstance(op.inputs[k].owner, linalg.GenericOp | linalg.FillOp)
+    return None if own or bits_of(element(op.inputs[k])) < 8 else k
+
+
+def _enough(
+    found: Loops, packed: int, shared: int, width: int, machine: Vectors, l2: int, high: int
+) -> int:
+    """Return up to how many bytes the operand is better read in place by ``high`` rows.
+
+    Beyond a part of the second cache its rows lie on more pages than are found quickly.
+    """
+    op = found.op
+    assert isinstance(op, linalg.GenericOp)
+    if _is_widened(op) or stride(indices(op)[packed], shared - 1) != 1:
+        return machine.l1 // SMALL if high < MANY_ROWS else 0
+    wide = found.extents[shared - 1]
+    if wide != DYNAMIC_INDEX and wide % width and wide > 2 * width:
+        return min(RAGGED, reads_in_place(l2))
+    return reads_in_place(l2)

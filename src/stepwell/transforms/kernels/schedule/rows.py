@@ -1,0 +1,88 @@
+"""In how many runs of rows a sum over rows is cut, which threads share where columns are few."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, UnitAttr
+from xdsl.dialects.linalg import ops as linalg
+
+from stepwell.analysis.structured import element, indices
+from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
+from stepwell.transforms.kernels.schedule.beyond import NEXT, stays
+from stepwell.transforms.kernels.schedule.block_sizes import LEAST_L2
+from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors, bits_of, sums_rows
+
+MOST = 64
+"""So many runs keep every thread busy."""
+PARTIALS = 8
+"""The sums of all runs may take one in so many bytes of the second cache, which rows go through."""
+FEWEST = 8
+"""Fewer runs than this are not worth it, ..."""
+SHORTEST = 16
+"""... nor are runs of fewer rows, ..."""
+ENOUGH = 1 << 19
+"""... nor are fewer elements."""
+
+
+ROW = 1 << 8
+"""Rows of fewer bytes are fetched ahead as one run."""
+VECTORS = 2
+"""So many vectors of each row are added up in registers at a time."""
+
+
+def cut_rows(
+    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machine: Vectors, l2: int
+) -> bool:
+    """Cut a sum over rows in runs, if that is worth it."""
+    if not (runs := _runs(ops, shared, max(l2, LEAST_L2) // PARTIALS)):
+        return False
+    function.attributes["kernel.split"] = choices.spelled(runs)
+    for loops in ops:
+        axis = loops.op.attributes["kernel.loops"]
+        assert isinstance(axis, kernel.LoopsAttr)
+        many = min(axis.interleave.data, VECTORS)
+        loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(0, axis.width.data, many)
+    why = f"summed in {runs} runs of rows, read from end to end, for threads to share"
+    because(function, lambda: why)
+    if _reads_from_memory(ops, machine, l2):
+        function.attributes["kernel.prefetch"] = UnitAttr()
+        because(function, lambda: NEXT)
+    return True
+
+
+def _reads_from_memory(ops: Sequence[Loops], machine: Vectors, l2: int) -> bool:
+    """Whether the rows stay in no cache, and are long enough to be worth asking for."""
+    (loops,) = [loops for loops in ops if not all(loops.parallel)]
+    each = max((bits_of(element(v)) // 8 for v in loops.op.inputs), default=0)
+    elements = prod(loops.size(k) for k in range(len(loops.extents)))
+    return loops.size(0) * each >= ROW and elements * each >= stays(machine, l2)
+
+
+def _runs(ops: Sequence[Loops], shared: int, most: int) -> int:
+    """Return the number of runs; 0 where columns are what threads share.
+
+    most : bytes that the sums of all runs may take
+    """
+    sums = [loops for loops in ops if not all(loops.parallel)]
+    if shared != 1 or len(sums) != 1 or any(any(loops.parallel[1:]) for loops in ops):
+        return 0
+    (loops,) = sums
+    op, axis = loops.op, loops.op.attributes.get("kernel.loops")
+    if not isinstance(op, linalg.GenericOp) or not loops.free or not sums_rows(loops, 0):
+        return 0
+    results = indices(op)[len(op.inputs) :]
+    along = isinstance(axis, kernel.LoopsAttr) and axis.axis.data == 0
+    if not along or any(e.used_dims() - {0} for index in results for e in index):
+        return 0
+    columns, rows = loops.extents[0], loops.size(1)
+    size = sum(bits_of(element(o)) // 8 for o in op.outputs)
+    if columns == DYNAMIC_INDEX or loops.extents[1] == DYNAMIC_INDEX:
+        return 0
+    runs = min(MOST, most // max(columns * size, 1))
+    if runs < FEWEST or rows < runs * SHORTEST or rows * columns < ENOUGH:
+        return 0
+    return runs

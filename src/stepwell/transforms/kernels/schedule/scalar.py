@@ -1,0 +1,51 @@
+"""Kernels of scalar code: whether their tasks run in parallel."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, TensorType
+
+from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
+from stepwell.dialects.kernel.choices import INDEPENDENT
+from stepwell.transforms.kernels.schedule.reasons import because
+
+ELEMENT = 16
+"""So much work is done for an element of what a task writes, or more."""
+CHUNK = 1 << 15
+"""So much work is worth handing to a thread."""
+
+
+def share_tasks(function: kernel.FuncOp) -> None:
+    """Say how many iterations of a loop without dependences are worth a thread."""
+    for op in function.body.block.ops:
+        if not isinstance(op, scf.ForOp) or INDEPENDENT not in op.attributes:
+            continue
+        if "kernel.grain" in function.attributes:
+            because(function, lambda: "parallel as written, by hand or from a lock file")
+            continue
+        elements = sum(_elements(r.type) for r in op.results)
+        if elements * ELEMENT < 2 * CHUNK or _runs_once(op):
+            because(function, lambda: "serial: the tasks are not worth a second thread")
+            continue
+        function.attributes["kernel.grain"] = choices.spelled(1)
+        because(
+            function, lambda: "its tasks have nothing to do with each other: threads share them"
+        )
+
+
+def _runs_once(op: scf.ForOp) -> bool:
+    """Whether a loop has one iteration or none, its first being number 0."""
+    end = op.ub.owner
+    value = end.value if isinstance(end, arith.ConstantOp) else None
+    return isinstance(value, IntegerAttr) and value.value.data < 2
+
+
+def _elements(type: object) -> int:
+    """Return how many elements a result has; many where only the run knows."""
+    if not isinstance(type, TensorType):
+        return 0
+    shape = type.get_shape()
+    return CHUNK if DYNAMIC_INDEX in shape else prod(shape)

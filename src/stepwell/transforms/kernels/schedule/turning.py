@@ -1,0 +1,52 @@
+"""When a copy that turns an operand over runs in squares, and how large they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.linalg import ops as linalg
+
+from stepwell.analysis.structured import indices
+from stepwell.transforms.kernels.schedule.vectors import (
+    NARROWEST,
+    Loops,
+    Vectors,
+    full_lanes,
+    stride,
+)
+
+
+def turning(ops: Sequence[Loops], shared: int, machine: Vectors) -> int | None:
+    """Return how many lanes the squares have of a kernel that is one copy between layouts.
+
+    Its last loop is that of what is written side by side, the one before of what is read so.
+    """
+    if len(ops) != 1 or shared < 2:
+        return None
+    (loops,) = ops
+    if not isinstance(loops.op, linalg.GenericOp):
+        return None
+    where = indices(loops.op)
+    if len(loops.parallel) != shared or len(where) != 2 or loops.gathers:
+        return None
+    read, written = where
+    across = stride(read, shared - 1) is None and stride(written, shared - 2) is None
+    if not across or stride(read, shared - 2) != 1 or stride(written, shared - 1) != 1:
+        return None
+    sizes = [loops.extents[k] for k in (shared - 2, shared - 1)]
+    most = full_lanes(ops, machine)
+    fitting: list[int] = []
+    while most >= NARROWEST:
+        if all(n == DYNAMIC_INDEX or n >= most for n in sizes):
+            fitting.append(most)
+        most //= 2
+    return min(fitting, key=lambda width: _cost(sizes, width), default=None)
+
+
+def _cost(sizes: Sequence[int], width: int) -> float:
+    """Return what a copy costs in which whatever is left of the squares is copied one by one."""
+    inside = 1.0
+    for n in sizes:
+        inside *= 1.0 if n == DYNAMIC_INDEX else n // width * width / n
+    return inside / width + (1 - inside)

@@ -1,0 +1,327 @@
+"""Which loop of a structured op becomes vectors, how wide, and how many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, IndexType, IntegerType, ShapedType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from stepwell.analysis.shifts import shift_of
+from stepwell.analysis.structured import (
+    Index,
+    combiner,
+    cost,
+    extents,
+    identity,
+    in_slivers,
+    indices,
+    inverse,
+    is_contraction,
+    is_parallel,
+    linear,
+    shape,
+    yielded,
+)
+
+GUESS = 256
+"""How long a loop is thought to be where only the run knows."""
+STEPS = (-1, 2, 3, 4)
+"""Elements so far apart are picked from whole vectors, read but never written."""
+NARROWEST = 4
+"""Fewer lanes than this are not worth the shuffling."""
+
+
+class Vectors(NamedTuple):
+    """How wide a vector may be, in bits and elements, and how many the machine holds."""
+
+    bits: int
+    lanes: int
+    registers: int = 32
+    unit: int = 0
+    """How many bits are computed with at once, where wider vectors take their time; 0 for all."""
+    threads: int = 1
+    """How many of the machine's threads may share one kernel: only what no result depends on."""
+    signed_dots: bool = False
+    """Whether an instruction adds up products of signed bytes, not only of unsigned by signed."""
+    l1: int = 32 << 10
+    l1_ways: int = 8
+    last_cache: int = 32 << 20
+    """Bytes of the last cache that is much quicker than memory."""
+    far_bytes: int = 32
+    """Bytes that a core reads in a cycle from beyond its second cache."""
+    fma_ports: int = 2
+    """Multiply-adds as wide as the unit that begin in a cycle."""
+    in_flight: int = 8
+    """Independent multiply-adds that keep these ports busy."""
+
+    def busy(self, least: int) -> int:
+        """Return how many blocks keep every thread busy: ``least``, or two for each thread.
+
+        Threads take blocks as they come, so of two each none waits longer than for half its time.
+        """
+        return max(least, 2 * self.threads)
+
+    @property
+    def page(self) -> int:
+        """Bytes of a way of the first cache: rows so far apart, or a multiple, share few lines."""
+        return max(self.l1 // self.l1_ways, 1)
+
+    def consumes(self, rows: int, bytes: int) -> float:
+        """Return how much a register tile reads of the columns' operand in a cycle.
+
+        A step of a tile reads each vector of columns once, for as many multiply-adds as it has
+        rows.
+
+        bytes : of a vector
+        """
+        unit = (self.unit or self.bits) // 8
+        return bytes / rows * self.fma_ports * min(unit / bytes, 1)
+
+
+@dataclass
+class Loops:
+    """What the choice of a vector axis needs to know of one op."""
+
+    op: linalg.GenericOp | linalg.FillOp
+    parallel: list[bool]
+    extents: list[int]
+    accesses: list[Index]
+    """Where each operand that the body touches is read or written; running results are not, they
+    stay in registers."""
+    work: int
+    """What one iteration costs, in additions and memory accesses."""
+    free: bool
+    """Whether reductions may be taken in any order."""
+    gathers: bool
+    """Whether the body reads memory at indices it computes, and not along a row."""
+    reads: int = 0
+    """How many of the accesses, the first ones, are operands that are read."""
+
+    def size(self, loop: int) -> int:
+        """Return how long ``loop`` is, or is thought to be."""
+        return GUESS if self.extents[loop] == DYNAMIC_INDEX else self.extents[loop]
+
+    @property
+    def iterations(self) -> int:
+        """Return how often the body runs."""
+        return prod(self.size(k) for k in range(len(self.extents)))
+
+    def score(self, axis: int) -> float:
+        """Return the part of the accesses that are whole vectors, or one element, along a loop."""
+        good = sum(stride(index, axis) in (0, 1) for index in self.accesses)
+        if all(self.parallel):  # a copy: where lanes are near, they are picked from whole vectors
+            good += sum(stride(index, axis) in STEPS for index in self.accesses[: self.reads])
+        return good / len(self.accesses) if self.accesses else 1.0
+
+    def allows(self, axis: int) -> bool:
+        """Whether the iterations of ``axis`` may be taken side by side."""
+        return self.parallel[axis] or self.free
+
+    @property
+    def writes_along(self) -> bool:
+        """Whether some result is written while the reductions run, not after them."""
+        op = self.op
+        written = indices(op)[len(op.inputs) :] if isinstance(op, linalg.GenericOp) else []
+        return any(not self.parallel[d] for index in written for e in index for d in e.used_dims())
+
+    @property
+    def contracts(self) -> bool:
+        """Whether the op is a contraction."""
+        inputs = len(self.op.inputs) if isinstance(self.op, linalg.GenericOp) else 0
+        return not all(self.parallel) and is_contraction(self.parallel, self.accesses[:inputs])
+
+
+def read(op: linalg.GenericOp | linalg.FillOp) -> Loops:
+    """Return what ``op`` says of its loops."""
+    if isinstance(op, linalg.FillOp):
+        rank = len(shape(op.outputs[0]))
+        size = list(shape(op.outputs[0]))
+        return Loops(op, [True] * rank, size, [identity(rank)], 1, True, False)
+    block = op.body.block
+    where, inputs = indices(op), len(op.inputs)
+    read = zip(where[:inputs], block.args[:inputs], strict=True)
+    touched = [index for index, argument in read if argument.first_use is not None]
+    parallel = is_parallel(op)
+    work, reads = max(cost(block), 1) + len(touched) + len(op.outputs), len(touched)
+    touched += [index for index in where[inputs:] if not _is_running(index, parallel)]
+    rows = [_row_read(op, inner) for inner in block.walk() if isinstance(inner, tensor.ExtractOp)]
+    touched += [row for row in rows if row]
+    gathers = not all(rows)
+    free = _is_free(op, parallel)
+    return Loops(op, parallel, extents(op), touched, work, free, gathers, reads)
+
+
+def _row_read(op: linalg.GenericOp, read: tensor.ExtractOp) -> Index:
+    """Return the index of what a body reads along a row that it chooses; empty where it does not.
+
+    The last loop in it walks along the row, from anywhere on; the row may vary with any other.
+    """
+    if not read.indices or (shift := shift_of(read.indices[-1])) is None:
+        return ()
+    along = shift.loop.dim.value.data
+    if any(along in _loops_behind(op, v) for v in (*read.indices[:-1], *shift.others)):
+        return ()
+    others = [k for k in range(len(op.iterator_types)) if k != along]
+    return tuple(AffineDimExpr(k) for k in (*others, along))
+
+
+def _loops_behind(op: linalg.GenericOp, value: SSAValue) -> set[int]:
+    """Return the loops of ``op`` with which a value of its body may vary."""
+    block, found, seen = op.body.block, set[int](), [value]
+    for each in seen:
+        if each.owner is block:
+            assert isinstance(each, BlockArgument)
+            found |= {d for expr in indices(op)[each.index] for d in expr.used_dims()}
+        elif isinstance(each.owner, linalg.IndexOp):
+            found.add(each.owner.dim.value.data)
+        elif isinstance(each.owner, Operation) and each.owner.parent is block:
+            seen += [v for v in each.owner.operands if v not in seen]
+    return found
+
+
+def _is_running(index: Index, parallel: list[bool]) -> bool:
+    """Whether what is written at ``index`` is a reduction's result, set once at its end."""
+    return not all(parallel) and all(parallel[d] for expr in index for d in expr.used_dims())
+
+
+def _is_free(op: linalg.GenericOp, parallel: list[bool]) -> bool:
+    """Whether every result is a reduction by a known combiner over all the reduction loops.
+
+    What is written at every iteration and does not look at what a reduction has so far may stand
+    beside them.
+    """
+    arguments, results = op.body.block.args[len(op.inputs) :], yielded(op.body.block)
+    for k, index in enumerate(indices(op)[len(op.inputs) :]):
+        if inverse(index, len(parallel)) is not None and not all(parallel):
+            if arguments[k].first_use is not None:
+                return False
+            continue
+        if any(not parallel[d] for expr in index for d in expr.used_dims()):
+            return False
+        if combiner(op, k) is None or not results[k].has_one_use():
+            return False
+    return True
+
+
+def stride(index: Index, loop: int) -> int | None:
+    """Return by how many elements a step of ``loop`` moves; None where that is not few."""
+    if in_slivers(index, loop):
+        return 1
+    found = 0
+    for axis, expr in enumerate(index):
+        form = linear(expr)
+        if form is None:
+            return None if loop in expr.used_dims() else found
+        if factor := form[0].get(loop, 0):
+            if axis != len(index) - 1:
+                return None
+            found = factor
+    return found
+
+
+def own_axis(loops: Loops, shared: int) -> int | None:
+    """Return the best loop of the op itself to vectorise, None where none is good."""
+    axes = [k for k in range(shared, len(loops.extents)) if loops.allows(k)]
+    return best(loops, axes)
+
+
+def best(loops: Loops, axes: Sequence[int]) -> int | None:
+    """Return the best of ``axes``: most vector accesses, then parallel, then innermost."""
+    ranked = sorted(axes, key=lambda k: (loops.score(k), loops.parallel[k], k))
+    return ranked[-1] if ranked and is_good(loops, ranked[-1]) else None
+
+
+def is_good(loops: Loops, axis: int) -> bool:
+    """Whether vectors along ``axis`` are worth the accesses that must be taken apart."""
+    if loops.gathers or loops.size(axis) < NARROWEST:
+        return False
+    score = loops.score(axis)
+    return score > 0.5 or (score == 0.5 and loops.work >= 8)
+
+
+def lanes(ops: Sequence[Loops], axis: int, machine: Vectors, overlap: bool = False) -> int:
+    """Return how many lanes a vector along ``axis`` should have in all of ``ops``.
+
+    What is left over of the axis takes one more vector where vectors may ``overlap``, else an
+    iteration for each element.
+    """
+    widest = max(_widest(loops) for loops in ops)
+    most = full_lanes(ops, machine)
+    size = ops[0].extents[axis]
+    if size == DYNAMIC_INDEX:
+        return most if most >= NARROWEST else 1
+    choices: list[int] = []
+    while most >= NARROWEST or (most >= 2 and widest == 64):
+        choices.append(most)
+        most //= 2
+    fitting = [w for w in choices if w <= size]
+    return min(fitting, key=lambda w: -(-size // w) if overlap else size // w + size % w, default=1)
+
+
+def full_lanes(ops: Sequence[Loops], machine: Vectors) -> int:
+    """Return how many of the widest element that ``ops`` compute with fill a vector."""
+    width = machine.bits // max(_widest(loops) for loops in ops)
+    return max(min(width, machine.lanes), 1)
+
+
+def _widest(loops: Loops) -> int:
+    """Return the bits of the widest element that a body computes with."""
+    if isinstance(loops.op, linalg.FillOp):
+        return bits_of(loops.op.inputs[0].type)
+    return _widest_of(loops.op.body.block)
+
+
+def _widest_of(block: Block) -> int:
+    found = [bits_of(arg.type) for arg in block.args if arg.first_use is not None]
+    found += [bits_of(r.type) for op in block.ops if not _is_only_cast(op) for r in op.results]
+    return max(found, default=8)
+
+
+def _is_only_cast(op: Operation) -> bool:
+    """Whether ``op`` is the number of an iteration, wanted as narrower integers only."""
+    uses = op.result.uses if isinstance(op, linalg.IndexOp) else ()
+    return bool(uses) and all(isinstance(use.operation, arith.IndexCastOp) for use in uses)
+
+
+def bits_of(kind: Attribute) -> int:
+    """Return how many bits an element has in a vector."""
+    match kind:
+        case IndexType():
+            return 64
+        case IntegerType():
+            return max(kind.width.data, 8)
+        case ShapedType():
+            return 8
+        case _:
+            return kind.bitwidth if isinstance(kind, AnyFloat) else 64
+
+
+def at_once(loops: Loops, axis: int, width: int) -> int:
+    """Return how many vectors along ``axis`` should be in flight."""
+    if loops.parallel[axis]:
+        count = 4 if loops.work <= 6 else 2 if loops.work <= 16 else 1
+    else:
+        count = 4 if loops.work <= 12 else 2 if loops.work <= 20 else 1
+    while count > 1 and width * count > loops.size(axis):
+        count //= 2
+    return count
+
+
+def sums_rows(loops: Loops, axis: int) -> bool:
+    """Whether the op sums over one loop what lies side by side along another, ``axis``."""
+    inner = [k for k, parallel in enumerate(loops.parallel) if not parallel]
+    return (
+        len(inner) == 1
+        and loops.parallel[axis]
+        and any(
+            stride(index, axis) == 1 and inner[0] in {d for e in index for d in e.used_dims()}
+            for index in loops.accesses
+        )
+    )

@@ -1,0 +1,1 @@
+"""Rewrites of structured ops on tensors: what is fused, how arrays are laid out."""

@@ -1,0 +1,74 @@
+"""Choose how the axes of tensors lie in memory, so that convolutions find features side by side.
+
+Before:  %p = tensor.insert_slice %x into %zeros[0, 0, 1, 1] ... into tensor<1x64x58x58xf32>
+         %y = linalg.generic {n, feature, row, column; features, window} ins(%p, %w)
+         %z = linalg.generic {n, feature, row, column} ins(%y, %bias) { addf }
+         func.return %z : tensor<1x64x56x56xf32>
+After:   %t = linalg.generic {copy, kernel.apart} ins(%x)  // 1x56x56x64
+         %p = tensor.insert_slice %t into %zeros[0, 1, 1, 0] ... into tensor<1x58x58x64xf32>
+         %y = linalg.generic {n, row, column, feature; window, features} ins(%p, %w)
+         %z = linalg.generic {n, row, column, feature} ins(%y, %bias) { addf }
+         %u = linalg.generic {copy, kernel.apart} ins(%z)  // 1x64x56x56
+         func.return %u : tensor<1x64x56x56xf32>
+
+Afterwards images that windows slide over have their features last, and so has all that is made
+of them or makes them, as far as there are only structured ops and slices; elsewhere (arguments,
+results, reshapes) they are transposed, once. A function where that costs more than it saves, or
+that has no windows, is left alone. Padding of known size fills the border alone. Sums are taken in
+another order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block
+
+from stepwell.analysis.structured import erase_dead
+from stepwell.transforms.passes import Numerics, Pass
+from stepwell.transforms.structured.layouts.borders import fill_borders
+from stepwell.transforms.structured.layouts.moving import Moving
+from stepwell.transforms.structured.layouts.plan import Plan
+
+
+@dataclass(frozen=True)
+class PropagateLayouts(Pass):
+    """Move images to the layout that convolutions and pooling want, and what touches them too.
+
+    always : move them also where that costs more than it saves
+    l2 : bytes of each core's second cache; 0 leaves everything as it is, for only kernels that run
+         in blocks gain
+    """
+
+    name = "propagate-layouts"
+    one_block = True
+    numerics: ClassVar[Numerics] = "reassociating"
+    expects_work = False
+
+    always: bool = False
+    l2: int = 1 << 20
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Choose layouts inside each function."""
+        for function in op.ops if self.l2 else ():
+            if isinstance(function, func.FuncOp):
+                for block in function.body.blocks:
+                    _propagate(block, self.always)
+
+
+def _propagate(block: Block, always: bool) -> None:
+    for op in block.ops:
+        if op.regions and not isinstance(op, linalg.GenericOp):
+            for region in op.regions:
+                for inner in region.blocks:
+                    _propagate(inner, always)
+    plan = Plan(block)
+    if plan.choose() or (always and plan.windows):
+        Moving(plan).move()
+    if fill_borders(block) or plan.windows:
+        erase_dead(block)

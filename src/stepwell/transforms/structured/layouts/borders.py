@@ -1,0 +1,114 @@
+"""Padding that fills only the border, and copies what is inside with all threads."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, TensorType, UnitAttr, i64
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+
+from stepwell.analysis.structured import PARALLEL, array_of_maps, element, identity, shape
+from stepwell.transforms.structured.fuse.draft import located
+
+LARGE = 1 << 12
+"""Fewer elements than this are filled whole."""
+MOST = 2
+"""A border is filled alone where the whole has more than so many times as many elements."""
+SCATTERED = 8
+"""A slab in so many places is filled by the threads that write what lies between."""
+
+
+def fill_borders(block: Block) -> bool:
+    """Rewrite each insertion into a filled tensor that leaves a border around; say if any is."""
+    found = [op for op in block.ops if isinstance(op, tensor.InsertSliceOp) and _pads(op)]
+    for op in found:
+        _fill_border(op)
+        if isinstance(op.source, BlockArgument):
+            _copy_source(op)
+    return bool(found)
+
+
+def _pads(op: tensor.InsertSliceOp) -> bool:
+    """Whether ``op`` puts something, all sizes known, inside of what is filled for it alone."""
+    fill, whole, inside = op.dest.owner, shape(op.dest), shape(op.source)
+    return (
+        isinstance(fill, linalg.FillOp)
+        and isinstance(fill.outputs[0].owner, tensor.EmptyOp)
+        and len(whole) == len(inside)
+        and DYNAMIC_INDEX not in (*whole, *inside)
+        and not (op.offsets or op.sizes or op.strides)
+        and set(_numbers(op, "strides")) <= {1}
+        and LARGE <= prod(whole) < MOST * prod(inside)
+    )
+
+
+def _numbers(op: tensor.InsertSliceOp, name: str) -> list[int]:
+    static = op.properties[f"static_{name}"]
+    assert isinstance(static, DenseArrayBase)
+    return [int(n) for n in static.get_values()]
+
+
+def _fill_border(op: tensor.InsertSliceOp) -> None:
+    """Fill slabs before and behind along each axis, between those of the axes before.
+
+    One that lies in many places is marked: filled by one thread alone it would take lines of all
+    of the image from the caches of the threads that write and read the rest.
+    """
+    fill = op.dest.owner
+    assert isinstance(fill, linalg.FillOp)
+    whole, inside, offsets = list(shape(op.dest)), list(shape(op.source)), _numbers(op, "offsets")
+    empty = tensor.EmptyOp((), op.dest.type)
+    new: list[Operation] = [empty]
+    at, sizes = [0] * len(whole), list(whole)
+    into: SSAValue = empty.tensor
+    for axis, (low, size) in enumerate(zip(offsets, inside, strict=True)):
+        for start, end in ((0, low), (low + size, whole[axis])):
+            if start == end:
+                continue
+            at[axis], sizes[axis] = start, end - start
+            slab = tensor.EmptyOp((), TensorType(element(op.dest), sizes))
+            filled = linalg.FillOp([fill.inputs[0]], [slab.tensor], [slab.tensor.type])
+            if prod(sizes[:axis]) >= SCATTERED:
+                filled.attributes["kernel.apart"] = UnitAttr()
+            put = _insert(filled.results[0], into, at, sizes)
+            new += [slab, filled, put]
+            into = put.result
+        at[axis], sizes[axis] = low, size
+    assert op.parent is not None
+    op.parent.insert_ops_before([located(each, fill.location) for each in new], op)
+    into.name_hint = op.dest.name_hint
+    op.operands[1] = into
+
+
+def _insert(
+    source: SSAValue, into: SSAValue, offsets: list[int], sizes: list[int]
+) -> tensor.InsertSliceOp:
+    numbers = {"offsets": offsets, "sizes": sizes, "strides": [1] * len(sizes)}
+    return tensor.InsertSliceOp.build(
+        operands=[source, into, [], [], []],
+        properties={f"static_{k}": DenseArrayBase.from_list(i64, v) for k, v in numbers.items()},
+        result_types=[into.type],
+    )
+
+
+def _copy_source(op: tensor.InsertSliceOp) -> None:
+    """Copy an argument by a kernel, which writes where it is wanted."""
+    value, rank = op.source, len(shape(op.source))
+    empty = tensor.EmptyOp((), value.type)
+    block = Block(arg_types=[element(value)] * 2)
+    block.add_op(located(linalg.YieldOp(block.args[0]), op.location))
+    copy = linalg.GenericOp(
+        [value],
+        [empty.tensor],
+        Region(block),
+        array_of_maps(rank, [identity(rank)] * 2),
+        [PARALLEL] * rank,
+        [value.type],
+    )
+    copy.attributes["kernel.apart"] = UnitAttr()
+    copy.results[0].name_hint = value.name_hint
+    assert op.parent is not None
+    op.parent.insert_ops_before([located(each, op.location) for each in (empty, copy)], op)
+    op.operands[0] = copy.results[0]

@@ -1,0 +1,380 @@
+"""Choose a layout for every tensor of a block: a walk back with wishes, a walk on that decides.
+
+Nothing is changed here. A value stays as it is written unless the plan names a layout for it; an
+operand that is wanted in another layout than it has is transposed on the way, which costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, SSAValue
+
+from stepwell.analysis.structured import (
+    Index,
+    constant_of,
+    indices,
+    is_contraction,
+    is_elementwise,
+    is_parallel,
+    plain,
+    shape,
+)
+from stepwell.transforms.structured.fuse.splats import splat_of
+from stepwell.transforms.structured.layouts.windows import (
+    GUESS,
+    Layout,
+    Window,
+    filter_layout,
+    image_layout,
+    loop_order,
+    place_layout,
+    product_gain,
+    read_taps,
+    read_window,
+)
+
+TURN = 1.0
+"""Cycles that transposing takes for an element."""
+LARGE = 8
+"""An operand of at most this fraction of the largest is read as it lies."""
+
+
+@dataclass
+class Plan:
+    """What is to be done with one block."""
+
+    block: Block
+    windows: dict[Operation, Window] = field(default_factory=dict[Operation, Window])
+    wished: dict[SSAValue, Layout] = field(default_factory=dict[SSAValue, Layout])
+    layouts: dict[SSAValue, Layout] = field(default_factory=dict[SSAValue, Layout])
+    """Where it is not the one that the value is written with."""
+    orders: dict[Operation, tuple[int, ...]] = field(
+        default_factory=dict[Operation, tuple[int, ...]]
+    )
+    """The loops of an op in their new order."""
+    reads: dict[tuple[Operation, int], Layout] = field(
+        default_factory=dict[tuple[Operation, int], Layout]
+    )
+    """Operands that are wanted in another layout than the value has."""
+    turned: set[tuple[SSAValue, Layout]] = field(default_factory=set[tuple[SSAValue, Layout]])
+    gain: float = 0.0
+    loss: float = 0.0
+
+    def choose(self) -> bool:
+        """Plan the block; return whether following the plan pays."""
+        ops = list(self.block.ops)
+        for op in ops:
+            if isinstance(op, linalg.GenericOp) and (window := read_window(op) or read_taps(op)):
+                self.windows[op] = window
+                self.gain += window.gain
+        if not self.windows:
+            return False
+        for op in reversed(ops):
+            self._wish(op)
+        for op in ops:
+            self._decide(op)
+        return self.gain > self.loss or not self.loss
+
+    def layout(self, value: SSAValue) -> Layout:
+        """Return the layout of ``value``."""
+        return self.layouts.get(value) or natural(value)
+
+    # wishes
+
+    def _wish(self, op: Operation) -> None:
+        match op:
+            case linalg.GenericOp() if op in self.windows:
+                window = self.windows[op]
+                if window.planar:
+                    return
+                if not window.indifferent:
+                    self._wished(op.inputs[window.image], image_layout(op, window))
+                for k in window.filters if window.places else ():
+                    self._wished(
+                        op.inputs[k], filter_layout(indices(op)[k], window, is_parallel(op))
+                    )
+            case linalg.GenericOp():
+                self._wish_through(op)
+            case tensor.InsertSliceOp() if op.result in self.wished:
+                if len(shape(op.source)) == len(shape(op.dest)):
+                    self._wished(op.source, self.wished[op.result])
+                    self._wished(op.dest, self.wished[op.result])
+            case tensor.ExtractSliceOp() if op.result in self.wished:
+                if len(shape(op.source)) == len(shape(op.result)):
+                    self._wished(op.source, self.wished[op.result])
+            case _:
+                pass
+
+    def _wish_through(self, op: linalg.GenericOp) -> None:
+        wished = next((r for r in op.results if r in self.wished), None)
+        order = self._order_of(op, wished, self.wished[wished]) if wished is not None else None
+        if order is None:
+            return
+        for k in self._leaders(op):
+            self._wished(op.inputs[k], sorted_axes(indices(op)[k], order))
+
+    def _wished(self, value: SSAValue, layout: Layout) -> None:
+        self.wished.setdefault(value, layout)
+
+    # decisions
+
+    def _decide(self, op: Operation) -> None:
+        match op:
+            case linalg.GenericOp() if op in self.windows:
+                self._window(op, self.windows[op])
+            case linalg.GenericOp() if is_spread(op):
+                self._leave(op)
+            case linalg.GenericOp():
+                self._follow(op)
+            case tensor.InsertSliceOp() if len(shape(op.source)) == len(shape(op.dest)):
+                layout = self.layouts.get(op.source) or (
+                    self.wished.get(op.result) if is_free(op.dest) else self.layout(op.dest)
+                )
+                if layout:
+                    self._want(op, 0, layout)
+                    self._want(op, 1, layout)
+                    self._give(op.result, layout)
+            case tensor.ExtractSliceOp() if len(shape(op.source)) == len(shape(op.result)):
+                self._give(op.result, self.layout(op.source))
+            case tensor.DimOp() if constant_of(op.index) is not None:
+                pass
+            case _:
+                self._leave(op)
+
+    def _window(self, op: linalg.GenericOp, window: Window) -> None:
+        where = indices(op)
+        if window.planar:
+            for k in (window.image, *window.filters):
+                self._want(op, k, place_layout(where[k], window, is_parallel(op)))
+            return
+        layout = self.layout(op.inputs[window.image])
+        if not window.indifferent:
+            layout = image_layout(op, window)
+            self._want(op, window.image, layout)
+        if window.places or window.narrow or not window.dense:
+            for k in window.filters:
+                self._want(op, k, filter_layout(where[k], window, is_parallel(op)))
+        self._reorder(op, loop_order(op, window, layout))
+
+    def _follow(self, op: linalg.GenericOp) -> None:
+        """Let ``op`` walk as its largest operand lies that is not as it was written."""
+        self._leave_captured(op)
+        leaders = self._leaders(op)
+        where = indices(op)
+        laid = [k for k in leaders if op.inputs[k] in self.layouts]
+        order = None
+        if laid:
+            first = max(laid, key=lambda k: volume(op.inputs[k]))
+            order = _loops_of(op, where[first], self.layout(op.inputs[first]))
+            if order is not None and len(leaders) > 1 and not all(is_parallel(op)):
+                order = _sums_first(op, order)
+            if order is not None and self._is_cheaper_as_written(op, leaders, laid, order):
+                order = None
+        elif (result := next((r for r in op.results if r in self.wished), None)) is not None:
+            order = self._order_of(op, result, self.wished[result])
+        if order is None or not _is_written_plainly(op):
+            self._leave(op)
+            return
+        for k in range(len(op.inputs)):
+            if k in leaders:
+                self._want(op, k, sorted_axes(where[k], order))
+            elif op.inputs[k] in self.layouts and not _is_small(op, k):
+                self._want(op, k, natural(op.inputs[k]))
+        self._reorder(op, order)
+        if op in self.orders:
+            self.gain += product_gain(op)
+
+    def _is_cheaper_as_written(
+        self, op: linalg.GenericOp, leaders: list[int], laid: list[int], order: tuple[int, ...]
+    ) -> bool:
+        """Whether turning back what is laid out otherwise costs less than turning all the rest.
+
+        So it is where a gradient of filters meets the filters themselves, and nobody wants the
+        result in another layout.
+        """
+        if any(r in self.wished for r in op.results):
+            return False
+        where = indices(op)
+        others = 0
+        for k in leaders:
+            value, layout = op.inputs[k], sorted_axes(where[k], order)
+            if k not in laid and (value, layout) not in self.turned:
+                others += volume(value) * is_turned(value, natural(value), layout)
+        results = sum(volume(r) for r in op.results)
+        return others > 0 and others + results > sum(volume(op.inputs[k]) for k in laid)
+
+    def _reorder(self, op: linalg.GenericOp, order: tuple[int, ...]) -> None:
+        """Give ``op`` its loops in ``order``, parallel ones first, and results that lie so."""
+        where, parallel = indices(op), is_parallel(op)
+        inputs = len(op.inputs)
+        for k, result in enumerate(op.results):
+            layout = sorted_axes(where[inputs + k], order)
+            self._want(op, inputs + k, layout)
+            self._give(result, layout)
+        loops = (*(d for d in order if parallel[d]), *(d for d in order if not parallel[d]))
+        if loops != tuple(range(len(parallel))):
+            self.orders[op] = loops
+
+    def _order_of(
+        self, op: linalg.GenericOp, result: SSAValue, layout: Layout
+    ) -> tuple[int, ...] | None:
+        """Return the loops in the order in which ``result`` lies."""
+        k = list(op.results).index(result)  # pyright: ignore[reportArgumentType]
+        return _loops_of(op, indices(op)[len(op.inputs) + k], layout)
+
+    def _leaders(self, op: linalg.GenericOp) -> list[int]:
+        """Return the inputs whose layout matters: the image of a contraction, else large ones."""
+        block, where = op.body.block, indices(op)
+        used = [
+            k
+            for k, value in enumerate(op.inputs)
+            if block.args[k].first_use is not None and len(shape(value)) > 1 and not is_free(value)
+        ]
+        parallel = is_parallel(op)
+        if all(parallel) or not is_contraction(parallel, (where[k] for k in used)):
+            return [k for k in used if not _is_small(op, k)]
+        loops = {k: len({d for e in where[k] for d in e.used_dims() if parallel[d]}) for k in used}
+        most = max(loops.values(), default=0)
+        found = [k for k in used if loops[k] == most]
+        return found if len(found) == 1 or _sums_places(op, found) else []
+
+    def _give(self, value: SSAValue, layout: Layout) -> None:
+        if layout != natural(value):
+            self.layouts[value] = layout
+
+    def _want(self, op: Operation, operand: int, layout: Layout) -> None:
+        """Read an operand in this layout, transposing it once for all who want the same."""
+        value = op.operands[operand]
+        have = self.layout(value)
+        if have == layout:
+            return
+        self.reads[op, operand] = layout
+        if not is_free(value) and (value, layout) not in self.turned:
+            self.turned.add((value, layout))
+            if is_turned(value, have, layout):
+                self.loss += volume(value) * TURN
+
+    def _leave(self, op: Operation) -> None:
+        """Let ``op``, and all inside it, read what it reads as it was written."""
+        for k, value in enumerate(op.operands):
+            if value in self.layouts:
+                self._want(op, k, natural(value))
+        self._leave_captured(op)
+
+    def _leave_captured(self, op: Operation) -> None:
+        if not op.regions or not self.layouts:
+            return
+        for inner in op.walk():
+            if inner is not op:
+                for k, value in enumerate(inner.operands):
+                    if value in self.layouts:
+                        self._want(inner, k, natural(value))
+
+
+def natural(value: SSAValue) -> Layout:
+    """Return the layout that a value is written with."""
+    return tuple(range(len(shape(value))))
+
+
+def sorted_axes(index: Index, order: tuple[int, ...]) -> Layout:
+    """Return the axes of what is read at ``index`` in the order of the loops they move with."""
+    position = {d: k for k, d in enumerate(order)}
+
+    def key(axis: int) -> int:
+        return min((position[d] for d in index[axis].used_dims()), default=-1)
+
+    return tuple(sorted(range(len(index)), key=key))
+
+
+def volume(value: SSAValue) -> int:
+    """Return how many elements a tensor has, or is thought to have."""
+    return prod(GUESS if n == DYNAMIC_INDEX else n for n in shape(value))
+
+
+def is_free(value: SSAValue) -> bool:
+    """Whether ``value`` is made in any layout alike: of nothing, of one value, or by spreading."""
+    match value.owner:
+        case tensor.EmptyOp():
+            return True
+        case linalg.FillOp() as op:
+            return isinstance(op.outputs[0].owner, tensor.EmptyOp)
+        case arith.ConstantOp():
+            return splat_of(value) is not None
+        case linalg.GenericOp() as op:
+            return is_spread(op)
+        case _:
+            return False
+
+
+def is_spread(op: linalg.GenericOp) -> bool:
+    """Whether ``op`` repeats what is small, so that another of it costs no more than reading it."""
+    return (
+        len(op.outputs) == 1
+        and is_elementwise(op)
+        and isinstance(op.outputs[0].owner, tensor.EmptyOp)
+        and all(_is_small(op, k) for k in range(len(op.inputs)))
+        and not any(
+            isinstance(inner, linalg.IndexOp) or inner.regions for inner in op.body.block.ops
+        )
+    )
+
+
+def is_turned(value: SSAValue, have: Layout, layout: Layout) -> bool:
+    """Whether the elements of ``value`` lie in another order in ``layout``, not only its axes."""
+    sizes = shape(value)
+    return [a for a in have if sizes[a] != 1] != [a for a in layout if sizes[a] != 1]
+
+
+def _is_small(op: linalg.GenericOp, operand: int) -> bool:
+    """Whether an input has so few elements that it does not matter how it lies."""
+    most = max(volume(v) for v in op.operands if isinstance(v.type, TensorType))
+    return volume(op.operands[operand]) * LARGE <= most
+
+
+def _is_written_plainly(op: linalg.GenericOp) -> bool:
+    where = indices(op)[len(op.inputs) :]
+    return all(plain(expr) is not None for index in where for expr in index)
+
+
+def _loops_of(op: linalg.GenericOp, index: Index, layout: Layout) -> tuple[int, ...] | None:
+    """Return all loops of ``op``, first those of ``index`` in the order of ``layout``.
+
+    A loop that is not there takes the place of the sums, as the features of a product's result
+    take that of the features summed over; where there are no sums it comes last. None where an
+    expression has two loops that run side by side.
+    """
+    parallel = is_parallel(op)
+    found: list[int] = []
+    for axis in layout:
+        own = [d for d in _sorted(index[axis].used_dims()) if d not in found]
+        if sum(parallel[d] for d in own) > 1:
+            return None
+        found.extend(own)
+    missing = [d for d in range(len(parallel)) if d not in found]
+    at = next((k for k, d in enumerate(found) if not parallel[d]), len(found))
+    return (*found[:at], *missing, *found[at:])
+
+
+def _sums_places(op: linalg.GenericOp, factors: list[int]) -> bool:
+    """Whether ``op`` sums over all but one axis of its factors, as for gradients of filters."""
+    where, parallel = indices(op), is_parallel(op)
+    loops = [{d for e in where[k] for d in e.used_dims()} for k in factors]
+    sums = {d for d, runs in enumerate(parallel) if not runs}
+    return len(sums) > 1 and all(sums <= each and len(each - sums) == 1 for each in loops)
+
+
+def _sums_first(op: linalg.GenericOp, order: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the loops of sums as in ``order``, the others as they are written."""
+    parallel = is_parallel(op)
+    kept = [d for d, runs in enumerate(parallel) if runs]
+    return (*(d for d in order if not parallel[d]), *kept)
+
+
+def _sorted(dims: Iterable[int]) -> list[int]:
+    return sorted(dims)

@@ -1,0 +1,373 @@
+"""Ops that slide a window over an image: how their loops should run, and what that saves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir.affine import (
+    AffineDimExpr,
+    AffineExpr,
+)
+
+from stepwell.analysis.structured import (
+    Index,
+    contracts,
+    extents,
+    indices,
+    is_parallel,
+    linear,
+    plain,
+    quotients,
+)
+
+Layout: TypeAlias = tuple[int, ...]
+"""Which axis of a tensor, as it was written, lies at each place."""
+
+GUESS = 64
+"""How long a loop is thought to be where only the run knows."""
+LANES = 16
+"""Fewer features, or fewer neighbours in a row, than this do not fill vectors."""
+DENSE = 1 / 64
+"""Cycles that a product of a dense convolution takes less where features lie side by side."""
+SUMMED = 1 / 16
+"""The same where it sums up images over their places: else neighbours are seldom read together."""
+ALONG = 1 / 8
+"""Cycles that a product takes less where vectors run along a sum, results being few."""
+STEPPED = 1.0
+"""Cycles that a product takes less, in groups, where rows have no neighbours read together."""
+PAIRS = 4
+"""Groups of fewer features than this are no better off with features last."""
+FEW = 8
+"""An image of fewer features than this is read as it lies: they do not fill half a cache line."""
+OVER = 3
+"""A window over so many times as many places as it has results sums up whole images, ..."""
+BATCH = 16
+"""... if their batch is at most so many times as long as they have features."""
+APART = 4
+"""Cycles that an element takes less which else is not loaded as part of a vector."""
+SCATTERED = 0.4
+"""Cycles that a product takes less of several sums at once, of rows that are short or stepped."""
+TOGETHER = 1 / 24
+"""Cycles that an element takes less which else is loaded with its neighbours of a row."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """What an op that slides a window over input ``image`` would like."""
+
+    image: int
+    order: tuple[int, ...]
+    """All its loops: batch, places, features, then the window's and what else is summed over."""
+    features: frozenset[int]
+    """The parallel loops that should be innermost."""
+    filters: tuple[int, ...]
+    """Inputs that the window's elements are combined with."""
+    dense: bool
+    """Whether each result sums over features, so that filters are packed anyway."""
+    indifferent: bool
+    """Whether the image may as well stay as it is."""
+    gain: float
+    """Cycles saved where features are the last axis."""
+    places: frozenset[int] = frozenset()
+    """The loops over places, where these are summed over, as for gradients of filters: both of
+    what it reads are images then, and should have their features last, ..."""
+    planar: bool = False
+    """... unless both have few: they fill no vectors, places do, and should come last."""
+    narrow: bool = False
+    """Whether there are so few features that vectors run along those summed over: these should be
+    the last axis of filters too."""
+    sliding: frozenset[int] = frozenset()
+    """The loops over places and the window, where places should come last: of groups of a few
+    features of a result that read one of the image no vectors can be made."""
+
+
+def read_window(op: linalg.GenericOp) -> Window | None:
+    """Return what ``op`` would like, None where it slides no window over an image."""
+    parallel = is_parallel(op)
+    if all(parallel):
+        return None
+    where = indices(op)
+    inputs = len(op.inputs)
+    block = op.body.block
+    used = [k for k in range(inputs) if block.args[k].first_use is not None]
+    images = [k for k in used if any(_slides(e, parallel) for e in where[k])]
+    if len(images) != 1 or len(where[images[0]]) < 3:
+        return None
+    (image,) = images
+    loops = _written(where[inputs:])
+    if loops is None or not all(parallel[d] for d in loops):
+        return None
+    read = _parallel_loops(where[image], parallel)
+    summed = {d for e in where[image] for d in e.used_dims() if not parallel[d]}
+    filters = [k for k in used if k != image and summed & _dims(where[k])]
+    others = {d for k in filters for d in _dims(where[k]) if parallel[d]}
+    places = [e for e in where[image] if _slides(e, parallel) and not others & e.used_dims()]
+    if not places or any(linear(e) is None for e in places):
+        return None
+    spatial = {d for e in places for d in e.used_dims() if parallel[d]}
+    if not filters:
+        kept = [d for d in loops if d in read and d not in spatial]
+        others = set(kept[-1:] if len(kept) > 1 else ())
+    features = [d for d in loops if d in others]
+    if not features or len(set(loops)) != len(loops):
+        return None
+    moving = {d for e in places for d in e.used_dims() if not parallel[d]}
+    sums = [d for d, runs in enumerate(parallel) if not runs]
+    inner = [d for d in sums if d not in moving]
+    order = (
+        *(d for d in loops if d not in others),
+        *features,
+        *(d for d in sums if d in moving),
+        *inner,
+    )
+    if sorted(order) != list(range(len(parallel))):
+        return None
+    dense = any(d not in read for d in features)
+    grouped = _group(where[image], features[-1]) is not None
+    alone = (dense or grouped) and len(filters) == 1
+    its = read - set(features) if grouped else read
+    summed_places = _summed_places(op, moving, spatial, its, inner) if alone else frozenset[int]()
+    if _few_in_groups(where[image], features[-1]):
+        return _in_rows(op, image, filters, features, spatial, moving, order)
+    sizes = _sizes(op)
+    summed, out = prod(sizes[d] for d in inner), prod(sizes[d] for d in features)
+    narrow = dense and not summed_places and 1 < out < LANES // 2 and summed >= LANES
+    planar = bool(summed_places) and max(out, *(sizes[d] for d in read - spatial)) < LANES
+    each = ALONG if planar or narrow else SUMMED if summed_places and not grouped else None
+    return Window(
+        image,
+        order,
+        frozenset(features),
+        tuple(filters),
+        dense,
+        dense and summed < FEW and not summed_places,
+        _gain(op, where[image], features, dense) if each is None else prod(sizes) * each,
+        summed_places,
+        planar,
+        narrow,
+    )
+
+
+def _few_in_groups(image: Index, feature: int) -> bool:
+    """Whether groups have more than one feature, of results or of the image, but only a few."""
+    if (group := _group(image, feature)) is not None:
+        return 1 < group < PAIRS
+    forms = [form for form in map(linear, image) if form is not None]
+    return any(1 < steps.get(feature, 0) < PAIRS for steps, _ in forms)
+
+
+def _in_rows(
+    op: linalg.GenericOp,
+    image: int,
+    filters: Sequence[int],
+    features: Sequence[int],
+    spatial: set[int],
+    moving: set[int],
+    order: Sequence[int],
+) -> Window:
+    """Return what is wanted where places should be the last axes."""
+    parallel = is_parallel(op)
+    first = [d for d in order if parallel[d] and d not in (*features, *spatial)]
+    sums = [d for d in order if not parallel[d]]
+    index, last = indices(op)[image], len(indices(op)[image]) - 1
+    over = prod(_sizes(op)[d] for d in moving) >= OVER * prod(_sizes(op)[d] for d in spatial)
+    is_last = features[-1] in index[last].used_dims()
+    return Window(
+        image,
+        (*first, *features, *sorted(spatial), *sums),
+        frozenset(features),
+        tuple(filters) if over else (),
+        False,
+        False,
+        prod(_sizes(op)) * STEPPED if is_last else 0.0,
+        sliding=frozenset(spatial | moving),
+    )
+
+
+def row_layout(index: Index, window: Window) -> Layout:
+    """Return the layout of an image whose places should come last: batch, features, places."""
+
+    def key(axis: int) -> int:
+        loops = index[axis].used_dims()
+        return 1 if loops & window.features else 2 if loops & window.sliding else 0
+
+    return tuple(sorted(range(len(index)), key=key))
+
+
+def read_taps(op: linalg.GenericOp) -> Window | None:
+    """Return what several sums over places at once would like, as for depthwise filters.
+
+    Each adds up products of another slice of one image and of the same places: sums for each
+    feature, which should be the last axis of all.
+    """
+    parallel = is_parallel(op)
+    if len(op.outputs) < 2 or len(op.inputs) != len(op.outputs) + 1 or parallel.count(True) != 1:
+        return None
+    where, slices = indices(op), [v.owner for v in op.inputs[:-1]]
+    one = {v.source for v in slices if isinstance(v, tensor.ExtractSliceOp)}
+    loops = {tuple(sorted(plain(e) or 0 for e in index)) for index in where[: len(op.inputs)]}
+    if len(one) > 1 or not isinstance(slices[0], tensor.ExtractSliceOp) or len(loops) > 1:
+        return None
+    if loops != {tuple(range(len(parallel)))} or len(parallel) < 3:
+        return None
+    sums = tuple(d for d, runs in enumerate(parallel) if not runs)
+    feature = parallel.index(True)
+    last, step = plain(where[0][-1]), slices[0].properties["static_strides"]
+    assert last is not None and isinstance(step, DenseArrayBase)
+    sizes = _sizes(op)
+    long = last != feature and step.get_values()[-1] == 1 and sizes[last] >= LANES
+    work = prod(sizes) * len(op.outputs)
+    return Window(
+        0,
+        (feature, *sums),
+        frozenset({feature}),
+        tuple(range(1, len(op.inputs))),
+        False,
+        False,
+        0.0 if last == feature else work * (TOGETHER if long else SCATTERED),
+        frozenset(sums),
+    )
+
+
+def _summed_places(
+    op: linalg.GenericOp,
+    moving: set[int],
+    spatial: set[int],
+    read: set[int],
+    inner: Sequence[int],
+) -> frozenset[int]:
+    """Return the loops ``moving`` where they go over whole images, whose results are windows.
+
+    Then images have one feature loop that is not summed over, and the batch is not much longer.
+    """
+    sizes = _sizes(op)
+    features = [sizes[d] for d in read - spatial]
+    over = prod(sizes[d] for d in moving) >= OVER * prod(sizes[d] for d in spatial)
+    alone = len(features) == 1 and BATCH * features[0] >= prod(sizes[d] for d in inner)
+    return frozenset(moving) if over and alone else frozenset()
+
+
+def _gain(op: linalg.GenericOp, image: Index, features: list[int], dense: bool) -> float:
+    sizes = _sizes(op)
+    work = prod(sizes)
+    group = _group(image, features[-1])
+    if group and group >= PAIRS and _steps(op, image):
+        return work * STEPPED
+    if (group or sizes[features[-1]]) < LANES:
+        return 0.0
+    if dense or group:
+        return work * DENSE
+    form = linear(image[-1])
+    steps = [(d, f) for d, f in form[0].items() if is_parallel(op)[d]] if form else []
+    vectors = len(steps) == 1 and steps[0][1] == 1 and sizes[steps[0][0]] >= LANES
+    return work * (TOGETHER if vectors else APART)
+
+
+def _steps(op: linalg.GenericOp, image: Index) -> bool:
+    """Whether neighbours along the longest loop over the image's last axis lie apart."""
+    form, sizes = linear(image[-1]), _sizes(op)
+    return form is not None and bool(form[0]) and form[0][max(form[0], key=sizes.__getitem__)] > 1
+
+
+def _group(image: Index, loop: int) -> int | None:
+    """Return how many features, along ``loop``, read the same ones; None where each its own."""
+    found = (quotient for expr in image for quotient in quotients(expr))
+    return next((size for feature, size in found if feature == loop), None)
+
+
+def product_gain(op: linalg.GenericOp) -> float:
+    """Return the cycles saved where a product that follows its image has features last."""
+    parallel = is_parallel(op)
+    loops = _written(indices(op)[len(op.inputs) :])
+    if all(parallel) or not contracts(op) or loops is None or len(loops) < 3:
+        return 0.0
+    return prod(_sizes(op)) * DENSE
+
+
+def _sizes(op: linalg.GenericOp) -> list[int]:
+    return [GUESS if n == DYNAMIC_INDEX else n for n in extents(op)]
+
+
+def image_layout(op: linalg.GenericOp, window: Window) -> Layout:
+    """Return the layout that the image should have: batch, places, features."""
+    parallel = is_parallel(op)
+    if window.sliding:
+        return row_layout(indices(op)[window.image], window)
+    if window.places:
+        return place_layout(indices(op)[window.image], window, parallel)
+    position = {d: k for k, d in enumerate(window.order)}
+
+    def key(axis: int) -> int:
+        loops = [d for d in index[axis].used_dims() if parallel[d]]
+        inner = not loops or any(d in window.features for d in loops)
+        return len(position) if inner else min(position[d] for d in loops)
+
+    index = indices(op)[window.image]
+    return tuple(sorted(range(len(index)), key=key))
+
+
+def place_layout(index: Index, window: Window, parallel: Sequence[bool]) -> Layout:
+    """Return the layout of an image that is summed over its places: batch, places, features.
+
+    Features come before places where both images have few.
+    """
+
+    def key(axis: int) -> int:
+        loops = index[axis].used_dims()
+        if loops & window.places:
+            return 2 if window.planar else 1
+        return (1 if window.planar else 2) if any(parallel[d] for d in loops) else 0
+
+    return tuple(sorted(range(len(index)), key=key))
+
+
+def loop_order(op: linalg.GenericOp, window: Window, layout: Layout) -> tuple[int, ...]:
+    """Return the loops of ``op``, sums as the image lies in ``layout``, last axis innermost."""
+    index, parallel = indices(op)[window.image], is_parallel(op)
+    sums = [d for axis in layout for d in index[axis].used_dims() if not parallel[d]]
+    kept = [d for d in window.order if d not in sums]
+    return (*kept, *sums)
+
+
+def filter_layout(index: Index, window: Window, parallel: Sequence[bool]) -> Layout:
+    """Return the layout of what a window without sums is combined with: features last."""
+    if window.sliding:
+        return row_layout(index, window)
+    if window.places:
+        return place_layout(index, window, parallel)
+    if window.narrow:
+        position = {d: k for k, d in enumerate(window.order)}
+        last = [max((position[d] for d in expr.used_dims()), default=-1) for expr in index]
+        return tuple(sorted(range(len(index)), key=last.__getitem__))
+    inner = [bool(expr.used_dims() & window.features) for expr in index]
+    return tuple(sorted(range(len(index)), key=inner.__getitem__))
+
+
+def _slides(expr: AffineExpr, parallel: Sequence[bool]) -> bool:
+    """Whether ``expr`` depends on a place and on an element of the window."""
+    if isinstance(expr, AffineDimExpr):
+        return False
+    dims = expr.used_dims()
+    return any(parallel[d] for d in dims) and any(not parallel[d] for d in dims)
+
+
+def _dims(index: Index) -> set[int]:
+    return {d for expr in index for d in expr.used_dims()}
+
+
+def _parallel_loops(index: Index, parallel: Sequence[bool]) -> set[int]:
+    return {d for d in _dims(index) if parallel[d]}
+
+
+def _written(outputs: Sequence[Index]) -> list[int] | None:
+    """Return the loops that index all results, which must be alike; None where they are not."""
+    first = [plain(expr) for expr in outputs[0]]
+    if None in first or any(index != outputs[0] for index in outputs[1:]):
+        return None
+    return [d for d in first if d is not None]

@@ -1,0 +1,125 @@
+"""Write branches on tensors as branches that give numbers; arrays are changed where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import scf, tensor
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from stepwell.transforms.structured.scalar_loops.code import refuse, truth
+from stepwell.transforms.structured.scalar_loops.flow import is_number
+from stepwell.transforms.structured.scalar_loops.translate import Translation
+
+
+def branch(t: Translation, op: scf.IfOp) -> None:
+    """Write a branch, or the side of it that is always taken."""
+    condition = t.value(op.cond)
+    holds = truth(condition)
+    if holds is not None:
+        region = op.true_region if holds else op.false_region
+        last = t.block(region.block)
+        for result, value in zip(op.output, last.operands, strict=True):
+            t.bind(result, t.value(value))
+        return
+    sides = _sides(t, op, condition)
+    given: dict[Pair, SSAValue] = {}
+    changed = list(dict.fromkeys(pair for pair in sides.pairs if pair[0] is not pair[1]))
+    stores = {pair: store for pair in changed if (store := _one_store(sides, pair)) is not None}
+    kept = [stores[pair].numbers if pair in stores else pair for pair in changed]
+    for pair in stores:
+        _take_out(pair)
+    for block, side in zip(sides.blocks, (0, 1), strict=True):
+        with t.code.inside(block):
+            t.code.put(scf.YieldOp(*(pair[side] for pair in kept)))
+    types = [pair[0].type for pair in kept]
+    new = scf.IfOp(condition, types, Region(sides.blocks[0]), Region(sides.blocks[1]))
+    t.code.put(new, [op.output[sides.pairs.index(pair)].name_hint for pair in changed])
+    given.update(zip(changed, new.output, strict=True))
+    for pair, store in stores.items():
+        given[pair] = t.code.put(tensor.InsertOp(given[pair], store.into, store.at)).results[0]
+    for pair, made in given.items():
+        if is_number(made):
+            _note_either(t, made, pair)
+        else:
+            array = _one_array(t, op, pair)
+            sides.changed.discard(array)
+            t.code.arrays.of[made], t.code.arrays.newest[array] = array, made
+    for result, pair in zip(op.output, sides.pairs, strict=True):
+        t.bind(result, given.get(pair, pair[0]))
+    if sides.changed:
+        refuse(op, "a branch changes an array that it does not give")
+
+
+Pair = tuple[SSAValue, SSAValue]
+
+
+@dataclass(frozen=True)
+class _Store:
+    """Both sides of a branch end with writing the same element: it is written after the branch."""
+
+    into: SSAValue
+    at: Sequence[SSAValue]
+    numbers: Pair
+
+
+def _one_store(sides: _Sides, pair: Pair) -> _Store | None:
+    first, second = (v.owner for v in pair)
+    if not isinstance(first, tensor.InsertOp) or not isinstance(second, tensor.InsertOp):
+        return None
+    here = [first.parent, second.parent] == sides.blocks
+    unread = all(v.first_use is None for v in pair)
+    same = first.dest is second.dest and list(first.indices) == list(second.indices)
+    if not here or not unread or not same:
+        return None
+    return _Store(first.dest, list(first.indices), (first.scalar, second.scalar))
+
+
+def _take_out(pair: Pair) -> None:
+    for value in pair:
+        store = value.owner
+        assert isinstance(store, Operation)
+        store.detach()
+        store.drop_all_references()
+
+
+@dataclass
+class _Sides:
+    """Both sides of a branch."""
+
+    blocks: list[Block]
+    pairs: list[Pair]
+    """What both give for each result."""
+    changed: set[int]
+    """The arrays that one of them changes."""
+
+
+def _sides(t: Translation, op: scf.IfOp, condition: SSAValue) -> _Sides:
+    arrays, before = t.code.arrays, dict(t.code.arrays.newest)
+    blocks, ends = list[Block](), list[list[SSAValue]]()
+    changed: set[int] = set()
+    for region, taken in zip(op.regions, (True, False), strict=True):
+        blocks.append(Block())
+        with t.code.inside(blocks[-1]), t.code.bounds.where(condition, taken):
+            last = t.block(region.block)
+            ends.append([t.value(v) for v in last.operands])
+        if any(map(arrays.is_stale, ends[-1])):
+            refuse(op, "a branch gives an array as it was before")
+        changed |= arrays.changed_since(before)
+        arrays.newest.update(before)
+    return _Sides(blocks, list(zip(*ends, strict=True)), changed)
+
+
+def _one_array(t: Translation, op: Operation, pair: Pair) -> int:
+    found = {t.code.arrays.of.get(v) for v in pair}
+    number = found.pop()
+    if found or number is None:
+        refuse(op, "a branch chooses between two arrays")
+    return number
+
+
+def _note_either(t: Translation, made: SSAValue, pair: Pair) -> None:
+    first, second = (t.code.bounds.of(v) for v in pair)
+    if first is not None and second is not None:
+        t.code.bounds.note(made, (min(first[0], second[0]), max(first[1], second[1])))

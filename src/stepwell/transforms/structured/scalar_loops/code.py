@@ -1,0 +1,313 @@
+"""Scalar code in the making: numbers where tensors of one element were, arrays changed in place."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import copysign
+from typing import NamedTuple, NoReturn
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    i1,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+)
+
+from stepwell.dialects.types import UNKNOWN
+from stepwell.transforms.structured.scalar_loops.bounds import Bounds, number_of, of_type
+
+
+class Refused(Exception):
+    """A loop does something that scalar code does not, named by the message; it stays as it is."""
+
+    def __init__(self, op: Operation, why: str) -> None:
+        super().__init__(why)
+        self.op, self.why = op, why
+
+
+def refuse(op: Operation, why: str) -> NoReturn:
+    """Leave the loop that ``op`` is in as it is."""
+    raise Refused(op, why)
+
+
+class Write(NamedTuple):
+    """A part of an array was written."""
+
+    before: SSAValue
+    place: Sequence[SSAValue | None]
+    """Where, for each axis; None where there are several places along it."""
+
+
+@dataclass
+class Arrays:
+    """Which array each tensor is a state of, and which state is the newest.
+
+    An array is changed in place: only its newest state can be read or changed.
+    """
+
+    of: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    newest: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    written: dict[SSAValue, Write] = field(default_factory=dict[SSAValue, "Write"])
+    """What a state was made by, where that was writing a part of the one before."""
+
+    def add(self, value: SSAValue) -> None:
+        """Begin an array."""
+        number = len(self.newest)
+        self.of[value], self.newest[number] = number, value
+
+    def change(self, old: SSAValue, new: SSAValue) -> None:
+        """Make ``new`` the newest state of the array that ``old`` is a state of."""
+        number = self.of[old]
+        self.of[new], self.newest[number] = number, new
+
+    def is_stale(self, value: SSAValue) -> bool:
+        """Whether ``value`` is what an array was before it was changed."""
+        return value in self.of and self.newest[self.of[value]] is not value
+
+    def changed_since(self, before: dict[int, SSAValue]) -> set[int]:
+        """Return the arrays that were changed since their newest states were ``before``."""
+        return {n for n, value in before.items() if self.newest[n] is not value}
+
+
+class Code:
+    """Where ops are written, what stands for each value of the graph, and what is known of both."""
+
+    def __init__(self, top: Block) -> None:
+        self.top = self.block = top
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.arrays, self.bounds = Arrays(), Bounds()
+        self.source: Operation | None = None
+        """The op of the graph that is being written."""
+        self._written: dict[object, SSAValue] = {}
+        """Numbers that are there already, by how they are computed."""
+        self._constants: dict[tuple[Attribute, float], SSAValue] = {}
+        self._put: list[Operation] = []
+
+    def abandon(self) -> None:
+        """Use nothing any more: what was written is not wanted."""
+        for op in reversed(self._put):
+            op.drop_all_references()
+
+    def finish(self) -> None:
+        """Write the constants, and erase what nothing needs."""
+        made = [v.owner for v in self._constants.values()]
+        first = self.top.first_op
+        assert first is not None
+        self.top.insert_ops_before([op for op in made if isinstance(op, Operation)], first)
+
+    @contextmanager
+    def inside(self, block: Block) -> Generator[None]:
+        """Write into ``block``."""
+        outer, self.block, written = self.block, block, dict(self._written)
+        with self.bounds.inside():
+            yield
+        self.block, self._written = outer, written
+
+    def put(self, op: Operation, hints: Iterable[str | None] = ()) -> Operation:
+        """Write ``op``, naming its results."""
+        if self.source is not None and op.location == UNKNOWN:
+            op.location = self.source.location
+        for value, hint in zip(op.results, hints, strict=False):
+            value.name_hint = hint
+        self.block.add_op(op)
+        self._put.append(op)
+        return op
+
+    def number(self, op: Operation, hint: str | None = None) -> SSAValue:
+        """Write an op that computes a number, unless what it gives is known without it."""
+        key = (type(op), tuple(op.operands), op.results[0].type, tuple(op.properties.items()))
+        found = self._known(op) or self._written.get(key)
+        if found is not None:
+            op.drop_all_references()
+            return found
+        self.put(op, [hint])
+        self.bounds.follow(op)
+        self._written[key] = op.results[0]
+        return op.results[0]
+
+    def constant(self, attribute: IntegerAttr | FloatAttr) -> SSAValue:  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]
+        """Return a constant, written once."""
+        sign = copysign(1.0, attribute.value.data)  # 0.0 and -0.0 are equal
+        key: tuple[Attribute, float] = (attribute, sign)
+        if (known := self._constants.get(key)) is None:
+            op = arith.ConstantOp(attribute)
+            op.location = self.source.location if self.source is not None else UNKNOWN
+            known = self._constants[key] = op.result
+        return known
+
+    def index(self, number: int) -> SSAValue:
+        """Return a constant index."""
+        return self.constant(IntegerAttr(number, IndexType()))
+
+    def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Return the sum of two indices."""
+        if 0 in (number_of(a), number_of(b)):
+            return b if number_of(a) == 0 else a
+        return self.number(arith.AddiOp(a, b))
+
+    def times(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Return the product of two indices."""
+        if 1 in (number_of(a), number_of(b)):
+            return b if number_of(a) == 1 else a
+        return self.number(arith.MuliOp(a, b))
+
+    def affine(self, expression: AffineExpr, loops: Sequence[SSAValue]) -> SSAValue:
+        """Return an index that is made of those of loops."""
+        match expression:
+            case AffineConstantExpr(value=value):
+                return self.index(value)
+            case AffineDimExpr(position=position):
+                return loops[position]
+            case AffineBinaryOpExpr(kind=kind, lhs=lhs, rhs=rhs):
+                a, b = self.affine(lhs, loops), self.affine(rhs, loops)
+                if kind is AffineBinaryOpKind.Add:
+                    return self.add(a, b)
+                if kind is AffineBinaryOpKind.Mul:
+                    return self.times(a, b)
+                return self.number(_DIVISIONS[kind](a, b))
+            case _:
+                raise ValueError(f"an index of structured ops is no {expression}")
+
+    def zero(self, type: Attribute) -> SSAValue:
+        """Return 0 of a type."""
+        if isinstance(type, IntegerType | IndexType):
+            return self.constant(IntegerAttr(0, type))
+        assert isinstance(type, AnyFloat)
+        return self.constant(FloatAttr(0.0, type))
+
+    def _known(self, op: Operation) -> SSAValue | None:
+        """Return what a number is where no op is needed for it."""
+        match op:
+            case arith.ConstantOp() if isinstance(op.value, IntegerAttr | FloatAttr):
+                return self.constant(op.value)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+            case arith.CmpiOp() if (decided := self.bounds.decided(op)) is not None:
+                return self.constant(IntegerAttr(int(decided), 1))
+            case arith.SelectOp() if (holds := truth(op.cond)) is not None:
+                return op.lhs if holds else op.rhs
+            case arith.SelectOp() if (kind := _chosen(op)) is not None:
+                return self.number(kind(op.lhs, op.rhs))
+            case arith.MaxSIOp() | arith.MinSIOp():
+                return self._extreme(op)
+            case arith.AndIOp() | arith.OrIOp() if op.result.type == i1:
+                return _joined(op)
+            case _:
+                return self._arithmetic(op)
+
+    def _arithmetic(self, op: Operation) -> SSAValue | None:
+        """Return what integer arithmetic gives where it is there, or is had more cheaply."""
+        match op:
+            case arith.IndexCastOp(input=inner) if self._casts_back(op):
+                return inner.owner.operands[0] if isinstance(inner.owner, Operation) else None
+            case arith.FloorDivSIOp():
+                return self._quotient(op)
+            case arith.SubiOp() if (left := self._remainder(op)) is not None:
+                return left
+            case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.IndexCastOp():
+                return self._computed(op)
+            case _:
+                return None
+
+    def _casts_back(self, op: arith.IndexCastOp) -> bool:
+        """Whether a number is cast to what it was cast from, and came through whole."""
+        first = op.input.owner
+        if not isinstance(first, arith.IndexCastOp) or first.input.type != op.result.type:
+            return False
+        held, range = of_type(op.input.type), self.bounds.of(first.input)
+        return bool(held and range and held[0] <= range[0] and range[1] <= held[1])
+
+    def _quotient(self, op: arith.FloorDivSIOp) -> SSAValue | None:
+        """Return a quotient, rounded down, by what is cheaper than that."""
+        x, by = self.bounds.of(op.lhs), number_of(op.rhs)
+        if by is None or by < 1 or x is None:
+            return None
+        if by & (by - 1) == 0:
+            assert isinstance(op.rhs.type, IntegerType | IndexType)
+            shift = self.constant(IntegerAttr(by.bit_length() - 1, op.rhs.type))
+            return self.number(arith.ShRSIOp(op.lhs, shift))
+        return self.number(arith.DivSIOp(op.lhs, op.rhs)) if x[0] >= 0 else None
+
+    def _remainder(self, op: arith.SubiOp) -> SSAValue | None:
+        """Return what is left of a number by a power of two: ``x - (x >> k) * 2**k``."""
+        match op.rhs.owner:
+            case arith.MuliOp(lhs=quotient, rhs=by):
+                pass
+            case _:
+                return None
+        match quotient.owner:
+            case arith.ShRSIOp(lhs=x, rhs=shift) if x is op.lhs:
+                pass
+            case _:
+                return None
+        size, bits = number_of(by), number_of(shift)
+        if size is None or bits is None or size != 1 << bits:
+            return None
+        assert isinstance(by.type, IntegerType | IndexType)
+        mask = self.constant(IntegerAttr(size - 1, by.type))
+        return self.number(arith.AndIOp(op.lhs, mask))
+
+    def _computed(self, op: Operation) -> SSAValue | None:
+        """Return the result of integer arithmetic that can only be one number."""
+        type = op.results[0].type
+        if not isinstance(type, IntegerType | IndexType) or type == i1:
+            return None
+        found = self.bounds.computed(op)
+        return None if found is None else self.constant(IntegerAttr(found, type))
+
+    def _extreme(self, op: arith.MaxSIOp | arith.MinSIOp) -> SSAValue | None:
+        a, b = self.bounds.of(op.lhs), self.bounds.of(op.rhs)
+        assert a is not None and b is not None
+        if self.bounds.is_ordered(op.rhs, op.lhs):
+            a, b = (1, 1), (0, 0)
+        elif self.bounds.is_ordered(op.lhs, op.rhs):
+            a, b = (0, 0), (1, 1)
+        if a[0] >= b[1]:
+            return op.lhs if isinstance(op, arith.MaxSIOp) else op.rhs
+        if b[0] >= a[1]:
+            return op.rhs if isinstance(op, arith.MaxSIOp) else op.lhs
+        return None
+
+
+_DIVISIONS = {
+    AffineBinaryOpKind.FloorDiv: arith.DivUIOp,
+    AffineBinaryOpKind.CeilDiv: arith.CeilDivUIOp,
+    AffineBinaryOpKind.Mod: arith.RemUIOp,
+}
+"""Divisions of indices, of which none is negative."""
+
+
+def _chosen(op: arith.SelectOp) -> type[arith.MinSIOp | arith.MaxSIOp] | None:
+    """Return whether an integer is the smaller or the greater of the two that are compared."""
+    test = op.cond.owner
+    if not isinstance(test, arith.CmpiOp) or op.result.type == i1:
+        return None
+    less, sides = test.predicate.value.data, (test.lhs, test.rhs)
+    if less not in (2, 3, 4, 5) or {*sides} != {op.lhs, op.rhs}:
+        return None
+    return arith.MinSIOp if (less in (2, 3)) == (sides[0] is op.lhs) else arith.MaxSIOp
+
+
+def truth(value: SSAValue) -> bool | None:
+    """Return whether a condition holds that is a constant."""
+    known = number_of(value)
+    return None if known is None else bool(known)
+
+
+def _joined(op: arith.AndIOp | arith.OrIOp) -> SSAValue | None:
+    """Return a conjunction or disjunction of which one side is known."""
+    for side, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+        if (known := truth(side)) is not None:
+            return other if known == isinstance(op, arith.AndIOp) else side
+    return None

@@ -1,0 +1,300 @@
+"""What ops on arrays are in scalar code: elements that are read, written and added up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
+
+from stepwell.analysis.structured import (
+    EXPENSIVE,
+    Index,
+    contracts,
+    cost,
+    extents,
+    indices,
+    inverse,
+    is_parallel,
+    plain,
+)
+from stepwell.dialects import kernel
+from stepwell.dialects.types import tensor_type
+from stepwell.transforms.structured.scalar_loops.code import refuse, truth
+from stepwell.transforms.structured.scalar_loops.flow import (
+    constant,
+    is_number,
+    is_single,
+    kept_axes,
+)
+from stepwell.transforms.structured.scalar_loops.nests import Element
+from stepwell.transforms.structured.scalar_loops.translate import Part, Rule, Translation
+
+
+def _check(t: Translation, op: kernel.CheckOp) -> None:
+    """Write a check, unless it always holds; what it says is known from there on."""
+    condition = t.value(op.condition)
+    if truth(condition):
+        return
+    t.code.put(op.clone({v: t.value(v) for v in op.operands}))
+    t.code.bounds.assume(condition)
+
+
+def _extract(t: Translation, op: tensor.ExtractOp) -> None:
+    t.bind(op.result, t.element(op, op.tensor, [t.value(v) for v in op.indices]))
+
+
+def _insert(t: Translation, op: tensor.InsertOp) -> None:
+    if is_number(op.dest):
+        t.bind(op.result, t.value(op.scalar))
+    else:
+        t.write(op, op.dest, [t.value(v) for v in op.indices], t.value(op.scalar))
+
+
+def _extract_slice(t: Translation, op: tensor.ExtractSliceOp) -> None:
+    offsets = [] if is_number(op.source) else t.places(op.static_offsets, op.offsets)
+    if is_number(op.result):
+        t.bind(op.result, t.element(op, op.source, offsets))
+        return
+    steps = t.places(op.static_strides, op.strides)
+    kept = kept_axes(op.static_sizes.get_values(), op.result.type.get_shape())
+    if kept is None:
+        refuse(op, "a part of an array is taken, without some of its axes")
+
+    def element(at: Sequence[SSAValue]) -> SSAValue:
+        places = list(offsets)
+        for axis, i in zip(kept, at, strict=True):
+            places[axis] = t.code.add(offsets[axis], t.code.times(i, steps[axis]))
+        return t.element(op, op.source, places)
+
+    t.views[op.result] = element
+
+
+def _insert_slice(t: Translation, op: tensor.InsertSliceOp) -> None:
+    if not is_number(op.source):
+        _insert_part(t, op)
+    elif is_number(op.dest):
+        t.bind(op.result, t.value(op.source))
+    else:
+        t.write(op, op.dest, t.places(op.static_offsets, op.offsets), t.value(op.source))
+
+
+def _insert_part(t: Translation, op: tensor.InsertSliceOp) -> None:
+    """Write a part of an array; what was written is read from there, while it is there."""
+    offsets = t.places(op.static_offsets, op.offsets)
+    steps = t.places(op.static_strides, op.strides)
+    kept = kept_axes(op.static_sizes.get_values(), tensor_type(op.source).get_shape())
+    if kept is None:
+        refuse(op, "a part of an array is written, without some of its axes")
+
+    def place(at: Sequence[SSAValue]) -> list[SSAValue]:
+        places = list(offsets)
+        for axis, i in zip(kept, at, strict=True):
+            places[axis] = t.code.add(offsets[axis], t.code.times(i, steps[axis]))
+        return places
+
+    into = t.readable(op.dest, op)
+    counts = op.static_sizes.get_values()
+    fixed = [None if counts[a] != 1 else offset for a, offset in enumerate(offsets)]
+    rows = counts[-1] != 1 and op.static_strides.get_values()[-1] == 1
+    part = Part(place, lambda at: t.element(op, op.source, at), fixed, rows)
+    made = t.write_all(op, into, t.sizes(op.source), part)
+    t.bind(op.result, made)
+    if (view := t.views.get(op.source)) is not None:
+
+        def element(at: Sequence[SSAValue]) -> SSAValue:
+            stale = t.code.arrays.is_stale(made)
+            return view(at) if stale else t.element(op, op.result, place(at))
+
+        t.views[op.source] = element
+
+
+def write_whole(t: Translation, op: Operation, value: SSAValue, into: SSAValue) -> SSAValue:
+    """Write an array that is not made where another lies; return it."""
+    fixed = [None for _ in tensor_type(value).get_shape()]
+    part = Part(list, lambda at: t.element(op, value, at), fixed, True)
+    made = t.write_all(op, into, t.sizes(value), part)
+    t.bind(value, made)
+    return made
+
+
+def _reshape(t: Translation, op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> None:
+    if is_number(op.results[0]):
+        t.bind(op.results[0], t.value(op.operands[0]))
+        return
+    source, result = (tensor_type(v).get_shape() for v in (op.operands[0], op.results[0]))
+    inner = max(source, result, key=len)
+    groups = [[k.value.data for k in group.data] for group in op.reassociation.data]
+    if any(sum(inner[k] != 1 for k in group) > 1 for group in groups):
+        refuse(op, "an array is reshaped")
+    kept = [next((k for k in group if inner[k] != 1), group[0]) for group in groups]
+
+    def element(at: Sequence[SSAValue]) -> SSAValue:
+        if len(source) < len(result):
+            return t.element(op, op.operands[0], [at[k] for k in kept])
+        places = [t.code.index(0) for _ in source]
+        for k, i in zip(kept, at, strict=True):
+            places[k] = i
+        return t.element(op, op.operands[0], places)
+
+    t.views[op.results[0]] = element
+
+
+def _empty(t: Translation, op: tensor.EmptyOp) -> None:
+    """Nobody asks for an element before it is written."""
+    zero = t.code.zero(tensor_type(op.tensor).element_type)
+    if is_number(op.tensor):
+        t.bind(op.tensor, zero)
+    else:
+        t.views[op.tensor] = lambda at: zero
+
+
+def _fill(t: Translation, op: linalg.FillOp | tensor.SplatOp) -> None:
+    filled = t.value(op.operands[0])
+    if is_number(op.results[0]):
+        t.bind(op.results[0], filled)
+    else:
+        t.views[op.results[0]] = lambda at: filled
+
+
+def _constant(t: Translation, op: arith.ConstantOp) -> None:
+    if isinstance(op.result.type, TensorType):
+        refuse(op, "an array is made of constants")
+    t.bind(op.result, t.code.number(op.clone()))
+
+
+def _dim(t: Translation, op: tensor.DimOp) -> None:
+    """The size of what a loop carries is that of what it began with."""
+    axis = constant(op.index)
+    if axis is None:
+        refuse(op, "the size along an axis is asked for that only the run knows")
+    t.bind(op.result, t.size(op.source, axis))
+
+
+_CHEAP = 4
+"""An element that costs no more additions is computed again wherever it is read."""
+_FEW = 16
+"""So few elements are computed one by one, whatever that costs."""
+_FEW_PRODUCTS = 1 << 9
+"""A product of matrices is no larger than that of two of eight by eight."""
+
+
+def _generic(t: Translation, op: linalg.GenericOp) -> None:
+    """Write the body of a structured op of one iteration; let others be computed where read."""
+    if is_single(op):
+        zero = t.code.index(0)
+        ends = t.iteration(op, [zero] * len(op.iterator_types))
+        for result, value in zip(op.results, ends, strict=True):
+            t.bind(result, value)
+        return
+    if cost(op.body.block) >= EXPENSIVE and prod(extents(op)) > _FEW:
+        refuse(op, "kernels have vectors of what this op computes")
+    if not all(is_parallel(op)):
+        _reduction(t, op)
+        return
+    again = cost(op.body.block) <= _CHEAP
+    for number, result in enumerate(op.results):
+        place = inverse(indices(op)[len(op.inputs) + number], len(op.iterator_types))
+        if place is None:
+            refuse(op, "not every element of an array is written once")
+
+        def element(
+            at: Sequence[SSAValue], number: int = number, place: Sequence[int] = place
+        ) -> SSAValue:
+            return t.iteration(op, [at[axis] for axis in place])[number]
+
+        t.views[result] = element if again else _once(t, op, element)
+
+
+def _once(t: Translation, op: Operation, element: Element) -> Element:
+    """Let an element be computed where it is read, if it is not read again there."""
+    depth, outer = t.depth, len(t.nests.indices)
+
+    def checked(at: Sequence[SSAValue]) -> SSAValue:
+        used = {t.code.bounds.sum_of(i)[0] for i in at}
+        if t.depth > depth or not used.issuperset(t.nests.indices[outer:]):
+            refuse(op, "what a loop reads would be computed again in each iteration")
+        return element(at)
+
+    return checked
+
+
+def _reduction(t: Translation, op: linalg.GenericOp) -> None:
+    """Write a reduction to numbers; let one to arrays be computed where an element is read."""
+    outputs = indices(op)[len(op.inputs) :]
+    if any(index != outputs[0] for index in outputs):
+        refuse(op, "a reduction gives several results that lie differently")
+    if contracts(op) and prod(extents(op)) > _FEW_PRODUCTS:
+        refuse(op, "kernels have tiles for a product of matrices")
+    if _sums_rows(op) and prod(extents(op)) > _FEW_PRODUCTS:
+        refuse(op, "kernels have vectors along the rows that this op adds up")
+    if all(map(is_number, op.results)):
+        found = _summed(t, op, outputs[0], [t.code.index(0) for _ in outputs[0]])
+        for result, value in zip(op.results, found, strict=True):
+            t.bind(result, value)
+        return
+    for number, result in enumerate(op.results):
+
+        def element(at: Sequence[SSAValue], number: int = number) -> SSAValue:
+            return _summed(t, op, outputs[0], at)[number]
+
+        t.views[result] = _once(t, op, element)
+
+
+def _sums_rows(op: linalg.GenericOp) -> bool:
+    """Whether a reduction to arrays reads what does not lie side by side, one after the other."""
+    if all(map(is_number, op.results)):
+        return False
+    parallel = is_parallel(op)
+    for index in indices(op)[: len(op.inputs)]:
+        loops = [plain(expression) for expression in index]
+        summed = any(loop is not None and not parallel[loop] for loop in loops)
+        if summed and loops[-1] is not None and parallel[loops[-1]]:
+            return True
+    return False
+
+
+def _summed(
+    t: Translation, op: linalg.GenericOp, output: Index, at: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """Write the loops that reduce to the elements at ``at``."""
+    summed = [d for d, parallel in enumerate(is_parallel(op)) if not parallel]
+    loops = [t.code.index(0)] * len(op.iterator_types)
+    for expression, i in zip(output, at, strict=True):
+        if (loop := plain(expression)) is not None:
+            loops[loop] = i
+    starts = [t.element(op, value, at) for value in op.outputs]
+
+    def body(at: Sequence[SSAValue], given: Sequence[SSAValue]) -> list[SSAValue]:
+        for loop, i in zip(summed, at, strict=True):
+            loops[loop] = i
+        return t.iteration(op, list(loops), given)
+
+    sizes = t.loop_sizes(op)
+    return t.nests.write(op, [sizes[d] for d in summed], starts, body, lambda: True)
+
+
+def _index(t: Translation, op: linalg.IndexOp) -> None:
+    t.bind(op.result, t.loops[-1][op.dim.value.data])
+
+
+ELEMENTS: Mapping[type[Operation], Rule] = {
+    arith.ConstantOp: _constant,
+    tensor.ExtractOp: _extract,
+    tensor.InsertOp: _insert,
+    tensor.ExtractSliceOp: _extract_slice,
+    tensor.InsertSliceOp: _insert_slice,
+    tensor.CollapseShapeOp: _reshape,
+    tensor.ExpandShapeOp: _reshape,
+    tensor.EmptyOp: _empty,
+    tensor.SplatOp: _fill,
+    tensor.DimOp: _dim,
+    linalg.FillOp: _fill,
+    linalg.GenericOp: _generic,
+    linalg.IndexOp: _index,
+    kernel.CheckOp: _check,
+}
+"""What computes numbers, and reads and writes elements."""

@@ -1,0 +1,358 @@
+"""Write loops on tensors as loops that carry numbers, counted ones as scf.for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, TensorType, UnitAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from stepwell.analysis.structured import yielded
+from stepwell.transforms.structured.scalar_loops.bounds import number_of, of_type
+from stepwell.transforms.structured.scalar_loops.branches import branch
+from stepwell.transforms.structured.scalar_loops.code import Code, refuse
+from stepwell.transforms.structured.scalar_loops.elements import ELEMENTS, write_whole
+from stepwell.transforms.structured.scalar_loops.flow import (
+    Counter,
+    counter_of,
+    handed_on,
+    is_kept,
+    is_number,
+    is_within,
+    origin,
+)
+from stepwell.transforms.structured.scalar_loops.neighbours import are_apart
+from stepwell.transforms.structured.scalar_loops.reuse import Kept, find_kept, hand_on
+from stepwell.transforms.structured.scalar_loops.translate import Rule, Translation
+from stepwell.transforms.structured.scalar_loops.turning import Turned, turn
+
+INDEX = IndexType()
+
+
+def while_loop(t: Translation, op: scf.WhileOp, inits: Sequence[SSAValue]) -> list[SSAValue]:
+    """Write a loop; return what stands for each of its results."""
+    before, after = op.before_region.block, op.after_region.block
+    kept = {k for k in range(len(inits)) if is_kept(op, k)}
+    for k in kept:
+        for value in (before.args[k], after.args[k]):
+            t.bind(value, inits[k])
+    counter = counter_of(op)
+    if counter is not None and (limits := _limits(t, counter, inits)) is not None:
+        return _counted(t, op, inits, kept, counter, limits)
+    if not handed_on(op) and any(not is_number(v) for v in (*op.results, *before.args)):
+        refuse(op, "the test of a loop hands on other arrays than it was given")
+    carried = [k for k in range(len(inits)) if k not in kept]
+    _check_inits(t, op, [inits[k] for k in carried])
+    code = t.code
+    first = _entered(t, before, carried, inits)
+    newest = dict(code.arrays.newest)
+    with code.inside(first):
+        last = t.block(before)
+        assert isinstance(last, scf.ConditionOp)
+        go = t.value(last.condition)
+        handed = [t.value(v) for v in last.args]
+        if code.arrays.changed_since(newest):
+            refuse(op, "the test of a loop changes an array")
+        passed = [k for k in range(len(handed)) if not (handed_on(op) and k in kept)]
+        t.depth -= 1
+        code.put(scf.ConditionOp(go, *(handed[k] for k in passed)))
+    second = _entered(t, after, passed, handed)
+    with code.inside(second), code.bounds.where(go, True):
+        _end(t, op, second, t.block(after), carried, newest)
+    types = [handed[k].type for k in passed]
+    new = scf.WhileOp([inits[k] for k in carried], types, Region(first), Region(second))
+    code.put(new, [op.results[k].name_hint for k in passed])
+    made = dict(zip(passed, new.results, strict=True))
+    results = [made.get(k, inits[k] if k in kept else v) for k, v in enumerate(handed)]
+    _leave(t, op, results, inits)
+    return results
+
+
+def for_loop(t: Translation, op: scf.ForOp, inits: Sequence[SSAValue]) -> list[SSAValue]:
+    """Write a loop that counts already."""
+    code, body = t.code, op.body.block
+    bounds = [t.value(v) for v in (op.lb, op.ub, op.step)]
+    ends = yielded(body)
+    kept = {k for k in range(len(inits)) if ends[k] is body.args[k + 1]}
+    for k in kept:
+        t.bind(body.args[k + 1], inits[k])
+    carried = [k for k in range(len(inits)) if k not in kept]
+    _check_inits(t, op, [inits[k] for k in carried])
+    block = Block(arg_types=[INDEX])
+    block.args[0].name_hint = body.args[0].name_hint
+    t.bind(body.args[0], block.args[0])
+    low, high, step = (code.bounds.of(v) for v in bounds)
+    assert low is not None and high is not None and step is not None
+    if step[0] >= 1:
+        code.bounds.note(block.args[0], (low[0], max(high[1] - 1, low[0])))
+    newest = dict(code.arrays.newest)
+    _enter(t, block, [body.args[k + 1] for k in carried], [inits[k] for k in carried])
+    with code.inside(block):
+        if step[0] >= 1:
+            code.bounds.order(block.args[0], bounds[1], 1)
+            code.bounds.order(bounds[0], block.args[0])
+        _end(t, op, block, t.block(body), carried, newest)
+        read_again = find_kept(code, block) if step == (1, 1) else []
+    whole = bounds, bounds[0]
+    new = _finished(code, block, whole, [inits[k] for k in carried], read_again, None)
+    code.put(new, [op.results[k].name_hint for k in carried])
+    made = dict(zip(carried, new.results, strict=False))
+    results = [made.get(k, inits[k]) for k in range(len(inits))]
+    _leave(t, op, results, inits)
+    return results
+
+
+def _finished(
+    code: Code,
+    block: Block,
+    limits: tuple[Sequence[SSAValue], SSAValue],
+    starts: Sequence[SSAValue],
+    kept: Sequence[Kept],
+    turned: Turned | None,
+) -> scf.ForOp:
+    """Return a loop that counts, in those that are put around it.
+
+    limits : from where, to where and by what it counts, and what its place is at first
+    kept : what it hands on from one iteration to the next besides
+    """
+
+    bounds, first = limits
+
+    def write(starts: Sequence[SSAValue]) -> scf.ForOp:
+        begin = [*starts, *hand_on(code, block, kept, starts, (bounds[0], bounds[1]), first)]
+        loop = scf.ForOp(bounds[0], bounds[1], bounds[2], begin, Region(block))
+        if number_of(bounds[2]) == 1 and are_apart(code, block, bounds[0], bounds[1]):
+            loop.attributes["kernel.columns"] = UnitAttr()
+        return loop
+
+    if turned is None:
+        return write(starts)
+
+    def put(starts: Sequence[SSAValue]) -> scf.ForOp:
+        loop = write(starts)
+        code.put(loop)
+        return loop
+
+    return turned.around(code, starts, put)
+
+
+def _entered(t: Translation, old: Block, slots: Sequence[int], starts: Sequence[SSAValue]) -> Block:
+    """Return a block whose arguments stand for some of those of ``old``."""
+    block = Block()
+    _enter(t, block, [old.args[k] for k in slots], [starts[k] for k in slots])
+    return block
+
+
+def _enter(
+    t: Translation, block: Block, old: Sequence[SSAValue], starts: Sequence[SSAValue]
+) -> None:
+    arrays = t.code.arrays
+    t.depth += 1
+    for value, start in zip(old, starts, strict=True):
+        argument = block.insert_arg(start.type, len(block.args))
+        argument.name_hint = value.name_hint
+        t.bind(value, argument)
+        if start in arrays.of:
+            arrays.change(start, argument)
+
+
+def _check_inits(t: Translation, op: Operation, inits: Sequence[SSAValue]) -> None:
+    arrays = t.code.arrays
+    found = [v for v in inits if isinstance(v.type, TensorType)]
+    if any(v not in arrays.of or arrays.is_stale(v) for v in found):
+        refuse(op, "a loop begins with an array that others look at")
+    if len({arrays.of[v] for v in found}) < len(found):
+        refuse(op, "a loop begins with one array twice")
+
+
+def _end(
+    t: Translation,
+    op: Operation,
+    block: Block,
+    last: Operation,
+    carried: Sequence[int],
+    before: dict[int, SSAValue],
+) -> None:
+    """End the body of a loop, which must hand on every array that it changed in its place."""
+    t.depth -= 1
+    arrays = t.code.arrays
+    given = block.args[len(block.args) - len(carried) :]
+    ends = [
+        _in_place(t, op, last.operands[k], argument)
+        for k, argument in zip(carried, given, strict=True)
+    ]
+    for value, argument in zip(ends, given, strict=True):
+        if not isinstance(value.type, TensorType):
+            continue
+        if arrays.of.get(value) != arrays.of.get(argument) or arrays.is_stale(value):
+            refuse(op, "a loop exchanges arrays, or hands on what one was before")
+    handed = {arrays.of[v] for v in ends if v in arrays.of}
+    if arrays.changed_since(before) - handed:
+        refuse(op, "a loop changes an array that it does not hand on")
+    t.code.put(scf.YieldOp(*ends))
+    for number, value in before.items():
+        arrays.newest[number] = value
+
+
+def _in_place(t: Translation, op: Operation, value: SSAValue, argument: SSAValue) -> SSAValue:
+    """Return what a loop hands on; an array that is not made yet is written where it belongs."""
+    arrays = t.code.arrays
+    if value in t.code.values or value not in t.views or argument not in arrays.of:
+        return t.value(value)
+    return write_whole(t, op, value, arrays.newest[arrays.of[argument]])
+
+
+def _leave(
+    t: Translation, op: Operation, results: Sequence[SSAValue], inits: Sequence[SSAValue]
+) -> None:
+    arrays = t.code.arrays
+    for old, new, start in zip(op.results, results, inits, strict=False):
+        if isinstance(new.type, TensorType) and new is not start:
+            arrays.change(start, new)
+        t.bind(old, new)
+
+
+def _limits(
+    t: Translation, counter: Counter, inits: Sequence[SSAValue]
+) -> tuple[SSAValue, int] | None:
+    """Return the bound, and what is added to it so that the loop runs to before it.
+
+    None where the counter may wrap around.
+    """
+    code = t.code
+    bound = _invariant(t, counter.bound)
+    up, more = counter.step > 0, int(counter.predicate in (3, 5))
+    held = code.bounds.of(bound)
+    top = of_type(bound.type)
+    assert held is not None and top is not None
+    fits = held[1] - 1 + more + counter.step <= top[1]
+    if not up:
+        fits = held[0] + 1 - more + counter.step >= top[0]
+    return (bound, more if up else -more) if fits else None
+
+
+def _invariant(t: Translation, value: SSAValue) -> SSAValue:
+    """Write a number that a loop's test computes, before the loop."""
+    value = origin(value)
+    if (known := t.code.values.get(value)) is not None:
+        return known
+    if not is_within(value, t.root) or not isinstance(value.owner, Operation):
+        return t.value(value)
+    op = value.owner
+    new = op.clone({v: _invariant(t, v) for v in op.operands})
+    return t.code.number(new, value.name_hint)
+
+
+def _counted(
+    t: Translation,
+    op: scf.WhileOp,
+    inits: Sequence[SSAValue],
+    same: set[int],
+    counter: Counter,
+    limits: tuple[SSAValue, int],
+) -> list[SSAValue]:
+    """Write a loop that counts as scf.for, its counter being what that counts."""
+    code, after = t.code, op.after_region.block
+    low, high, span = _range(code, inits[counter.slot], limits, counter.step > 0)
+    carried = [k for k in range(len(inits)) if k not in same and k != counter.slot]
+    _check_inits(t, op, [inits[k] for k in carried])
+    block = Block(arg_types=[INDEX])
+    newest = dict(code.arrays.newest)
+    _enter(t, block, [after.args[k] for k in carried], [inits[k] for k in carried])
+    by = code.index(abs(counter.step))
+    if counter.step > 0:
+        bounds, times = (low, high, by), None
+    else:
+        times = _times(code, span, abs(counter.step))
+        bounds = code.index(0), times, code.index(1)
+    with code.inside(block):
+        at = _count(t, block.args[0], inits[counter.slot].type, (low, high), counter, after)
+        _end(t, op, block, t.block(after), carried, newest)
+        turned = turn(block)
+        by_one = counter.step in (1, -1)
+        kept = find_kept(code, block, at, counter.step) if by_one else []
+    new = _finished(code, block, (bounds, low), [inits[k] for k in carried], kept, turned)
+    code.put(new, [op.results[k].name_hint for k in carried])
+    made = dict(zip(carried, new.results, strict=False))
+    results = [made.get(k, inits[k]) for k in range(len(inits))]
+    if op.results[counter.slot].first_use is not None:
+        up = counter.step > 0
+        times = times or _times(code, span, abs(counter.step))
+        way = code.number(arith.MuliOp(times, by))
+        end = code.number(arith.AddiOp(low, way) if up else arith.SubiOp(low, way))
+        results[counter.slot] = code.number(
+            arith.IndexCastOp(end, inits[counter.slot].type), op.results[counter.slot].name_hint
+        )
+    _leave(t, op, results, inits)
+    return results
+
+
+def _range(
+    code: Code, start: SSAValue, limits: tuple[SSAValue, int], up: bool
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """Return as indices where a loop starts, where it ends, and how far that is away."""
+    low = code.number(arith.IndexCastOp(start, INDEX))
+    high = code.number(arith.IndexCastOp(limits[0], INDEX))
+    if limits[1]:
+        high = code.number(arith.AddiOp(high, code.index(limits[1])))
+    first, last = (low, high) if up else (high, low)
+    runs = code.number(arith.CmpiOp(first, last, "slt"))
+    away = code.number(arith.SubiOp(last, first))
+    return low, high, code.number(arith.SelectOp(runs, away, code.index(0)))
+
+
+def _times(code: Code, span: SSAValue, step: int) -> SSAValue:
+    """Return how often a loop runs: its span, divided by its step, rounded up."""
+    if step == 1:
+        return span
+    more = code.number(arith.AddiOp(span, code.index(step - 1)))
+    return code.number(arith.DivUIOp(more, code.index(step)))
+
+
+def _count(
+    t: Translation,
+    index: SSAValue,
+    type: Attribute,
+    limits: tuple[SSAValue, SSAValue],
+    counter: Counter,
+    body: Block,
+) -> SSAValue:
+    """Let the counter of a loop be what scf.for counts, or what follows from it; return that."""
+    code, counted, (low, high) = t.code, body.args[counter.slot], limits
+    first, last = code.bounds.of(low), code.bounds.of(high)
+    assert first is not None and last is not None
+    if counter.step > 0:
+        range, at = (first[0], max(last[1] - 1, first[0])), index
+        code.bounds.note(index, range)
+        code.bounds.order(index, high, 1)
+        code.bounds.order(low, index)
+    else:
+        range = min(last[0] + 1, first[1]), first[1]
+        way = arith.MuliOp(index, code.index(-counter.step))
+        at = code.number(arith.SubiOp(low, code.number(way)))
+        code.bounds.note(at, range)
+        code.bounds.order(at, low)
+        code.bounds.order(high, at, 1)
+    index.name_hint = counted.name_hint
+    number = code.number(arith.IndexCastOp(at, type), counted.name_hint)
+    code.bounds.note(number, range)
+    t.bind(counted, number)
+    return at
+
+
+def _while(t: Translation, op: scf.WhileOp) -> None:
+    while_loop(t, op, [t.value(v) for v in op.arguments])
+
+
+def _for(t: Translation, op: scf.ForOp) -> None:
+    for_loop(t, op, [t.value(v) for v in op.iter_args])
+
+
+RULES: Mapping[type[Operation], Rule] = {
+    **ELEMENTS,
+    scf.IfOp: branch,
+    scf.WhileOp: _while,
+    scf.ForOp: _for,
+}
+"""What scalar code is made of."""

@@ -1,0 +1,258 @@
+"""Masks become the bounds of loops.
+
+Before:  scf.for %i = %c0 to %c9 iter_args(%acc = %zero) {
+           %c = arith.cmpi slt, %i, %n
+           %v = arith.select %c, %x, %zero
+           %s = arith.addf %acc, %v
+           scf.yield %s }
+After:   %m = arith.minsi %c9, %n
+         scf.for %i = %c0 to %m iter_args(%acc = %zero) {
+           %s = arith.addf %acc, %x
+           scf.yield %s }
+
+An iteration in which a comparison of the counter with a fixed number does not hold, and which
+hands on what it was given, need not run. A window whose bounds only the run knows is such a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import inf
+
+from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects.builtin import FloatAttr, IndexType, i1
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from stepwell.dialects.upstream.effects import touches_nothing
+from stepwell.transforms.structured.scalar_loops.bounds import number_of, of_type
+from stepwell.transforms.structured.scalar_loops.code import Code
+from stepwell.transforms.structured.scalar_loops.flow import is_outside
+
+Tests = dict[SSAValue, None]
+"""Conditions, each of which must hold for a value to change, or to count."""
+Limits = tuple[SSAValue, SSAValue]
+
+INDEX = IndexType()
+
+
+def narrowed(code: Code, block: Block, limits: Limits) -> Limits:
+    """Return between which numbers a loop that counts by one has to run; unmask its body.
+
+    block : its body, ended; its arguments are the counter and what it carries
+    """
+    last = block.last_op
+    assert last is not None
+    tests = _common(
+        _needed(value, argument)
+        for argument, value in zip(block.args[1:], last.operands, strict=True)
+    )
+    low, high = limits
+    held: list[SSAValue] = []
+    for test in tests:
+        found = _limit(code, block, test)
+        if found is None:
+            continue
+        least, most = found
+        low = low if least is None else code.number(arith.MaxSIOp(low, least))
+        high = high if most is None else code.number(arith.MinSIOp(high, most))
+        held.append(test)
+    if held:
+        _unmask(block, held)
+    return low, high
+
+
+def _common(each: Iterable[Tests]) -> Tests:
+    found: Tests | None = None
+    for tests in each:
+        found = tests if found is None else {t: None for t in found if t in tests}
+    return found or {}
+
+
+def _needed(value: SSAValue, given: SSAValue) -> Tests:
+    """Return conditions that hold wherever ``value`` is another than ``given``."""
+    match value.owner:
+        case tensor.InsertOp(scalar=scalar, dest=dest) as store if dest is given:
+            return _changed(scalar, store)
+        case arith.SelectOp(cond=condition, lhs=changed, rhs=kept) if kept is given:
+            return {**_all(condition), **_needed(changed, given)}
+        case scf.ForOp() as loop:
+            assert isinstance(value, OpResult)
+            if loop.iter_args[value.index] is not given:
+                return {}
+            body = loop.body.block
+            last = body.last_op
+            assert last is not None
+            return _needed(last.operands[value.index], body.args[value.index + 1])
+        case Operation() as op if (neutral := _neutral(op)) is not None and given in op.operands:
+            other = op.operands[1 if op.operands[0] is given else 0]
+            return _counted(other, neutral)
+        case _:
+            return {}
+
+
+def _changed(scalar: SSAValue, store: tensor.InsertOp) -> Tests:
+    """Return conditions under which alone an element is not written as it was."""
+    match scalar.owner:
+        case arith.SelectOp(cond=condition, lhs=new, rhs=old) if _reads(old, store):
+            return {**_all(condition), **_changed(new, store)}
+        case _:
+            return {}
+
+
+def _reads(value: SSAValue, store: tensor.InsertOp) -> bool:
+    """Whether ``value`` is the element that is overwritten."""
+    match value.owner:
+        case tensor.ExtractOp(tensor=array, indices=at):
+            return array is store.dest and list(at) == list(store.indices)
+        case _:
+            return False
+
+
+def _counted(value: SSAValue, neutral: float) -> Tests:
+    """Return conditions under which alone ``value`` is another than ``neutral``."""
+    match value.owner:
+        case arith.SelectOp(cond=condition, lhs=new, rhs=other) if _constant(other) == neutral:
+            return {**_all(condition), **_counted(new, neutral)}
+        case Operation() as op if neutral == 0 and isinstance(op, _KEEPING_ZERO):
+            return _counted(op.operands[0], neutral)
+        case arith.MulfOp(lhs=a, rhs=b) if neutral == 0:  # beside a 0 may be a NaN
+            return _common([_counted(a, neutral), _counted(b, neutral)])
+        case arith.MuliOp(lhs=a, rhs=b) if neutral == 0:
+            return {**_counted(a, neutral), **_counted(b, neutral)}
+        case arith.AndIOp() if neutral == 0 and value.type == i1:
+            return _all(value)
+        case arith.CmpiOp() if neutral == 0:
+            return {value: None}
+        case _:
+            return {}
+
+
+_KEEPING_ZERO = (arith.NegfOp, arith.ExtFOp, arith.TruncFOp, arith.ExtSIOp, arith.ExtUIOp)
+
+
+def _all(condition: SSAValue) -> Tests:
+    """Return the comparisons that all hold where ``condition`` does."""
+    match condition.owner:
+        case arith.AndIOp(lhs=a, rhs=b):
+            return {**_all(a), **_all(b)}
+        case arith.CmpiOp():
+            return {condition: None}
+        case _:
+            return {}
+
+
+def _neutral(op: Operation) -> float | None:
+    """Return what changes nothing when ``op`` adds it up."""
+    match op:
+        case arith.AddfOp() | arith.AddiOp() | arith.OrIOp() | arith.XOrIOp():
+            return 0
+        case arith.MulfOp() | arith.MuliOp():
+            return 1
+        case arith.MaximumfOp() | arith.MaxnumfOp():
+            return -inf
+        case arith.MinimumfOp() | arith.MinnumfOp():
+            return inf
+        case arith.MaxSIOp() | arith.MinSIOp() if held := of_type(op.results[0].type):
+            return held[0] if isinstance(op, arith.MaxSIOp) else held[1]
+        case arith.MaxUIOp():
+            return 0
+        case arith.AndIOp():
+            return 1 if op.result.type == i1 else None
+        case _:
+            return None
+
+
+def _constant(value: SSAValue) -> float | None:
+    match value.owner:
+        case arith.ConstantOp(value=FloatAttr(value=number)):
+            return number.data
+        case _:
+            number = number_of(value)
+            return abs(number) if number is not None and value.type == i1 else number
+
+
+def _limit(
+    code: Code, block: Block, test: SSAValue
+) -> tuple[SSAValue | None, SSAValue | None] | None:
+    """Return from where and to where a comparison of the counter with a fixed number holds."""
+    compared = test.owner
+    assert isinstance(compared, arith.CmpiOp)
+    predicate, bounds, index = compared.predicate.value.data, code.bounds, block.args[0]
+    (a, more), (b, less) = bounds.sum_of(compared.lhs), bounds.sum_of(compared.rhs)
+    if b is index and a is not index:
+        turned = _TURNED.get(predicate)
+        return None if turned is None else _between(code, block, turned, compared.lhs, less)
+    if a is not index or b is index or predicate not in _TURNED:
+        return None
+    return _between(code, block, predicate, compared.rhs, more)
+
+
+_EQ, _SLT, _SLE, _SGT, _SGE = 0, 2, 3, 4, 5
+_TURNED = {_EQ: _EQ, _SLT: _SGT, _SLE: _SGE, _SGT: _SLT, _SGE: _SLE}
+
+
+def _between(
+    code: Code, block: Block, predicate: int, number: SSAValue, more: int
+) -> tuple[SSAValue | None, SSAValue | None] | None:
+    """Return the limits of a counter of which ``counter + more`` compares so with ``number``."""
+    held = code.bounds.of(number)
+    if held is None or not _is_small(held[0]) or not _is_small(held[1]) or not _is_small(more):
+        return None
+    fixed = _before(code, block, number)
+    if fixed is None:
+        return None
+    at = (
+        fixed if isinstance(fixed.type, IndexType) else code.number(arith.IndexCastOp(fixed, INDEX))
+    )
+    code.bounds.note(at, held)
+
+    def past(by: int) -> SSAValue:
+        return code.add(at, code.index(by - more))
+
+    match predicate:
+        case 2:
+            return None, past(0)
+        case 3:
+            return None, past(1)
+        case 4:
+            return past(1), None
+        case 5:
+            return past(0), None
+        case _:
+            return past(0), past(1)
+
+
+def _is_small(number: int) -> bool:
+    """Whether nothing wraps around that is near a number."""
+    return abs(number) <= 1 << 60
+
+
+def _before(code: Code, block: Block, value: SSAValue) -> SSAValue | None:
+    """Return a number that is the same in all iterations, computed before the loop."""
+    if is_outside(value, block):
+        return value
+    op = value.owner
+    if isinstance(op, Block) or op.regions or not touches_nothing(op):
+        return None
+    if isinstance(op, tensor.ExtractOp | tensor.DimOp):
+        return None
+    given = [_before(code, block, v) for v in op.operands]
+    if any(v is None for v in given):
+        return None
+    known = {old: new for old, new in zip(op.operands, given, strict=True) if new is not None}
+    return code.number(op.clone(known), value.name_hint)
+
+
+def _unmask(block: Block, held: Sequence[SSAValue]) -> None:
+    """Let a body know that conditions hold in each of its iterations."""
+    true = {*held}
+    for op in block.walk():
+        match op:
+            case arith.AndIOp(lhs=a, rhs=b) if a in true and b in true:
+                true.add(op.result)
+            case arith.AndIOp(lhs=a, rhs=b) if a in true or b in true:
+                op.result.replace_all_uses_with(b if a in true else a)
+            case arith.SelectOp() if op.cond in true:
+                op.result.replace_all_uses_with(op.lhs)
+            case _:
+                pass

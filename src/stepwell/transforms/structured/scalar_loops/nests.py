@@ -1,0 +1,220 @@
+"""Write structured ops inside of loops as loops over their elements, in place.
+
+Before:  %r = linalg.generic {i} ins(%row, %other) outs(...) { mulf }
+         %d = linalg.generic {i} ins(%r) outs(%zero) { addf }
+         %y = tensor.insert_slice %r into %x[%k, 0] [1, 9]
+After:   %d = scf.for %i = %c0 to %c9 iter_args(%acc = %zero) { ... addf ... } {kernel.simd}
+         %y = scf.for %i = %c0 to %c9 iter_args(%a = %x) {
+           ... tensor.insert %v into %a[%k, %i] ... } {kernel.simd}
+
+No array is made for what is between: an element is computed where it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import AnyFloat, IndexType, UnitAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from stepwell.transforms.structured.scalar_loops.bounds import number_of
+from stepwell.transforms.structured.scalar_loops.code import Code, refuse
+from stepwell.transforms.structured.scalar_loops.flow import is_outside
+from stepwell.transforms.structured.scalar_loops.narrowing import narrowed
+
+INDEX = IndexType()
+
+MOST = 1 << 14
+"""Ops of more elements stay kernels, which have wider vectors, and threads if that is worth it."""
+UNKNOWN_SIZE = 1 << 10
+"""An axis whose size only the run knows counts as so long: rows are taken, matrices are not."""
+
+Element = Callable[[Sequence[SSAValue]], SSAValue]
+Body = Callable[[Sequence[SSAValue], Sequence[SSAValue]], list[SSAValue]]
+"""Given where it is and what is carried, what is handed on."""
+
+
+@dataclass
+class Writing:
+    """An array of which one element after another is being written."""
+
+    array: int
+    before: SSAValue
+    """Its state before."""
+    now: SSAValue
+    """Its state in the iteration that is being written."""
+    place: Sequence[SSAValue]
+    apart: bool = True
+    """Whether no iteration reads what another writes."""
+
+
+@dataclass
+class Nests:
+    """The loops over elements that are being written, outermost first."""
+
+    code: Code
+    indices: list[SSAValue] = field(default_factory=list[SSAValue])
+    sizes: list[int] = field(default_factory=list[int])
+    writing: list[Writing] = field(default_factory=list[Writing])
+
+    def write(
+        self,
+        op: Operation,
+        sizes: Sequence[SSAValue],
+        carried: Sequence[SSAValue],
+        body: Body,
+        may_be_vectors: Callable[[], bool],
+    ) -> list[SSAValue]:
+        """Write loops of such sizes around ``body``; return what they end with.
+
+        carried : what they begin with
+        may_be_vectors : whether neighbouring iterations of the innermost can run side by side,
+            asked after it was written
+        """
+        counts = [number_of(size) for size in sizes]
+        own = prod(UNKNOWN_SIZE if n is None else n for n in counts)
+        if own * prod(self.sizes) > MOST:
+            refuse(op, "an op on arrays is large enough for a kernel of its own")
+        left = [k for k, n in enumerate(counts) if n != 1]
+        at = [self.code.index(0)] * len(sizes)
+        return self._level(list(sizes), left, at, carried, body, may_be_vectors)
+
+    def _level(
+        self,
+        sizes: Sequence[SSAValue],
+        left: Sequence[int],
+        at: list[SSAValue],
+        carried: Sequence[SSAValue],
+        body: Body,
+        may_be_vectors: Callable[[], bool],
+    ) -> list[SSAValue]:
+        if not left:
+            return body(at, carried)
+        axis, *rest = left
+        size, code, arrays = sizes[axis], self.code, self.code.arrays
+        block = Block(arg_types=[INDEX, *(v.type for v in carried)])
+        index, *given = block.args
+        for start, argument in zip(carried, given, strict=True):
+            argument.name_hint = start.name_hint
+            if start in arrays.of:
+                arrays.change(start, argument)
+        held = code.bounds.of(size)
+        assert held is not None
+        code.bounds.note(index, (0, max(held[1] - 1, 0)))
+        with code.inside(block):
+            code.bounds.order(index, size, 1)
+            self.indices.append(index)
+            self.sizes.append(UNKNOWN_SIZE if (n := number_of(size)) is None else n)
+            ends = self._level(
+                sizes, rest, [*at[:axis], index, *at[axis + 1 :]], given, body, may_be_vectors
+            )
+            self.sizes.pop()
+            self.indices.pop()
+            code.put(scf.YieldOp(*ends))
+        low, high = narrowed(code, block, (code.index(0), size))
+        loop = scf.ForOp(low, high, code.index(1), carried, Region(block))
+        if not rest and may_be_vectors() and _is_vector_loop(block):
+            loop.attributes["kernel.simd"] = UnitAttr()
+        code.put(loop, [v.name_hint for v in carried])
+        for start, result in zip(carried, loop.results, strict=True):
+            if start in arrays.of:
+                arrays.change(start, result)
+        return list(loop.results)
+
+    def check_read(self, op: Operation, array: SSAValue, at: Sequence[SSAValue]) -> SSAValue:
+        """Return the state of an array that is read, which may be one that is being written.
+
+        It stays with the host where the element may have been overwritten already.
+        """
+        arrays = self.code.arrays
+        if (number := arrays.of.get(array)) is None:
+            return array
+        for each in self.writing:
+            if each.array != number:
+                continue
+            if array is not each.now:
+                if not self._is_as_before(each.before, array, at):
+                    return array
+                array = each.now
+            far = self._distance(each, at)
+            if far is None:
+                refuse(op, "an array is written from what may have been overwritten")
+            each.apart &= far == 0
+            return array
+        newest = arrays.newest[number]
+        return newest if self._is_as_before(newest, array, at) else array
+
+    def _is_as_before(self, state: SSAValue, before: SSAValue, at: Sequence[SSAValue]) -> bool:
+        """Whether an element is in one state of an array what it was in another, before."""
+        while state is not before:
+            write = self.code.arrays.written.get(state)
+            if write is None:
+                return False
+            pairs = zip(write.place, at, strict=True)
+            if not any(a is not None and self._are_apart(a, b) for a, b in pairs):
+                return False
+            state = write.before
+        return True
+
+    def _are_apart(self, written: SSAValue, read: SSAValue) -> bool:
+        """Whether two places along an axis differ, the first of them being one alone."""
+        bounds = self.code.bounds
+        (a, more), (b, less) = bounds.sum_of(written), bounds.sum_of(read)
+        if _differ(written, read) or (a is b and more != less):
+            return True
+        return bounds.is_ordered(written, read, 1) or bounds.is_ordered(read, written, 1)
+
+    def _distance(self, writing: Writing, at: Sequence[SSAValue]) -> int | None:
+        """Return how far ahead of what is written an element lies; 0 where it is never another's.
+
+        None where that is unknown, or it lies behind.
+        """
+        bounds, around = (
+            self.code.bounds,
+            [i.owner for i in self.indices if isinstance(i.owner, Block)],
+        )
+        pairs = list(zip(writing.place, at, strict=True))
+        sums = [(bounds.sum_of(a), bounds.sum_of(b)) for a, b in pairs]
+        for (written, read), (a, b) in zip(pairs, sums, strict=True):
+            # the inner blocks are in no outer one yet, as they are being written
+            fixed = [all(is_outside(v, block) for block in around) for v in (a[0], b[0])]
+            if all(fixed) and (_differ(written, read) or (a[0] is b[0] and a[1] != b[1])):
+                return 0
+            ordered = bounds.is_ordered(written, read, 1) or bounds.is_ordered(read, written, 1)
+            if any(fixed) and ordered:
+                return 0
+        if any(a[0] is not b[0] for a, b in sums):
+            return None
+        distances = [b[1] - a[1] for a, b in sums]
+        first = next((d for d in distances if d), 0)
+        return first if first >= 0 else None
+
+
+def _differ(a: SSAValue, b: SSAValue) -> bool:
+    return number_of(a) is not None and number_of(b) is not None and number_of(a) != number_of(b)
+
+
+def _is_vector_loop(block: Block) -> bool:
+    """Whether a loop has no others in it, and sums up what it carries."""
+    *ops, last = block.ops
+    if any(op.regions or op.dialect_name() == "kernel" for op in ops):
+        return False
+    sums = [_is_sum(v, a) for a, v in zip(block.args[1:], last.operands, strict=True)]
+    return all(sums)
+
+
+_SUMMED = (
+    *(arith.AddfOp, arith.MulfOp),
+    *(arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp),
+)
+
+
+def _is_sum(value: SSAValue, argument: SSAValue) -> bool:
+    if not isinstance(value.type, AnyFloat):
+        return True
+    made_by = value.owner
+    summed = isinstance(made_by, _SUMMED) and argument in made_by.operands
+    return summed and argument.has_one_use()

@@ -1,0 +1,272 @@
+"""Which convolutions Winograd's algorithm takes, and what it saves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, f32
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
+
+from stepwell.analysis.structured import (
+    Index,
+    element,
+    identity,
+    indices,
+    is_elementwise,
+    is_parallel,
+    linear,
+    plain,
+    shape,
+    stands_apart,
+    yielded,
+)
+from stepwell.transforms.structured.fuse.splats import Splat, splat_of
+
+SIZE = 3
+"""Elements of a window along each axis."""
+PRODUCTS = 20
+"""Products of a cycle: a vector of them, or two, on machines of today."""
+CARRIED = 8.0
+"""Cycles that a tile takes for each feature to get to the parts of the image and back."""
+READ = 6.0
+"""Cycles that it takes to read the 16 numbers of a pair of features, nine before, from memory."""
+LAID = 18.0
+"""Cycles that it takes to make and read these where the filters are not the same in every call."""
+LAUNCHED = 8000
+"""Cycles that three more kernels take to be begun."""
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution that may be taken: images n, row, column, feature; filters in any order."""
+
+    op: linalg.GenericOp
+    number: int
+    """Which input the image is."""
+    filters: int
+    order: tuple[int, ...]
+    """Which axis of the filters runs along: feature of the result, of the image, row, column."""
+    flipped: tuple[bool, bool] = (False, False)
+    """Whether rows and columns of the filters are read backwards, as for gradients of images."""
+
+    @property
+    def image(self) -> SSAValue:
+        """Return the image."""
+        return self.op.inputs[self.number]
+
+    @property
+    def filter(self) -> SSAValue:
+        """Return the filters."""
+        return self.op.inputs[self.filters]
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Return the sizes of the result."""
+        n, rows, columns, features = shape(self.op.results[0])
+        return n, rows, columns, features
+
+    @property
+    def features(self) -> int:
+        """Return how many features the image has."""
+        return shape(self.image)[-1]
+
+    @property
+    def tiles(self) -> int:
+        """Return how many tiles the result has."""
+        n, rows, columns, _ = self.sizes
+        return n * -(-rows // 2) * -(-columns // 2)
+
+    def pays(self, constant: bool) -> bool:
+        """Whether time is saved, filters being ``constant`` or not."""
+        n, rows, columns, out = self.sizes
+        pairs = self.features * out
+        products = 9 * n * rows * columns - 16 * self.tiles
+        cost = self.tiles * CARRIED * (self.features + out) + pairs * (READ if constant else LAID)
+        return pairs * products / PRODUCTS > cost + LAUNCHED
+
+
+@dataclass(frozen=True)
+class FilterGradient:
+    """A sum over all places of images of what a window of 3x3 reads there times what is there."""
+
+    op: linalg.GenericOp
+    image: SSAValue
+    """What the windows read: n, row, column, feature."""
+    places: SSAValue
+    """What it is multiplied by, at each place: n, row, column, feature."""
+    features: tuple[int, int]
+    """The loops over the features of both, which are axes of the result."""
+    window: tuple[int, int]
+    """The loops over the rows and columns of a window, which are axes too."""
+
+    @property
+    def pays(self) -> bool:
+        """Whether time is saved."""
+        n, rows, columns, out = shape(self.places)
+        features, tiles = shape(self.image)[-1], n * -(-rows // 2) * -(-columns // 2)
+        products = 9 * n * rows * columns - 16 * tiles
+        cost = tiles * CARRIED * (features + out) + features * out * LAID
+        return features * out * products / PRODUCTS > cost + LAUNCHED
+
+
+def read_filter_gradient(op: linalg.GenericOp) -> FilterGradient | None:
+    """Return ``op`` as the gradient of filters that may be taken, None where it is not one."""
+    parallel = is_parallel(op)
+    if len(op.inputs) < 2 or len(op.outputs) != 1 or parallel != [True] * 4 + [False] * 3:
+        return None
+    if any(element(v) != f32 or DYNAMIC_INDEX in shape(v) for v in op.operands):
+        return None
+    factors = _factors(op)
+    where = indices(op)
+    if factors is None or where[-1] != identity(4) or not _is_zero(op.outputs[0]):
+        return None
+    for image, places in (factors, factors[::-1]):
+        loops = _summed_places(where[image], where[places])
+        if loops is None:
+            continue
+        features, window = loops
+        n, rows, columns, _ = shape(op.inputs[places])
+        around = SIZE - 1
+        reached = shape(op.inputs[image])[:3] == (n, rows + around, columns + around)
+        sizes = shape(op.results[0])
+        threes = [sizes[d] for d in window] == [SIZE, SIZE]
+        if reached and threes and min(n, rows, columns, *sizes) > 0:
+            return FilterGradient(op, op.inputs[image], op.inputs[places], features, window)
+    return None
+
+
+def _summed_places(image: Index, places: Index) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Return the loops of the features and of the window, where both are read as they should."""
+    loops = [plain(e) for e in places]
+    if len(image) != 4 or len(loops) != 4 or sorted(d or 0 for d in loops[:3]) != [4, 5, 6]:
+        return None
+    mine, its = plain(image[3]), loops[3]
+    window: list[int] = []
+    for place, expr in zip(loops[1:3], image[1:3], strict=True):
+        match linear(expr):
+            case (steps, 0) if set(steps.values()) == {1} and len(steps) == 2 and place in steps:
+                window += [d for d in steps if d != place]
+            case _:
+                return None
+    if plain(image[0]) != loops[0] or mine is None or its is None:
+        return None
+    if sorted((mine, its, *window)) != [0, 1, 2, 3]:
+        return None
+    row, column = window
+    return (mine, its), (row, column)
+
+
+def read_convolution(op: linalg.GenericOp) -> Convolution | None:
+    """Return ``op`` as a convolution that may be taken, None where it is not one."""
+    parallel = is_parallel(op)
+    if len(op.inputs) < 2 or len(op.outputs) != 1 or parallel != [True] * 4 + [False] * 3:
+        return None
+    if any(element(v) != f32 or DYNAMIC_INDEX in shape(v) for v in op.operands):
+        return None
+    factors = _factors(op)
+    where = indices(op)
+    if factors is None or where[-1] != identity(4) or not _is_zero(op.outputs[0]):
+        return None
+    for image, filter in (factors, factors[::-1]):
+        order = _order(where[image], where[filter])
+        if order is None:
+            continue
+        axes, flipped = order
+        found = Convolution(op, image, filter, axes, flipped)
+        if _fits(found):
+            return found
+    return None
+
+
+def _factors(op: linalg.GenericOp) -> tuple[int, int] | None:
+    """Return the two inputs whose products ``op`` adds up and does nothing else with."""
+    block = op.body.block
+    total = yielded(block)[0].owner
+    if not isinstance(total, arith.AddfOp) or len(block.ops) != 3:
+        return None
+    terms = [v for v in total.operands if v is not block.args[-1]]
+    if len(terms) != 1 or not isinstance(product := terms[0].owner, arith.MulfOp):
+        return None
+    inputs = list(block.args[:-1])
+    read = [inputs.index(v) for v in product.operands if v in inputs]  # pyright: ignore
+    return (read[0], read[1]) if len(set(read)) == 2 else None
+
+
+def _is_zero(value: SSAValue) -> bool:
+    match splat_of(value):
+        case Splat(constant=FloatAttr() as number):
+            return number.value.data == 0
+        case _:
+            return False
+
+
+def _order(image: Index, filter: Index) -> tuple[tuple[int, ...], tuple[bool, bool]] | None:
+    """Return the axes of the filters, as `Convolution.order` has them, and which are backwards."""
+    if len(image) != 4 or len(filter) != 4:
+        return None
+    forms = [linear(e) for e in image]
+    window: list[int] = []
+    for place, form in zip((1, 2), forms[1:3], strict=True):
+        others = [d for d in form[0] if d != place] if form else []
+        if form is None or form[1] or len(others) != 1 or form[0] != {place: 1, others[0]: 1}:
+            return None
+        window.append(others[0])
+    features = plain(image[3])
+    if image[0] != AffineDimExpr(0) or features is None:
+        return None
+    wanted = [3, features, *window]
+    read = [_loop_of(e) for e in filter]
+    loops = [loop for loop, _ in read]
+    if sorted(wanted) != [3, 4, 5, 6] or sorted(loops) != [3, 4, 5, 6]:
+        return None
+    back = {loop for loop, backwards in read if backwards}
+    if back - set(window):
+        return None
+    row, column = (loop in back for loop in window)
+    return tuple(loops.index(d) for d in wanted), (row, column)
+
+
+def _loop_of(expr: AffineExpr) -> tuple[int, bool]:
+    """Return the loop that an axis of the filters is read along, and whether backwards.
+
+    -1 where it is none.
+    """
+    match linear(expr):
+        case (steps, first) if len(steps) == 1:
+            ((loop, step),) = steps.items()
+            if (step, first) in ((1, 0), (-1, SIZE - 1)):
+                return loop, step < 0
+        case _:
+            pass
+    return -1, False
+
+
+def _fits(found: Convolution) -> bool:
+    """Whether windows are of 3x3 and the image is as large as they reach."""
+    n, rows, columns, out = found.sizes
+    window = [shape(found.filter)[axis] for axis in found.order]
+    around = SIZE - 1
+    return (
+        min(n, rows, columns, out, window[1]) > 0
+        and window[2:] == [SIZE, SIZE]
+        and shape(found.image)[:3] == (n, rows + around, columns + around)
+    )
+
+
+def epilogue(op: linalg.GenericOp) -> linalg.GenericOp | None:
+    """Return what follows ``op`` element by element and alone needs its result."""
+    value = op.results[0]
+    use = value.get_user_of_unique_use()
+    if not isinstance(use, linalg.GenericOp) or stands_apart(use) or use.parent is not op.parent:
+        return None
+    if len(use.outputs) != 1 or not is_elementwise(use) or len(use.iterator_types) != 4:
+        return None
+    block, where = use.body.block, indices(use)
+    mine = [index for v, index in zip(use.inputs, where, strict=False) if v is value]
+    plainly = mine == [identity(4)] and where[-1] == identity(4)
+    reads_itself = block.args[-1].first_use is not None
+    simple = not any(each.regions or isinstance(each, linalg.IndexOp) for each in block.ops)
+    return use if plainly and simple and not reads_itself else None

@@ -1,0 +1,90 @@
+"""The gradient of filters written as tiles: windows of 3x3 over products of whole images.
+
+Each number of a window is a sum over all places of an image. A tile of 2x2 places and the 4x4 that
+the window reads from there give all nine numbers by 16 products, not 36 (the transposition of
+what a convolution does): the products of all tiles are added up before they are made nine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+
+from stepwell.analysis.structured import Index, identity, shape
+from stepwell.transforms.structured.fuse.draft import located
+from stepwell.transforms.structured.winograd.matching import SIZE, FilterGradient
+from stepwell.transforms.structured.winograd.writing import (
+    PART,
+    PLACES,
+    TILE,
+    WINDOW,
+    Matrix,
+    Writer,
+    both,
+    expand,
+    grid_of,
+    insert,
+)
+
+IMAGE: Matrix = ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, -1, 0, 1))
+PLACED: Matrix = ((1, 0), (0.5, 0.5), (0.5, -0.5), (0, 1))
+"""What makes four numbers along an axis of two places of a gradient."""
+RESULT: Matrix = ((1, 1, 1, 0), (0, 1, -1, 0), (0, 1, 1, 1))
+
+
+@dataclass
+class FilterTiles(Writer):
+    """Rewrites one gradient of filters."""
+
+    gradient: FilterGradient
+
+    def make(self) -> None:
+        """Put what gives the same before the op."""
+        read = self.gradient
+        _, rows, columns, _ = shape(read.places)
+        high, wide = -(-rows // TILE), -(-columns // TILE)
+        around = SIZE - 1
+        image = self.lengthened(read.image, high * TILE + around, wide * TILE + around)
+        places = self.lengthened(read.places, high * TILE, wide * TILE)
+        given = {
+            read.features[0]: self.parts(image, high, wide, PART, IMAGE),
+            read.features[1]: self.parts(places, high, wide, TILE, PLACED),
+        }
+        result = self._results(self._products([given[loop] for loop in sorted(given)]))
+        for each in self.new:
+            located(each, read.op.location)
+        result.name_hint = read.op.results[0].name_hint
+        assert read.op.parent is not None
+        read.op.parent.insert_ops_before(self.new, read.op)
+        read.op.results[0].replace_all_uses_with(result)
+
+    def _products(self, parts: list[SSAValue]) -> SSAValue:
+        """Return the sixteen products of matrices, each a sum over all tiles."""
+        number, i, j, tile = (AffineDimExpr(d) for d in range(4))
+        maps: list[Index] = [(number, tile, i), (number, tile, j), (number, i, j)]
+        sizes = (len(PLACES), *(shape(part)[-1] for part in parts))
+        products = self.spread(self.sum(parts, maps, sizes, 1))
+        return self.add(expand(products, sizes))
+
+    def _results(self, products: SSAValue) -> SSAValue:
+        """Return the nine numbers of each window, where the op has them."""
+        read = self.gradient
+        sizes = shape(products)[1:]
+        where: list[Index] = [(AffineConstantExpr(k), *identity(2)) for k in range(len(PLACES))]
+        windows = self.elementwise(
+            [products] * len(PLACES),
+            where,
+            sizes,
+            len(WINDOW),
+            lambda block: both(RESULT, grid_of(block, PART), block),
+        )
+        whole = shape(read.op.results[0])
+        joined = self.empty(whole)
+        for spot, window in zip(WINDOW, windows, strict=True):
+            at = dict(zip(read.window, spot, strict=True))
+            offsets = [at.get(loop, 0) for loop in range(len(whole))]
+            here = [1 if loop in at else size for loop, size in enumerate(whole)]
+            joined = self.add(insert(window, joined, offsets, here))
+        return joined
