@@ -6,7 +6,7 @@ from stepwell.dialects.kernel import interpretation
 from stepwell.dialects.kernel.callback import CallbackOp
 from stepwell.dialects.kernel.check import CheckOp
 from stepwell.dialects.kernel.concurrent import ConcurrentOp
-from stepwell.dialects.kernel.dots import Dot4Op
+from stepwell.dialects.kernel.dots import SUMS, DotOp
 from stepwell.dialects.kernel.levels import ScheduleAttr
 from stepwell.dialects.kernel.lookup import LookupOp
 from stepwell.dialects.kernel.ops import FuncOp, LaunchOp, ReturnOp
@@ -18,17 +18,18 @@ KERNEL = Dialect(
     "kernel",
     [
         *(FuncOp, LaunchOp, ConcurrentOp, ReturnOp, StackOp),
-        *(PrefetchOp, LookupOp, Dot4Op, CheckOp, CallbackOp),
+        *(PrefetchOp, LookupOp, DotOp, CheckOp, CallbackOp),
     ],
     [LoopsAttr, ScheduleAttr],
 )
 
 __all__ = [
     "KERNEL",
+    "SUMS",
     "CallbackOp",
     "CheckOp",
     "ConcurrentOp",
-    "Dot4Op",
+    "DotOp",
     "FuncOp",
     "LaunchOp",
     "LookupOp",

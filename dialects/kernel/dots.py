@@ -1,4 +1,4 @@
-"""kernel.dot4: products of four bytes each, added to an integer."""
+"""kernel.dot: products of the elements of words, added to a number."""
 
 from __future__ import annotations
 
@@ -6,67 +6,127 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import UnitAttr, VectorType, i32
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import (
+    IntegerType,
+    Signedness,
+    VectorType,
+    bf16,
+    f16,
+    f32,
+    i8,
+    i32,
+)
+from xdsl.ir import Attribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     EqAttrConstraint,
     IRDLOperation,
     VarConstraint,
     irdl_op_definition,
     operand_def,
-    opt_prop_def,
+    prop_def,
     result_def,
     traits_def,
 )
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.type import get_element_type_or_self
 
+from stepwell.core.dot_instructions import TOTALS, terms_of
 from stepwell.dialects.readings import Array, reference
+
+ELEMENTS: dict[str, TypeAttribute] = {
+    "i8": i8,
+    "ui8": IntegerType(8, Signedness.UNSIGNED),
+    "f16": f16,
+    "bf16": bf16,
+}
+"""What words may hold, by the names of `stepwell.core.dot_instructions`."""
+NAMES: dict[Attribute, str] = {type: name for name, type in ELEMENTS.items()}
+SUMS: dict[str, Attribute] = {"i32": i32, "f32": f32}
+_TOTAL = EqAttrConstraint(i32) | EqAttrConstraint(f32)
 
 
 @irdl_op_definition
-class Dot4Op(IRDLOperation):
-    """Add four products of bytes to a number, in every lane.
+class DotOp(IRDLOperation):
+    """Add products of the elements of two words to a number, in every lane.
 
-    A word of 32 bits stands for its four bytes, signed ones unless it is said that those of the
-    first or of the second word are not. The sum wraps around.
+    A word of 32 bits stands for four i8 or ui8, whose products are added to an i32, which wraps
+    around, or for two f16 or bf16, whose products are added to an f32, the second one first. A
+    machine's instruction may take subnormal elements and sums for zero.
+
+    * (C1) ``x_of`` and ``w_of`` are i8 or ui8, and the total i32; or both f16 or both bf16, and the
+      total f32.
+    * (C2) Words and total are scalars, or vectors of as many lanes.
     """
 
-    name = "kernel.dot4"
-    WORDS: ClassVar = VarConstraint("T", EqAttrConstraint(i32) | VectorType.constr(i32))
-    total = operand_def(WORDS)
+    name = "kernel.dot"
+    TOTAL: ClassVar = VarConstraint("T", _TOTAL | VectorType.constr(_TOTAL))
+    WORDS: ClassVar = VarConstraint("W", EqAttrConstraint(i32) | VectorType.constr(i32))
+    total = operand_def(TOTAL)
     x = operand_def(WORDS)
     w = operand_def(WORDS)
-    result = result_def(WORDS)
-    x_unsigned = opt_prop_def(UnitAttr)
-    w_unsigned = opt_prop_def(UnitAttr)
+    result = result_def(TOTAL)
+    x_of = prop_def(TypeAttribute)
+    w_of = prop_def(TypeAttribute)
     traits = traits_def(Pure())
     assembly_format = (
-        "$total `,` (`unsigned` $x_unsigned^)? $x `,` (`unsigned` $w_unsigned^)? $w "
-        "attr-dict `:` type($result)"
+        "$total `,` $x `of` $x_of `,` $w `of` $w_of attr-dict `:` type($x) `->` type($result)"
     )
 
     def __init__(
-        self, total: SSAValue, x: SSAValue, w: SSAValue, signs: tuple[bool, bool] = (True, True)
+        self, total: SSAValue, x: SSAValue, w: SSAValue, elements: tuple[str, str]
     ) -> None:
-        names = zip(("x_unsigned", "w_unsigned"), signs, strict=True)
+        names = zip(("x_of", "w_of"), elements, strict=True)
         super().__init__(
             operands=[total, x, w],
             result_types=[total.type],
-            properties={name: UnitAttr() for name, signed in names if not signed},
+            properties={name: ELEMENTS[element] for name, element in names},
         )
 
     @property
-    def signs(self) -> tuple[bool, bool]:
-        """Whether the bytes of either word are signed."""
-        return self.x_unsigned is None, self.w_unsigned is None
+    def elements(self) -> tuple[str, str]:
+        """What the words hold, by name."""
+        return NAMES[self.x_of], NAMES[self.w_of]
+
+    def verify_(self) -> None:
+        """Check what the words hold, and that as many lanes are added up."""
+        if self.x_of not in NAMES or self.w_of not in NAMES:
+            raise VerifyException(f"words hold one of {', '.join(ELEMENTS)}")  # kernel_dot_c1
+        x, w = self.elements
+        if x != w and not TOTALS[x] == TOTALS[w] == "i32":
+            raise VerifyException(f"no instruction multiplies {x} by {w}")  # kernel_dot_c1
+        if get_element_type_or_self(self.total.type) != SUMS[TOTALS[x]]:
+            raise VerifyException(f"products of {x} are added to {TOTALS[x]}")  # kernel_dot_c1
+        lanes = [
+            value.type.get_shape() if isinstance(value.type, VectorType) else ()
+            for value in (self.total, self.x)
+        ]
+        if lanes[0] != lanes[1]:
+            raise VerifyException("there is a total for each lane of words")  # kernel_dot_c2
 
 
-@reference(Dot4Op)
-def _dot4(op: Dot4Op, operands: Sequence[Array]) -> Array:
+@reference(DotOp)
+def _dot(op: DotOp, operands: Sequence[Array]) -> Array:
     total, *words = (np.asarray(v) for v in operands)
-    x, w = (
-        np.ascontiguousarray(word).view(np.int8 if signed else np.uint8).astype(np.int64)
-        for word, signed in zip(words, op.signs, strict=True)
-    )
-    sums = (x * w).reshape(*total.shape, 4).sum(axis=-1)
-    return (total + sums).astype(np.int32)
+    x, w = (_elements(word, name) for word, name in zip(words, op.elements, strict=True))
+    if TOTALS[op.elements[0]] == "i32":
+        return (total + (x * w).sum(axis=-1)).astype(np.int32)
+    for term in reversed(range(terms_of(op.elements[0]))):
+        # the product of two such numbers is exact in f64
+        total = (total.astype(np.float64) + x[..., term] * w[..., term]).astype(np.float32)
+    return total
+
+
+def _elements(words: Array, name: str) -> Array:
+    """Return what words hold, as wide numbers, along a further axis."""
+    shape = (*words.shape, terms_of(name))
+    words = np.ascontiguousarray(words)
+    if name == "bf16":
+        bits = words.view(np.uint16).astype(np.uint32) << 16
+        return bits.view(np.float32).astype(np.float64).reshape(shape)
+    kind, wide = {
+        "i8": (np.int8, np.int64),
+        "ui8": (np.uint8, np.int64),
+        "f16": (np.float16, np.float64),
+    }[name]
+    return words.view(kind).astype(wide).reshape(shape)

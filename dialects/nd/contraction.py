@@ -43,7 +43,8 @@ class ContractionOp(NdOp):
     * (C1) ``x`` and ``w`` have one element type, a float or an integer of at least 8 bits.
     * (C2) ``dtype``, if given, is of the same kind and at least as wide: products are formed and
       summed in it, as in i8 by i8 to i32.
-    * f16 and bf16 are summed in f32 and rounded once. Integers wrap.
+    * f16 and bf16 are summed in f32 and rounded once; of bf16, elements and sums below 2^-126 in
+      magnitude may count as zero, as a machine's instructions have it. Integers wrap.
     * A sum over nothing is 0.
     """
 

@@ -138,14 +138,17 @@ def _fptoui(op: arith.FPToUIOp, operands: Sequence[Array]) -> Array:
 
 @reference(arith.BitcastOp)
 def _bitcast(op: arith.BitcastOp, operands: Sequence[Array]) -> Array:
-    """Reinterpret the bits; bf16 is held as float32, so its bits are the upper half."""
-    x = np.asarray(operands[0])
-    before, after = element_of(op.input.type), element_of(op.result.type)
+    return reinterpret(operands[0], element_of(op.input.type), element_of(op.result.type))[()]
+
+
+def reinterpret(x: Array, before: Attribute, after: Attribute) -> Array:
+    """Return the bits of elements as others; bf16 is held as float32, whose upper half it is."""
+    x = np.ascontiguousarray(x) if np.ndim(x) else np.asarray(x)
     if isinstance(before, BFloat16Type):
         x = (x.view(np.uint32) >> 16).astype(np.uint16)
     if isinstance(after, BFloat16Type):
-        return (x.view(np.uint16).astype(np.uint32) << 16).view(np.float32)[()]
-    return x.view(numpy_type(after))[()]
+        return (x.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    return x.view(numpy_type(after))
 
 
 @reference(arith.ConstantOp)

@@ -16,7 +16,7 @@ from stepwell.dialects.readings import Array, reference
 from stepwell.dialects.types import called
 from stepwell.dialects.upstream.faults import check_lane, fault, place
 from stepwell.dialects.upstream.memory import from_memory, to_memory
-from stepwell.dialects.upstream.scalar import element_of, numpy_type
+from stepwell.dialects.upstream.scalar import element_of, reinterpret
 from stepwell.dialects.upstream.tensor import mixed
 
 
@@ -136,8 +136,8 @@ def _shuffle(op: vector.ShuffleOp, operands: Sequence[Array]) -> Array:
 
 @reference(vector.BitcastOp)
 def _bitcast(op: vector.BitcastOp, operands: Sequence[Array]) -> Array:
-    kind = numpy_type(element_of(op.result.type))
-    return np.ascontiguousarray(operands[0]).view(kind).reshape(_shape(op.result.type))
+    found = reinterpret(operands[0], element_of(op.source.type), element_of(op.result.type))
+    return found.reshape(_shape(op.result.type))
 
 
 _COMBINE: dict[str, Any] = {

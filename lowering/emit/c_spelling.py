@@ -336,9 +336,10 @@ class CSpelling(Spelling):
 
     def quick(self, what: str, kind: Kind) -> list[str]:
         """Use the builtins of gcc and clang for x86."""
+        if what.startswith("dot "):
+            _, x, y = what.split()
+            return dots(x, y, kind, self.type)
         name, _, constant = what.partition("_")
-        if name.startswith("dot4"):
-            return dots(name[4:], kind, self.type)
         if constant:
             return extreme_of_constant(name, kind)
         if name.endswith(("si", "ui")):

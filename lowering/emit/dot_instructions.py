@@ -1,4 +1,4 @@
-"""Instructions that add products of four bytes to each word, as bodies of functions.
+"""How C spells the instructions of `stepwell.core.dot_instructions`, as bodies of functions.
 
 What gcc has no builtin for in every version, and clang not under one name, is written in assembly.
 """
@@ -7,66 +7,71 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from stepwell.core.dot_instructions import WORD, DotInstruction, instructions_for
 from stepwell.lowering.emit.kinds import Kind
 
-_NARROW = (
-    ("defined(__AVX512VNNI__) && defined(__AVX512VL__)", ""),
-    ("defined(__AVXVNNI__)", "{vex} "),
-)
-_VNNI = {16: (("defined(__AVX512VNNI__)", ""),), 8: _NARROW, 4: _NARROW}
 _PAIRS = {
     16: ("__AVX512BW__", "pmaddwd512_mask(X, Y, Z, -1)"),
     8: ("__AVX2__", "pmaddwd256(X, Y)"),
     4: ("__SSE2__", "pmaddwd128(X, Y)"),
 }
 """For so many words: where pairs of shorts can be multiplied and added, and by what."""
-_ARM = {
-    "ss": ("__ARM_FEATURE_DOTPROD", "sdot %0.4s, %1.16b, %2.16b"),
-    "uu": ("__ARM_FEATURE_DOTPROD", "udot %0.4s, %1.16b, %2.16b"),
-    "us": ("__ARM_FEATURE_MATMUL_INT8", "usdot %0.4s, %1.16b, %2.16b"),
-    "su": ("__ARM_FEATURE_MATMUL_INT8", "usdot %0.4s, %2.16b, %1.16b"),
-}
 
 
-def dots(signs: str, kind: Kind, type: Callable[[Kind], str]) -> list[str]:
-    """Return rows, ending in `#else`, that add products of bytes of ``x`` and ``y`` to ``z``."""
-    if kind.lanes not in _PAIRS:
+def dots(x: str, y: str, kind: Kind, type: Callable[[Kind], str]) -> list[str]:
+    """Return rows, ending in `#else`, that add products of elements of ``x`` and ``y`` to ``z``."""
+    found = [
+        way
+        for row, exchanged in instructions_for(x, y, kind.lanes or 1)
+        for way in _ways(row, "yx" if exchanged else "xy", kind.lanes)
+    ]
+    if kind.element == "i32" and kind.lanes in _PAIRS:
+        condition, call = _PAIRS[kind.lanes]
+        builtin = f"__builtin_ia32_{call.partition('(')[0]}"
+        signed = x == "i8", y == "i8"
+        rows = _in_pairs(signed, kind, type, call)
+        found.append((f"defined({condition}) && SW_HAS({builtin})", rows))
+    if not found:
         return []
-    found: list[tuple[str, list[str]]] = []
-    if signs in ("us", "su"):
-        x, y = "xy" if signs == "us" else "yx"
-        builtin = f"__builtin_ia32_vpdpbusd_v{kind.lanes}si"
-        for condition, prefix in _VNNI[kind.lanes]:
-            call = [f"return {builtin}(z, {x}, {y});"]
-            found.append((f"({condition}) && SW_HAS({builtin})", call))
-            text = f'__asm__("{prefix}vpdpbusd %2, %1, %0" : "+v"(z) : "v"({x}), "v"({y}));'
-            found.append((condition, [text, "return z;"]))
-    condition, call = _PAIRS[kind.lanes]
-    builtin = f"__builtin_ia32_{call.partition('(')[0]}"
-    found.append((f"defined({condition}) && SW_HAS({builtin})", _in_pairs(signs, kind, type, call)))
-    if kind.lanes == 4:
-        condition, text = _ARM[signs]
-        rows = [f'__asm__("{text}" : "+w"(z) : "w"(x), "w"(y));', "return z;"]
-        found.append((f"defined({condition}) && defined(__aarch64__)", rows))
     lines = [
-        row
+        line
         for n, (condition, rows) in enumerate(found)
-        for row in (f"#{'elif' if n else 'if'} {condition}", *rows)
+        for line in (f"#{'elif' if n else 'if'} {condition}", *rows)
     ]
     return [*lines, "#else"]
 
 
-def _in_pairs(signs: str, kind: Kind, type: Callable[[Kind], str], call: str) -> list[str]:
+def _ways(row: DotInstruction, factors: str, lanes: int) -> list[tuple[str, list[str]]]:
+    """Return how one instruction is called, and when: by its builtin, or in assembly."""
+    x, y = factors
+    letter = "v" if row.header == "immintrin.h" else "w"
+    found: list[tuple[str, list[str]]] = []
+    for builtin in row.builtins:
+        name = builtin.name.format(lanes=lanes)
+        parts = [row.defined, f"SW_HAS({name})", *filter(None, [builtin.condition])]
+        call, rows = f"return {name}(z, {x}, {y});", list[str]()
+        if builtin.factor:
+            size = WORD // 8 * lanes
+            rows = [f"typedef {builtin.factor} factor __attribute__((vector_size({size})));"]
+            call = f"return {name}(z, (factor){x}, (factor){y});"
+        found.append((" && ".join(parts), [*rows, call]))
+    text = f'__asm__("{row.text}" : "+{letter}"(z) : "{letter}"({x}), "{letter}"({y}));'
+    return [*found, (row.defined, [text, "return z;"])]
+
+
+def _in_pairs(
+    signed: tuple[bool, bool], kind: Kind, type: Callable[[Kind], str], call: str
+) -> list[str]:
     """Return the sum of what the even bytes and the odd ones give, as shorts."""
     shorts, twin = Kind("i16", 2 * kind.lanes), kind.unsigned
-    signed, unsigned = type(shorts), type(shorts.unsigned)
+    whole, unsigned = type(shorts), type(shorts.unsigned)
     rows: list[str] = []
-    for name, sign in zip("xy", signs, strict=True):
-        even, odd = f"({signed})({name} & 0xff00ff)", f"({signed})(({unsigned}){name} >> 8)"
-        if sign == "s":
-            even = f"({signed})(({unsigned}){name} << 8) >> 8"
-            odd = f"({signed}){name} >> 8"
-        rows += [f"const {signed} {name}0 = {even}, {name}1 = {odd};"]
+    for name, sign in zip("xy", signed, strict=True):
+        even, odd = f"({whole})({name} & 0xff00ff)", f"({whole})(({unsigned}){name} >> 8)"
+        if sign:
+            even = f"({whole})(({unsigned}){name} << 8) >> 8"
+            odd = f"({whole}){name} >> 8"
+        rows += [f"const {whole} {name}0 = {even}, {name}1 = {odd};"]
     zero = f"({type(kind)}){{0}}"
     sums = [
         f"({type(twin)})__builtin_ia32_{call}".replace("X", f"x{n}")

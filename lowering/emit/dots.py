@@ -1,7 +1,7 @@
-"""kernel.dot4: one instruction where the machine has it, else products of the bytes of each place.
+"""kernel.dot: one instruction where the machine has it, else products at each place.
 
-x86 multiplies unsigned by signed bytes; without VNNI it multiplies and adds pairs of shorts, which
-the even bytes of two words are, and the odd ones. ARM has an instruction for each choice of signs.
+The instructions and their spellings are in `stepwell.core.dot_instructions`. x86 without VNNI
+multiplies and adds pairs of shorts, which the even bytes of two words are, and the odd ones.
 """
 
 from __future__ import annotations
@@ -9,28 +9,30 @@ from __future__ import annotations
 from stepwell.dialects import kernel
 from stepwell.lowering.emit.kinds import Kind
 from stepwell.lowering.emit.minmax import quickly
+from stepwell.lowering.emit.narrow import widen
 from stepwell.lowering.emit.spelling import Spelling
 from stepwell.lowering.emit.writer import Writer, emit
 
-NAMES = {(True, True): "ss", (False, True): "us", (True, False): "su", (False, False): "uu"}
 
-
-@emit(kernel.Dot4Op)
-def _dot4(w: Writer, op: kernel.Dot4Op) -> None:
-    kind, s, signs = w.kind(op.result), w.spelling, NAMES[op.signs]
-    body = quickly(s, f"dot4{signs}", kind, _plain(s, kind, op.signs))
-    parameters = [(kind, "z"), (kind, "x"), (kind, "y")]
-    name = s.helper(f"sw_dot4{signs}_{kind}", kind, parameters, body)
+@emit(kernel.DotOp)
+def _dot(w: Writer, op: kernel.DotOp) -> None:
+    kind, words, s, (x, y) = w.kind(op.result), w.kind(op.x), w.spelling, op.elements
+    plain = _floats(s, kind, x) if kind.element == "f32" else _bytes(s, kind, op.elements)
+    body = quickly(s, f"dot {x} {y}", kind, plain)
+    parameters = [(kind, "z"), (words, "x"), (words, "y")]
+    name = s.helper(f"sw_dot_{x}_{y}_{kind}", kind, parameters, body)
     w.define(op.result, f"{name}({w[op.total]}, {w[op.x]}, {w[op.w]})")
 
 
-def _plain(s: Spelling, kind: Kind, signs: tuple[bool, bool]) -> list[str]:
+def _bytes(s: Spelling, kind: Kind, elements: tuple[str, str]) -> list[str]:
     """Return the sum of four products as the C compiler knows them, wrapping around."""
     twin = kind.unsigned
     rows = [f"{s.type(twin)} t = {s.bits(twin, 'z', kind)};"]
     for place in range(4):
-        x = _byte(s, kind, "x", place, signs[0])
-        y = _byte(s, kind, "y", place, signs[1])
+        x, y = (
+            _byte(s, kind, name, place, element == "i8")
+            for name, element in zip("xy", elements, strict=True)
+        )
         rows.append(f"t += {s.bits(twin, f'({x} * {y})', kind)};")
     return [*rows, f"return {s.bits(kind, 't', twin)};"]
 
@@ -45,3 +47,23 @@ def _byte(s: Spelling, kind: Kind, name: str, place: int, signed: bool) -> str:
         return f"({name} >> 24)"
     moved = f"({moved})" if place < 3 else s.bits(twin, name, kind)
     return s.bits(kind, f"({moved} >> 24)", twin)
+
+
+def _floats(s: Spelling, kind: Kind, element: str) -> list[str]:
+    """Return the sum of two products, the upper halves' first, as the instruction has it."""
+    words, halves = kind.of("i32"), Kind(element, kind.lanes)
+    rows: list[str] = []
+    for place in (1, 0):
+        factors: list[str] = []
+        for name in "xy":
+            bits = s.bits(words.unsigned, name, words)
+            if element == "bf16":  # a float's upper half
+                moved = f"({bits} & 0xffff0000u)" if place else f"({bits} << 16)"
+                factors.append(s.bits(kind, moved, words.unsigned))
+            else:
+                moved = f"({bits} >> 16)" if place else f"({bits} & 0xffff)"
+                half = s.convert(halves.unsigned, moved, words.unsigned)
+                factors.append(widen(s, halves, half))
+        x, y = factors
+        rows.append(f"z = {s.fma(kind, x, y, 'z')};")
+    return [*rows, "return z;"]

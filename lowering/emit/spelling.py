@@ -228,8 +228,8 @@ class Spelling(ABC):
 
         They end in `#else`; there are none where the language cannot ask for an instruction.
         ``what`` is ``maximum`` and its kin, these with ``_of_constant`` after, or the name of a
-        function's ``kernel.instruction``; or ``dot4`` and a letter for the sign of either operand,
-        what comes of them being added to ``z``.
+        function's ``kernel.instruction``; or ``dot`` and the elements of both operands, words whose
+        products are added to ``z``.
         """
         del what, kind
         return []

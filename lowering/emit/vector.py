@@ -45,7 +45,7 @@ def _load(w: Writer, op: vector.LoadOp) -> None:
 _HOLDING = (
     *(arith.MulfOp, arith.MuliOp, math.FmaOp),
     *(arith.MaxnumfOp, arith.MinnumfOp, arith.CmpfOp),
-    kernel.Dot4Op,
+    kernel.DotOp,
 )
 """What of products, and of extremes with NaN watched for, gcc would read memory for again."""
 

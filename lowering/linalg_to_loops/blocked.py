@@ -18,8 +18,8 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from stepwell.analysis.products import byte_products
-from stepwell.lowering.linalg_to_loops.dots import Words, words
+from stepwell.analysis.products import dot_elements
+from stepwell.lowering.linalg_to_loops.dots import DotPacking, words
 from stepwell.lowering.linalg_to_loops.plan import NO_BLOCKS, Plan
 from stepwell.lowering.linalg_to_loops.tiles import Sliver, Tiles
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
@@ -116,7 +116,7 @@ class Blocked(Tiles):
 
     def _part(self, at: Sliver, count: Index) -> None:
         """Write a sliver's part of ``count`` iterations: packed, unless it lies ready."""
-        steps = count if self.words is None else words(self.writer, count)
+        steps = count if self.words is None else words(self.writer, count, self.words.terms)
         self.part, self.count = (Index(), steps), count
         if self.packing is not None and self.packs_first:
             self.packing.begin(at.batch, at.j, at.k, count)
@@ -128,11 +128,11 @@ class Blocked(Tiles):
             self.row_packing.write(at.batch, at.ranges[self.row][0], at.k, count)
         self._down(at, [])
 
-    def _write_offsets(self, columns: Words, offsets: SSAValue) -> None:
+    def _write_offsets(self, columns: DotPacking, offsets: SSAValue) -> None:
         """Write what a part has too much for each column, rows having 128 more in each byte."""
-        signs = byte_products(self.sum.body) if self.sum.body is not None else None
-        assert signs is not None
-        sums = columns.in_columns(self.sum.width, signs[columns.operand])
+        elements = dot_elements(self.sum.body) if self.sum.body is not None else None
+        assert elements is not None
+        sums = columns.biases(self.sum.width, elements[columns.operand])
         for n, value in enumerate(sums):
             self.writer.store(value, offsets, [Index.of(n * self.sum.width)])
 

@@ -138,7 +138,7 @@ class BodyWriter:
         """Write an arith or math op, or a dot product of bytes, on vectors."""
         if len(op.results) != 1 or op.regions:
             fail(op, f"{op.name} cannot stand in the body of a structured op")
-        known = op.dialect_name() in ("arith", "math") or isinstance(op, kernel.Dot4Op)
+        known = op.dialect_name() in ("arith", "math") or isinstance(op, kernel.DotOp)
         if not known and not _takes_vectors(op, width):
             return self._one_by_one(op, operands, width)
         keep = 1 if isinstance(op, arith.SelectOp) else 0

@@ -1,9 +1,10 @@
-"""Sums of products of bytes, four at a time: both operands are packed as words of four bytes.
+"""Packing for instructions that add up several products at once: operands become words of 32 bits.
 
-The bytes of a word follow each other in the sum. What columns are made of lies word by word, the
-columns of a sliver side by side. Rows that lie along the sum are copied as they are, and else laid
-out as columns are. Beyond the end of the sum a word is filled up with zeros; what lies beyond the
-last row or column is never kept, and so is anything.
+The elements of a word follow each other in the sum: four bytes, or two floats of 16 bits. Of the
+operand of the columns, words of neighbouring columns lie side by side. Rows that lie along the sum
+are copied as they are, and other rows laid out as columns are. Beyond the end of the sum a word is
+filled up with zeros. Words beyond the last row or column may hold anything: their sums are not
+stored.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ from dataclasses import replace
 from math import prod
 
 from xdsl.dialects import arith, memref, vector
-from xdsl.dialects.builtin import IntegerAttr, VectorType, i32
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, VectorType, i32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr
+from xdsl.utils.type import get_element_type_or_self
 
-from stepwell.analysis.products import byte_products
+from stepwell.analysis.products import dot_elements
+from stepwell.core.dot_instructions import TOTALS, WORD
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.nest import Nest
-from stepwell.lowering.linalg_to_loops.packing import Packing
+from stepwell.lowering.linalg_to_loops.packing import Packing, bits_of
 from stepwell.lowering.linalg_to_loops.plan import Buffer, Schedule
 from stepwell.lowering.linalg_to_loops.runs import Run
 from stepwell.lowering.linalg_to_loops.squares import turn
@@ -31,50 +34,52 @@ from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
 from stepwell.transforms.passes import fail
 
-EACH = 4
-"""Bytes of a word."""
-TOPS = IntegerAttr(0x80808080 - (1 << 32), i32)
+BIAS = IntegerAttr(0x80808080 - (1 << 32), i32)
 """128 in each byte of a word: the sign of a signed byte, a number for an unsigned one."""
-APART = 16
-"""Words between rows, so that those of a tile do not meet in one place of a cache."""
+BETWEEN_ROWS = 16
+"""Words between packed rows, so that those of a tile do not meet in one set of a cache."""
 NARROW = 4
 """Columns that are taken at once where they do not fill a vector."""
 
 
-def in_dots(op: Structured, schedule: Schedule, streamed: int) -> Structured:
-    """Return a sum of products of bytes with a body of words, rows being input ``streamed``."""
-    signs = byte_products(op.body) if op.body is not None else None
-    if signs is None or op.body is None or element_of(op.outputs[0].buffer) != i32:
-        fail(op.op, "kernel.dots needs a sum of products of bytes, in i32", "leave it out")
+def dot_body(op: Structured, schedule: Schedule, streamed: int) -> Structured:
+    """Return a sum of products with a body of words, the rows being input ``streamed``."""
+    elements = dot_elements(op.body) if op.body is not None else None
+    total = element_of(op.outputs[0].buffer)
+    if elements is None or op.body is None or total != kernel.SUMS[TOTALS[elements[0]]]:
+        fail(
+            op.op,
+            "kernel.dots needs a sum of products of bytes, in i32, or of f16 or bf16, in f32",
+            "leave it out",
+        )
     if not schedule.pack_rows or schedule.in_floats or schedule.pack_first or schedule.prefetch:
         fail(
             op.op,
             "kernel.dots needs kernel.pack_rows, and goes with no other choice of how to pack",
             "write kernel.pack_rows, and neither in_floats nor pack_first nor prefetch",
         )
-    if schedule.unsigned_rows and not signs[streamed]:
-        fail(op.op, "kernel.unsigned_rows is for signed bytes", "leave it out")
-    here = [
-        signed and not (schedule.unsigned_rows and k == streamed) for k, signed in enumerate(signs)
-    ]
-    body = Block(arg_types=[i32, i32, i32])
+    if schedule.unsigned_rows:
+        if elements[streamed] != "i8":
+            fail(op.op, "kernel.unsigned_rows is for signed bytes", "leave it out")
+        elements = ("ui8", elements[1]) if streamed == 0 else (elements[0], "ui8")
+    body = Block(arg_types=[i32, i32, total])
     for new, old in zip(body.args, op.body.args, strict=True):
         new.name_hint = old.name_hint
-    x, w, total = body.args
-    dot = kernel.Dot4Op(total, x, w, (here[0], here[1]))
+    x, w, sum = body.args
+    dot = kernel.DotOp(sum, x, w, elements)
     for new in (dot, linalg.YieldOp(dot.result)):
         new.location = op.op.location
         body.add_op(new)
     return replace(op, body=body)
 
 
-def words(writer: Writer, count: Index) -> Index:
-    """Return how many words so many bytes fill."""
-    return writer.divide(count + (EACH - 1), EACH, arith.DivUIOp)
+def words(writer: Writer, count: Index, terms: int) -> Index:
+    """Return how many words ``count`` elements fill, ``terms`` each."""
+    return writer.divide(count + (terms - 1), terms, arith.DivUIOp)
 
 
-class Words(Packing):
-    """Writes the copying of one operand as words."""
+class DotPacking(Packing):
+    """Writes the copying of one operand as words of 32 bits."""
 
     def __init__(
         self,
@@ -85,15 +90,18 @@ class Words(Packing):
         sums: Sequence[int],
         columns: int,
         rows: bool = False,
-        lifted: bool = False,
+        biased: bool = False,
     ) -> None:
         super().__init__(nest, op, operand, column, sums, columns)
         self.element, self.widening = i32, []
-        self.lifted = lifted
+        self.bits = bits_of(element_of(self.source.buffer))
+        self.terms = WORD // self.bits
+        """Elements of a word."""
+        self.biased = biased
         """Whether 128 is added to each byte."""
-        wide = EACH * self.width
+        wide = self.terms * self.width
         self.deep = self.width > 1 and lanes_at(self.source, self.depth, wide) == wide
-        """Whether bytes that follow each other in the sum lie side by side."""
+        """Whether elements that follow each other in the sum lie side by side."""
         self.kept = rows and self.deep
         """Whether they stay so."""
         if not self.kept:
@@ -108,8 +116,8 @@ class Words(Packing):
 
     def _shape(self, depth: int) -> list[int]:
         """Return how many words there are for each loop of the sum."""
-        count = max(-(-depth // EACH), 1)
-        apart = APART if self.kept and not self.sums else 0
+        count = max(-(-depth // self.terms), 1)
+        apart = BETWEEN_ROWS if self.kept and not self.sums else 0
         return [*(max(n, 1) for n in self._outer_sizes()), count + apart]
 
     def allocate(self, depth: int) -> None:
@@ -159,15 +167,18 @@ class Words(Packing):
         else:
             self._alone(inside)
 
-    def in_columns(self, width: int, signed: bool) -> list[SSAValue]:
+    def biases(self, width: int, element: str) -> list[SSAValue]:
         """Return, for each vector of columns, 128 times the sum of what was copied last."""
         writer = self.nest.writer
         starts = range(0, self.columns, width)
-        zero, tops = (writer.splat(n, width) for n in (IntegerAttr(0, i32), TOPS))
+        zero, bias = (writer.splat(n, width) for n in (IntegerAttr(0, i32), BIAS))
 
         def word(outer: list[Index], totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
             if len(outer) <= len(self.sums):
-                bounds = [*map(Index.of, self._outer_sizes()), words(writer, self.count)]
+                bounds = [
+                    *map(Index.of, self._outer_sizes()),
+                    words(writer, self.count, self.terms),
+                ]
                 size = bounds[len(outer)]
 
                 def inner(n: Index, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -176,7 +187,7 @@ class Words(Packing):
                 return writer.loop((Index(), size), 1, totals, inner, "k")
             reads = [writer.load(self.scratch, [*outer, Index.of(c)], width) for c in starts]
             return [
-                writer.result(kernel.Dot4Op(total, tops, read, (False, signed)))
+                writer.result(kernel.DotOp(total, bias, read, ("ui8", element)))
                 for read, total in zip(reads, totals, strict=True)
             ]
 
@@ -185,56 +196,67 @@ class Words(Packing):
     # words
 
     def _each(self, write: Callable[[Index, int], None], first: Index | None = None) -> None:
-        """Call ``write`` for each word from ``first`` on, with how many bytes it has."""
+        """Call ``write`` for each word from ``first`` on, with how many elements it has."""
         writer = self.nest.writer
-        whole = writer.divide(self.count, EACH, arith.DivUIOp)
+        whole = writer.divide(self.count, self.terms, arith.DivUIOp)
 
         def word(n: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            write(n, EACH)
+            write(n, self.terms)
             return ()
 
         writer.loop((first or Index(), whole), 1, (), word, "k")
-        left = self.count - whole * EACH
+        left = self.count - whole * self.terms
         if left.number is not None:
             if left.number:
                 write(whole, left.number)
             return
-        for size in range(1, EACH):
+        for size in range(1, self.terms):
             some = writer.compare("eq", left, Index.of(size))
             writer.branch(some, lambda size=size: write(whole, size), lambda: None)
 
     def _put(self, word: SSAValue, n: Index, column: Index) -> None:
         """Store a word, or lanes of them."""
         writer = self.nest.writer
-        if self.lifted:
-            tops = writer.splat(TOPS, _lanes(word))
-            word = writer.binary(arith.XOrIOp, word, tops, word.name_hint)
+        if self.biased:
+            bias = writer.splat(BIAS, _lanes(word))
+            word = writer.binary(arith.XOrIOp, word, bias, word.name_hint)
         at = [column, *self.outer, n] if self.kept else [*self.outer, n, column]
         writer.store(word, self.scratch, at)
 
     def _joined(self, column: Index, n: Index, size: int, lanes: int = 0) -> SSAValue:
-        """Return word ``n`` of ``size`` bytes, which are read apart; ``lanes`` of them, or one."""
+        """Return word ``n`` of ``size`` elements read one by one; ``lanes`` of them, or one."""
         writer, type = self.nest.writer, vector_type(i32, lanes) if lanes else i32
         axis = self.column if lanes else -1
         word: SSAValue | None = None
         for q in range(size):
-            byte = self._element(self._point(column, n * EACH + q, axis, lanes))
-            new = arith.ExtUIOp.create(operands=[byte], result_types=[type])
-            wide: SSAValue = writer.result(new, byte.name_hint)
+            part = self._bits(self._element(self._point(column, n * self.terms + q, axis, lanes)))
+            new = arith.ExtUIOp.create(operands=[part], result_types=[type])
+            wide: SSAValue = writer.result(new, part.name_hint)
             if q:
-                by = writer.splat(IntegerAttr(8 * q, i32), lanes)
-                wide = writer.binary(arith.ShLIOp, wide, by, byte.name_hint)
-            word = wide if word is None else writer.binary(arith.OrIOp, word, wide, byte.name_hint)
+                by = writer.splat(IntegerAttr(self.bits * q, i32), lanes)
+                wide = writer.binary(arith.ShLIOp, wide, by, part.name_hint)
+            word = wide if word is None else writer.binary(arith.OrIOp, word, wide, part.name_hint)
         assert word is not None
         return word
 
+    def _bits(self, element: SSAValue) -> SSAValue:
+        """Return the bits of a float, or of lanes of them, as an integer."""
+        if not isinstance(get_element_type_or_self(element.type), AnyFloat):
+            return element
+        to, lanes = IntegerType(self.bits), _lanes(element)
+        cast = vector.BitcastOp if lanes else arith.BitcastOp
+        new = cast.create(
+            operands=[element], result_types=[vector_type(to, lanes) if lanes else to]
+        )
+        return self.nest.writer.result(new, element.name_hint)
+
     def _together(self, column: Index, n: Index, lanes: int) -> SSAValue:
-        """Return so many words from ``n`` on, whose bytes lie side by side."""
+        """Return so many words from ``n`` on, whose elements lie side by side."""
         writer = self.nest.writer
-        bytes = self._element(self._point(column, n * EACH, self.depth, EACH * lanes))
+        found = self._element(self._point(column, n * self.terms, self.depth, self.terms * lanes))
         type = vector_type(i32, lanes)
-        new = vector.BitcastOp.create(operands=[bytes], result_types=[type])
-        return writer.result(new, bytes.name_hint)
+        new = vector.BitcastOp.create(operands=[found], result_types=[type])
+        return writer.result(new, found.name_hint)
 
     # operands
 
@@ -258,7 +280,7 @@ class Words(Packing):
         self._each(line)
 
     def _along(self, inside: Index) -> None:
-        """Copy columns of bytes that follow each other in the sum, or rows."""
+        """Copy columns that lie along the sum, or rows."""
         writer, width = self.nest.writer, self.width
         step = 1 if self.kept else width
 
@@ -275,7 +297,7 @@ class Words(Packing):
 
             def single(n: Index, size: int) -> None:
                 for q, column in enumerate(here):
-                    whole = size == EACH
+                    whole = size == self.terms
                     word = (
                         writer.lane(self._together(column, n, 1), 0)
                         if whole
@@ -291,7 +313,7 @@ class Words(Packing):
     def _vectors(self, write: Callable[[Index], None]) -> Index:
         """Call ``write`` for each vector of whole words; return from where single ones are left."""
         writer = self.nest.writer
-        whole = writer.divide(self.count, EACH, arith.DivUIOp)
+        whole = writer.divide(self.count, self.terms, arith.DivUIOp)
         end = writer.last_whole(Index(), whole, self.width)
 
         def vectors(n: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -306,7 +328,7 @@ class Words(Packing):
         return whole
 
     def _alone(self, inside: Index) -> None:
-        """Copy byte by byte."""
+        """Copy element by element."""
 
         def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             self._each(lambda n, size: self._put(self._joined(c, n, size), n, c))
@@ -320,10 +342,10 @@ def _lanes(value: SSAValue) -> int:
     return kind.get_shape()[0] if isinstance(kind, VectorType) else 0
 
 
-def lowered(
+def without_bias(
     writer: Writer, offsets: SSAValue, points: Sequence[Point], column: int, state: list[SSAValue]
 ) -> list[SSAValue]:
-    """Return sums without what comes of bytes of rows that 128 was added to."""
+    """Return sums less what the 128 comes to that was added to each byte of the rows."""
     less: dict[object, SSAValue] = {}
     found: list[SSAValue] = []
     for point, total in zip(points, state, strict=True):

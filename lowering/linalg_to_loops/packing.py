@@ -329,6 +329,11 @@ def size_of(op: Structured, k: int) -> int:
     return DYNAMIC_INDEX
 
 
+def bits_of(kind: Attribute) -> int:
+    """Return how many bits an element of a packed operand has."""
+    return kind.bitwidth if isinstance(kind, AnyFloat | IntegerType) else 64
+
+
 def bytes_of(kind: Attribute) -> int:
     """Return how many bytes an element takes in scratch."""
     return kind.bitwidth // 8 if isinstance(kind, AnyFloat | IntegerType) else 8

@@ -21,7 +21,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from stepwell.analysis.structured import in_slivers
 from stepwell.lowering.linalg_to_loops.blocks import contraction_of, roles_of
 from stepwell.lowering.linalg_to_loops.body import Point
-from stepwell.lowering.linalg_to_loops.dots import Words, in_dots, lowered
+from stepwell.lowering.linalg_to_loops.dots import DotPacking, dot_body, without_bias
 from stepwell.lowering.linalg_to_loops.epilogue import is_long
 from stepwell.lowering.linalg_to_loops.fetching import Fetching
 from stepwell.lowering.linalg_to_loops.floats import in_floats, joined
@@ -75,7 +75,7 @@ class Tiles(Nest):
         self.slivers = in_slivers(self.sum.inputs[packed].exprs, self.column)
         self.packing: Packing | None = None
         self.row_packing: Packing | None = None
-        self.words: Words | None = None
+        self.words: DotPacking | None = None
         """What packs the operand of the columns as words."""
         if plan.schedule.dots:
             self._pack_words(streamed, packed)
@@ -134,12 +134,14 @@ class Tiles(Nest):
         return replace(self.product, inputs=tuple(inputs))
 
     def _pack_words(self, streamed: int, packed: int) -> None:
-        """Say that both operands are packed as words of four bytes."""
-        self.product = in_dots(self.sum, self.plan.schedule, streamed)
+        """Say that both operands are packed as words."""
+        self.product = dot_body(self.sum, self.plan.schedule, streamed)
         self._check_rows()
         sums = self.sum.reduced
-        self.packing = self.words = Words(self, self.sum, packed, self.column, sums, self.columns)
-        self.row_packing = Words(
+        self.packing = self.words = DotPacking(
+            self, self.sum, packed, self.column, sums, self.columns
+        )
+        self.row_packing = DotPacking(
             self,
             self.sum,
             streamed,
@@ -147,7 +149,7 @@ class Tiles(Nest):
             sums,
             self.sizes[-2],
             rows=True,
-            lifted=self.plan.schedule.unsigned_rows,
+            biased=self.plan.schedule.unsigned_rows,
         )
 
     def _pack_rows(self, streamed: int) -> Packing:
@@ -313,7 +315,7 @@ class Tiles(Nest):
     def _run(self, points: list[Point], state: list[SSAValue]) -> list[SSAValue]:
         """Run the innermost loop from ``state``; floats begin at zero and are added to it."""
         if self.offsets is not None:
-            state = lowered(self.writer, self.offsets, points, self.column, state)
+            state = without_bias(self.writer, self.offsets, points, self.column, state)
         if not self.plan.schedule.in_floats:
             return self.run(self.micro, points, state)
         zero = self.writer.splat(FloatAttr(0.0, f32), points[0].width)

@@ -12,13 +12,13 @@
 // CHECK:         arith.extui {{.*}} : vector<8xi8> to vector<8xi32>
 // CHECK:         arith.shli
 // CHECK:         arith.ori
-// CHECK:         kernel.dot4 {{.*}}, unsigned {{.*}}, {{.*}} : vector<8xi32>
+// CHECK:         kernel.dot {{.*}} of ui8, {{.*}} of i8 : vector<8xi32>
 // CHECK:         vector.store {{.*}}, %offsets
 // CHECK:         arith.subi
 // CHECK:         scf.for
 // CHECK:           memref.load %packed_1
 // CHECK:           vector.load %packed[
-// CHECK:           kernel.dot4 %s{{.*}}, unsigned {{.*}}, {{.*}} : vector<8xi32>
+// CHECK:           kernel.dot %s{{.*}}, {{.*}} of ui8, {{.*}} of i8 : vector<8xi32>
 #rows = affine_map<(d0, d1, d2) -> (d0, d2)>
 #columns = affine_map<(d0, d1, d2) -> (d2, d1)>
 #turned = affine_map<(d0, d1, d2) -> (d1, d2)>
@@ -45,7 +45,7 @@ kernel.func @product(%x: memref<4x34xi8>, %w: memref<34x16xi8>, %y: memref<4x16x
 // CHECK-NOT:     offsets
 // CHECK:         vector.load %w[{{.*}}] : memref<16x32xi8>, vector<32xi8>
 // CHECK:         vector.shuffle
-// CHECK:         kernel.dot4 %s{{.*}}, unsigned {{.*}}, {{.*}} : vector<8xi32>
+// CHECK:         kernel.dot %s{{.*}}, {{.*}} of ui8, {{.*}} of i8 : vector<8xi32>
 kernel.func @turned(%x: memref<4x32xi8>, %w: memref<16x32xi8>, %y: memref<4x16xi32>)
     attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 16, 32], kernel.pack_rows, kernel.dots} {
   %zero = arith.constant 0 : i32
@@ -72,7 +72,7 @@ kernel.func @turned(%x: memref<4x32xi8>, %w: memref<16x32xi8>, %y: memref<4x16xi
 // CHECK:             scf.for [[B:%k[_0-9]*]] = %c0 to %c2
 // CHECK:               vector.load %w
 // CHECK:           memref.store {{.*}}, %packed_1
-// CHECK:           kernel.dot4 %s{{.*}}, unsigned {{.*}}, {{.*}} : vector<8xi32>
+// CHECK:           kernel.dot %s{{.*}}, {{.*}} of ui8, {{.*}} of i8 : vector<8xi32>
 #image = affine_map<(n, h, w, f, kh, kw, c) -> (n, h + kh, w * 2 + kw, c)>
 #filter = affine_map<(n, h, w, f, kh, kw, c) -> (kh, kw, c, f)>
 #places = affine_map<(n, h, w, f, kh, kw, c) -> (n, h, w, f)>
@@ -90,6 +90,39 @@ kernel.func @window(%x: memref<2x6x8x9xi8>, %w: memref<3x2x9x16xi8>, %y: memref<
     %p = arith.muli %e, %f : i32
     %t = arith.addi %s, %p : i32
     linalg.yield %t : i32
+  }
+  kernel.return
+}
+
+// bf16: words of two. An odd end of the sum is filled up with zeros in both operands, so NaN times what is not there is not added.
+// CHECK-LABEL: kernel.func @halves
+// CHECK:         %packed = memref.alloca() {alignment = 64 : i64} : memref<9x16xi32>
+// CHECK:         %packed_1 = memref.alloca() {alignment = 64 : i64} : memref<4x25xi32>
+// CHECK-NOT:     offsets
+// CHECK:         vector.load %x[{{.*}}] : memref<4x17xbf16>, vector<16xbf16>
+// CHECK:         vector.bitcast {{.*}} : vector<16xbf16> to vector<8xi32>
+// CHECK:         arith.bitcast {{.*}} : bf16 to i16
+// CHECK:         arith.extui {{.*}} : i16 to i32
+// CHECK:         memref.store {{.*}}, %packed_1
+// CHECK:         vector.load %w[{{.*}}] : memref<17x16xbf16>, vector<8xbf16>
+// CHECK:         vector.bitcast {{.*}} : vector<8xbf16> to vector<8xi16>
+// CHECK:         arith.extui {{.*}} : vector<8xi16> to vector<8xi32>
+// CHECK:         arith.shli
+// CHECK:         arith.ori
+// CHECK:         kernel.dot %s{{.*}}, {{.*}} of bf16, {{.*}} of bf16 : vector<8xi32> -> vector<8xf32>
+kernel.func @halves(%x: memref<4x17xbf16>, %w: memref<17x16xbf16>, %y: memref<4x16xf32>)
+    attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 16, 20], kernel.pack_rows, kernel.dots} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<4x16xf32>)
+  linalg.generic {indexing_maps = [#rows, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<4x17xbf16>, memref<17x16xbf16>) outs(%y : memref<4x16xf32>)
+      attrs = {kernel.loops = #kernel.loops<axis = 1, width = 8, interleave = 1>} {
+  ^bb0(%a: bf16, %b: bf16, %s: f32):
+    %e = arith.extf %a : bf16 to f32
+    %f = arith.extf %b : bf16 to f32
+    %p = arith.mulf %e, %f : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
   }
   kernel.return
 }

@@ -107,7 +107,7 @@ def test_words_are_made_of_bytes() -> None:
     block = "kernel.tile = [2, 2], kernel.block = [4, 8, 8]"
     text = _kernel("mk,kn", f"{block}, {DOTS}", 4, types, "ss").replace("i32", "i64")
     context, module = parsed(text)
-    with pytest.raises(CompileError, match="needs a sum of products of bytes, in i32"):
+    with pytest.raises(CompileError, match="needs a sum of products of bytes, in i32, or of f16"):
         LinalgToLoops().apply(context, module)
 
 

@@ -400,3 +400,37 @@ func.func @main(%a: tensor<3x3xf32>) {
   %s = kernel.stack %a, %a : tensor<3x3xf32> -> tensor<2x8xf32>
   func.return
 }
+
+// -----
+
+// kernel_dot_c1
+func.func @main(%s: i32, %x: i32) {
+  // expected-error@+1 {{words hold one of i8, ui8, f16, bf16}}
+  %y = kernel.dot %s, %x of i8, %x of i16 : i32 -> i32
+  func.return
+}
+
+// -----
+
+func.func @main(%s: f32, %x: i32) {
+  // expected-error@+1 {{no instruction multiplies f16 by bf16}}
+  %y = kernel.dot %s, %x of f16, %x of bf16 : i32 -> f32
+  func.return
+}
+
+// -----
+
+func.func @main(%s: i32, %x: i32) {
+  // expected-error@+1 {{products of bf16 are added to f32}}
+  %y = kernel.dot %s, %x of bf16, %x of bf16 : i32 -> i32
+  func.return
+}
+
+// -----
+
+// kernel_dot_c2
+func.func @main(%s: vector<4xf32>, %x: vector<8xi32>) {
+  // expected-error@+1 {{there is a total for each lane of words}}
+  %y = kernel.dot %s, %x of bf16, %x of bf16 : vector<8xi32> -> vector<4xf32>
+  func.return
+}

@@ -57,20 +57,24 @@ func.func @find(%t: vector<16xf32>, %i: i32, %v: vector<8xi32>) {
 // CHECK-NEXT:   %x = kernel.lookup %t[%i] : vector<16xf32>, i32 -> f32
 // CHECK-NEXT:   %y = kernel.lookup %t[%v] : vector<16xf32>, vector<8xi32> -> vector<8xf32>
 
-// Products of bytes round-trip, whatever their signs.
-func.func @dots(%s: i32, %x: i32, %w: i32, %t: vector<4xi32>, %v: vector<4xi32>) {
-  %a = kernel.dot4 %s, %x, %w : i32
-  %b = kernel.dot4 %s, unsigned %x, %w : i32
-  %c = kernel.dot4 %s, %x, unsigned %w : i32
-  %d = kernel.dot4 %t, unsigned %v, unsigned %v : vector<4xi32>
+// Products of bytes round-trip, whatever their signs, and those of floats of 16 bits.
+func.func @dots(%s: i32, %x: i32, %w: i32, %t: vector<4xi32>, %v: vector<4xi32>, %f: vector<4xf32>, %r: f32) {
+  %a = kernel.dot %s, %x of i8, %w of i8 : i32 -> i32
+  %b = kernel.dot %s, %x of ui8, %w of i8 : i32 -> i32
+  %c = kernel.dot %s, %x of i8, %w of ui8 : i32 -> i32
+  %d = kernel.dot %t, %v of ui8, %v of ui8 : vector<4xi32> -> vector<4xi32>
+  %e = kernel.dot %f, %v of bf16, %v of bf16 : vector<4xi32> -> vector<4xf32>
+  %g = kernel.dot %r, %x of f16, %w of f16 : i32 -> f32
   func.return
 }
 
 // CHECK-LABEL: func.func @dots
-// CHECK-NEXT:    %a = kernel.dot4 %s, %x, %w : i32
-// CHECK-NEXT:    %b = kernel.dot4 %s, unsigned %x, %w : i32
-// CHECK-NEXT:    %c = kernel.dot4 %s, %x, unsigned %w : i32
-// CHECK-NEXT:    %d = kernel.dot4 %t, unsigned %v, unsigned %v : vector<4xi32>
+// CHECK-NEXT:    %a = kernel.dot %s, %x of i8, %w of i8 : i32 -> i32
+// CHECK-NEXT:    %b = kernel.dot %s, %x of ui8, %w of i8 : i32 -> i32
+// CHECK-NEXT:    %c = kernel.dot %s, %x of i8, %w of ui8 : i32 -> i32
+// CHECK-NEXT:    %d = kernel.dot %t, %v of ui8, %v of ui8 : vector<4xi32> -> vector<4xi32>
+// CHECK-NEXT:    %e = kernel.dot %f, %v of bf16, %v of bf16 : vector<4xi32> -> vector<4xf32>
+// CHECK-NEXT:    %g = kernel.dot %r, %x of f16, %w of f16 : i32 -> f32
 
 // What ends the call with an exception.
 func.func @check(%c: i1, %i: i64) {

@@ -92,6 +92,7 @@ class Schedule(Pass):
     vector-lanes : how many elements a vector may have at most
     vector-registers : how many vectors the machine holds; 0 for what is usual for their width
     vector-unit : how many bits of a vector it computes with at once; 0 for all of them
+    instructions : instruction sets that it has, + between, for sums of products
     signed-dots : whether it has an instruction for sums of products of signed bytes
     l2 : bytes of each core's second cache; 0 for no blocks, where scratch is dear
     l1 : bytes of each core's first cache
@@ -112,6 +113,7 @@ class Schedule(Pass):
     vector_lanes: int = 64
     vector_registers: int = 0
     vector_unit: int = 0
+    instructions: str = ""
     signed_dots: bool = False
     l2: int = 1 << 20
     l1: int = 32 << 10
@@ -143,6 +145,7 @@ class Schedule(Pass):
             registers=self.vector_registers or (32 if self.vector_bits >= 512 else 16),
             unit=self.vector_unit,
             threads=max(self.threads, 1),
+            sets=tuple(self.instructions.split("+")),
             signed_dots=self.signed_dots,
             l1=self.l1,
             l1_ways=self.l1_ways,

@@ -241,9 +241,15 @@ def block_of(
 
 
 def block_of_words(
-    found: Loops, first: int, shared: int, tile: tuple[int, int], l2: int, machine: Vectors
+    found: Loops,
+    first: int,
+    shared: int,
+    tile: tuple[int, int],
+    l2: int,
+    machine: Vectors,
+    terms: int,
 ) -> tuple[int, ...]:
-    """Return the sizes of blocks both of whose operands are packed as words.
+    """Return the sizes of blocks both of whose operands are packed as words of ``terms`` elements.
 
     Rows are packed once for each block of columns and columns, at a higher price, once for each
     of rows: the fewest of them that keep all threads busy. Of images a block takes several lines,
@@ -252,12 +258,15 @@ def block_of_words(
     rows, columns = tile
     last = len(found.parallel) - 1
     high, wide, long = (found.size(k) for k in (shared - 2, shared - 1, last))
+    size = EACH // terms
+    long *= size  # the sum is counted in bytes from here on
     before = max(prod(map(found.size, range(shared, last))), 1)
     deepest = max(min(DEEPEST, SCRATCH // columns) // before // BESIDE, 1) * BESIDE
     deep = even(long, deepest, BESIDE if before == 1 else EACH)
     if found.extents[last] == DYNAMIC_INDEX:
         deep = max(deepest // 2, BESIDE)
     whole = found.extents[last] != DYNAMIC_INDEX and long <= deep
+    depth = deep // size
     lanes, bytes = machine.bits // 32, before * deep
     most = min(l2 // 2 // bytes, SCRATCH // (bytes + BESIDE) // lanes * lanes)
     most = max((most if whole else min(most, SCRATCH // (4 * columns))) // rows, 1) * rows
@@ -273,7 +282,7 @@ def block_of_words(
         each = -(-batch // max(lines, 1)) * slivers * fewest
         busy = max(lines * each // (BUSY * machine.threads), 1)
         held = even(lines, max(min(LINES, held, busy), 1), 1)
-        return (*(1 for _ in range(first, shared - 3)), held, rows, columns, deep)
+        return (*(1 for _ in range(first, shared - 3)), held, rows, columns, depth)
     choices = [
         (n, m)
         for n in range(max(fewest, 1), max(fewest, 1) + wanted)
@@ -282,7 +291,7 @@ def block_of_words(
     busy = [(n, m) for n, m in choices if n * m >= wanted] or choices[-1:]
     down, along = min(busy, key=lambda c: (c[1] * high + DEARER * c[0] * wide, c))
     across = -(-slivers // along) * columns if whole else columns
-    return even(high, min(most, max(-(-high // down), 1)), rows), max(across, columns), deep
+    return even(high, min(most, max(-(-high // down), 1)), rows), max(across, columns), depth
 
 
 def even(size: int, most: int, unit: int) -> int:

@@ -16,11 +16,13 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, SSAValue
 
-from stepwell.analysis.products import byte_products, exact_count
+from stepwell.analysis.products import byte_products, dot_elements, exact_count
 from stepwell.analysis.structured import CASTS, combiner, element, indices
+from stepwell.core.dot_instructions import TOTALS, speedup, terms_of
 from stepwell.transforms.kernels.schedule.beyond import is_beyond, is_near, reads_in_place
 from stepwell.transforms.kernels.schedule.block_sizes import (
     BESIDE,
+    EACH,
     LONE,
     SCRATCH,
     SKINNY,
@@ -45,7 +47,7 @@ from stepwell.transforms.kernels.schedule.vectors import (
 FEW_ROWS = 12
 """Packing for fewer rows costs more than it saves."""
 FEW_ROWS_OF_WORDS = 2
-"""The same where words are packed, of which one instruction multiplies many."""
+"""The same where words of bytes are packed, of which one instruction multiplies many."""
 ROWS_OF_A_LINE = 4
 """So many places of a line repay laying filters out as words for each line."""
 SHORT = 8
@@ -126,9 +128,9 @@ def _chosen(
     deep = prod(map(found.size, range(shared, len(found.parallel))))
     bytes = wide * deep * bits_of(element(found.op.operands[packed])) // 8
     operand = found.op.operands[packed]
-    signs = None if along else _multiplies_bytes(found, first, shared)
+    dots = None if along else _dots(found, first, shared, machine)
     free = isinstance(operand, BlockArgument) and operand.index in ready and not along
-    free = free and signs is None  # blocks lay words out
+    free = free and dots is None  # blocks lay words out
     enough = _enough(found, packed, shared, width, machine, l2, high)
     enough = min(enough, machine.l1 // SMALL) if free else enough
     if not free and not along and (stream := stretch(found, packed, shared, bytes, machine, l2)):
@@ -139,12 +141,13 @@ def _chosen(
         )
     size = machine.bits // width // 8
     width = width if along else _narrowed(width, wide)
-    least = 1 if free else FEW_ROWS if signs is None else FEW_ROWS_OF_WORDS
+    bytes_in_words = dots is not None and TOTALS[dots[0]] == "i32"
+    least = 1 if free else FEW_ROWS_OF_WORDS if bytes_in_words else FEW_ROWS
     if high < least or wide < width or bytes <= enough:
         because(found.op, lambda: _why_in_place((high, least), wide < width, bytes, enough))
         return None
-    if signs is not None:
-        return _in_words(found, first, shared, width, machine, l2, signs)
+    if dots is not None:
+        return _in_words(found, first, shared, width, machine, l2, dots)
     plain = _plain(found, first, shared, (width, size), machine, l2, along, free)
     because(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
     if not free and not along:
@@ -190,19 +193,20 @@ def _in_words(
     width: int,
     machine: Vectors,
     l2: int,
-    signs: tuple[bool, bool],
+    elements: tuple[str, str],
 ) -> Contraction:
-    """Return the choice for products of bytes, which are added up four at a time."""
+    """Return the choice for products that an instruction adds up several at a time."""
     high, wide = found.size(shared - 2), found.size(shared - 1)
     if high <= SKINNY and found.extents[shared - 2] != DYNAMIC_INDEX:
         tile = tile_of_few(high, wide, width, machine)
     else:
         tile, width = fastest_tile(found, shared, width, 4, machine, False)
-    because(found.op, lambda: IN_DOTS)
-    sizes = block_of_words(found, first, shared, (tile[0], tile[1] * width), l2, machine)
-    because(found.op, lambda: _why_so_large(tile, sizes, 1))
-    lifted = all(signs) and not machine.signed_dots
-    return Contraction(width, tile, sizes, pack_rows=True, dots=True, unsigned_rows=lifted)
+    because(found.op, lambda: IN_DOTS.format(_WORDS[elements[0]]))
+    terms = terms_of(elements[0])
+    sizes = block_of_words(found, first, shared, (tile[0], tile[1] * width), l2, machine, terms)
+    because(found.op, lambda: _why_so_large(tile, sizes, EACH // terms))
+    biased = elements == ("i8", "i8") and not machine.signed_dots
+    return Contraction(width, tile, sizes, pack_rows=True, dots=True, unsigned_rows=biased)
 
 
 def asks_ahead(found: Loops, shared: int, l2: int) -> bool:
@@ -305,24 +309,30 @@ def _is_along(found: Loops, packed: int, shared: int) -> bool:
 WIDENED = "rows are packed too: they are narrower than what is computed with, and widened once"
 IN_FLOATS = "; products of bytes are added up in floats, which is exact for a part so deep"
 IN_DOTS = (
-    "in blocks, both operands packed as words of four bytes, whose products are added up by one "
+    "in blocks, both operands packed as words of {}, whose products are added up by one "
     "instruction where there is such a one"
 )
 
+_WORDS = {"i8": "four bytes", "ui8": "four bytes", "f16": "two f16", "bf16": "two bf16"}
 
-def _multiplies_bytes(found: Loops, first: int, shared: int) -> tuple[bool, bool] | None:
-    """Return which operands are signed where products of bytes are summed up in words.
 
-    Columns are laid out anew for each iteration of loops before the rows.
+def _dots(found: Loops, first: int, shared: int, machine: Vectors) -> tuple[str, str] | None:
+    """Return what is multiplied where an instruction, or two shorts at a time, adds products up.
+
+    Bytes are worth it on any machine, floats where there is an instruction. Columns are laid out
+    anew for each iteration of loops before the rows.
     """
     op = found.op
     assert isinstance(op, linalg.GenericOp)
     again = prod(map(found.size, range(first, shared - 2)))
     repaid = again <= 1 or found.size(shared - 2) >= ROWS_OF_A_LINE
     short = found.size(len(found.parallel) - 1) < SHORT
-    if not repaid or short or element(op.outputs[0]) != i32:
+    if not repaid or short:
         return None
-    return byte_products(op.body.block)
+    elements = dot_elements(op.body.block)
+    if elements is None or TOTALS[elements[0]] == "i32":
+        return elements if element(op.outputs[0]) == i32 else None
+    return elements if speedup(machine.sets, *elements) > 1 else None
 
 
 def _widened(

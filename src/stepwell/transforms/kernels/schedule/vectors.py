@@ -50,6 +50,8 @@ class Vectors(NamedTuple):
     """How many of the machine's threads may share one kernel: only what no result depends on."""
     signed_dots: bool = False
     """Whether an instruction adds up products of signed bytes, not only of unsigned by signed."""
+    sets: tuple[str, ...] = ()
+    """Instruction sets that the machine has."""
     l1: int = 32 << 10
     l1_ways: int = 8
     last_cache: int = 32 << 20

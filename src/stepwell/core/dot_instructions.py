@@ -1,0 +1,153 @@
+"""Instructions that add several products to each lane of a register: one table of what there is.
+
+A row says all that the compiler knows of an instruction: which elements it multiplies and adds up,
+how many at once, which machines have it, and how C spells it. The schedule asks the table which
+products a machine has an instruction for, packing reads from it how many elements a word holds,
+and the C text is made of its spellings. A new instruction is a new row.
+
+Packed operands have the same layout for all rows. A word of 32 bits holds ``terms`` elements that
+follow each other in the sum. Of the operand of the columns, words of neighbouring columns lie side
+by side; a word of the operand of the rows is broadcast to all lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+WORD = 32
+"""Bits of a word, and of a lane of the sums."""
+BITS = {"i8": 8, "ui8": 8, "f16": 16, "bf16": 16}
+"""Elements that words are made of, and their widths; ``i8`` is signed."""
+TOTALS = {"i8": "i32", "ui8": "i32", "f16": "f32", "bf16": "f32"}
+"""What products of these elements are added up in."""
+
+
+class Builtin(NamedTuple):
+    """A function that gcc or clang knows: an instruction so written is best given registers.
+
+    name : ``{lanes}`` stands for the number of lanes
+    factor : what C calls an element of the vectors that are multiplied; "" for words as they are
+    condition : when it is called so
+    """
+
+    name: str
+    factor: str = ""
+    condition: str = ""
+
+
+@dataclass(frozen=True)
+class DotInstruction:
+    """An instruction: ``total[lane] += x[lane][0] * w[lane][0] + x[lane][1] * w[lane][1] + ...``.
+
+    set : the instruction set that has it, as `Machine.instructions` calls it
+    x, w : the elements; it multiplies the first kind by the second, in this order
+    lanes : how many lanes the registers have that it works on
+    defined : the condition under which a C compiler knows it
+    flag : the option that makes gcc and clang know it
+    text : how the assembler spells it: %0 is the total, %1 and %2 are the factors
+    builtins : functions of total and factors that compilers have for it, tried in order
+    intrinsic, header : what vendors call it
+    per_fma : how many begin while one multiply-add of as many lanes does
+    flushes : whether subnormal factors and sums count as zero
+    """
+
+    set: str
+    x: str
+    w: str
+    lanes: tuple[int, ...]
+    defined: str
+    flag: str
+    text: str
+    intrinsic: str
+    header: str
+    builtins: tuple[Builtin, ...] = ()
+    per_fma: float = 1.0
+    flushes: bool = False
+
+    @property
+    def total(self) -> str:
+        """What the products are added up in."""
+        return TOTALS[self.x]
+
+    @property
+    def terms(self) -> int:
+        """How many products one lane adds up."""
+        return terms_of(self.x)
+
+
+def terms_of(element: str) -> int:
+    """Return how many elements a word holds.
+
+    >>> terms_of("i8"), terms_of("bf16")
+    (4, 2)
+    """
+    return WORD // BITS[element]
+
+
+_X86, _ARM = "immintrin.h", "arm_neon.h"
+_VL = " && defined(__AVX512VL__)"
+_BUSD, _BF = "vpdpbusd %2, %1, %0", "vdpbf16ps %2, %1, %0"
+_BUSDS = (Builtin("__builtin_ia32_vpdpbusd_v{lanes}si"),)
+_BFS = (
+    Builtin("__builtin_ia32_dpbf16ps_v{lanes}sf", "short", "__GNUC__ < 13"),
+    Builtin("__builtin_ia32_dpbf16ps_v{lanes}sf", "__bf16"),
+)
+
+# fmt: off
+DOT_INSTRUCTIONS: tuple[DotInstruction, ...] = (
+    DotInstruction("avx512_vnni", "ui8", "i8", (16,), "defined(__AVX512VNNI__)",
+                   "-mavx512vnni", _BUSD, "_mm512_dpbusd_epi32", _X86, _BUSDS),
+    DotInstruction("avx512_vnni", "ui8", "i8", (8, 4), "defined(__AVX512VNNI__)" + _VL,
+                   "-mavx512vnni", _BUSD, "_mm256_dpbusd_epi32", _X86, _BUSDS),
+    DotInstruction("avx_vnni", "ui8", "i8", (8, 4), "defined(__AVXVNNI__)",
+                   "-mavxvnni", "{vex} " + _BUSD, "_mm256_dpbusd_avx_epi32", _X86, _BUSDS),
+    DotInstruction("avx512_bf16", "bf16", "bf16", (16,), "defined(__AVX512BF16__)",
+                   "-mavx512bf16", _BF, "_mm512_dpbf16_ps", _X86, _BFS, flushes=True),
+    DotInstruction("avx512_bf16", "bf16", "bf16", (8, 4), "defined(__AVX512BF16__)" + _VL,
+                   "-mavx512bf16", _BF, "_mm256_dpbf16_ps", _X86, _BFS, flushes=True),
+    DotInstruction("neon_dot", "i8", "i8", (4,), "defined(__ARM_FEATURE_DOTPROD)",
+                   "-march=armv8.2-a+dotprod", "sdot %0.4s, %1.16b, %2.16b", "vdotq_s32", _ARM),
+    DotInstruction("neon_dot", "ui8", "ui8", (4,), "defined(__ARM_FEATURE_DOTPROD)",
+                   "-march=armv8.2-a+dotprod", "udot %0.4s, %1.16b, %2.16b", "vdotq_u32", _ARM),
+    DotInstruction("neon_i8mm", "ui8", "i8", (4,), "defined(__ARM_FEATURE_MATMUL_INT8)",
+                   "-march=armv8.2-a+i8mm", "usdot %0.4s, %1.16b, %2.16b", "vusdotq_s32", _ARM),
+    DotInstruction("neon_bf16", "bf16", "bf16", (4,),
+                   "defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)",
+                   "-march=armv8.2-a+bf16", "bfdot %0.4s, %1.8h, %2.8h", "vbfdotq_f32", _ARM,
+                   flushes=True),
+)
+# fmt: on
+"""What there is, the widest and quickest of one kind first.
+
+f16 has no row. AVX512-FP16 and NEON add products of f16 up in f16, which keeps 11 bits of a sum of
+which f32 keeps 24, so such products are computed in f32. OpenCL has none: its compilers know no
+such instruction by one name.
+"""
+
+
+def instructions_for(x: str, w: str, lanes: int = 0) -> list[tuple[DotInstruction, bool]]:
+    """Return the rows for two kinds of elements, and whether the factors change places.
+
+    lanes : of the registers; 0 for any
+    """
+    found: list[tuple[DotInstruction, bool]] = []
+    for row in DOT_INSTRUCTIONS:
+        if (not lanes or lanes in row.lanes) and {(row.x, row.w)} & {(x, w), (w, x)}:
+            found.append((row, (row.x, row.w) != (x, w)))
+    return found
+
+
+def speedup(sets: Sequence[str], x: str, w: str) -> float:
+    """Return how many times the multiply-adds of f32 a machine of these instruction sets does.
+
+    0 where it has no instruction for the elements.
+
+    >>> speedup(["avx512_bf16"], "bf16", "bf16")
+    2.0
+    >>> speedup(["avx512_bf16"], "f16", "f16")
+    0.0
+    """
+    rates = [row.terms * row.per_fma for row, _ in instructions_for(x, w) if row.set in sets]
+    return max(rates, default=0.0)
