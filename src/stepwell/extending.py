@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from stepwell.core.diagnostics import CompileError
     from stepwell.core.machine import Machine
     from stepwell.core.signature import Signature
     from stepwell.core.targets import Target
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from stepwell.driver.registry import registry
     from stepwell.driver.targets import printing
     from stepwell.driver.universe import Extension
+    from stepwell.frontend.building import Builder, Value
     from stepwell.lowering.emit import Writer, emit
     from stepwell.lowering.emit.entry import entries
     from stepwell.lowering.nd_to_linalg.body import Body
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from stepwell.transforms.rewriting import rewrite
 
 _DEFINED = {
+    "stepwell.core.diagnostics": ("CompileError",),
     "stepwell.core.machine": ("Machine",),
     "stepwell.core.signature": ("Signature",),
     "stepwell.core.targets": ("Target",),
@@ -59,6 +62,7 @@ _DEFINED = {
     "stepwell.driver.registry": ("registry",),
     "stepwell.driver.targets": ("printing",),
     "stepwell.driver.universe": ("Extension",),
+    "stepwell.frontend.building": ("Builder", "Value"),
     "stepwell.lowering.emit": ("Writer", "emit"),
     "stepwell.lowering.emit.entry": ("entries",),
     "stepwell.lowering.nd_to_linalg.body": ("Body",),
@@ -76,7 +80,9 @@ _PLACES = {name: module for module, names in _DEFINED.items() for name in names}
 __all__ = [
     "FLOAT",
     "Body",
+    "Builder",
     "Called",
+    "CompileError",
     "Composer",
     "Entry",
     "Extension",
@@ -87,6 +93,7 @@ __all__ = [
     "Signature",
     "Target",
     "Unary",
+    "Value",
     "Writer",
     "call",
     "decomposition",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
 from stepwell.core.dtypes import DType
 from stepwell.core.escape import literal
-from stepwell.core.shapes import Shape
+from stepwell.core.shapes import DYNAMIC, Shape
 
 
 class Verbatim(str):
@@ -24,7 +25,26 @@ def type_text(kind: DType, shape: Shape) -> str:
     >>> type_text(DTYPES["f32"], (2, 3))
     'tensor<2x3xf32>'
     """
-    return f"tensor<{''.join(f'{n}x' for n in shape)}{kind.name}>"
+    sizes = "".join("?x" if n == DYNAMIC else f"{n}x" for n in shape)
+    return f"tensor<{sizes}{kind.name}>"
+
+
+def fresh_name(taken: dict[str, int], stem: str) -> str:
+    """Return a value's name that is not taken, made from ``stem``, and take it.
+
+    taken : each name, and the last number that was put behind it
+
+    >>> taken: dict[str, int] = {}
+    >>> [fresh_name(taken, stem) for stem in ("add_1", "add", "add", "2 x")]
+    ['%add_1', '%add', '%add_2', '%v2_x']
+    """
+    stem = re.sub(r"\W", "_", stem, flags=re.ASCII) or "v"
+    name = stem = stem if not stem[0].isdigit() else f"v{stem}"
+    while name in taken:
+        taken[stem] += 1
+        name = f"{stem}_{taken[stem]}"
+    taken[name] = 0
+    return f"%{name}"
 
 
 def properties_text(properties: Mapping[str, Any]) -> str:

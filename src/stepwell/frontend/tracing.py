@@ -14,7 +14,6 @@ import dis
 import inspect
 import math
 import os
-import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -33,6 +32,7 @@ from stepwell.frontend.journals import Journal
 from stepwell.frontend.ranges import Ranges, is_integer
 from stepwell.frontend.spelling import (
     Verbatim,
+    fresh_name,
     location,
     number_text,
     properties_text,
@@ -137,11 +137,7 @@ class Trace:
 
     def name(self, stem: str) -> str:
         """Return a fresh value name made from ``stem``."""
-        stem = re.sub(r"\W", "_", stem, flags=re.ASCII) or "v"
-        stem = stem if not stem[0].isdigit() else f"v{stem}"
-        count = self._names.get(stem, 0)
-        self._names[stem] = count + 1
-        return f"%{stem}" if not count else f"%{stem}_{count}"
+        return fresh_name(self._names, stem)
 
     def emit(
         self,
