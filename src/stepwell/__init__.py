@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from stepwell.core.diagnostics import CompileError
     from stepwell.frontend import debug, lax, nn, random, tree
     from stepwell.frontend.callbacks import callback
+    from stepwell.frontend.devices import device_get, device_put, devices
     from stepwell.frontend.disabling import disable_jit
     from stepwell.frontend.errors import TraceError
     from stepwell.frontend.evaluating import eval_shape
@@ -33,12 +34,14 @@ if TYPE_CHECKING:
     from stepwell.frontend.transformations.jacobians import hessian, jacfwd, jacobian, jacrev
     from stepwell.frontend.transformations.products import hvp, jvp, linearize, vjp
     from stepwell.frontend.transformations.zero import float0
+    from stepwell.runtime.device_arrays import DeviceArray
 
 __version__ = VERSION
 
 _PUBLIC = {
     "CompileError": "stepwell.core.diagnostics",
     "Compiled": "stepwell.api.compiled",
+    "DeviceArray": "stepwell.runtime.device_arrays",
     "Dialect": "stepwell.frontend.foreign",
     "Graph": "stepwell.frontend.graphs",
     "Dim": "stepwell.frontend.specs",
@@ -48,6 +51,9 @@ _PUBLIC = {
     "callback": "stepwell.frontend.callbacks",
     "eval_shape": "stepwell.frontend.evaluating",
     "compile": "stepwell.api.compiled",
+    "device_get": "stepwell.frontend.devices",
+    "device_put": "stepwell.frontend.devices",
+    "devices": "stepwell.frontend.devices",
     "disable_jit": "stepwell.frontend.disabling",
     "freeze": "stepwell.frontend.freezing",
     "jit": "stepwell.frontend.jit",
@@ -90,6 +96,7 @@ _MODULES = {
 __all__ = [
     "CompileError",
     "Compiled",
+    "DeviceArray",
     "Dialect",
     "Dim",
     "Graph",
@@ -105,6 +112,9 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "debug",
+    "device_get",
+    "device_put",
+    "devices",
     "disable_jit",
     "eval_shape",
     "float0",

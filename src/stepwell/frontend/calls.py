@@ -11,7 +11,6 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.shapes import Shape
@@ -24,6 +23,7 @@ from stepwell.frontend.statics import guard_of, is_constant, is_final, key_of, t
 from stepwell.frontend.table import LEFT
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace
+from stepwell.runtime.device_arrays import DeviceArray
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,8 @@ def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:
             f"argument '{path}': expected an array or a number, got {type(leaf).__name__}; "
             + _advice(path, leaf)
         )
-    array: NDArray[Any] = np.asarray(leaf)
+    # an array of a device has dtype and shape, and stays where it is
+    array: Any = leaf if type(leaf) is DeviceArray else np.asarray(leaf)
     kind = dtype_of(array.dtype.newbyteorder("="))
     if kind is None:
         raise TypeError(f"argument '{path}': arrays of dtype {array.dtype} are not supported")

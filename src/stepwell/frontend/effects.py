@@ -18,6 +18,7 @@ import numpy as np
 from stepwell.frontend.pytree import Branch, Tree
 from stepwell.frontend.state.variables import TracedVariable, Variable
 from stepwell.frontend.tensor import Tensor
+from stepwell.runtime.device_arrays import DeviceArray
 
 
 class PartlyShared(ValueError):
@@ -84,7 +85,9 @@ def aliases(effects: Effects, leaves: Sequence[Any]) -> tuple[int, ...]:
     first = list(range(len(leaves)))
     for i in effects.written:
         for j, other in enumerate(leaves):
-            if i == j or not np.may_share_memory(leaves[i], other):
+            if i == j or type(other) is DeviceArray:
+                continue
+            if not np.may_share_memory(leaves[i], other):
                 continue
             if _same(leaves[i], other):
                 first[max(i, j)] = min(first[i], first[j])
@@ -115,9 +118,14 @@ def check_updated(effects: Effects, leaves: Sequence[Any]) -> None:
         if type(leaves[i]) is Variable:
             continue
         if not isinstance(leaves[i], np.ndarray):
+            help = (
+                "; help: return the new one, and donate this"
+                if type(leaves[i]) is DeviceArray
+                else ""
+            )
             raise TypeError(
                 f"the function assigns to argument '{effects.names[i]}', "
-                f"which is no NumPy array but {type(leaves[i]).__name__}"
+                f"which is no NumPy array but {type(leaves[i]).__name__}{help}"
             )
         if not leaves[i].flags.writeable:
             raise ValueError("assignment destination is read-only")

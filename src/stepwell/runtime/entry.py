@@ -25,6 +25,7 @@ from stepwell.core.guards import FIRST
 from stepwell.core.host_functions import raised
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Signature, Tensor, numpy_name, spell
+from stepwell.runtime.device_arrays import DeviceArray
 from stepwell.runtime.extension import Callee
 
 Array: TypeAlias = "NDArray[Any]"
@@ -58,6 +59,8 @@ class Entry:
     """Returns the numbers of the guard that failed in the last call of this thread."""
     in_place: bool = False
     """Whether a result may be given the very array that is an argument."""
+    device: Any = None
+    """What the program runs on, if that is not the host."""
     _told: set[tuple[str, int, str, str]] = field(default_factory=set[tuple[str, int, str, str]])
 
     @property
@@ -104,17 +107,24 @@ class Entry:
         outs: list[Any] = [None] * len(self.signature.results)
         shared = _shared(arrays) if self.in_place else set[int]()
         for result, number in self.signature.into if self.in_place else ():
-            if arrays[number].flags.writeable and number not in shared:
-                outs[result] = arrays[number]
+            array: Any = arrays[number]
+            if number not in shared and (type(array) is DeviceArray or array.flags.writeable):
+                outs[result] = array
         found = self.callee.invoke(
             tuple(arrays), tuple(outs) if any(out is not None for out in outs) else None
         )
         results = list(found) if isinstance(found, tuple) else [found]
         for result, number in self.signature.into:
             if (result, number) not in donated and results[result] is not args[number]:
+                if type(args[number]) is DeviceArray:
+                    raise ValueError(self._refused(number))
                 np.copyto(args[number], results[result])
                 results[result] = args[number]
         return tuple(results)
+
+    def _refused(self, number: int) -> str:
+        name = self.signature.arguments[number].name
+        return f"argument '{name}' is passed twice, and the program changes it; pass a copy of one"
 
     def failed(self, code: int) -> NoReturn:
         """Raise what an error number of the program means."""
@@ -147,6 +157,8 @@ class Entry:
 
     def _fit(self, spec: Tensor, value: Any, site: tuple[str, int]) -> Array:
         """Return ``value`` as the contiguous native array the program takes."""
+        if type(value) is DeviceArray:
+            return self._resident(spec, value)
         array = _as_array(spec, value)
         want = numpy_dtype(spec.dtype)
         if array.dtype.newbyteorder("=") != want:
@@ -163,6 +175,23 @@ class Entry:
                 "%s:%d: argument '%s' is %s and is copied in every call", *site, spec.name, reason
             )
         return np.array(array, dtype=want, order="C", copy=True, subok=False)
+
+    def _resident(self, spec: Tensor, value: DeviceArray) -> Any:
+        """Return an array of the device that the program runs on, checked."""
+        if value.device is not self.device:
+            here = "the host" if self.device is None else str(self.device)
+            help = "np.asarray(x) copies it to the host"
+            if self.device is not None:
+                help += f", sw.device_put(x, '{here}') to {here}"
+            raise TypeError(
+                f"argument '{spec.name}' lies on {value.device}, and the program runs on {here}; "
+                f"help: {help}"
+            )
+        if value.dtype != numpy_dtype(spec.dtype) or not _shape_fits(spec, value):
+            kind = ValueError if value.dtype == numpy_dtype(spec.dtype) else TypeError
+            raise kind(f"{_expected(spec)}, got {spell(value.dtype.name, value.shape)}")
+        assert value.memory is not None
+        return value
 
     def _check_sizes(self, arrays: Sequence[Array]) -> None:
         """Check what must hold of the `?` together."""
@@ -238,15 +267,23 @@ def dynamic_sizes(signature: Signature, arguments: Sequence[Array]) -> list[int]
 
 def make_results(signature: Signature, sizes: Iterable[int]) -> tuple[Array, ...]:
     """Return arrays for the results, ``sizes`` being every `?` of them, in order."""
+    return tuple(
+        np.empty(shape, numpy_dtype(spec.dtype))
+        for spec, shape in zip(signature.results, result_shapes(signature, sizes), strict=True)
+    )
+
+
+def result_shapes(signature: Signature, sizes: Iterable[int]) -> list[tuple[int, ...]]:
+    """Return the shapes of the results, ``sizes`` being every `?` of them, in order."""
     found = iter(sizes)
-    results: list[Array] = []
+    shapes: list[tuple[int, ...]] = []
     for number, spec in enumerate(signature.results):
         shape = tuple(next(found) if n == DYNAMIC else n for n in spec.shape)
         for axis, size in enumerate(shape):
             if size < 0:
                 raise ValueError(f"result {number} would have size {size} along axis {axis}")
-        results.append(np.empty(shape, numpy_dtype(spec.dtype)))
-    return tuple(results)
+        shapes.append(shape)
+    return shapes
 
 
 def _call_site() -> tuple[str, int]:
@@ -257,10 +294,15 @@ def _call_site() -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def _shared(arrays: Sequence[Array]) -> set[int]:
+def _shared(arrays: Sequence[Any]) -> set[int]:
     """Return the numbers of contiguous arrays that have memory in common with another."""
-    begins = ((a.__array_interface__["data"][0], a.nbytes, n) for n, a in enumerate(arrays))
-    found: set[int] = set()
+    resident = [id(a) for a in arrays if type(a) is DeviceArray]
+    found = {n for n, a in enumerate(arrays) if resident.count(id(a)) > 1} if resident else set()
+    begins = (
+        (a.__array_interface__["data"][0], a.nbytes, n)
+        for n, a in enumerate(arrays)
+        if type(a) is not DeviceArray
+    )
     last, end = -1, 0  # the one of those before that reaches furthest
     for begin, bytes, number in sorted(each for each in begins if each[1]):
         if begin < end:
@@ -303,7 +345,7 @@ def _scalar(spec: Tensor, value: Any) -> Array:
         return np.array(value, want)
 
 
-def _shape_fits(spec: Tensor, array: Array) -> bool:
+def _shape_fits(spec: Tensor, array: Any) -> bool:
     return len(spec.shape) == array.ndim and all(
         want in (DYNAMIC, got) for want, got in zip(spec.shape, array.shape, strict=True)
     )

@@ -65,7 +65,8 @@ class Program:
     @cached_property
     def updating(self) -> Entry:
         """What calls it so that arguments which results replace are changed."""
-        return Entry(self.signature, self.call, in_place=self.target.in_place)
+        device = getattr(self.call, "device", None)
+        return Entry(self.signature, self.call, in_place=self.target.in_place, device=device)
 
     @property
     def source(self) -> str:

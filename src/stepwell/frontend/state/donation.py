@@ -18,6 +18,7 @@ import numpy as np
 
 from stepwell.frontend.effects import Effects
 from stepwell.frontend.tensor import Tensor
+from stepwell.runtime.device_arrays import DeviceArray
 
 LOG = logging.getLogger("stepwell")
 
@@ -158,11 +159,16 @@ def _reason(effects: Effects, leaves: Sequence[Any], number: int) -> str:
     """Return why an array that was passed cannot be worked in."""
     array = leaves[number]
     kept = ", so it is left as it is, and the result is a new array"
+    if type(array) is DeviceArray:
+        twice = sum(leaf is array for leaf in leaves) > 1
+        return f"is passed twice{kept}" if twice else ""
     if not array.flags.writeable:
         return f"is read-only{kept}"
     if not array.flags.c_contiguous or not array.flags.aligned or not array.dtype.isnative:
         return f"is not contiguous, aligned and of native byte order{kept}"
     for other, leaf in enumerate(leaves):
+        if type(leaf) is DeviceArray:
+            continue
         if other != number and np.may_share_memory(array, leaf):
             same = leaf is array
             how = "is passed twice, as" if same else "lies partly in the same memory as"

@@ -95,6 +95,20 @@ class Device:
             return self.__dict__["queue"]
 
     @cached_property
+    def timed_queue(self) -> Any:
+        """A queue whose events say when they began and ended, for programs that are profiled."""
+        kinds = self.cl.command_queue_properties
+        return self.cl.CommandQueue(self.context, properties=kinds.PROFILING_ENABLE)
+
+    @cached_property
+    def memory(self) -> Any:
+        """Its `DeviceMemory`, for all programs and threads."""
+        with OPENING:
+            if "memory" not in self.__dict__:
+                return import_module("stepwell.runtime.opencl.memory").DeviceMemory(self)
+            return self.__dict__["memory"]
+
+    @cached_property
     def flags(self) -> tuple[str, ...]:
         """What programs are built with; division is rounded correctly where the device can."""
         can = self.handle.single_fp_config & self.cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT

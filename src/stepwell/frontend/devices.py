@@ -1,0 +1,87 @@
+"""Arrays on devices: `device_put`, `device_get` and `devices`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.dtypes import dtype_of
+from stepwell.frontend.calls import argument_of
+from stepwell.frontend.promotion import is_number
+from stepwell.frontend.pytree import flatten, paths, unflatten
+from stepwell.frontend.specs import ShapeDtypeStruct
+from stepwell.frontend.state.variables import Variable
+from stepwell.frontend.tensor import Tensor
+from stepwell.runtime.device_arrays import DeviceArray, put
+from stepwell.runtime.entry import numpy_dtype
+from stepwell.runtime.opencl.device import Device, open_device
+from stepwell.runtime.opencl.device import devices as found_devices
+
+
+def devices() -> tuple[Device, ...]:
+    """Return the devices that programs can run on, as `stepwell devices` lists them.
+
+    raises CompileError : there is none, or no pyopencl
+
+    >>> import stepwell as sw
+    >>> [device.name for device in sw.devices() if device.kind == "cpu"][:1]
+    ['cpu:0']
+    """
+    return found_devices()
+
+
+def device_put(x: Any, device: Device | str | None = None) -> Any:
+    """Return the arrays of ``x`` in the memory of a device, where programs find them.
+
+    x : an array, a number, or tuples, lists and dicts of them. What is on that device already
+        stays as it is; traced values are left alone, for a traced function runs where its arguments
+        are
+    device : one of `devices`, or its name; the one that programs are run on if none is named
+
+    A function compiled for the device returns such arrays where it is given one. They stay there
+    until NumPy asks for them.
+
+    raises CompileError : there is no such device
+    raises MemoryError : it has no room
+    raises TypeError : ``x`` holds a `sw.Variable`, which stays on the host, or what is no array
+
+    >>> import numpy as np, stepwell as sw
+    >>> twice = sw.jit(lambda x: x + x, device="cpu")
+    >>> x = sw.device_put(np.arange(3.0), "cpu")
+    >>> twice(twice(x))
+    <device array float64[3] on cpu:0>
+    >>> np.asarray(twice(x))
+    array([0., 2., 4.])
+    """
+    leaves, tree = flatten(x)
+    where = device if isinstance(device, Device) else open_device(device or "")
+    names = paths(tree, "x")
+    return unflatten(tree, [_put(n, leaf, where) for n, leaf in zip(names, leaves, strict=True)])
+
+
+def device_get(x: Any) -> Any:
+    """Return ``x`` with a copy on the host of each array that is on a device.
+
+    >>> import numpy as np, stepwell as sw
+    >>> sw.device_get({"w": sw.device_put(np.ones(2), "cpu"), "n": 3})
+    {'w': array([1., 1.]), 'n': 3}
+    """
+    leaves, tree = flatten(x)
+    return unflatten(tree, [np.asarray(v) if type(v) is DeviceArray else v for v in leaves])
+
+
+def _put(name: str, leaf: Any, device: Device) -> Any:
+    if isinstance(leaf, Tensor):
+        return leaf
+    if type(leaf) is DeviceArray:
+        return leaf if leaf.device is device else put(np.asarray(leaf), device)
+    if isinstance(leaf, Variable):
+        raise TypeError(f"'{name}' is a sw.Variable, which stays on the host: put its .value")
+    if isinstance(leaf, ShapeDtypeStruct):
+        raise TypeError(f"'{name}' is {leaf!r}, which has no numbers")
+    array, _ = argument_of(name, leaf)
+    kind = dtype_of(array.dtype.newbyteorder("="))
+    assert kind is not None or is_number(leaf)
+    array = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
+    return put(array if kind is None else array.view(numpy_dtype(kind.name)), device)

@@ -1,0 +1,175 @@
+"""Memory of an OpenCL device: buffers that are used again, and what goes to it and comes back.
+
+A device has one queue, which runs what it is given in order. So a buffer that nobody holds any more
+can be handed out at once: whatever still uses it was enqueued before all that is to come.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from stepwell.runtime.device_arrays import Array, Transfers
+from stepwell.runtime.opencl.device import Device
+
+LINE = 64
+"""Bytes of the smallest buffer: OpenCL has none of 0."""
+SMALL = 1 << 12
+"""Up to so many bytes sizes of buffers are powers of two, above multiples of this."""
+KEPT = 8
+"""The part of a device's memory that buffers which nobody holds may take up: an eighth."""
+
+
+@dataclass(eq=False)
+class Weight:
+    """An array that never changes, and its buffer: there as long as a program holds this."""
+
+    array: Array
+    buffer: Any
+
+
+class DeviceMemory:
+    """The memory of one device, for all programs and threads."""
+
+    def __init__(self, device: Device) -> None:
+        self.transfers = Transfers()
+        self._device = device
+        self._flags = device.cl.mem_flags
+        self._context = device.context
+        self._free: dict[int, list[Any]] = defaultdict(list)
+        self._kept = 0
+        self._most = int(device.handle.global_mem_size) // KEPT
+        self._lock = threading.RLock()
+        """A garbage collection in the middle of a method may release arrays."""
+        self._weights: WeakValueDictionary[int, Weight] = WeakValueDictionary()
+
+    # buffers
+
+    def allocate(self, bytes: int) -> Any:
+        """Return a buffer of so many bytes at least; what is in it is anything."""
+        size = rounded(bytes)
+        free = self._free.get(size)
+        if free:
+            with self._lock:
+                if free:
+                    self._kept -= size
+                    return free.pop()
+        return self._made(size, lambda: self._buffer(self._flags.READ_WRITE, size))
+
+    def release(self, memory: Any, bytes: int) -> None:
+        """Keep a buffer for whoever wants one of its size."""
+        size = rounded(bytes)
+        with self._lock:
+            if self._kept + size > self._most:
+                return
+            self._kept += size
+            self._free[size].append(memory)
+
+    def drop(self) -> None:
+        """Give back to the driver what nobody holds."""
+        with self._lock:
+            self._free.clear()
+            self._kept = 0
+
+    def _buffer(self, flags: int, size: int = 0, hostbuf: Any = None) -> Any:
+        return self._device.cl.Buffer(self._context, flags, size, hostbuf)
+
+    def _made(self, bytes: int, make: Callable[[], Any]) -> Any:
+        """Return a buffer, made after what nobody holds was given back where there is no room."""
+        cl = self._device.cl
+        try:
+            return make()
+        except cl.Error:
+            self._device.queue.finish()
+            self.drop()
+        try:
+            return make()
+        except cl.Error as error:
+            raise self.full(bytes, error) from None
+
+    def full(self, bytes: int, error: Any) -> MemoryError:
+        """Return what to raise where the device has no room."""
+        handle = self._device.handle
+        most, one = int(handle.global_mem_size), int(handle.max_mem_alloc_size)
+        wanted = f" for {bytes:,} bytes" if bytes else ""
+        return MemoryError(
+            f"{self._device.name} ({self._device.title}) has no room{wanted}: "
+            f"it has {most:,} bytes, and {one:,} at most for one array ({error})"
+        )
+
+    # arrays
+
+    def upload(self, array: Array) -> Any:
+        """Return a buffer with a copy of an array, which is made before this returns."""
+        self.transfers.give(array.nbytes)
+        return self._copy_of(array, self._flags.READ_WRITE)
+
+    def _copy_of(self, array: Array, access: int) -> Any:
+        if not array.nbytes:
+            return self.allocate(0)
+        held, size = as_bytes(array), rounded(array.nbytes)
+        if size != array.nbytes:
+            held = np.empty(size, np.uint8)
+            held[: array.nbytes] = array.reshape(-1).view(np.uint8)
+        flags = access | self._flags.COPY_HOST_PTR  # the queue, which may be busy, is not asked
+        return self._made(size, lambda: self._buffer(flags, 0, held))
+
+    def download(self, memory: Any, array: Array) -> None:
+        """Fill an array, when all has run that was enqueued."""
+        self.transfers.fetch(array.nbytes)
+        if array.nbytes:
+            self._device.cl.enqueue_copy(self._device.queue, as_bytes(array), memory)
+
+    def copied(self, memory: Any, bytes: int) -> Any:
+        """Return a buffer with what another has, copied when all has run that was enqueued."""
+        made = self.allocate(bytes)
+        if bytes:
+            self._device.cl.enqueue_copy(self._device.queue, made, memory, byte_count=bytes)
+        return made
+
+    def finish(self) -> None:
+        """Wait until all has run that was enqueued."""
+        self._device.queue.finish()
+
+    def constant(self, array: Array) -> Weight:
+        """Return an array that never changes as a weight: one, however many programs use it."""
+        with self._lock:
+            found = self._weights.get(id(array))
+            if found is not None and found.array is array:
+                return found
+            made = self.wrapped(array, self._flags.READ_ONLY)
+            if made is None:
+                self.transfers.give(array.nbytes)
+                made = self._copy_of(array, self._flags.READ_ONLY)
+            self._weights[id(array)] = weight = Weight(array, made)
+            return weight
+
+    def wrapped(self, array: Array, access: int) -> Any | None:
+        """Return an array's own memory as a buffer; None where the device has memory of its own."""
+        if not self._device.shares_memory:
+            return None
+        if not array.nbytes:
+            return self._buffer(access, LINE)
+        return self._buffer(access | self._flags.USE_HOST_PTR, 0, as_bytes(array))
+
+
+def as_bytes(array: Array) -> Array:
+    """Return a contiguous array as one that drivers' bindings take, whatever its dtype."""
+    return array if array.dtype.isbuiltin == 1 and array.ndim else array.reshape(-1).view(np.uint8)
+
+
+def rounded(bytes: int) -> int:
+    """Return the size of the buffer for so many bytes: there are few sizes, so they are met again.
+
+    >>> rounded(0), rounded(65), rounded(5000)
+    (64, 128, 8192)
+    """
+    if bytes > SMALL:
+        return -(-bytes // SMALL) * SMALL
+    return max(1 << (bytes - 1).bit_length(), LINE) if bytes else LINE
