@@ -64,8 +64,8 @@ def device_get(x: Any) -> Any:
     """Return ``x`` with a copy on the host of each array that is on a device.
 
     >>> import numpy as np, stepwell as sw
-    >>> sw.device_get({"w": sw.device_put(np.ones(2), "cpu"), "n": 3})
-    {'w': array([1., 1.]), 'n': 3}
+    >>> sw.device_get([3, sw.device_put(np.ones(2), "cpu")])
+    [3, array([1., 1.])]
     """
     leaves, tree = flatten(x)
     return unflatten(tree, [np.asarray(v) if type(v) is DeviceArray else v for v in leaves])
