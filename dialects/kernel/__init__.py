@@ -13,6 +13,7 @@ from stepwell.dialects.kernel.ops import FuncOp, LaunchOp, ReturnOp
 from stepwell.dialects.kernel.prefetch import PrefetchOp
 from stepwell.dialects.kernel.schedule import LoopsAttr
 from stepwell.dialects.kernel.stack import StackOp
+from stepwell.dialects.kernel.versions import VersionAttr
 
 KERNEL = Dialect(
     "kernel",
@@ -20,7 +21,7 @@ KERNEL = Dialect(
         *(FuncOp, LaunchOp, ConcurrentOp, ReturnOp, StackOp),
         *(PrefetchOp, LookupOp, DotOp, CheckOp, CallbackOp),
     ],
-    [LoopsAttr, ScheduleAttr],
+    [LoopsAttr, ScheduleAttr, VersionAttr],
 )
 
 __all__ = [
@@ -38,5 +39,6 @@ __all__ = [
     "ReturnOp",
     "ScheduleAttr",
     "StackOp",
+    "VersionAttr",
     "interpretation",
 ]

@@ -86,6 +86,8 @@ class FuncOp(IRDLOperation):
     * (C10) kernel.within of a linalg.generic is arrays of three numbers: a loop, and the inputs,
       of type index, where the part of it begins and ends outside of which the op does nothing.
     * (C11) kernel.schedule is a #kernel.schedule and stands alone: no other choice is written.
+    * (C12) kernel.versions is a list of #kernel.version, each for the length of a shared loop, of
+      choices that a kernel knows. The first whose range holds runs, and the kernel's own else.
     """
 
     name = "kernel.func"
@@ -111,7 +113,7 @@ class FuncOp(IRDLOperation):
         self.properties["sym_name"] = StringAttr(name)
 
     def verify_(self) -> None:
-        """Check C1 to C11."""
+        """Check C1 to C12."""
         inputs, outputs = self.function_type.inputs.data, self.function_type.outputs.data
         if tuple(inputs) != tuple(self.body.block.arg_types):  # kernel_func_c1
             raise VerifyException("arguments must have the types that the kernel's type says")

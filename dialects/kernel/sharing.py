@@ -22,6 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 from stepwell.core.diagnostics import did_you_mean
 from stepwell.dialects.kernel.levels import ScheduleAttr
 from stepwell.dialects.kernel.schedule import UNROLLED
+from stepwell.dialects.kernel.versions import VERSIONS, check_versions
 
 _PARALLEL = IteratorTypeAttr.parallel()
 _NUMBERS = {
@@ -53,7 +54,8 @@ _SAYS = {
 }
 _KNOWN = (
     *(*_NUMBERS, *_LISTS, *_MARKS),
-    *("kernel.prefetch", "kernel.in_place", "kernel.nontemporal", "kernel.scalar", SCHEDULE),
+    *("kernel.prefetch", "kernel.in_place", "kernel.nontemporal", "kernel.scalar"),
+    *(SCHEDULE, VERSIONS),
 )
 
 
@@ -131,7 +133,7 @@ def _check_alone(attributes: dict[str, Attribute]) -> None:
         raise VerifyException(
             f"{SCHEDULE} must be #kernel.schedule<[...]>, got {attributes[SCHEDULE]}"
         )
-    besides = {*_NUMBERS, *_LISTS, *_MARKS, "kernel.prefetch"} - {"kernel.shared"}
+    besides = {*_NUMBERS, *_LISTS, *_MARKS, "kernel.prefetch", VERSIONS} - {"kernel.shared"}
     if others := [name for name in attributes if name in besides]:  # kernel_func_c11
         raise VerifyException(f"{SCHEDULE} says it all: leave {', '.join(others)} out")
 
@@ -181,6 +183,7 @@ def check_choices(attributes: dict[str, Attribute]) -> int:
             "kernel.block must be positive numbers for the last two or more shared loops, "
             f"then one for the sum, got {block} for {shared}"
         )
+    check_versions(attributes, shared, [*_NUMBERS, *_LISTS, *_MARKS, "kernel.prefetch"])
     return shared
 
 

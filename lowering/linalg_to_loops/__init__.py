@@ -27,6 +27,7 @@ from xdsl.traits import IsTerminator
 
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.choices import INDEPENDENT
+from stepwell.dialects.kernel.versions import VERSIONS
 from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.lowering.linalg_to_loops.ahead import run_ahead
 from stepwell.lowering.linalg_to_loops.blocked import Blocked, is_blocked
@@ -40,6 +41,7 @@ from stepwell.lowering.linalg_to_loops.split import write_split
 from stepwell.lowering.linalg_to_loops.streamed import Streamed
 from stepwell.lowering.linalg_to_loops.structured import Structured, read
 from stepwell.lowering.linalg_to_loops.sums import vectorise_sums
+from stepwell.lowering.linalg_to_loops.versions import lower_versions
 from stepwell.lowering.linalg_to_loops.writer import Writer
 from stepwell.transforms.passes import Pass
 
@@ -71,6 +73,7 @@ CHOICES = (
     "pack_first",
     "prefetch",
     "unroll",
+    "range",
 )
 
 
@@ -90,6 +93,9 @@ class LinalgToLoops(Pass):
 
 
 def _lower_kernel(function: kernel.FuncOp) -> None:
+    if VERSIONS in function.attributes:
+        lower_versions(function, _lower_kernel)
+        return
     schedule = read_schedule(function)
     entry = function.body.block
     writer = Writer(entry, entry)

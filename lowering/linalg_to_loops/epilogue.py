@@ -7,19 +7,22 @@ the sums wait in a few lines of the first cache, which costs two instructions a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Index
 
+Further: TypeAlias = Callable[[int, Index, Index | int], Index]
+"""Returns where a loop is so many iterations behind an iteration."""
 LONG = 160
 """Operations, over all vectors of a tile, beyond which a loop takes the place of straight code."""
 
 
-def vectors_of_row(plan: Plan, points: Sequence[Point]) -> int:
+def vectors_of_row(plan: Plan, points: Sequence[Point], further: Further) -> int:
     """Return how many of ``points`` make a row, where what follows the sum is to be a loop; else 0.
 
     The rows lie side by side, all of the same vectors, and only the first op sums up.
@@ -38,7 +41,7 @@ def vectors_of_row(plan: Plan, points: Sequence[Point]) -> int:
     count = sum(p.indices[k] == begin for p in points)
     row = points[:count]
     wanted = [
-        at_row(p, k, r, r * count + n)
+        at_row(p, k, r, r * count + n, further)
         for r in range(len(points) // count)
         for n, p in enumerate(row)
     ]
@@ -51,11 +54,11 @@ def is_long(ops: Sequence[Structured], vectors: int) -> bool:
     return sum(_length(op) for op in ops) * vectors > LONG
 
 
-def at_row(point: Point, k: int, row: Index | int, slot: int) -> Point:
+def at_row(point: Point, k: int, row: Index | int, slot: int, further: Further) -> Point:
     """Return ``point`` so many rows further along loop ``k``."""
     begin = point.indices[k]
     assert begin is not None
-    return replace(point.bind(k, begin + row), slot=slot)
+    return replace(point.bind(k, further(k, begin, row)), slot=slot)
 
 
 def _length(op: Structured) -> int:

@@ -95,13 +95,28 @@ class Nest(OwnLoops):
         if rows > 1:
             extent = self.extents[0][k].number
             if extent is None:
-                return [rows, 1]
+                return self._unknown_rows(k, rows)
             if self._repeats(k):
                 return [rows]
             if self._evenly(k) is not None:
                 return [rows, rows - 1]
             return [rows, *([extent % rows] if extent % rows else [])]
         return [1]
+
+    def _unknown_rows(self, k: int, rows: int) -> list[int]:
+        """Return the heights of tiles along a loop whose length only the launch knows.
+
+        Where they are at least half of a tile, all tiles are whole: rows beyond the last one are
+        the last one again.
+        """
+        return [rows] if self._repeats_last(k) else [rows, 1]
+
+    def _repeats_last(self, k: int) -> bool:
+        """Whether a tile has the last row over again where it sticks out of a loop."""
+        rows, extent = self._rows(k), self.extents[0][k].number
+        low, _ = self.plan.schedule.lengths.get(k, (0, 0))
+        tiled = rows > 1 and k == self.plan.schedule.shared - 2
+        return tiled and extent is None and 2 * low >= rows and self.plan.repeatable
 
     def _rows(self, k: int) -> int:
         """Return how many iterations of shared loop ``k`` a tile or a band has."""
@@ -315,14 +330,24 @@ class Nest(OwnLoops):
                 start = begin + start
             width = self.plan.first.width if k == self.plan.axis else 1
             cover = cover_all if width > 1 and self._overlaps(k) else spread
+            if self._repeats_last(k):
+                rows = [self._further(k, start, r) for r in range(size)]
+                points = [p.bind(k, row) for p in points for row in rows]
+                continue
             points = [q for p in points for q in cover(p, k, start, size, width)]
         return [replace(p, slot=i) for i, p in enumerate(points)]
+
+    def _further(self, k: int, start: Index, by: Index | int) -> Index:
+        """Return an iteration of loop ``k`` behind ``start``, or the last where that may be it."""
+        if by == 0 or not self._repeats_last(k):
+            return start + by
+        return self.writer.minimum(start + by, self.extents[0][k] + -1)
 
     def _iteration(self, points: list[Point]) -> None:
         """Write every op at the points of one iteration of the shared loops."""
         self.memory.open(points)
         outer = self.writer.location
-        if count := vectors_of_row(self.plan, points):
+        if count := vectors_of_row(self.plan, points, self._further):
             self._by_rows(points, count)
         else:
             for op in self.plan.ops:
@@ -351,7 +376,9 @@ class Nest(OwnLoops):
             self.writer.store(total, sums, at)
 
         def row(r: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            some = [at_row(p, shared - 2, r, n) for n, p in enumerate(points[:count])]
+            some = [
+                at_row(p, shared - 2, r, n, self._further) for n, p in enumerate(points[:count])
+            ]
             self.memory.open(some)
             places = [[r, Index.of(n * width)] for n in range(count)]
             self.finish(

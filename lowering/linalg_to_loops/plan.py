@@ -23,6 +23,8 @@ from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dim
 from stepwell.transforms.passes import fail
 
 NO_BLOCKS: tuple[int, ...] = ()
+RANGE = "kernel.range"
+"""On a kernel while its loops are written: the version that it is."""
 
 
 @dataclass
@@ -79,6 +81,8 @@ class Schedule:
     """Each with the output that may lie there."""
     nontemporal: frozenset[SSAValue] = frozenset()
     """The destinations that are written past the caches."""
+    lengths: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    """The least and the greatest length of shared loops of which only the launch knows more."""
 
     @property
     def whole_reads(self) -> bool:
@@ -215,6 +219,8 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
         columns, deep = stream
         schedule.stream = (columns, deep)
     schedule.blocks = choices.numbers(function, "kernel.block")
+    if isinstance(version := function.attributes.get(RANGE), kernel.VersionAttr):
+        schedule.lengths[version.loop.data] = version.low.data, version.high.data
     return schedule
 
 

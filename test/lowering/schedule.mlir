@@ -78,10 +78,13 @@ kernel.func @cumulative(%x: tensor<512x1024xf32>, %d: tensor<512x1024xf32>, %e: 
   kernel.return %r, %q : tensor<512x1024xf32>, tensor<512xf32>
 }
 
-// A contraction: the result's unit-stride loop in vectors, a tile of registers.
+// A contraction: the result's unit-stride loop in vectors, a tile of registers. Of few rows, which
+// only the launch counts, there are versions.
 // CHECK-LABEL:  kernel.func @matmul
-// CHECK-SAME:     attributes {kernel.shared = 2 : i64, kernel.tile = [6 : i64, 4 : i64], kernel.parallel = 2 : i64, kernel.grain = 26 : i64}
-// CHECK:          #kernel.loops<axis = 1, width = 16, interleave = 1>
+// CHECK-SAME:     attributes {kernel.shared = 2 : i64, kernel.tile = [6 : i64, 4 : i64], kernel.parallel = 2 : i64, kernel.grain = 26 : i64,
+// CHECK-SAME:     kernel.versions = [#kernel.version<d0 from 1 to 1, {kernel.tile = [1 : i64, 4 : i64], kernel.parallel = 2 : i64, kernel.grain = 26 : i64}>, #kernel.version<d0 from 2 to 4, {kernel.tile = [4 : i64, 4 : i64],
+// CHECK-SAME:     #kernel.version<d0 from 5 to 8, {kernel.tile = [8 : i64, 3 : i64],
+// CHECK:          kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 1>, kernel.versions = [#kernel.loops<axis = 1, width = 16, interleave = 1>,
 // NARROW-LABEL: kernel.func @matmul
 // NARROW-SAME:    kernel.tile = [6 : i64, 2 : i64]
 kernel.func @matmul(%x: tensor<?x256xf32>, %w: tensor<256x100xf32>, %d: tensor<?x100xf32>) -> tensor<?x100xf32> attributes {kernel.shared = 2} {
@@ -97,6 +100,7 @@ kernel.func @matmul(%x: tensor<?x256xf32>, %w: tensor<256x100xf32>, %d: tensor<?
 // With the second operand transposed the contracting loop is the contiguous one.
 // CHECK-LABEL:  kernel.func @matmul_transposed
 // CHECK-NOT:      kernel.tile
+// CHECK-NOT:      kernel.versions
 // CHECK:          #kernel.loops<axis = 2, width = 16, interleave = 4>
 kernel.func @matmul_transposed(%x: tensor<?x256xf32>, %w: tensor<100x256xf32>, %d: tensor<?x100xf32>) -> tensor<?x100xf32> attributes {kernel.shared = 2} {
   %r = linalg.generic {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<?x256xf32>, tensor<100x256xf32>) outs(%d : tensor<?x100xf32>) {

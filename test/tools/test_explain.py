@@ -147,3 +147,12 @@ def test_reasons_are_put_into_words_only_for_a_listener() -> None:
     descent.to("kernels")
     (first, *_) = descent.module.ops
     reasons.because(first, say)
+
+
+def test_versions_by_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = said(product(0, 768, 3072).replace("<0x", "<?x"), tmp_path, capsys)
+    kept, one, _, few = re.split(r"  version    ", told)
+    assert "for d2 by 384 {pack 1" in kept
+    assert one.startswith("d0 from 1 to 1\n  schedule   [parallel d1 by 1536, ")
+    assert few.startswith("d0 from 5 to 8\n  schedule   [parallel d0 by 8, ")
+    assert "why        not in blocks: 8 rows read what would be packed, 12 repay it" in few

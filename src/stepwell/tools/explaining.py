@@ -23,6 +23,7 @@ from stepwell.core.escape import quoted
 from stepwell.core.host_schedule import in_call
 from stepwell.core.machine import Machine, this_machine
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 from stepwell.dialects.types import places
 from stepwell.driver.descent import Descent, Source
 from stepwell.runtime.limits import machine_limits
@@ -31,6 +32,7 @@ from stepwell.tools.given import fail, inputs_of, module_of, program_of, source_
 from stepwell.transforms.kernels.schedule.levels import levels_of
 from stepwell.transforms.kernels.schedule.predicting import Rates, predicted
 from stepwell.transforms.kernels.schedule.reasons import Reasons, reasons_given, spell_bytes
+from stepwell.transforms.kernels.versions import version
 
 UNCOUNTED = Cost(None, None, 32)
 """Of a kernel that is of loops already: nobody counts what those do."""
@@ -139,14 +141,23 @@ def _explained(function: kernel.FuncOp, found: Scheduled, measured: float | None
     lines = spans([f"{file}:{line}" for file, line in sorted(where)])
     yield f"kernel {quoted(name)}" + (f", from {lines}" if lines else "")
     yield f"  does       {_spelled(found.cost(function))}"
-    for number, line in enumerate(_schedule(function)):
-        yield f"  {'schedule' if number == 0 else '        '}   {line}"
-    for number, reason in enumerate(found.reasons.get(name, [UNSAID])):
-        yield f"  {'why' if number == 0 else '   '}        {reason}"
+    yield from _choices(function, found.reasons.get(name, [UNSAID]))
+    for number, each in enumerate(versions_in(function.attributes.get(VERSIONS))):
+        yield f"  version    {each.range}"
+        reasons = found.reasons.get(f"{name} {each.range}", [])
+        yield from _choices(version(function, number), reasons)
     time = found.predicted(function)
     yield f"  predicted  {spell_seconds(time) if time is not None else 'depends on the sizes'}"
     if measured is not None:
         yield f"  measured   {spell_seconds(measured)}"
+
+
+def _choices(function: kernel.FuncOp, reasons: Sequence[str]) -> Iterator[str]:
+    """Yield the lines about how the loops of a kernel run, and why."""
+    for number, line in enumerate(_schedule(function)):
+        yield f"  {'schedule' if number == 0 else '        '}   {line}"
+    for number, reason in enumerate(reasons):
+        yield f"  {'why' if number == 0 else '   '}        {reason}"
 
 
 def _spelled(cost: Cost) -> str:

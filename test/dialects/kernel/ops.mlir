@@ -95,3 +95,11 @@ func.func @stack(%a: tensor<2x3xf32>, %b: tensor<2x3xf32>) -> tensor<2x8xf32> {
 
 // CHECK:      func.func @stack
 // CHECK-NEXT:   %s = kernel.stack %a, %b : tensor<2x3xf32> -> tensor<2x8xf32>
+
+// A kernel whose loop only the launch counts may say how it runs where it is short.
+kernel.func @versions(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> attributes {kernel.shared = 1, kernel.versions = [#kernel.version<d0 from 0 to 8, {kernel.parallel = 0}>]} {
+  kernel.return %y : tensor<?xf32>
+}
+
+// CHECK:      kernel.func @versions
+// CHECK-SAME:   kernel.versions = [#kernel.version<d0 from 0 to 8, {kernel.parallel = 0 : i64}>]

@@ -35,6 +35,7 @@ from stepwell.analysis.structured import (
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.types import dtype, locate
+from stepwell.transforms.kernels.versions import keep_packed_versions
 
 WORTH = 1 << 15
 """So many elements are worth handing to a thread."""
@@ -286,6 +287,7 @@ def reading(function: kernel.FuncOp, operand: Operand) -> bool:
     op.indexing_maps = ArrayAttr(maps)
     for name in ("kernel.pack_first", "kernel.prefetch"):  # nothing is packed there now
         function.attributes.pop(name, None)
+    keep_packed_versions(function)
     read = old.first_use is not None
     if not read:
         function.body.block.erase_arg(old)

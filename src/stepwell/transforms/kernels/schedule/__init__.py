@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import ClassVar, TypeGuard
 
@@ -37,12 +38,13 @@ from stepwell.transforms.kernels.schedule.locked import write_all_tuned
 from stepwell.transforms.kernels.schedule.reasons import because, unheard
 from stepwell.transforms.kernels.schedule.rows import cut_rows
 from stepwell.transforms.kernels.schedule.scalar import share_tasks
-from stepwell.transforms.kernels.schedule.sums import choose_lanes
+from stepwell.transforms.kernels.schedule.sums import choose_lanes, is_full_reduction
 from stepwell.transforms.kernels.schedule.tiles import register_tile
 from stepwell.transforms.kernels.schedule.turning import turning
 from stepwell.transforms.kernels.schedule.vectors import (
     NARROWEST,
     Loops,
+    Range,
     Vectors,
     at_once,
     best,
@@ -53,6 +55,7 @@ from stepwell.transforms.kernels.schedule.vectors import (
     read,
     sums_rows,
 )
+from stepwell.transforms.kernels.schedule.versions import with_versions
 from stepwell.transforms.kernels.schedule.windows import slides, window_tile, written_out
 from stepwell.transforms.passes import Numerics, Pass, fail
 
@@ -135,7 +138,9 @@ class Schedule(Pass):
                 continue
             if not _write_by_hand(function):
                 choose_lanes(function, machine)
-                _schedule(function, machine, self.l2, ready.get(function.sym_name.data, set()))
+                known = ready.get(function.sym_name.data, set[int]())
+                schedule = partial(_schedule, machine=machine, l2=self.l2, ready=known)
+                with_versions(function, known if self.l2 else None, schedule)
 
     def vectors(self) -> Vectors:
         """Return what the options say of the machine."""
@@ -174,8 +179,10 @@ def _write_by_hand(function: kernel.FuncOp) -> bool:
     return True
 
 
-def _schedule(function: kernel.FuncOp, machine: Vectors, l2: int, ready: set[int]) -> None:
-    ops = [read(op) for op in function.body.block.ops if _is_scheduled(op)]
+def _schedule(
+    function: kernel.FuncOp, some: Range | None, machine: Vectors, l2: int, ready: set[int]
+) -> None:
+    ops = [read(op, some) for op in function.body.block.ops if _is_scheduled(op)]
     if not ops:
         return share_tasks(function)
     shared = choices.number(function, "kernel.shared")
@@ -423,6 +430,7 @@ def _tile(
 ) -> None:
     """Keep a block of the result in registers: rows by vectors."""
     high, wide = contraction.extents[shared - 2], contraction.extents[shared - 1]
+    high = contraction.likely.get(shared - 2, high)
     deep = prod(contraction.size(k) for k in range(shared, len(contraction.extents)))
     registers = machine.registers // max(len(contraction.op.outputs), 1)
     rows, vectors = register_tile(high, wide, deep, width, registers, machine.in_flight)
@@ -448,7 +456,7 @@ def _run_in_parallel(
         because(function, lambda: "parallel as written, by hand or from a lock file")
     tell = unheard if by_hand else because
     if not shared:
-        if (dynamic or total >= LARGE) and _is_full_reduction(ops):
+        if (dynamic or total >= LARGE) and is_full_reduction(ops):
             tell(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
             write(function, "kernel.split", ENOUGH)
         return
@@ -489,11 +497,3 @@ def _run_in_parallel(
             function,
             lambda: f"in runs of {run} rows the first loop of the next runs along with the second",
         )
-
-
-def _is_full_reduction(ops: Sequence[Loops]) -> bool:
-    """Whether every op reduces all it reads by known combiners, or works on what those leave."""
-    loops = [each for each in ops if each.parallel]
-    return bool(loops) and all(
-        each.free and not any(each.parallel) and not each.writes_along for each in loops
-    )

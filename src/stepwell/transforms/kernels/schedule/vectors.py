@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
@@ -105,10 +105,13 @@ class Loops:
     """Whether the body reads memory at indices it computes, and not along a row."""
     reads: int = 0
     """How many of the accesses, the first ones, are operands that are read."""
+    likely: dict[int, int] = field(default_factory=dict[int, int])
+    """How long loops are thought to be where only the run knows, if not as long as any."""
 
     def size(self, loop: int) -> int:
         """Return how long ``loop`` is, or is thought to be."""
-        return GUESS if self.extents[loop] == DYNAMIC_INDEX else self.extents[loop]
+        known = self.extents[loop]
+        return self.likely.get(loop, GUESS) if known == DYNAMIC_INDEX else known
 
     @property
     def iterations(self) -> int:
@@ -140,8 +143,29 @@ class Loops:
         return not all(self.parallel) and is_contraction(self.parallel, self.accesses[:inputs])
 
 
-def read(op: linalg.GenericOp | linalg.FillOp) -> Loops:
-    """Return what ``op`` says of its loops."""
+class Range(NamedTuple):
+    """From how many to how many iterations a shared loop has, and how many it is likely to have."""
+
+    loop: int
+    low: int
+    high: int
+    likely: int
+
+
+def read(op: linalg.GenericOp | linalg.FillOp, some: Range | None = None) -> Loops:
+    """Return what ``op`` says of its loops.
+
+    some : what is known besides of a loop whose length only the run knows
+    """
+    loops = _read(op)
+    if some is not None and loops.extents[some.loop] == DYNAMIC_INDEX:
+        loops.likely = {some.loop: some.likely}
+        if some.low == some.high:
+            loops.extents[some.loop] = some.low
+    return loops
+
+
+def _read(op: linalg.GenericOp | linalg.FillOp) -> Loops:
     if isinstance(op, linalg.FillOp):
         rank = len(shape(op.outputs[0]))
         size = list(shape(op.outputs[0]))

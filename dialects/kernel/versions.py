@@ -1,0 +1,116 @@
+"""Versions of a kernel: how its loops run where one of them is of a length from a range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, IntegerAttr
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+VERSIONS = "kernel.versions"
+"""On a kernel: its versions. On an op of it: the `kernel.loops` of each version, or a unit."""
+
+
+@irdl_attr_definition
+class VersionAttr(ParametrizedAttribute):
+    """The choices for a kernel whose shared loop ``loop`` runs ``low`` to ``high`` times.
+
+    Spelled ``#kernel.version<d0 from 2 to 11, {kernel.tile = [4, 6]}>``.
+
+    * (C1) 0 <= low <= high.
+    """
+
+    name = "kernel.version"
+    loop: IntAttr = param_def()
+    low: IntAttr = param_def()
+    high: IntAttr = param_def()
+    choices: DictionaryAttr = param_def()
+
+    @classmethod
+    def of(cls, loop: int, low: int, high: int, choices: dict[str, Attribute]) -> VersionAttr:
+        """Build one from plain numbers."""
+        return cls(IntAttr(loop), IntAttr(low), IntAttr(high), DictionaryAttr(choices))
+
+    @property
+    def exact(self) -> int | None:
+        """The one length that the version is for, None where there are several."""
+        return self.low.data if self.low == self.high else None
+
+    @property
+    def block(self) -> tuple[int, ...]:
+        """The sizes of its blocks, none where it has no blocks."""
+        sizes = self.choices.data.get("kernel.block")
+        each = sizes.data if isinstance(sizes, ArrayAttr) else ()
+        return tuple(n.value.data for n in each if isinstance(n, IntegerAttr))
+
+    def verify(self) -> None:
+        """Check C1."""
+        if not 0 <= self.low.data <= self.high.data:  # kernel_version_c1
+            raise VerifyException(
+                f"a version runs from one length to one as large, of 0 or more, got "
+                f"{self.low.data} to {self.high.data}"
+            )
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse ``<d0 from 2 to 11, {...}>``."""
+        with parser.in_angle_brackets():
+            start = parser.pos
+            name = parser.parse_identifier(" that names a loop, as d0")
+            if name[0] != "d" or not (name[1:].isdecimal() and name.isascii() and len(name) < 5):
+                parser.raise_error(f"expected a loop, as d0, got '{name}'", start, parser.pos)
+            parser.parse_keyword("from")
+            low = parser.parse_integer(allow_boolean=False)
+            parser.parse_keyword("to")
+            high = parser.parse_integer(allow_boolean=False)
+            parser.parse_punctuation(",")
+            choices = parser.parse_attribute()
+            if not isinstance(choices, DictionaryAttr):
+                parser.raise_error("expected a dictionary of choices")
+        return IntAttr(int(name[1:])), IntAttr(low), IntAttr(high), choices
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print what `parse_parameters` reads."""
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.range}, ")
+            printer.print_attribute(self.choices)
+
+    @property
+    def range(self) -> str:
+        """The lengths that the version is for, in words."""
+        return f"d{self.loop.data} from {self.low.data} to {self.high.data}"
+
+
+def versions_in(value: Attribute | None) -> list[VersionAttr]:
+    """Return the versions that an attribute holds.
+
+    >>> versions_in(None)
+    []
+    """
+    each = value.data if isinstance(value, ArrayAttr) else ()
+    return [version for version in each if isinstance(version, VersionAttr)]
+
+
+def check_versions(attributes: dict[str, Attribute], shared: int, known: Sequence[str]) -> None:
+    """Check C12 of kernel.func."""
+    if VERSIONS not in attributes:
+        return
+    value = attributes[VERSIONS]
+    found = versions_in(value)
+    if not isinstance(value, ArrayAttr) or not found or len(found) != len(value.data):
+        raise VerifyException(  # kernel_func_c12
+            f"{VERSIONS} must be a list of #kernel.version<...>, got {value}"
+        )
+    for version in found:
+        if version.loop.data >= shared:  # kernel_func_c12
+            raise VerifyException(
+                f"a version is for the length of a shared loop, of which there are {shared}, got "
+                f"d{version.loop.data}"
+            )
+        for name in version.choices.data:
+            if name not in known:  # kernel_func_c12
+                raise VerifyException(f"a version cannot choose {name}")

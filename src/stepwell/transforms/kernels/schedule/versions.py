@@ -1,0 +1,120 @@
+"""For which sizes a kernel has a version of its own, where only the launch knows them.
+
+A product of few rows waits for the operand of the columns, whatever is done with it: it is read in
+place, by tiles of few rows. One of a single row is a loop over that operand, read from end to end.
+Neither is so of many rows, for which the operand is packed. So a contraction whose rows only the
+launch counts has a version for one row and one for few, and the test is made at the launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, UnitAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, BlockArgument
+from xdsl.ir.affine import AffineDimExpr
+
+from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
+from stepwell.dialects.kernel.versions import VERSIONS
+from stepwell.transforms.kernels.relaunching import is_unscheduled
+from stepwell.transforms.kernels.schedule.vectors import Loops, Range, read
+
+FEW = (1, 1), (2, 4), (5, 8)
+"""Numbers of rows, none of which repay packing, that one tile of the largest of them serves: where
+it sticks out it computes the last row again, which costs less than a second pass through the
+operand of the columns."""
+LOOPS = "kernel.loops"
+
+
+def with_versions(
+    function: kernel.FuncOp,
+    ready: Collection[int] | None,
+    schedule: Callable[[kernel.FuncOp, Range | None], None],
+) -> None:
+    """Let ``schedule`` choose for a kernel, and for each version that it should have.
+
+    ready : arguments that are the same in every call; None where the target has no versions
+    """
+    some = [] if ready is None else list(ranges(function))
+    copies = [function.clone() for _ in some]
+    schedule(function, None)
+    kept: list[tuple[Range, kernel.FuncOp]] = []
+    for version, copy in zip(some, copies, strict=True):
+        copy.set_name(named(function, version))
+        if _packs(function, ready or ()):
+            _lower(function, copy, version)
+        else:
+            schedule(copy, version)
+        if _chosen(copy) != _chosen(function) or _loops(copy) != _loops(function):
+            kept.append((version, copy))
+    if kept:
+        _write(function, kept)
+
+
+def ranges(function: kernel.FuncOp) -> Iterator[Range]:
+    """Yield for which sizes a version of a kernel is worth its code.
+
+    This is the one place that decides it.
+    """
+    shared = choices.number(function, "kernel.shared")
+    if shared < 2 or not is_unscheduled(function):
+        return
+    ops = [read(op) for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
+    sums = [loops for loops in ops if loops.contracts]
+    row = shared - 2
+    if len(sums) == 1 and sums[0].extents[row] == DYNAMIC_INDEX and _is_told(sums[0], row):
+        yield from (Range(row, low, high, high) for low, high in FEW)
+
+
+def named(function: kernel.FuncOp, some: Range) -> str:
+    """Return under which name the reasons for a version are given."""
+    return f"{function.sym_name.data} d{some.loop} from {some.low} to {some.high}"
+
+
+def _is_told(loops: Loops, loop: int) -> bool:
+    """Whether an argument of the kernel tells how often a loop runs."""
+    op = loops.op
+    return isinstance(op, linalg.GenericOp) and any(
+        isinstance(value, BlockArgument)
+        and any(expr == AffineDimExpr(loop) for expr in map.data.results)
+        for value, map in zip(op.operands, op.indexing_maps.data, strict=True)
+    )
+
+
+def _packs(function: kernel.FuncOp, ready: Collection[int]) -> bool:
+    """Whether an operand will lie packed, as wide as the register tile, for every version."""
+    return bool(ready) and "kernel.block" in function.attributes
+
+
+def _lower(function: kernel.FuncOp, copy: kernel.FuncOp, some: Range) -> None:
+    """Write the kernel's own choices for a version, with a tile and blocks of fewer rows."""
+    copy.attributes = dict(function.attributes)
+    for old, new in zip(function.body.block.ops, copy.body.block.ops, strict=True):
+        if LOOPS in old.attributes:
+            new.attributes[LOOPS] = old.attributes[LOOPS]
+    _, vectors = choices.numbers(function, "kernel.tile")
+    *first, _, columns, deep = choices.numbers(function, "kernel.block")
+    copy.attributes["kernel.tile"] = choices.spelled((some.high, vectors))
+    copy.attributes["kernel.block"] = choices.spelled((*first, some.high, columns, deep))
+
+
+def _chosen(function: kernel.FuncOp) -> dict[str, Attribute]:
+    return {n: a for n, a in function.attributes.items() if n != "kernel.shared"}
+
+
+def _loops(function: kernel.FuncOp) -> list[Attribute]:
+    return [op.attributes.get(LOOPS, UnitAttr()) for op in function.body.block.ops]
+
+
+def _write(function: kernel.FuncOp, versions: list[tuple[Range, kernel.FuncOp]]) -> None:
+    """Write versions on a kernel, and on its ops."""
+    function.attributes[VERSIONS] = ArrayAttr(
+        kernel.VersionAttr.of(some.loop, some.low, some.high, _chosen(copy))
+        for some, copy in versions
+    )
+    loops = zip(*(_loops(copy) for _, copy in versions), strict=True)
+    for op, each in zip(function.body.block.ops, loops, strict=True):
+        if isinstance(op, linalg.GenericOp | linalg.FillOp):
+            op.attributes[VERSIONS] = ArrayAttr(each)

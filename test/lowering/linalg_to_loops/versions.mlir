@@ -1,0 +1,38 @@
+// RUN: %stepwell-opt %s -p linalg-to-loops | filecheck %s
+//
+// One test of a size for each version of a kernel: that for a single length knows it, and tiles of a
+// version whose rows fill half of one at least have the last row over again where they stick out.
+
+#mk = affine_map<(d0, d1, d2) -> (d0, d2)>
+#kn = affine_map<(d0, d1, d2) -> (d2, d1)>
+#mn = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// CHECK-LABEL: kernel.func @product
+//   CHECK-NOT:   kernel.versions
+//       CHECK:   [[N:%.*]] = memref.dim %x, [[C0:%.*]] : memref<?x8xf32>
+//       CHECK:   [[SINCE:%.*]] = arith.subi [[N]], [[ONE:%.*]] : index
+//       CHECK:   [[IS_ONE:%.*]] = arith.cmpi ule, [[SINCE]], [[NONE:%.*]] : index
+//  CHECK-NEXT:   scf.if [[IS_ONE]] {
+//       CHECK:     memref.cast %x : memref<?x8xf32> to memref<1x8xf32>
+//   CHECK-NOT:     for %i
+//       CHECK:   } else {
+//       CHECK:     [[FEW:%.*]] = arith.cmpi ule
+//  CHECK-NEXT:     scf.if [[FEW]] {
+//       CHECK:       for %i
+//       CHECK:         [[LAST:%.*]] = arith.minsi
+//       CHECK:         vector.store [[SUM:%.*]], %y{{\[}}[[LAST]], %j]
+//       CHECK:     } else {
+//       CHECK:   kernel.return
+kernel.func @product(%x: memref<?x8xf32>, %w: memref<8x16xf32>, %y: memref<?x16xf32>) attributes {kernel.shared = 2, kernel.tile = [6, 1], kernel.versions = [#kernel.version<d0 from 1 to 1, {kernel.tile = [1, 1]}>, #kernel.version<d0 from 2 to 4, {kernel.tile = [4, 1]}>]} {
+  %0 = arith.constant 0.0 : f32
+  linalg.fill ins(%0 : f32) outs(%y : memref<?x16xf32>)
+  linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<?x8xf32>, memref<8x16xf32>) outs(%y : memref<?x16xf32>)
+      attrs = {kernel.loops = #kernel.loops<axis = 1, width = 8, interleave = 1>, kernel.versions = [#kernel.loops<axis = 1, width = 16, interleave = 1>, #kernel.loops<axis = 1, width = 8, interleave = 1>]} {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %z = arith.addf %o, %p : f32
+    linalg.yield %z : f32
+  }
+  kernel.return
+}
