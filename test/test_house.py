@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +82,28 @@ def test_every_constraint_is(where: str, files: list[Path]) -> None:
 def _of(base: type[Any]) -> list[tuple[str, str]]:
     stem = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", base.__name__.removesuffix("Op")).lower()
     return [(f"{stem}_c0", "")]
+
+
+UPHILL = {("frontend", "numpy"): "x.__array_namespace__() returns the module itself"}
+"""Rooms that load a module of a higher one while they run, and why."""
+
+
+def test_no_import_goes_uphill_at_run_time() -> None:
+    """``import_module("stepwell.x")`` keeps to the order of rooms, which import-linter cannot see."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = contracts["contracts"][0]["layers"]
+    height = {room: -k for k, rooms in enumerate(layers) for room in rooms.split(" | ")}
+    found: set[tuple[str, str]] = set()
+    for root, package in (
+        (ROOT / "src/stepwell", ()),
+        (ROOT, ("dialects",)),
+        (ROOT, ("lowering",)),
+    ):
+        for path in sorted(root.joinpath(*package).rglob("*.py")):
+            room = package[0] if package else path.relative_to(root).parts[0].removesuffix(".py")
+            for loaded in re.findall(
+                r'import_module\(\s*f?"stepwell\.(\w+)', path.read_text("utf-8")
+            ):
+                if room in height and height.get(loaded, 0) > height[room]:
+                    found.add((room, loaded))
+    assert found == UPHILL.keys()
