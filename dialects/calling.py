@@ -31,7 +31,7 @@ from stepwell.dialects.upstream.scalar import element_of, numpy_type
 
 ROLE = "kernel.role"
 RESOURCE = "nd.resource"
-MADE = "kernel.made"
+MADE = "kernel.computed_constant"
 INTO = "nd.into"
 """On a result: the number of the argument whose memory it may take, its own type being that."""
 

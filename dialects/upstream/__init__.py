@@ -14,7 +14,6 @@ from stepwell.dialects.upstream import (
     literals,
     memory,
     missing,
-    quick,
     scalar,
     syntax,
     tensor,
@@ -22,6 +21,7 @@ from stepwell.dialects.upstream import (
     vector,
     walking,
     widened,
+    xdsl_patches,
 )
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
     "literals",
     "memory",
     "missing",
-    "quick",
+    "xdsl_patches",
     "scalar",
     "syntax",
     "tensor",

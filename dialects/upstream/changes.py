@@ -26,20 +26,20 @@ class Change:
 
 
 _QUICK = (
-    "Note 018: 500 operations were translated in 2.57 s, with all of quick.py in 2.05 s; each does "
-    "by a shorter way what xDSL does, and leaves mistakes to it."
+    "Note 018: 500 operations were translated in 2.57 s, with all of xdsl_patches.py in 2.05 s; "
+    "each does by a shorter way what xDSL does, and leaves mistakes to it."
 )
 
 CHANGES = (
     Change(
-        "quick",
+        "xdsl_patches",
         ("class of IR classes",),
         "Classes of the IR have the class Plain, whose isinstance is that of type.",
         f"isinstance of an ABCMeta is a call of Python. {_QUICK}",
         "assert calls(lambda: isinstance(op, Attribute)) >= 1",
     ),
     Change(
-        "quick",
+        "xdsl_patches",
         tuple(
             f"xdsl.{place}.__{member}__"
             for place in ("ir.core.SSAValue", "ir.core._IRNode", "irdl.operations.IRDLOperation")
@@ -55,7 +55,7 @@ CHANGES = (
         "assert calls(lambda: hash(lanes)) >= 1",
     ),
     Change(
-        "quick",
+        "xdsl_patches",
         (
             "xdsl.ir.core.Operation.__init__",
             "xdsl.ir.core.Use.__init__",
@@ -70,7 +70,7 @@ CHANGES = (
         "assert calls(lambda: arith.AddiOp(one, one)) > 55",
     ),
     Change(
-        "quick",
+        "xdsl_patches",
         (
             "xdsl.irdl.operations.BaseAccessor.__get__",
             "xdsl.irdl.operations.BaseAttrAccessor.__get__",
@@ -82,7 +82,7 @@ CHANGES = (
         "assert calls(lambda: op.lhs) > 4",
     ),
     Change(
-        "quick_attributes",
+        "xdsl_attribute_patches",
         (
             "xdsl.ir.core.Attribute.__post_init__",
             "xdsl.ir.core.ParametrizedAttribute.__init__",
@@ -96,7 +96,7 @@ CHANGES = (
         "assert calls(lambda: MemRefType(f32, [2, 3])) > 60",
     ),
     Change(
-        "quick_attributes",
+        "xdsl_attribute_patches",
         (
             "xdsl.dialects.builtin.DenseArrayBase.from_list",
             "xdsl.dialects.builtin.MemRefType.get_shape",
@@ -108,7 +108,7 @@ CHANGES = (
         "assert calls(lambda: TensorType(f32, [2, 3]).get_shape()) > 20",
     ),
     Change(
-        "quick",
+        "xdsl_patches",
         ("xdsl.ir.core.BlockOps.__iter__", "xdsl.ir.core.BlockOps.__len__"),
         "The ops of a block are counted and listed by one generator.",
         f"Four calls of Python for each op in list(block.ops), with this one. {_QUICK}",

@@ -152,7 +152,7 @@ def _argument(
     parameters = [_text(p) for p in getattr(resource, "parameters", ())]
     key, sha = parameters if len(parameters) == 2 else ("", "")
     sha = sha or _text(attributes.get("nd.sha256"))
-    made, into = attributes.get("kernel.made"), attributes.get(INTO)
+    made, into = attributes.get("kernel.computed_constant"), attributes.get(INTO)
     return Argument(
         *(number, role, name, dtype, shape, _text(resource) or key, sha),
         *(n.value.data if isinstance(n, IntegerAttr) else None for n in (made, into)),

@@ -25,7 +25,6 @@ from xdsl.ir import Block, Operation, OpResult
 
 from stepwell.analysis.structured import erase_dead
 from stepwell.lowering.outline_kernels.build import Kernel
-from stepwell.lowering.outline_kernels.edges import read_beyond_edges
 from stepwell.lowering.outline_kernels.grow import Cut
 from stepwell.lowering.outline_kernels.inserts import wrap_inserts
 from stepwell.lowering.outline_kernels.merge import merge_walks
@@ -33,6 +32,7 @@ from stepwell.lowering.outline_kernels.names import kernel_name
 from stepwell.lowering.outline_kernels.order import arrange
 from stepwell.lowering.outline_kernels.outside import Outside
 from stepwell.lowering.outline_kernels.soon import soon
+from stepwell.lowering.outline_kernels.virtual_padding import read_beyond_edges
 from stepwell.transforms.kernels.same_kernels import Shared
 from stepwell.transforms.passes import Pass
 

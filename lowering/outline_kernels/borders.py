@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult
 
-from stepwell.analysis.structured import identity, indices, shape, stands_apart
+from stepwell.analysis.structured import identity, indices, is_not_fused, shape
 from stepwell.lowering.outline_kernels.clusters import Cluster
 
 PLACES = 8
@@ -80,7 +80,7 @@ def _pieces(end: tensor.InsertSliceOp) -> Iterator[Operation]:
 def _is_piece(op: Operation | Block) -> bool:
     if isinstance(op, linalg.FillOp):
         return isinstance(op.outputs[0].owner, tensor.EmptyOp)
-    if not isinstance(op, linalg.GenericOp) or not stands_apart(op):
+    if not isinstance(op, linalg.GenericOp) or not is_not_fused(op):
         return False
     plain = identity(len(op.iterator_types))
     return len(op.inputs) == 1 and all(index == plain for index in indices(op))

@@ -24,10 +24,10 @@ from stepwell.analysis.structured import (
     cost,
     extents,
     indices,
+    is_not_fused,
     is_parallel,
     plain,
     shape,
-    stands_apart,
 )
 
 GUESS = 1024
@@ -144,7 +144,7 @@ def waited_for(first: Cluster, last: Cluster) -> bool:
 
 def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
     """Return why one kernel would be worse than two, "" where it would not."""
-    if any(stands_apart(op) for op in (*a.members, *b.members)):
+    if any(is_not_fused(op) for op in (*a.members, *b.members)):
         return "one of them is a kernel of its own"
     if len(a.members) + len(b.members) > MEMBERS:
         return "the kernel is long enough"

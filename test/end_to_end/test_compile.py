@@ -150,7 +150,7 @@ import sys, numpy as np, stepwell as sw
 f = sw.compile({ADD!r})
 x = np.ones((3, 4), np.float32)
 assert (f(x, x) == 2).all()
-print(sorted(m for m in sys.modules if m.split('.')[0] == 'xdsl' or m == 'stepwell.driver.descent'))
+print(sorted(m for m in sys.modules if m.split('.')[0] == 'xdsl' or m == 'stepwell.driver.lowering'))
 """
 
 
@@ -200,7 +200,7 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_crash_is_blamed_on_the_stage_that_left_invalid_ir(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    descent = import_module("stepwell.driver.descent")
+    descent = import_module("stepwell.driver.lowering")
     decompose = import_module("stepwell.transforms.graph.decompose").Decompose
 
     def break_types(self: Any, ctx: Any, module: Any) -> None:

@@ -17,7 +17,7 @@ import stepwell as sw
 import stepwell.numpy as snp
 from stepwell.core.targets import machine_for
 from stepwell.dialects.kernel import FuncOp, LaunchOp
-from stepwell.driver.descent import Descent, Source
+from stepwell.driver.lowering import Lowering, Source
 from stepwell.driver.pass_pipeline import parse
 
 pytestmark = pytest.mark.machine("halved")
@@ -168,7 +168,7 @@ def test_the_arena_holds_little_more_than_what_is_in_use(name: str) -> None:
     function, arguments = PROGRAMS[name]
     traced = sw.jit(function).trace(*arguments)
     compiled = traced.compile()
-    descent = Descent.of(Source(str(traced), name, compiled.signature.entry, machine_for("c")))
+    descent = Lowering.of(Source(str(traced), name, compiled.signature.entry, machine_for("c")))
     descent.to("kernels")
     for step in parse("bufferize", descent.source.known.passes):
         step.run(descent.context, descent.module)

@@ -11,7 +11,7 @@ from op_rows import ROWS
 import stepwell as sw
 from stepwell.core.targets import machine_for
 from stepwell.dialects.parsing import parse_module
-from stepwell.driver.descent import Source, stage_text
+from stepwell.driver.lowering import Source, stage_text
 from stepwell.driver.registry import registry
 from stepwell.transforms.graph.check_accesses import CheckAccesses
 

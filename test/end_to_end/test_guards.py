@@ -15,7 +15,7 @@ import stepwell as sw
 from stepwell.core.guards import OutOfBounds
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.parsing import parse_module
-from stepwell.driver.descent import choose_entry
+from stepwell.driver.lowering import choose_entry
 from stepwell.driver.registry import registry
 
 HERE = Path(__file__).parent.parent

@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 
 from stepwell.core.machine import Machine
 from stepwell.dialects.types import places
-from stepwell.driver.descent import Descent, Source, translate
+from stepwell.driver.lowering import Lowering, Source, translate
 from stepwell.driver.pass_pipeline import parse
 from stepwell.driver.pipeline import through
 from stepwell.testing.op_rows.together import Together
@@ -50,7 +50,7 @@ def _lost(module: ModuleOp) -> list[Operation]:
 @pytest.mark.parametrize("text", list(_models()))
 def test_each_op_and_statement_names_its_lines(text: str) -> None:
     source = Source(text, FILE, "main", Machine())
-    before = Descent.of(source)
+    before = Lowering.of(source)
     for step in parse(through("loops"), before.source.known.passes):
         step.run(before.context, before.module)
         lost = _lost(before.module)

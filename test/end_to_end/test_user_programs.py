@@ -14,7 +14,7 @@ import stepwell as sw
 import stepwell.numpy as snp
 from stepwell import lax, nn
 from stepwell.core.machine import this_machine
-from stepwell.driver.descent import Source, stage_text
+from stepwell.driver.lowering import Source, stage_text
 from stepwell.testing.machines import MACHINES
 
 TARGETS = ["c", "opencl"] if find_spec("pyopencl") else ["c"]

@@ -5,8 +5,8 @@
 // the last vector of a row lies over the one before.
 // CHECK-LABEL: kernel.func @main_fill_copy(
 // CHECK-SAME:    kernel.shared = 2 : i64, kernel.parallel = 2
-// CHECK-COUNT-2: linalg.fill {kernel.apart, kernel.loops = #kernel.loops<axis = 3, width = 16, interleave = 1>}
-// CHECK-COUNT-2: linalg.fill {kernel.apart} ins
+// CHECK-COUNT-2: linalg.fill {kernel.no_fuse, kernel.loops = #kernel.loops<axis = 3, width = 16, interleave = 1>}
+// CHECK-COUNT-2: linalg.fill {kernel.no_fuse} ins
 // CHECK:         linalg.generic {{.*}} width = 16
 // CHECK:       kernel.launch @main_fill_copy
 // CHECK-COUNT-5: tensor.insert_slice

@@ -24,7 +24,7 @@ kernel.func @add(%x: tensor<4x3xf32>, %w: tensor<4x3xf32>, %d: tensor<4x3xf32>) 
 // Only the weight that the call itself needs is still its argument; of a chain, only the end is.
 // CHECK-LABEL: func.func @chain(
 // CHECK-SAME:    %x: tensor<4x3xf32>, %b: tensor<4x3xf32> {nd.resource = "b"},
-// CHECK-SAME:    %sum: tensor<4x3xf32> {nd.resource = "sum", kernel.made = 0 : i64}) -> tensor<4x3xf32>
+// CHECK-SAME:    %sum: tensor<4x3xf32> {nd.resource = "sum", kernel.computed_constant = 0 : i64}) -> tensor<4x3xf32>
 // CHECK-NOT:     @turn
 // CHECK:         kernel.launch @add ins(%x, %sum
 // CHECK:         kernel.launch @add ins({{.*}}, %b
@@ -35,7 +35,7 @@ kernel.func @add(%x: tensor<4x3xf32>, %w: tensor<4x3xf32>, %d: tensor<4x3xf32>) 
 // LATER-LABEL: func.func @chain(
 // LATER:         kernel.launch @turn
 // LATER-NOT:     func.func @chain.constants
-// BUFFERS:     func.func @chain(%x: memref<4x3xf32> {kernel.role = "input"}, %b: {{.*}}kernel.role = "constant"}, %sum: memref<4x3xf32> {{.*}}kernel.made = 0 : i64, kernel.role = "constant"}
+// BUFFERS:     func.func @chain(%x: memref<4x3xf32> {kernel.role = "input"}, %b: {{.*}}kernel.role = "constant"}, %sum: memref<4x3xf32> {{.*}}kernel.computed_constant = 0 : i64, kernel.role = "constant"}
 func.func @chain(%x: tensor<4x3xf32>, %b: tensor<4x3xf32> {nd.resource = "b"}, %w: tensor<3x4xf32> {nd.resource = "w"}) -> tensor<4x3xf32> {
   %e0 = tensor.empty() : tensor<4x3xf32>
   %t = kernel.launch @turn ins(%w : tensor<3x4xf32>) outs(%e0 : tensor<4x3xf32>) -> tensor<4x3xf32>

@@ -51,7 +51,7 @@ func.func @turned(%x: tensor<64x96xf32>, %g: tensor<64x80xf32>, %w: tensor<80x96
   %a = nd.exp %h : tensor<64x80xf32>
   %sum = nd.reduce_sum %a {axes = [1]} : tensor<64x80xf32> -> tensor<64xf32>
   %empty = tensor.empty() : tensor<80x96xf32>
-  %turned = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%d_w : tensor<96x80xf32>) outs(%empty : tensor<80x96xf32>) attrs = {kernel.apart} {
+  %turned = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%d_w : tensor<96x80xf32>) outs(%empty : tensor<80x96xf32>) attrs = {kernel.no_fuse} {
   ^bb0(%in: f32, %o: f32):
     linalg.yield %in : f32
   } -> tensor<80x96xf32>

@@ -260,7 +260,7 @@ kernel.func @running(%x: tensor<64x1024xf32>, %y: tensor<64x1024xf32>) -> tensor
 // CHECK-SAME:    kernel.parallel = 2 : i64, kernel.grain = 16 : i64}
 kernel.func @sides(%d: tensor<1x128x28x1xf32>) -> tensor<1x128x28x1xf32> attributes {kernel.shared = 4} {
   %0 = arith.constant 0.0 : f32
-  %f = linalg.fill {kernel.apart} ins(%0 : f32) outs(%d : tensor<1x128x28x1xf32>) -> tensor<1x128x28x1xf32>
+  %f = linalg.fill {kernel.no_fuse} ins(%0 : f32) outs(%d : tensor<1x128x28x1xf32>) -> tensor<1x128x28x1xf32>
   kernel.return %f : tensor<1x128x28x1xf32>
 }
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stepwell.core.machine import Machine
-from stepwell.driver.descent import Descent, Source
+from stepwell.driver.lowering import Lowering, Source
 from stepwell.runtime.limits import Limits
 from stepwell.tools import explaining
 from stepwell.tools.main import main
@@ -135,7 +135,7 @@ def test_measured_and_chosen_by_name(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_reasons_are_by_kernel() -> None:
     with reasons.reasons_given() as found:
-        Descent.of(Source(product(64, 80, 96), "m", "main", Machine())).to("kernels")
+        Lowering.of(Source(product(64, 80, 96), "m", "main", Machine())).to("kernels")
     assert list(found) == ["main_matmul"]
 
 
@@ -143,7 +143,7 @@ def test_reasons_are_put_into_words_only_for_a_listener() -> None:
     def say() -> str:
         raise AssertionError("nobody listens")
 
-    descent = Descent.of(Source(product(4, 4, 4), "m", "main", Machine()))
+    descent = Lowering.of(Source(product(4, 4, 4), "m", "main", Machine()))
     descent.to("kernels")
     (first, *_) = descent.module.ops
     reasons.because(first, say)

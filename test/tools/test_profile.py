@@ -16,7 +16,7 @@ from stepwell.core.diagnostics import CompileError
 from stepwell.core.machine import Machine
 from stepwell.core.signature import Kernel, Signature
 from stepwell.core.targets import target_of
-from stepwell.driver.descent import Descent, Source
+from stepwell.driver.lowering import Lowering, Source
 from stepwell.driver.pipeline import STAGES
 from stepwell.runtime import profiling
 from stepwell.runtime.limits import Limits
@@ -46,7 +46,7 @@ def module(tmp_path: Path) -> Path:
 
 
 def costs(text: str) -> list[tuple[int | None, int | None, int]]:
-    descent = Descent.of(Source(text, "<test>", "main", Machine(vector_bits=512)))
+    descent = Lowering.of(Source(text, "<test>", "main", Machine(vector_bits=512)))
     descent.to("kernels")
     return [(c.flops, c.bytes, c.bits) for c in descent.costs.values()]
 
@@ -79,7 +79,7 @@ func.func @main(%x: tensor<?x?xf32>, %v: tensor<?xf64>) -> (tensor<?x?xf32>, ten
 
 
 def in_call(text: str, *sizes: int) -> list[tuple[int | None, int | None, int]]:
-    descent = Descent.of(Source(text, "<test>", "main", Machine(vector_bits=512)))
+    descent = Lowering.of(Source(text, "<test>", "main", Machine(vector_bits=512)))
     descent.to("kernels")
     found = [cost.at(sizes) for cost in descent.costs.values()]
     return [(c.flops, c.bytes, c.bits) for c in found]
@@ -108,7 +108,7 @@ def test_launches_of_different_sizes_count_as_their_mean() -> None:
       %b = nd.exp %v : tensor<?xf32>
       func.return %a, %b : tensor<?xf32>, tensor<?xf32>
     }"""
-    descent = Descent.of(Source(text, "<test>", "main", Machine(vector_bits=512)))
+    descent = Lowering.of(Source(text, "<test>", "main", Machine(vector_bits=512)))
     descent.kernels_outlined()
     (cost,) = kernel_costs(descent.module).values()
     assert cost.at([10, 30]).flops == 20 and cost.at([10, 30]).bytes == 4 * 2 * 20
@@ -127,10 +127,10 @@ def test_sizes_of_a_call_in_the_table(tmp_path: Path) -> None:
 
 
 def test_kernels_that_bufferize_makes_are_known_too() -> None:
-    descent = Descent.of(Source(MODULE, "<test>", "main", Machine(vector_bits=512)))
+    descent = Lowering.of(Source(MODULE, "<test>", "main", Machine(vector_bits=512)))
     descent.to("kernels")
     known = dict(descent.costs)
-    descent.down(next(stage for stage in STAGES if stage.name == "buffers"))
+    descent.run_stage(next(stage for stage in STAGES if stage.name == "buffers"))
     assert kernel_costs(descent.module) == known == descent.costs
 
 

@@ -22,7 +22,7 @@ from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Schedule as Levels
 from stepwell.dialects.kernel.levels import schedule_from
 from stepwell.driver import tuning
-from stepwell.driver.descent import Descent, Source
+from stepwell.driver.lowering import Lowering, Source
 from stepwell.runtime.toolchain import find_compiler
 from stepwell.tools.main import main
 from stepwell.transforms.kernels.schedule import Schedule
@@ -43,8 +43,8 @@ LEVELS = "[for d0 by 2, for d1 by 16, for d2, unroll d0, vector d1 by 16]"
 TUNED = Tuned("main_matmul", LEVELS, 1e-6, 2e-6, 9)
 
 
-def outlined(text: str) -> Descent:
-    descent = Descent.of(Source(text, "<test>", "main", MACHINE))
+def outlined(text: str) -> Lowering:
+    descent = Lowering.of(Source(text, "<test>", "main", MACHINE))
     descent.kernels_outlined()
     return descent
 

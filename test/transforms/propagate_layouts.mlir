@@ -3,20 +3,20 @@
 // A residual block: the image is turned over once, read again by the addition, and turned back.
 // CHECK-LABEL: func.func @residual
 // CHECK:         [[X:%x_[0-9]+]] = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d3, d1, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>]
-// CHECK-SAME:      ins(%x : tensor<1x32x28x28xf32>) {{.*}} attrs = {kernel.apart}
+// CHECK-SAME:      ins(%x : tensor<1x32x28x28xf32>) {{.*}} attrs = {kernel.no_fuse}
 // CHECK:         tensor.insert_slice [[X]] into %{{.*}}[0, 1, 1, 0] [1, 28, 28, 32] [1, 1, 1, 1] : tensor<1x28x28x32xf32> into tensor<1x30x30x32xf32>
-// CHECK-NOT:     attrs = {kernel.apart}
+// CHECK-NOT:     attrs = {kernel.no_fuse}
 // CHECK:         %a = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, (d1 + d4), (d2 + d5), d6)>, affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d3, d6, d4, d5)>, affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1, d2, d3)>]
-// CHECK-NOT:     attrs = {kernel.apart}
+// CHECK-NOT:     attrs = {kernel.no_fuse}
 // CHECK:         tensor.insert_slice %b into %{{.*}} : tensor<1x28x28x32xf32> into tensor<1x30x30x32xf32>
-// CHECK-NOT:     attrs = {kernel.apart}
+// CHECK-NOT:     attrs = {kernel.no_fuse}
 // CHECK:         %c = linalg.generic
-// CHECK-NOT:     attrs = {kernel.apart}
+// CHECK-NOT:     attrs = {kernel.no_fuse}
 // CHECK:         %d = linalg.generic {{.*}} ins(%c, [[X]] : tensor<1x28x28x32xf32>, tensor<1x28x28x32xf32>)
-// CHECK-NOT:     attrs = {kernel.apart}
+// CHECK-NOT:     attrs = {kernel.no_fuse}
 // CHECK:         %e = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
 // CHECK:         [[E:%e_[0-9]+]] = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>]
-// CHECK-SAME:      ins(%e : tensor<1x28x28x32xf32>) outs(%{{.*}} : tensor<1x32x28x28xf32>) attrs = {kernel.apart}
+// CHECK-SAME:      ins(%e : tensor<1x28x28x32xf32>) outs(%{{.*}} : tensor<1x32x28x28xf32>) attrs = {kernel.no_fuse}
 // CHECK:         func.return [[E]] : tensor<1x32x28x28xf32>
 func.func @residual(%x: tensor<1x32x28x28xf32>, %v: tensor<32x32x3x3xf32>, %w: tensor<32x32x3x3xf32>) -> tensor<1x32x28x28xf32> {
   %a = nd.convolution %x, %v {low = [1, 1], high = [1, 1]} : (tensor<1x32x28x28xf32>, tensor<32x32x3x3xf32>) -> tensor<1x32x28x28xf32>
@@ -31,8 +31,8 @@ func.func @residual(%x: tensor<1x32x28x28xf32>, %v: tensor<32x32x3x3xf32>, %w: t
 // the sum over each feature, which needs no transpose: there is none at all.
 // CHECK-LABEL: func.func @stages
 // CHECK:         %x_1 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>]
-// CHECK-SAME:      attrs = {kernel.apart}
-// CHECK-NOT:     attrs = {kernel.apart}
+// CHECK-SAME:      attrs = {kernel.no_fuse}
+// CHECK-NOT:     attrs = {kernel.no_fuse}
 // CHECK:         %stem = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d4, ((d1 * 2) + d5), ((d2 * 2) + d6))>, affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d3, d4, d5, d6)>
 // CHECK-SAME:      outs(%{{.*}} : tensor<2x32x32x32xf32>)
 // CHECK:         %pool = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, ((d1 * 2) + d4), ((d2 * 2) + d5), d3)>
@@ -40,7 +40,7 @@ func.func @residual(%x: tensor<1x32x28x28xf32>, %v: tensor<32x32x3x3xf32>, %w: t
 // CHECK:         %down = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, ((d1 * 2) + d4), ((d2 * 2) + d5), d6)>
 // CHECK:         %short = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, (d1 * 2), (d2 * 2), d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d3, d4, 0, 0)>
 // CHECK:         %sum = linalg.generic {{.*}} ins(%both : tensor<2x8x8x64xf32>) outs(%{{.*}} : tensor<2x64xf32>)
-// CHECK-NOT:     attrs = {kernel.apart}
+// CHECK-NOT:     attrs = {kernel.no_fuse}
 // CHECK:         func.return
 func.func @stages(%x: tensor<2x3x64x64xf32>, %u: tensor<32x3x7x7xf32>, %v: tensor<64x32x3x3xf32>, %w: tensor<64x32x1x1xf32>) -> tensor<2x64xf32> {
   %stem = nd.convolution %x, %u {strides = [2, 2], low = [3, 3], high = [3, 3]} : (tensor<2x3x64x64xf32>, tensor<32x3x7x7xf32>) -> tensor<2x32x32x32xf32>
@@ -54,13 +54,13 @@ func.func @stages(%x: tensor<2x3x64x64xf32>, %u: tensor<32x3x7x7xf32>, %v: tenso
 
 // An inverted residual: the filters of the depthwise convolution are turned over as well.
 // CHECK-LABEL: func.func @inverted
-// CHECK:         [[X:%x_[0-9]+]] = linalg.generic {{.*}} ins(%x : tensor<1x16x14x14xf32>) {{.*}} attrs = {kernel.apart}
+// CHECK:         [[X:%x_[0-9]+]] = linalg.generic {{.*}} ins(%x : tensor<1x16x14x14xf32>) {{.*}} attrs = {kernel.no_fuse}
 // CHECK:         %a = linalg.generic {{.*}} ins([[X]], %u : tensor<1x14x14x16xf32>, tensor<64x16x1x1xf32>)
-// CHECK:         [[V:%v_[0-9]+]] = linalg.generic {{.*}} ins(%v : tensor<64x1x3x3xf32>) outs(%{{.*}} : tensor<1x3x3x64xf32>) attrs = {kernel.apart}
+// CHECK:         [[V:%v_[0-9]+]] = linalg.generic {{.*}} ins(%v : tensor<64x1x3x3xf32>) outs(%{{.*}} : tensor<1x3x3x64xf32>) attrs = {kernel.no_fuse}
 // CHECK:         %c = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, (d1 + d4), (d2 + d5), d3)>, affine_map<(d0, d1, d2, d3, d4, d5) -> (0, d4, d5, d3)>
 // CHECK:         %e = linalg.generic {{.*}} ins(%d, %w : tensor<1x14x14x64xf32>, tensor<16x64x1x1xf32>)
 // CHECK:         %f = linalg.generic {{.*}} ins(%e, [[X]] :
-// CHECK:         attrs = {kernel.apart}
+// CHECK:         attrs = {kernel.no_fuse}
 // CHECK:         func.return
 func.func @inverted(%x: tensor<1x16x14x14xf32>, %u: tensor<64x16x1x1xf32>, %v: tensor<64x1x3x3xf32>, %w: tensor<16x64x1x1xf32>) -> tensor<1x16x14x14xf32> {
   %a = nd.convolution %x, %u : (tensor<1x16x14x14xf32>, tensor<64x16x1x1xf32>) -> tensor<1x64x14x14xf32>
@@ -74,7 +74,7 @@ func.func @inverted(%x: tensor<1x16x14x14xf32>, %u: tensor<64x16x1x1xf32>, %v: t
 
 // A transpose of the program's own goes away: features are last already.
 // CHECK-LABEL: func.func @turned_by_hand
-// CHECK-NOT:     attrs = {kernel.apart}
+// CHECK-NOT:     attrs = {kernel.no_fuse}
 // CHECK-NOT:     (d0, d2, d3, d1)
 // CHECK:         func.return
 func.func @turned_by_hand(%x: tensor<1x28x28x32xf32>, %w: tensor<32x32x3x3xf32>) -> tensor<1x26x26x32xf32> {
@@ -86,9 +86,9 @@ func.func @turned_by_hand(%x: tensor<1x28x28x32xf32>, %w: tensor<32x32x3x3xf32>)
 
 // Six features do not fill a vector, and turning the images over would cost more than it saves.
 // CHECK-LABEL: func.func @narrow
-// CHECK-NOT:     attrs = {kernel.apart}
+// CHECK-NOT:     attrs = {kernel.no_fuse}
 // CHECK:         affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d4, (d2 + d5), (d3 + d6))>
-// CHECK-NOT:     attrs = {kernel.apart}
+// CHECK-NOT:     attrs = {kernel.no_fuse}
 // CHECK:         func.return
 func.func @narrow(%x: tensor<1x6x28x28xf32>, %w: tensor<6x6x3x3xf32>) -> tensor<1x6x26x26xf32> {
   %a = nd.convolution %x, %w : (tensor<1x6x28x28xf32>, tensor<6x6x3x3xf32>) -> tensor<1x6x26x26xf32>
@@ -98,7 +98,7 @@ func.func @narrow(%x: tensor<1x6x28x28xf32>, %w: tensor<6x6x3x3xf32>) -> tensor<
 // A program without windows is left alone.
 // CHECK-LABEL: func.func @no_window
 // CHECK:         %y = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>
-// CHECK-NOT:     attrs = {kernel.apart}
+// CHECK-NOT:     attrs = {kernel.no_fuse}
 // CHECK:         func.return
 func.func @no_window(%x: tensor<8x9xf32>) -> tensor<9x8xf32> {
   %y = nd.transpose %x {permutation = [1, 0]} : tensor<8x9xf32> -> tensor<9x8xf32>
@@ -111,9 +111,9 @@ func.func @no_window(%x: tensor<8x9xf32>) -> tensor<9x8xf32> {
 // CHECK:         [[ROWS:%[0-9]+]] = linalg.fill {{.*}} -> tensor<1x4x1x64xf32>
 // CHECK-NEXT:    {{.*}} = tensor.insert_slice [[ROWS]] into %{{.*}}[0, 0, 0, 0] [1, 4, 1, 64] [1, 1, 1, 1]
 // CHECK:         tensor.insert_slice %{{.*}} into %{{.*}}[0, 0, 33, 0] [1, 4, 1, 64] [1, 1, 1, 1]
-// CHECK:         linalg.fill {kernel.apart} {{.*}} -> tensor<1x4x32x2xf32>
+// CHECK:         linalg.fill {kernel.no_fuse} {{.*}} -> tensor<1x4x32x2xf32>
 // CHECK:         tensor.insert_slice %{{.*}} into %{{.*}}[0, 0, 1, 62] [1, 4, 32, 2] [1, 1, 1, 1]
-// CHECK:         %x_1 = linalg.generic {{.*}} attrs = {kernel.apart}
+// CHECK:         %x_1 = linalg.generic {{.*}} attrs = {kernel.no_fuse}
 // CHECK:         tensor.insert_slice %x_1 into %{{.*}}[0, 0, 1, 0] [1, 4, 32, 62] [1, 1, 1, 1]
 func.func @border(%x: tensor<1x4x32x62xf32>) -> tensor<1x4x32x62xf32> {
   %y = nd.max_pool %x {window = [3, 3], strides = [1, 1], low = [1, 0], high = [1, 2]} : tensor<1x4x32x62xf32> -> tensor<1x4x32x62xf32>
@@ -122,9 +122,9 @@ func.func @border(%x: tensor<1x4x32x62xf32>) -> tensor<1x4x32x62xf32> {
 
 // A lone pooling with strides, which no vectors could read along rows, is worth transposing for.
 // CHECK-LABEL: func.func @lone_pool
-// CHECK:         linalg.generic {{.*}} attrs = {kernel.apart}
+// CHECK:         linalg.generic {{.*}} attrs = {kernel.no_fuse}
 // CHECK:         iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]{{.*}} outs({{.*}}tensor<1x15x15x32xf32>
-// CHECK:         attrs = {kernel.apart}
+// CHECK:         attrs = {kernel.no_fuse}
 func.func @lone_pool(%x: tensor<1x32x31x31xf32>) -> tensor<1x32x15x15xf32> {
   %y = nd.max_pool %x {window = [3, 3], strides = [2, 2], low = [0, 0], high = [0, 0]} : tensor<1x32x31x31xf32> -> tensor<1x32x15x15xf32>
   func.return %y : tensor<1x32x15x15xf32>
@@ -134,11 +134,11 @@ func.func @lone_pool(%x: tensor<1x32x31x31xf32>) -> tensor<1x32x15x15xf32> {
 // CHECK-LABEL: func.func @summed_places
 // CHECK:         %a = linalg.generic
 // CHECK:         %b = linalg.generic
-// CHECK-NOT:     attrs = {kernel.apart}
+// CHECK-NOT:     attrs = {kernel.no_fuse}
 // CHECK:         %d = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d2, d3, d4, d0)>, affine_map<(d0, d1, d2, d3, d4) -> (d2, d3, d4, d1)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1)>]
 // CHECK-SAME:      ins(%b, %a : tensor<2x28x28x32xf32>, tensor<2x28x28x32xf32>)
 // CHECK-NEXT:    ^bb0
-// CHECK-NOT:     attrs = {kernel.apart}
+// CHECK-NOT:     attrs = {kernel.no_fuse}
 // CHECK:         func.return
 func.func @summed_places(%x: tensor<2x32x30x30xf32>, %w: tensor<32x32x3x3xf32>) -> tensor<32x32xf32> {
   %a = nd.convolution %x, %w : (tensor<2x32x30x30xf32>, tensor<32x32x3x3xf32>) -> tensor<2x32x28x28xf32>
@@ -149,9 +149,9 @@ func.func @summed_places(%x: tensor<2x32x30x30xf32>, %w: tensor<32x32x3x3xf32>) 
 
 // The gradient of depthwise filters over short rows: both images are turned over, and nine sums for each feature are made at once.
 // CHECK-LABEL: func.func @taps
-// CHECK:         tensor<4x7x7x64xf32>) attrs = {kernel.apart}
+// CHECK:         tensor<4x7x7x64xf32>) attrs = {kernel.no_fuse}
 // CHECK-COUNT-9: tensor.extract_slice %{{.*}} : tensor<4x9x9x64xf32> to tensor<4x7x7x64xf32>
-// CHECK:         tensor<4x7x7x64xf32>) attrs = {kernel.apart}
+// CHECK:         tensor<4x7x7x64xf32>) attrs = {kernel.no_fuse}
 // CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d1, d2, d3, d0)>
 // CHECK:         -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>)
 func.func @taps(%x: tensor<4x64x7x7xf32>, %g: tensor<4x64x7x7xf32>) -> tensor<1x64x3x3xf32> {
@@ -161,9 +161,9 @@ func.func @taps(%x: tensor<4x64x7x7xf32>, %g: tensor<4x64x7x7xf32>) -> tensor<1x
 
 // Two filters for each feature: no vectors can be made of features, so the places come last.
 // CHECK-LABEL: func.func @multiplied
-// CHECK:         ins(%x : tensor<2x56x56x16xf32>) outs(%{{.*}} : tensor<2x16x56x56xf32>) attrs = {kernel.apart}
+// CHECK:         ins(%x : tensor<2x56x56x16xf32>) outs(%{{.*}} : tensor<2x16x56x56xf32>) attrs = {kernel.no_fuse}
 // CHECK:         %y = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, (d1 floordiv 2), (d2 + d4), (d3 + d5))>
-// CHECK:         outs(%{{.*}} : tensor<2x54x54x32xf32>) attrs = {kernel.apart}
+// CHECK:         outs(%{{.*}} : tensor<2x54x54x32xf32>) attrs = {kernel.no_fuse}
 func.func @multiplied(%x: tensor<2x56x56x16xf32>, %w: tensor<3x3x1x32xf32>) -> tensor<2x54x54x32xf32> {
   %y = nd.convolution %x, %w {groups = 16, x_layout = [0, 3, 1, 2], w_layout = [3, 2, 0, 1], y_layout = [0, 3, 1, 2]} : (tensor<2x56x56x16xf32>, tensor<3x3x1x32xf32>) -> tensor<2x54x54x32xf32>
   func.return %y : tensor<2x54x54x32xf32>

@@ -2,11 +2,11 @@
 
 // Matrices of 48 elements lie 64 apart. Tiles are whole: the addition is taken along, and reads its image at each of the four places of a tile.
 // CHECK-LABEL: func.func @residual
-// CHECK:         [[X:%x_[0-9]+]] = linalg.generic {{.*}} attrs = {kernel.apart}
+// CHECK:         [[X:%x_[0-9]+]] = linalg.generic {{.*}} attrs = {kernel.no_fuse}
 // The filters are turned over, then vectors run along the features of the result.
 // CHECK:         tensor.collapse_shape %w {{.*}} : tensor<8x8x3x3xf32> into tensor<8x72xf32>
 // CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>]
-// CHECK-SAME:      outs(%{{.*}} : tensor<72x8xf32>) attrs = {kernel.apart}
+// CHECK-SAME:      outs(%{{.*}} : tensor<72x8xf32>) attrs = {kernel.no_fuse}
 // CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> ((d0 * 9), d1)>, affine_map<(d0, d1) -> (((d0 * 9) + 1), d1)>
 // CHECK:         kernel.stack {{.*}} : tensor<8x8xf32> -> tensor<16x64xf32>
 // CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, (d1 * 2), (d2 * 2), d3)>, affine_map<(d0, d1, d2, d3) -> (d0, (d1 * 2), ((d2 * 2) + 1), d3)>

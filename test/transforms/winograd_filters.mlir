@@ -15,7 +15,7 @@ func.func @filters(%x: tensor<2x3x5x7xf32>, %d: tensor<2x16x5x7xf32>) -> tensor<
 
 // Both have few features: what is summed up over places is read as it is written, for vectors along these.
 // CHECK-LABEL: func.func @few
-// CHECK-NOT:     kernel.apart
+// CHECK-NOT:     kernel.no_fuse
 // CHECK:         ins(%{{.*}}, %d : tensor<2x3x7x9xf32>, tensor<2x5x5x7xf32>)
 // CHECK:         func.return
 func.func @few(%x: tensor<2x3x5x7xf32>, %d: tensor<2x5x5x7xf32>) -> tensor<5x3x3x3xf32> {

@@ -15,7 +15,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.targets import machine_for
-from stepwell.driver.descent import Source, stage_text
+from stepwell.driver.lowering import Source, stage_text
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "8"))
 SEED = int(os.environ.get("SEED", "1"))

@@ -175,7 +175,7 @@ def test_sizes_of_the_run_and_loops(text: str, shapes: list[tuple[int, ...]]) ->
     random = np.random.default_rng(5)
     arrays = [random.standard_normal(s).astype(np.float32) for s in shapes]
     before, after = taken_down(text, DOWN, MOVE)
-    assert "kernel.apart" in text_of(after)
+    assert "kernel.no_fuse" in text_of(after)
     for want, got in zip(
         Interpreter(before).call("main", arrays),
         Interpreter(after).call("main", arrays),

@@ -20,7 +20,7 @@ from stepwell.core.machine import Machine
 from stepwell.core.targets import machine_for
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Action, Level, Schedule, schedule_from
-from stepwell.driver.descent import Descent, Source
+from stepwell.driver.lowering import Lowering, Source
 from stepwell.transforms.kernels.schedule import Schedule as SchedulePass
 from stepwell.transforms.kernels.schedule.levels import levels_of
 
@@ -89,7 +89,7 @@ def total_levels(random: Random) -> Schedule:
 
 def obeyed(text: str, levels: Schedule, machine: Machine) -> str | None:
     """Return a module whose kernel has these levels; None where they are refused."""
-    descent = Descent.of(Source(text, "<test>", "main", machine))
+    descent = Lowering.of(Source(text, "<test>", "main", machine))
     descent.kernels_outlined()
     (function,) = (op for op in descent.module.ops if isinstance(op, kernel.FuncOp))
     function.attributes["kernel.schedule"] = kernel.ScheduleAttr(levels)

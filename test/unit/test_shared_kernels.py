@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import LocationAttr
 from stepwell.core.targets import machine_for
 from stepwell.dialects import kernel
 from stepwell.dialects.types import fuse_locations, places
-from stepwell.driver.descent import Descent, Source
+from stepwell.driver.lowering import Lowering, Source
 from stepwell.transforms.kernels import same_kernels
 
 
@@ -26,7 +26,7 @@ def test_places_of_equal_kernels_are_united_once(monkeypatch: pytest.MonkeyPatch
         return fuse_locations(given)
 
     monkeypatch.setattr(same_kernels, "fuse_locations", counted)
-    descent = Descent.of(Source("\n".join(lines), "m", "main", machine_for("c", "")))
+    descent = Lowering.of(Source("\n".join(lines), "m", "main", machine_for("c", "")))
     descent.kernels_outlined()
     (only,) = [op for op in descent.module.ops if isinstance(op, kernel.FuncOp)]
     assert [place.line for place in places(only.location)] == list(range(2, 42))

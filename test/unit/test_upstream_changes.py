@@ -12,7 +12,7 @@ import pytest
 
 from stepwell.dialects.upstream.changes import CHANGES, Change
 
-IMPORTS = "import stepwell.driver.descent, stepwell.api.compiled, stepwell.lowering.emit, stepwell.tools.opt.driver\n"
+IMPORTS = "import stepwell.driver.lowering, stepwell.api.compiled, stepwell.lowering.emit, stepwell.tools.opt.driver\n"
 
 SNAPSHOT = """
 import importlib, json, sys, types
@@ -158,7 +158,7 @@ def test_still_needed(change: Change) -> None:
 def test_no_traits_are_given() -> None:
     """Classes of xDSL share the object with their traits: to add one changes others too."""
     script = (
-        "import stepwell.driver.descent\nfrom xdsl.interfaces import HasFolderInterface\n"
+        "import stepwell.driver.lowering\nfrom xdsl.interfaces import HasFolderInterface\n"
         "from xdsl.traits import Pure\nprint(HasFolderInterface.has_trait(Pure))"
     )
     assert said(script).split() == ["False"]

@@ -284,12 +284,12 @@ def contracts(op: linalg.GenericOp) -> bool:
     return not all(parallel) and is_contraction(parallel, indices(op)[: len(op.inputs)])
 
 
-def stands_apart(op: Operation) -> bool:
+def is_not_fused(op: Operation) -> bool:
     """Whether ``op`` is to be a kernel of its own, as a copy into another layout is.
 
     What says where an image lies within its border joins no kernel but its reader's.
     """
-    return "kernel.apart" in op.attributes or "kernel.border" in op.attributes
+    return "kernel.no_fuse" in op.attributes or "kernel.border" in op.attributes
 
 
 def element(value: SSAValue) -> Attribute:

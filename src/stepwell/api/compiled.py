@@ -68,26 +68,26 @@ class _Request:
         part : is called with each part of a large program, which may be compiled at once
         """
         with self._showing():
-            descent = import_module("stepwell.driver.descent")
-            return descent.translate(self._source(descent), self.target, part)
+            lowering = import_module("stepwell.driver.lowering")
+            return lowering.translate(self._source(lowering), self.target, part)
 
     def stage(self, name: str) -> str:
         """Return the module as it is after a stage."""
         with self._showing():
-            descent = import_module("stepwell.driver.descent")
-            return descent.stage_text(self._source(descent), name)
+            lowering = import_module("stepwell.driver.lowering")
+            return lowering.stage_text(self._source(lowering), name)
 
     def stages(self) -> dict[str, str]:
         """Return the module as it is after each stage."""
         with self._showing():
-            descent = import_module("stepwell.driver.descent")
-            return descent.stage_texts(self._source(descent))
+            lowering = import_module("stepwell.driver.lowering")
+            return lowering.stage_texts(self._source(lowering))
 
     def tune(self, budget: float) -> Any:
         """Return schedules for the kernels, found in ``budget`` seconds."""
         with self._showing(), uncollected():
             tuning = import_module("stepwell.driver.tuning")
-            source = self._source(import_module("stepwell.driver.descent"))
+            source = self._source(import_module("stepwell.driver.lowering"))
             return with_deep_stack(lambda: tuning.tune(source, budget, say=LOG.info))
 
     @contextmanager
@@ -100,9 +100,9 @@ class _Request:
             error.sources[self.module.name] = self.module.text
             raise
 
-    def _source(self, descent: Any) -> Any:
+    def _source(self, lowering: Any) -> Any:
         machine = target_of(self.target).limits(self.machine)
-        return descent.Source(
+        return lowering.Source(
             *(self.module.text, self.module.name, self.entry, machine),
             *(self.lock, self.passes, self.check_bounds),
         )
@@ -290,7 +290,7 @@ def _fetched(request: _Request, read: ModuleText, locked: str, threads: int | No
     native = target_of(request.target).native
     if native and prepare() and disk_cache().lacks("program"):
         with uncollected():
-            import_module("stepwell.driver.descent")  # will be needed: loaded while compilers run
+            import_module("stepwell.driver.lowering")  # will be needed: loaded while compilers run
     compiler = find_compiler() if native else None
     key = digest(
         *(read.text, read.name, request.entry, request.target, repr(request.machine)),
@@ -316,7 +316,7 @@ def _fetched(request: _Request, read: ModuleText, locked: str, threads: int | No
             _write(folder, request, parts)
 
     folder = disk_cache().fetch("program", key, build)
-    weights = Weights(folder.name, read.resources, read.trail, bool(built))
+    weights = Weights(folder.name, read.resources, read.traced_weights, bool(built))
     return Compiled(load_program(folder, read.resources, weights, threads, request.device), request)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
-from stepwell.runtime.weights import Trail
+from stepwell.runtime.weights import TracedWeights
 
 STDIN = "-"
 """What stands for standard input where a file is named."""
@@ -29,7 +29,7 @@ class ModuleText:
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     hashed: bool = False
     """Whether the text states no hashes but those of these very arrays."""
-    trail: Trail | None = None
+    traced_weights: TracedWeights | None = None
     """What a trace knows of its weights."""
 
 

@@ -43,13 +43,13 @@ from stepwell.core.locks import Lock, Tuned, machine_key
 from stepwell.core.machine import Machine
 from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects import kernel
-from stepwell.driver.descent import Descent, Source
+from stepwell.driver.lowering import Lowering, Source
 from stepwell.driver.pipeline import STAGE_NAMES
 from stepwell.lowering.emit import emit_c
 from stepwell.runtime.entry import numpy_dtype
 from stepwell.runtime.program import load_program, write_program
 from stepwell.runtime.toolchain import Compiler, find_compiler
-from stepwell.transforms.kernels.relaunching import launches_of
+from stepwell.transforms.kernels.kernel_signature import launches_of
 from stepwell.transforms.kernels.schedule.levels import levels_of
 from stepwell.transforms.kernels.schedule.locked import (
     choices_of,
@@ -151,7 +151,7 @@ def _tell_unsized(names: Sequence[str], size: int | None) -> None:
 
 def candidates_of(source: Source, size: int | None = None) -> list[Candidate]:
     """Return the kernels that nobody has scheduled, those with most to do first."""
-    bare = Descent.of(source)
+    bare = Lowering.of(source)
     if bare.first > STAGE_NAMES.index("kernels"):
         message = "schedules are chosen before buffers, and the module has no tensors any more"
         raise CompileError(Diagnostic("error", message, help="tune the module of tensors"))
@@ -277,9 +277,9 @@ class Search:
 
     def compiled(self, schedule: Schedule) -> Run:
         """Compile the kernel alone, so scheduled, and load it."""
-        descent = Descent.alone(self.source, program_of(self.candidate, schedule))
-        descent.after_scheduling()
-        emitted = emit_c(descent.module, "main")
+        lowering = Lowering.of_lower_floor(self.source, program_of(self.candidate, schedule))
+        lowering.after_scheduling()
+        emitted = emit_c(lowering.module, "main")
         folder = self.folder / str(self.tried)
         build = self.compiler.build_program
         signature = replace(emitted.signature, machine=self.source.machine.features)

@@ -40,7 +40,7 @@ from stepwell.frontend.tracing import active_trace
 from stepwell.frontend.variants import Tracer, Variant, Variants
 from stepwell.runtime.extension import Dispatcher, prepare
 from stepwell.runtime.program import make_dispatcher
-from stepwell.runtime.weights import Trail
+from stepwell.runtime.weights import TracedWeights
 
 assert operators, "imported to fill the table of operators"
 
@@ -374,23 +374,23 @@ class Function:
             return take_apart(bound, self._static)  # the defaults are told of, too
         return call
 
-    def _trail(self, call: Call) -> Trail:
+    def _traced_weights(self, call: Call) -> TracedWeights:
         """Return what is known of the weights that the function uses in such a call."""
         code = getattr(inspect.unwrap(self.__wrapped__), "__code__", None)
         if code is None:
-            return Trail()
-        return Trail.of(code.co_filename, str(code.co_firstlineno), repr(call.arguments))
+            return TracedWeights()
+        return TracedWeights.of(code.co_filename, str(code.co_firstlineno), repr(call.arguments))
 
     def _tracer(self, same: tuple[int, ...] = ()) -> Tracer:
         return lambda call, known, general: self._traced(
-            call, known, None if general else self._trail(call), same, general
+            call, known, None if general else self._traced_weights(call), same, general
         )
 
     def _traced(
         self,
         call: Call,
         known: Known | None = None,
-        trail: Trail | None = None,
+        traced_weights: TracedWeights | None = None,
         same: tuple[int, ...] = (),
         general: bool = False,
     ) -> Traced:
@@ -400,7 +400,7 @@ class Function:
             call,
             self._options,
             known,
-            trail,
+            traced_weights,
             same,
             general,
             checks=self._checks,

@@ -36,7 +36,7 @@ from stepwell.frontend.tracing import Trace, current_trace, tracing
 from stepwell.frontend.transformations.residuals import Later, Second, with_residuals
 from stepwell.frontend.transformations.zero import without_zeros
 from stepwell.frontend.weights import is_frozen
-from stepwell.runtime.weights import Trail
+from stepwell.runtime.weights import TracedWeights
 
 Known: TypeAlias = Callable[[str, Array], bool]
 """Whether an array that is read outside, called so, is known by its content."""
@@ -165,7 +165,7 @@ def _once(
     alone: Alone,
     options: Mapping[str, Any],
     known: Known | None = None,
-    trail: Trail | None = None,
+    traced_weights: TracedWeights | None = None,
     same: tuple[int, ...] = (),
     general: bool = False,
     checks: Mapping[str, Any] = MappingProxyType({}),
@@ -181,7 +181,7 @@ def _once(
     general : whether the text is for any size: arrays that NumPy makes of a size are computed
     """
     name, where = name_of(function), _where(function)[0]
-    written = Trace(name, trail=trail or Trail(), **checks)
+    written = Trace(name, traced_weights=traced_weights or TracedWeights(), **checks)
     written.computed = _computed if general else None
     captures = written.captures = Captures(written, known) if known else None
     written.standing = None if known else alone.begin(written)
@@ -242,8 +242,10 @@ def _module(
     text = function_text(entry, head, results, written.lines, function, names, into, attributes)
     code = _where(function)[1]
     file = inspect.getsourcefile(code) if code is not None else None
-    trail = written.trail
-    return ModuleText(text, file or "<python>", written.resources, hashed=True, trail=trail)
+    traced_weights = written.traced_weights
+    return ModuleText(
+        text, file or "<python>", written.resources, hashed=True, traced_weights=traced_weights
+    )
 
 
 def _where(function: Callable[..., Any]) -> tuple[str, Any]:

@@ -40,7 +40,7 @@ from stepwell.frontend.spelling import (
 )
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.weights import kept
-from stepwell.runtime.weights import Trail, fingerprint
+from stepwell.runtime.weights import TracedWeights, fingerprint
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -73,7 +73,7 @@ class Trace:
     """What the user calls it."""
     lines: list[str] = field(default_factory=list[str])
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
-    trail: Trail = field(default_factory=Trail)
+    traced_weights: TracedWeights = field(default_factory=TracedWeights)
     """What is known of the weights, and what they were the last time."""
     _names: dict[str, int] = field(default_factory=dict[str, int])
     _constants: dict[tuple[str, str], Tensor] = field(default_factory=dict[Any, Any])
@@ -255,7 +255,7 @@ class Trace:
         if (name := self._weights.get(key)) is not None:
             return name
         name = self._weights[key] = f"weight_{len(self.resources)}"
-        if not self.trail.lends(name, array, key[0]):
+        if not self.traced_weights.keeps_uncopied(name, array, key[0]):
             array = kept(array)
         self.resources[name] = array.reshape(shape)
         return name

@@ -55,20 +55,20 @@ typedef struct {
   const char *data, *key;
   int64_t bytes;
   char *sums;
-} sw_print;
+} sw_fingerprinted;
 
-static void sw_print_blocks(void *ctx, int64_t begin, int64_t end) {
-  sw_print *print = ctx;
+static void sw_fingerprint_blocks(void *ctx, int64_t begin, int64_t end) {
+  sw_fingerprinted *given = ctx;
   for (int64_t block = begin; block < end; block++) {
-    const char *p = print->data + block * SW_BLOCK;
-    const int64_t left = print->bytes - block * SW_BLOCK;
+    const char *p = given->data + block * SW_BLOCK;
+    const int64_t left = given->bytes - block * SW_BLOCK;
     char rest[SW_BLOCK];
     if (left < SW_BLOCK) { /* zeros after the end: the number of bytes is told apart by who asks */
       memset(rest, 0, sizeof rest);
       memcpy(rest, p, (size_t)left);
       p = rest;
     }
-    sw_sum_block(p, print->key, print->sums + block * SW_SUMS);
+    sw_sum_block(p, given->key, given->sums + block * SW_SUMS);
   }
 }
 
@@ -83,9 +83,9 @@ static PyObject *fingerprint(PyObject *module, PyObject *args) {
     int64_t blocks = (buffer.len + SW_BLOCK - 1) / SW_BLOCK;
     sums = PyBytes_FromStringAndSize(NULL, blocks * SW_SUMS);
     if (sums != NULL) {
-      sw_print print = {buffer.buf, key.buf, buffer.len, PyBytes_AS_STRING(sums)};
+      sw_fingerprinted given = {buffer.buf, key.buf, buffer.len, PyBytes_AS_STRING(sums)};
       Py_BEGIN_ALLOW_THREADS
-      sw_parallel(&sw_shared, sw_print_blocks, &print, blocks, 2 * SW_RUN);
+      sw_parallel(&sw_shared, sw_fingerprint_blocks, &given, blocks, 2 * SW_RUN);
       Py_END_ALLOW_THREADS
     }
   }

@@ -5,7 +5,7 @@ checked against a fingerprint of its own. Kept are the weights that a program is
 and others as soon as they are seen a second time: what changes with every start is never written.
 
 A function that is traced again need not copy the arrays that it used the last time: where they
-are the same, what it will run with lies in the cache. `Trail` knows which these are.
+are the same, what it will run with lies in the cache. `TracedWeights` knows which these are.
 """
 
 from __future__ import annotations
@@ -80,57 +80,61 @@ def _key(root: Path) -> bytes:
 
 
 @dataclass
-class Trail:
+class TracedWeights:
     """What a traced function used: the fingerprints of its large arrays, and these themselves."""
 
     place: str = ""
     """A digest of where the function stands and what it is called with."""
-    before: list[str] = field(default_factory=list[str])
+    previous: list[str] = field(default_factory=list[str])
     """The fingerprints in order, of a trace of it whose weights are in the cache."""
-    prints: dict[str, str] = field(default_factory=dict[str, str])
+    fingerprints: dict[str, str] = field(default_factory=dict[str, str])
     """The fingerprints in order, by name."""
     sources: dict[str, Array] = field(default_factory=dict[str, Array])
     """Arrays that are the user's still."""
-    lent: set[str] = field(default_factory=set[str])
+    uncopied: set[str] = field(default_factory=set[str])
     """Names of those of which there is no copy."""
     same: bool = True
     """Whether all so far is as it was."""
 
     @classmethod
-    def of(cls, *about: str) -> Trail:
+    def of(cls, *about: str) -> TracedWeights:
         """Find what is known of a function; ``about`` says where it stands."""
-        trail = cls(digest(*about))
+        traced_weights = cls(digest(*about))
         with suppress(OSError, ValueError, KeyError, TypeError):
-            noted = json.loads(trail._notes.read_text())
+            noted = json.loads(traced_weights._notes.read_text())
             if disk_cache().has(WEIGHTS, str(noted["weights"])):
-                trail.before = [str(each) for each in noted["prints"]]
-        return trail
+                traced_weights.previous = [str(each) for each in noted["fingerprints"]]
+        return traced_weights
 
-    def lends(self, name: str, array: Array, print: str) -> bool:
+    def keeps_uncopied(self, name: str, array: Array, fingerprint_: str) -> bool:
         """Note the next array; return whether a copy would never be used.
 
         That is where it had this fingerprint the last time, as had all before it.
         """
-        number = len(self.prints)
-        self.prints[name] = print
+        number = len(self.fingerprints)
+        self.fingerprints[name] = fingerprint_
         self.sources[name] = array
-        known = self.same and number < len(self.before) and self.before[number] == print
+        known = self.same and number < len(self.previous) and self.previous[number] == fingerprint_
         self.same = known
         if known:
-            self.lent.add(name)
+            self.uncopied.add(name)
         return known
 
     def changed(self, name: str) -> bool:
         """Whether the user's array is no longer what it was when the function used it."""
-        return fingerprint(self.sources[name]) != self.prints[name]
+        return fingerprint(self.sources[name]) != self.fingerprints[name]
 
     def note(self, weights: str) -> None:
         """Write down that what this function uses is kept; not where it changes what it uses."""
-        prints = list(self.prints.values())
-        if self.place and prints != self.before and not any(map(self.changed, self.sources)):
+        fingerprints = list(self.fingerprints.values())
+        if (
+            self.place
+            and fingerprints != self.previous
+            and not any(map(self.changed, self.sources))
+        ):
             with suppress(OSError):
                 make_private(self._notes.parent)
-                noted = {"weights": weights, "prints": prints}
+                noted = {"weights": weights, "fingerprints": fingerprints}
                 write_whole(self._notes, json.dumps(noted))
 
     def forget(self) -> None:
@@ -150,7 +154,7 @@ class Weights:
     key: str
     """The program's."""
     resources: Mapping[str, Any]
-    trail: Trail | None
+    traced_weights: TracedWeights | None
     compiled: bool
     """Whether the program was compiled just now."""
 
@@ -163,9 +167,9 @@ class Weights:
         given = [np.asarray(self.resources[n]) for n in names if n in self.resources]
         if len(given) < len(names) or not LEAST <= sum(a.nbytes for a in given) <= MOST:
             return self._made(make)
-        prints = [self._print(n, a) for n, a in zip(names, given, strict=True)]
+        fingerprints = [self._print(n, a) for n, a in zip(names, given, strict=True)]
         kinds = [f"{name} {a.dtype} {a.shape}" for name, a in zip(names, given, strict=True)]
-        key = digest(self.key, *kinds, *prints)
+        key = digest(self.key, *kinds, *fingerprints)
         damaged = disk_cache().has(WEIGHTS, key)
         if (found := disk_cache().find(WEIGHTS, key)) is not None:
             if (mapped := _mapped(found, signature)) is not None:
@@ -184,24 +188,24 @@ class Weights:
             self._note(key)
 
     def _note(self, key: str) -> None:
-        if self.trail is not None:
-            self.trail.note(key)
+        if self.traced_weights is not None:
+            self.traced_weights.note(key)
 
     def _print(self, name: str, array: Array) -> str:
-        known = self.trail.prints.get(name, "") if self.trail else ""
+        known = self.traced_weights.fingerprints.get(name, "") if self.traced_weights else ""
         if known.startswith(QUICK) or (known and extension_by_now() is None):
             return known
         found = fingerprint(np.ascontiguousarray(array))
-        if self.trail is not None and known:  # the extension was not there yet
-            self.trail.prints[name] = found
+        if self.traced_weights is not None and known:  # the extension was not there yet
+            self.traced_weights.fingerprints[name] = found
         return found
 
     def _made(self, make: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
         """Return what ``make`` does, unless an array of which there is no copy has changed."""
-        for name in sorted(self.trail.lent) if self.trail else ():
-            assert self.trail is not None
-            if self.trail.changed(name):
-                self.trail.forget()
+        for name in sorted(self.traced_weights.uncopied) if self.traced_weights else ():
+            assert self.traced_weights is not None
+            if self.traced_weights.changed(name):
+                self.traced_weights.forget()
                 raise CompileError(
                     Diagnostic(
                         "error",

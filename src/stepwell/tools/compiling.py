@@ -11,10 +11,10 @@ from stepwell.core.deep import with_deep_stack
 from stepwell.core.escape import quoted
 from stepwell.core.locks import write_lock
 from stepwell.core.signature import Signature
-from stepwell.driver.descent import pipeline_text, stage_text, translate
+from stepwell.driver.lowering import pipeline_text, stage_text, translate
 from stepwell.driver.tuning import BUDGET, tune
 from stepwell.runtime.program import seal, write_program
-from stepwell.tools.given import (
+from stepwell.tools.inputs import (
     bare_source_of,
     fail,
     lock_of,

@@ -25,10 +25,10 @@ from stepwell.core.machine import Machine, this_machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 from stepwell.dialects.types import places
-from stepwell.driver.descent import Descent, Source
+from stepwell.driver.lowering import Lowering, Source
 from stepwell.runtime.limits import machine_limits
 from stepwell.runtime.profiling import spans, spell_seconds
-from stepwell.tools.given import fail, inputs_of, module_of, program_of, source_of
+from stepwell.tools.inputs import fail, inputs_of, module_of, program_of, source_of
 from stepwell.transforms.kernels.schedule.levels import levels_of
 from stepwell.transforms.kernels.schedule.predicting import Rates, predicted
 from stepwell.transforms.kernels.schedule.reasons import Reasons, reasons_given, spell_bytes
@@ -43,7 +43,7 @@ UNSAID = "it is what it is wherever it is needed: no choice was made"
 class Scheduled:
     """A module on the floor of kernels: what was chosen there, and what that comes to."""
 
-    descent: Descent
+    lowering: Lowering
     reasons: Reasons
     rates: Rates
     sizes: Sequence[int] | None
@@ -52,16 +52,16 @@ class Scheduled:
     @property
     def kernels(self) -> list[kernel.FuncOp]:
         """The kernels, in order."""
-        return [op for op in self.descent.module.ops if isinstance(op, kernel.FuncOp)]
+        return [op for op in self.lowering.module.ops if isinstance(op, kernel.FuncOp)]
 
     def cost(self, function: kernel.FuncOp) -> Cost:
         """Return what a launch of a kernel does."""
-        cost = self.descent.costs.get(function.sym_name.data, UNCOUNTED)
+        cost = self.lowering.costs.get(function.sym_name.data, UNCOUNTED)
         return cost.known if self.sizes is None else cost.at(self.sizes)
 
     def predicted(self, function: kernel.FuncOp) -> float | None:
         """Return the seconds that a launch should take; None where only the run knows."""
-        launches = Launches(self.descent.module)
+        launches = Launches(self.lowering.module)
         inner = Sizes(function.body.block.args)
 
         def iterations(op: linalg.GenericOp) -> int | None:
@@ -80,9 +80,9 @@ def explain_command(options: argparse.Namespace) -> int:
     """Schedule a module and say of each kernel what was chosen and why."""
     module = module_of(options)
     source = source_of(module, options)
-    descent, reasons = with_deep_stack(lambda: _scheduled(source))
-    sizes, measured = _called(module, options, descent)
-    found = Scheduled(descent, reasons, _rates(source.machine), sizes)
+    lowering, reasons = with_deep_stack(lambda: _scheduled(source))
+    sizes, measured = _called(module, options, lowering)
+    found = Scheduled(lowering, reasons, _rates(source.machine), sizes)
     chosen = [op for op in found.kernels if fnmatchcase(op.sym_name.data, options.kernel)]
     if not chosen and options.kernel != "*":
         names = [op.sym_name.data for op in found.kernels]
@@ -93,11 +93,11 @@ def explain_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _scheduled(source: Source) -> tuple[Descent, Reasons]:
-    descent = Descent.of(source)
+def _scheduled(source: Source) -> tuple[Lowering, Reasons]:
+    lowering = Lowering.of(source)
     with reasons_given() as reasons:
-        descent.to("kernels")
-    return descent, reasons
+        lowering.to("kernels")
+    return lowering, reasons
 
 
 def _rates(machine: Machine) -> Rates:
@@ -113,14 +113,14 @@ def _rates(machine: Machine) -> Rates:
 
 
 def _called(
-    module: ModuleText, options: argparse.Namespace, descent: Descent
+    module: ModuleText, options: argparse.Namespace, lowering: Lowering
 ) -> tuple[list[int] | None, dict[str, float]]:
     """Return what each `?` is, where something tells, and the seconds of launches if asked for.
 
     A call is on arrays made up where none are given.
     """
     if not options.measure and not options.input:
-        (entry,) = (f for f in entries(descent.module) if f.sym_name.data == descent.source.entry)
+        (entry,) = (f for f in entries(lowering.module) if f.sym_name.data == lowering.source.entry)
         count = len(Sizes(entry.args).dims)
         return None if options.size is None and count else [options.size or 0] * count, {}
     compiled = program_of(options, module)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from stepwell.tools.leaving import leave_quickly
+from stepwell.tools.process_exit import leave_quickly
 
 EPILOG = """\
 examples:
@@ -198,7 +198,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     module, name = COMMANDS[options.command].split(":")
     try:
-        return import_module("stepwell.tools.guarded").guarded(
+        return import_module("stepwell.tools.error_boundary").guarded(
             getattr(import_module(module), name), options
         )
     except BrokenPipeError:

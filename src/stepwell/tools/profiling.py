@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from stepwell.tools.given import inputs_of, program_of
+from stepwell.tools.inputs import inputs_of, program_of
 
 
 def profile_command(options: argparse.Namespace) -> int:

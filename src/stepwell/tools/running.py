@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stepwell.api.compiled import Compiled
 from stepwell.core.signature import Tensor
-from stepwell.tools.given import fail, inputs_of, program_of
+from stepwell.tools.inputs import fail, inputs_of, program_of
 
 
 def run(options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from stepwell.tools.leaving import leave_quickly
+from stepwell.tools.process_exit import leave_quickly
 
 EPILOG = """\
 pipelines:

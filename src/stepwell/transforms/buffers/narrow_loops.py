@@ -40,7 +40,7 @@ from stepwell.analysis.windows import Limit, Window, lift, windows
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.sharing import WITHIN
 from stepwell.dialects.upstream.effects import touches_nothing
-from stepwell.transforms.kernels.relaunching import launches_of
+from stepwell.transforms.kernels.kernel_signature import launches_of
 from stepwell.transforms.passes import Pass
 
 Pairs: TypeAlias = frozenset[tuple[SSAValue, SSAValue]]

@@ -27,7 +27,7 @@ from xdsl.ir import SSAValue
 from stepwell.analysis.costs import operations
 from stepwell.dialects import kernel
 from stepwell.dialects.types import dtype
-from stepwell.transforms.kernels.relaunching import launches_of
+from stepwell.transforms.kernels.kernel_signature import launches_of
 from stepwell.transforms.kernels.schedule.reasons import because, spell_bytes
 from stepwell.transforms.passes import Pass, remark
 

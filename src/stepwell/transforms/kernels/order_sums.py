@@ -21,7 +21,7 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineExpr
 
 from stepwell.analysis.structured import array_of_maps, combiner, extents, indices, is_parallel
 from stepwell.dialects import kernel
-from stepwell.transforms.kernels.relaunching import is_unscheduled
+from stepwell.transforms.kernels.kernel_signature import is_unscheduled
 from stepwell.transforms.passes import Numerics, Pass
 
 PACKED = 1 << 10

@@ -51,7 +51,7 @@ from stepwell.analysis.structured import (
 )
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
-from stepwell.transforms.kernels.relaunching import (
+from stepwell.transforms.kernels.kernel_signature import (
     Axes,
     collapsed,
     expanded,

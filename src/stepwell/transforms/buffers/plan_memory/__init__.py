@@ -42,8 +42,14 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from stepwell.analysis.sizes import Size, Sizes, SizeWriter, product
 from stepwell.dialects import kernel
 from stepwell.dialects.types import dtype, locate
-from stepwell.transforms.buffers.plan_memory import packing
 from stepwell.transforms.buffers.plan_memory.lifetimes import Lifetime, Lifetimes
+from stepwell.transforms.buffers.plan_memory.offsets import (
+    ALIGNMENT,
+    Reservation,
+    aligned,
+    lower_bound,
+    pack,
+)
 from stepwell.transforms.passes import Pass, fail, remark
 
 
@@ -96,7 +102,7 @@ class _Plan:
         inputs = [a for a, r in zip(self.block.args, roles, strict=True) if r != "output"]
         self.sizes = Sizes(inputs)
         self.lifetimes = Lifetimes(self.block, outputs, kernels)
-        self.static: list[packing.Block] = []
+        self.static: list[Reservation] = []
         self.slots: list[Slot] = []
         self.entry: list[Operation] = []
         """What goes before everything else in the function."""
@@ -105,10 +111,10 @@ class _Plan:
         for life in self.lifetimes.temporaries:
             bytes = self._bytes(life)
             if (number := bytes.number) is not None:
-                self.static.append(packing.Block(life, packing.aligned(number)))
+                self.static.append(Reservation(life, aligned(number)))
             else:
                 self._into_slot(life, bytes)
-        offsets, self.bytes = packing.pack(self.static)
+        offsets, self.bytes = pack(self.static)
         self.offsets.update(zip((b.life for b in self.static), offsets, strict=True))
 
     def _bytes(self, life: Lifetime) -> Size:
@@ -142,7 +148,7 @@ class _Plan:
 
     def write(self) -> None:
         """Replace the temporaries by views of the arena, and add what tells its size."""
-        bound = packing.lower_bound(self.static)
+        bound = lower_bound(self.static)
         if self.static:
             remark(
                 self.function,
@@ -240,8 +246,8 @@ class _Offsets:
         if slots not in self._ends:
             before = self.end(slots - 1)
             largest = self._largest(self.plan.slots[slots - 1].sizes)
-            padded = self._put(arith.AddiOp(largest, self.write(Size.of(packing.ALIGNMENT - 1))))
-            line = self.write(Size.of(packing.ALIGNMENT))
+            padded = self._put(arith.AddiOp(largest, self.write(Size.of(ALIGNMENT - 1))))
+            line = self.write(Size.of(ALIGNMENT))
             lines = self._put(arith.DivUIOp(padded, line))
             bytes = self._put(arith.MuliOp(lines, line))
             self._ends[slots] = self._put(arith.AddiOp(before, bytes))

@@ -42,7 +42,7 @@ from stepwell.analysis.structured import array_of_maps, at, indices, shape
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.transforms.kernels.collapse_loops.merging import Merging, find
-from stepwell.transforms.kernels.relaunching import Axes, collapsed, expanded, launches_of, put
+from stepwell.transforms.kernels.kernel_signature import Axes, collapsed, expanded, launches_of, put
 from stepwell.transforms.passes import Pass
 
 

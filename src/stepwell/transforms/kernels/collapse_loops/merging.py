@@ -24,7 +24,7 @@ from stepwell.analysis.structured import (
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.transforms.kernels.collapse_loops.in_order import follows
-from stepwell.transforms.kernels.relaunching import Axes, is_unscheduled
+from stepwell.transforms.kernels.kernel_signature import Axes, is_unscheduled
 
 Pair: TypeAlias = "tuple[linalg.GenericOp | None, int, int]"
 """A loop and the one that goes on inside it when both are one: of all ops, or of one op's own."""

@@ -2,7 +2,7 @@
 
 Before:  func.func @main(%x, %w {nd.resource = "w"}) {
            scf.for ... { %p = kernel.launch @pack ins(%w) ...  kernel.launch @k ins(%c, %p) ... } }
-After:   func.func @main(%x, %p {nd.resource = "w_packed", kernel.made = 0}) {
+After:   func.func @main(%x, %p {nd.resource = "w_packed", kernel.computed_constant = 0}) {
            scf.for ... { kernel.launch @k ins(%c, %p) ... } }
          func.func @main.constants(%w {nd.resource = "w"}) -> tensor<...> {
            %p = kernel.launch @pack ins(%w) ...  func.return %p }

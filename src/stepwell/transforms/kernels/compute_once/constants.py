@@ -21,7 +21,7 @@ from stepwell.analysis.constness import RESOURCE, attributes_of, constants_of
 from stepwell.dialects import kernel
 from stepwell.dialects.types import dtype
 
-MADE = "kernel.made"
+MADE = "kernel.computed_constant"
 SMALL = 1 << 20
 """Results of so many bytes may be kept, however little they were made of."""
 GROWTH = 2

@@ -26,7 +26,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.constness import constant_arguments
-from stepwell.analysis.structured import element, in_slivers, indices, stands_apart
+from stepwell.analysis.structured import element, in_slivers, indices, is_not_fused
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import SCHEDULE, is_border
@@ -463,7 +463,7 @@ def _run_in_parallel(
     written = any(map(function.attributes.get, CUT))
     if l2 and not written and cut_rows(function, ops, shared, machine, l2):
         return
-    scattered = isinstance(ops[0].op, linalg.FillOp) and stands_apart(ops[0].op)
+    scattered = isinstance(ops[0].op, linalg.FillOp) and is_not_fused(ops[0].op)
     if not dynamic and total < 2 * CHUNK and not scattered:
         tell(function, lambda: f"serial: work of {total:,} is not worth a second thread")
         return

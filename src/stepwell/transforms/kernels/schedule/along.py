@@ -11,7 +11,7 @@ from math import prod
 from xdsl.dialects.builtin import DYNAMIC_INDEX, UnitAttr
 from xdsl.dialects.linalg import ops as linalg
 
-from stepwell.analysis.structured import stands_apart
+from stepwell.analysis.structured import is_not_fused
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.transforms.kernels.schedule.reasons import because
@@ -88,7 +88,7 @@ def vectorise_apart(
 
 def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:
     axis = own_axis(loops, shared)
-    whole = isinstance(loops.op, linalg.FillOp) or stands_apart(loops.op)  # never in place
+    whole = isinstance(loops.op, linalg.FillOp) or is_not_fused(loops.op)  # never in place
     name = next((r.name_hint for r in loops.op.results if r.name_hint), loops.op.name)
     if axis is None or (width := lanes([loops], axis, machine, overlap=whole)) == 1:
         because(loops.op, lambda: f"{name}: no vectors, along no loop do neighbours lie together")

@@ -17,10 +17,10 @@ from stepwell.analysis.structured import (
     at,
     indices,
     is_elementwise,
+    is_not_fused,
     is_parallel,
     linear,
     plain,
-    stands_apart,
 )
 from stepwell.transforms.structured.fuse.cost import is_view
 
@@ -33,7 +33,7 @@ def place_results(block: Block) -> None:
 
 
 def _is_copy(op: linalg.GenericOp) -> bool:
-    if len(op.inputs) != 1 or len(op.outputs) != 1 or stands_apart(op):
+    if len(op.inputs) != 1 or len(op.outputs) != 1 or is_not_fused(op):
         return False
     return is_view(op) and is_elementwise(op) and op.body.block.args[0].first_use is not None
 
@@ -45,7 +45,7 @@ def _place(copy: linalg.GenericOp) -> None:
         return
     number, reads, loops = maker.results.index(value), indices(maker), len(maker.iterator_types)
     which = len(maker.inputs) + number
-    if not value.has_one_use() or not _runs_along(maker, reads[which]) or stands_apart(maker):
+    if not value.has_one_use() or not _runs_along(maker, reads[which]) or is_not_fused(maker):
         return
     if not isinstance(maker.operands[which].owner, tensor.EmptyOp) or not _is_new(into, maker):
         return

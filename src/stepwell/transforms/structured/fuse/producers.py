@@ -15,8 +15,8 @@ from stepwell.analysis.structured import (
     indices,
     inverse,
     is_elementwise,
+    is_not_fused,
     linear,
-    stands_apart,
 )
 from stepwell.transforms.passes import remark
 from stepwell.transforms.structured.fuse.cost import (
@@ -100,7 +100,7 @@ class Fusion:
 
     def uses(self, op: linalg.GenericOp) -> list[Use] | None:
         """Return the distinct ways in which drafts read ``op``; None where it cannot be merged."""
-        if not op.results or not is_elementwise(op) or stands_apart(op):
+        if not op.results or not is_elementwise(op) or is_not_fused(op):
             return None
         found: dict[Use, None] = {}
         loops = len(op.iterator_types)
@@ -133,7 +133,7 @@ class Fusion:
     def refusal(self, op: linalg.GenericOp, use: Use) -> str:
         """Return why ``op`` should not be merged into a draft; "" where it should."""
         draft = use.draft
-        if stands_apart(draft.op):
+        if is_not_fused(draft.op):
             return "its reader is a kernel of its own"
         if any(isinstance(inner, linalg.IndexOp) for inner in op.body.block.ops) and any(
             linear(expr) is None for expr in use.loops

@@ -20,9 +20,9 @@ from stepwell.analysis.structured import (
     identity,
     indices,
     is_elementwise,
+    is_not_fused,
     plain,
     shape,
-    stands_apart,
 )
 from stepwell.transforms.structured.fuse.cost import is_view, repeats
 from stepwell.transforms.structured.fuse.draft import located
@@ -169,7 +169,7 @@ def _before_broadcast(value: SSAValue, op: Reshape) -> tuple[SSAValue, Index] | 
     if not isinstance(made_by, linalg.GenericOp) or not _is_broadcast(made_by):
         return None
     source, index = made_by.inputs[0], indices(made_by)
-    if stands_apart(made_by) or index[-1] != identity(len(index[-1])):
+    if is_not_fused(made_by) or index[-1] != identity(len(index[-1])):
         return None
     becomes = _kept(op)
     axes = [None if (loop := plain(expr)) is None else becomes.get(loop) for expr in index[0]]

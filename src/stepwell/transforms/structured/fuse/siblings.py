@@ -10,7 +10,7 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 
-from stepwell.analysis.structured import Index, combiner, inverse, plain, stands_apart
+from stepwell.analysis.structured import Index, combiner, inverse, is_not_fused, plain
 from stepwell.transforms.structured.fuse.cost import MANY
 from stepwell.transforms.structured.fuse.draft import Draft, Readers
 
@@ -124,7 +124,7 @@ def _walks(draft: Draft) -> list[Walk]:
 
 def _is_simple(draft: Draft) -> bool:
     """Whether ``draft`` is elementwise or reduces by known combiners, and reads only operands."""
-    if draft.contracts() or _captures(draft.block) or stands_apart(draft.op):
+    if draft.contracts() or _captures(draft.block) or is_not_fused(draft.op):
         return False
     for i, destination in enumerate(draft.outputs):
         loops = [plain(expr) for expr in destination.index]

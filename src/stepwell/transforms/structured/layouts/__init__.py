@@ -4,11 +4,11 @@ Before:  %p = tensor.insert_slice %x into %zeros[0, 0, 1, 1] ... into tensor<1x6
          %y = linalg.generic {n, feature, row, column; features, window} ins(%p, %w)
          %z = linalg.generic {n, feature, row, column} ins(%y, %bias) { addf }
          func.return %z : tensor<1x64x56x56xf32>
-After:   %t = linalg.generic {copy, kernel.apart} ins(%x)  // 1x56x56x64
+After:   %t = linalg.generic {copy, kernel.no_fuse} ins(%x)  // 1x56x56x64
          %p = tensor.insert_slice %t into %zeros[0, 1, 1, 0] ... into tensor<1x58x58x64xf32>
          %y = linalg.generic {n, row, column, feature; window, features} ins(%p, %w)
          %z = linalg.generic {n, row, column, feature} ins(%y, %bias) { addf }
-         %u = linalg.generic {copy, kernel.apart} ins(%z)  // 1x64x56x56
+         %u = linalg.generic {copy, kernel.no_fuse} ins(%z)  // 1x64x56x56
          func.return %u : tensor<1x64x56x56xf32>
 
 Afterwards images that windows slide over have their features last, and so has all that is made

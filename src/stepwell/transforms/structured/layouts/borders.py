@@ -71,7 +71,7 @@ def _fill_border(op: tensor.InsertSliceOp) -> None:
             slab = tensor.EmptyOp((), TensorType(element(op.dest), sizes))
             filled = linalg.FillOp([fill.inputs[0]], [slab.tensor], [slab.tensor.type])
             if prod(sizes[:axis]) >= SCATTERED:
-                filled.attributes["kernel.apart"] = UnitAttr()
+                filled.attributes["kernel.no_fuse"] = UnitAttr()
             put = _insert(filled.results[0], into, at, sizes)
             new += [slab, filled, put]
             into = put.result
@@ -107,7 +107,7 @@ def _copy_source(op: tensor.InsertSliceOp) -> None:
         [PARALLEL] * rank,
         [value.type],
     )
-    copy.attributes["kernel.apart"] = UnitAttr()
+    copy.attributes["kernel.no_fuse"] = UnitAttr()
     copy.results[0].name_hint = value.name_hint
     assert op.parent is not None
     op.parent.insert_ops_before([located(each, op.location) for each in (empty, copy)], op)

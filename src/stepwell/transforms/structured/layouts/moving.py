@@ -190,7 +190,7 @@ class Moving:
             [type],
         )
         if is_turned(value, have, layout):
-            copy.attributes["kernel.apart"] = UnitAttr()
+            copy.attributes["kernel.no_fuse"] = UnitAttr()
         new += [empty, copy]
         assert before.parent is not None
         before.parent.insert_ops_before([located(op, location) for op in new], before)

@@ -16,11 +16,11 @@ from stepwell.analysis.structured import (
     identity,
     indices,
     is_elementwise,
+    is_not_fused,
     is_parallel,
     linear,
     plain,
     shape,
-    stands_apart,
     yielded,
 )
 from stepwell.transforms.structured.fuse.splats import Splat, splat_of
@@ -260,7 +260,7 @@ def epilogue(op: linalg.GenericOp) -> linalg.GenericOp | None:
     """Return what follows ``op`` element by element and alone needs its result."""
     value = op.results[0]
     use = value.get_user_of_unique_use()
-    if not isinstance(use, linalg.GenericOp) or stands_apart(use) or use.parent is not op.parent:
+    if not isinstance(use, linalg.GenericOp) or is_not_fused(use) or use.parent is not op.parent:
         return None
     if len(use.outputs) != 1 or not is_elementwise(use) or len(use.iterator_types) != 4:
         return None

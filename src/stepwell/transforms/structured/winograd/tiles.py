@@ -127,7 +127,7 @@ class Tiles(Writer):
         block.add_op(linalg.YieldOp(block.args[0]))
         into, maps = self.empty(flat[::-1]), [(i, j), (j, i)]
         (turned,) = self.generic([value], [into], maps, [PARALLEL] * 2, block)
-        self.new[-1].attributes["kernel.apart"] = UnitAttr()
+        self.new[-1].attributes["kernel.no_fuse"] = UnitAttr()
         steps = [prod(sizes[axis + 1 :]) for axis in others]
         return turned, [(j * steps[0] + (r * steps[1] + s * steps[2]), i) for r, s in window]
 
@@ -139,7 +139,7 @@ class Tiles(Writer):
         block.add_op(linalg.YieldOp(block.args[0]))
         into = self.empty([shape(value)[axis] for axis in axes])
         (copy,) = self.generic([value], [into], [read, loops], [PARALLEL] * len(axes), block)
-        self.new[-1].attributes["kernel.apart"] = UnitAttr()
+        self.new[-1].attributes["kernel.no_fuse"] = UnitAttr()
         return copy
 
     def _products(self, parts: SSAValue, filters: SSAValue) -> SSAValue:

@@ -1,4 +1,4 @@
-"""Attributes are made and verified, and types asked for their sizes, by shorter ways: `quick`."""
+"""Attributes are made, verified and asked for their sizes by shorter ways (`xdsl_patches`)."""
 
 from __future__ import annotations
 

@@ -28,11 +28,11 @@ from stepwell.analysis.structured import (
     element,
     identity,
     indices,
+    is_not_fused,
     is_parallel,
     linear,
     plain,
     shape,
-    stands_apart,
 )
 from stepwell.transforms.structured.fuse.draft import located
 
@@ -133,7 +133,7 @@ def _alike(values: Sequence[SSAValue]) -> bool:
 def _original(value: SSAValue) -> SSAValue:
     """Return what ``value`` is a copy of, made to be inserted, else itself."""
     op = value.owner
-    if isinstance(op, linalg.GenericOp) and stands_apart(op) and value.has_one_use():
+    if isinstance(op, linalg.GenericOp) and is_not_fused(op) and value.has_one_use():
         plain_copy = all(index == identity(len(op.iterator_types)) for index in indices(op))
         if plain_copy and len(op.inputs) == 1 and len(op.outputs) == 1:
             return op.inputs[0]

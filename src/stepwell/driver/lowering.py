@@ -28,6 +28,7 @@ from stepwell.dialects.upstream.constant_places import check_constant_places
 from stepwell.dialects.verification import verify
 from stepwell.driver.blame import blame
 from stepwell.driver.floors import LOOPS, first_stage, guard
+from stepwell.driver.kernel_batches import KernelBatches
 from stepwell.driver.leavings import Introduced, is_foreign
 from stepwell.driver.naming import result_names, write_result_names
 from stepwell.driver.pass_pipeline import Step, steps_of
@@ -40,7 +41,6 @@ from stepwell.driver.pipeline import (
     stages_through,
 )
 from stepwell.driver.placing import place
-from stepwell.driver.portions import Portions
 from stepwell.driver.registry import Registry, registry
 from stepwell.driver.reproducer import write_reproducer
 from stepwell.transforms.graph.check_accesses import CheckAccesses
@@ -93,14 +93,14 @@ _told_once = lru_cache(1024)(_told)
 
 
 @dataclass
-class Descent:
+class Lowering:
     """Takes one module down the stages; afterwards ``equal`` says which `?` must agree."""
 
     source: Source
     context: Context
     module: ModuleOp
     careful: bool = True
-    """Whether to verify the module after each stage: a third of the time, for our own mistakes."""
+    """Whether to verify the module after each stage: a third of the time, for our own faults."""
     equal: EqualSizes = field(default_factory=EqualSizes)
     costs: dict[str, Cost] = field(default_factory=dict[str, Cost])
     """What each kernel does, as far as is known before it runs."""
@@ -112,7 +112,7 @@ class Descent:
     """Of the results, as the module calls them."""
 
     @classmethod
-    def of(cls, source: Source, careful: bool = True) -> Descent:
+    def of(cls, source: Source, careful: bool = True) -> Lowering:
         """Parse and verify, and make the entry the only public function."""
         context = source.known.context()
         module = parse_module(context, source.text, source.name)
@@ -120,20 +120,20 @@ class Descent:
         choose_entry(module, source.entry)
         first = first_stage(module)
         names = result_names(module, source.entry)
-        descent = cls(source, context, module, careful, first=first, names=names)
-        descent._warn_of_idle()
+        lowering = cls(source, context, module, careful, first=first, names=names)
+        lowering._warn_of_idle()
         if first >= LOOPS:
             check_constant_places(module)
         elif first >= STAGE_NAMES.index("structured"):  # `check-sizes` has seen to no such op
             CheckAccesses().apply(context, module)
         if first > STAGE_NAMES.index("structured"):  # no stage finds this any more
-            descent.equal = equal_sizes(module, source.entry)
+            lowering.equal = equal_sizes(module, source.entry)
         if first == LOOPS:  # nor does one count what kernels do
-            descent.costs = kernel_costs(module)
-        return descent
+            lowering.costs = kernel_costs(module)
+        return lowering
 
     @classmethod
-    def alone(cls, source: Source, module: ModuleOp) -> Descent:
+    def of_lower_floor(cls, source: Source, module: ModuleOp) -> Lowering:
         """Take down a module that is on a lower floor, for the machine of ``source``."""
         return cls(source, source.known.context(), module, careful=False)
 
@@ -152,7 +152,7 @@ class Descent:
     def to(self, last: str = STAGES[-1].name) -> None:
         """Run every stage up to and including ``last``."""
         for stage in stages_through(last, self.source.stages):
-            self.down(stage)
+            self.run_stage(stage)
 
     def kernels_outlined(self) -> None:
         """Run the passes that make the kernels, none that schedules them."""
@@ -171,7 +171,7 @@ class Descent:
             self._run(stage, step, self.module, self.done)
             self.done.append(step)
 
-    def down(self, stage: Stage) -> None:
+    def run_stage(self, stage: Stage) -> None:
         """Run one stage, unless the module is below it; those before it have run."""
         if STAGE_NAMES.index(stage.name) < self.first:
             return
@@ -182,17 +182,17 @@ class Descent:
             self.done.append(step)
         self._finish(stage)
 
-    def down_in_portions(self, stage: Stage, use: Callable[[ModuleOp], None]) -> None:
+    def run_in_batches(self, stage: Stage, use: Callable[[ModuleOp], None]) -> None:
         """Run one stage on a few kernels after the other, ``use`` each as soon as it is down."""
         past = STAGE_NAMES.index(stage.name) < self.first
         steps = [] if past else list(self.source.steps(stage))
-        portions = Portions(self.module)
-        for some in portions:
+        batches = KernelBatches(self.module)
+        for some in batches:
             for k, step in enumerate(steps):
                 self._run(stage, step, some, [*self.done, *steps[:k]])
-            portions.gather(some)
+            batches.gather(some)
             use(some)
-        portions.put_back()
+        batches.put_back()
         self.done += steps
         self._finish(stage)
 
@@ -221,8 +221,8 @@ class Descent:
     ) -> CompileError:
         """Save the module as it was before ``step`` and say how to see the fault again."""
         if not self.careful:  # the mistake may be an earlier stage's: this finds it
-            Descent.of(self.source).to(stage.name)
-        before = Descent.of(self.source)
+            Lowering.of(self.source).to(stage.name)
+        before = Lowering.of(self.source)
         for earlier in done:
             earlier.run(before.context, before.module)
         path = write_reproducer(None, before.module, [step])
@@ -254,15 +254,15 @@ def translate(
     """
     record = target_of(target)
     source = replace(source, machine=record.limits(source.machine))
-    descent = Descent.of(source, careful=checks_all())
-    with _blaming_an_earlier_stage(descent):
-        emitted = _emitted(descent, record) if part is None else _emitted_in_parts(descent, part)
+    lowering = Lowering.of(source, careful=checks_all())
+    with _blaming_an_earlier_stage(lowering):
+        emitted = _emitted(lowering, record) if part is None else _emitted_in_parts(lowering, part)
     signature = replace(
         emitted.signature,
-        equal=descent.equal.groups,
-        fixed=descent.equal.fixed,
-        loops=descent.equal.loops,
-        kernels=tuple(_with_cost(k, descent.costs) for k in emitted.signature.kernels),
+        equal=lowering.equal.groups,
+        fixed=lowering.equal.fixed,
+        loops=lowering.equal.loops,
+        kernels=tuple(_with_cost(k, lowering.costs) for k in emitted.signature.kernels),
         machine=source.machine.features,
     )
     return Translation(emitted.source, emitted.header, signature)
@@ -273,24 +273,24 @@ def _with_cost(kernel: Kernel, costs: Mapping[str, Cost]) -> Kernel:
     return kernel if cost is None else replace(kernel, **asdict(cost))
 
 
-def _emitted(descent: Descent, target: Target) -> Any:
+def _emitted(lowering: Lowering, target: Target) -> Any:
     """Take a module down and print it in the target's language."""
-    descent.to()
-    descent.guard()
+    lowering.to()
+    lowering.guard()
     with _blaming_packages(f"fails in printing for target '{target.name}'"):
-        return target.emitted(descent.module, descent.source.entry)
+        return target.emitted(lowering.module, lowering.source.entry)
 
 
-def _emitted_in_parts(descent: Descent, part: Callable[[str], None]) -> Any:
+def _emitted_in_parts(lowering: Lowering, part: Callable[[str], None]) -> Any:
     """Take a module down and print it as C, kernel by kernel."""
-    *upper, loops = descent.source.stages
+    *upper, loops = lowering.source.stages
     for stage in upper:
-        descent.down(stage)
-    descent.guard()
-    program = import_module("stepwell.lowering.emit").PartedProgram.of(descent.module, part)
+        lowering.run_stage(stage)
+    lowering.guard()
+    program = import_module("stepwell.lowering.emit").PartedProgram.of(lowering.module, part)
     with _blaming_packages("fails in printing for target 'c'"):
-        descent.down_in_portions(loops, program.write)
-        return program.finish(descent.source.entry)
+        lowering.run_in_batches(loops, program.write)
+        return program.finish(lowering.source.entry)
 
 
 @contextmanager
@@ -307,32 +307,32 @@ def _blaming_packages(message: str) -> Generator[None]:
 
 
 @contextmanager
-def _blaming_an_earlier_stage(descent: Descent) -> Generator[None]:
+def _blaming_an_earlier_stage(lowering: Lowering) -> Generator[None]:
     """Look for an earlier stage's mistake where the module was not verified and this failed."""
     try:
         yield
     except (CompileError, RecursionError):
         raise
     except Exception:
-        if not descent.careful:
-            Descent.of(descent.source).to()
+        if not lowering.careful:
+            Lowering.of(lowering.source).to()
         raise
 
 
 def stage_text(source: Source, stage: str) -> str:
     """Return the module as it is after ``stage``."""
-    descent = Descent.of(source)
-    descent.to(stage)
-    return text_of(descent.module)
+    lowering = Lowering.of(source)
+    lowering.to(stage)
+    return text_of(lowering.module)
 
 
 def stage_texts(source: Source) -> dict[str, str]:
     """Return the module as it is after each stage, by the stage's name."""
-    descent = Descent.of(source)
+    lowering = Lowering.of(source)
     texts: dict[str, str] = {}
     for stage in source.stages:
-        descent.down(stage)
-        texts[stage.name] = text_of(descent.module)
+        lowering.run_stage(stage)
+        texts[stage.name] = text_of(lowering.module)
     return texts
 
 
@@ -346,7 +346,9 @@ def choose_entry(module: ModuleOp, entry: str) -> None:
     """Make ``entry`` the one public function; `CompileError` where there is none of that name."""
     functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
     names = [f.sym_name.data for f in functions]
-    made = any("kernel.made" in each.data for f in functions for each in f.arg_attrs or ())
+    made = any(
+        "kernel.computed_constant" in each.data for f in functions for each in f.arg_attrs or ()
+    )
     if entry not in names:
         listed = ", ".join(f"@{n}" for n in names)
         help = did_you_mean(entry, names) or (f"there is {listed}" if listed else "")

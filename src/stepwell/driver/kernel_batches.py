@@ -21,7 +21,7 @@ KERNELS = 8
 
 
 @dataclass
-class Portions:
+class KernelBatches:
     """The kernels of ``module``, to be taken out, lowered, gathered and at last put back."""
 
     module: ModuleOp

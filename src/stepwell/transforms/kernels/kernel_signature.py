@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
-from stepwell.analysis.structured import shape, stands_apart
+from stepwell.analysis.structured import is_not_fused, shape
 from stepwell.dialects import kernel
 
 Axes: TypeAlias = tuple[tuple[int, ...], ...]
@@ -29,7 +29,7 @@ def is_unscheduled(function: kernel.FuncOp) -> bool:
     """Whether nothing of the kernel's schedule is written yet, and all its ops are known."""
     chosen = [name for name in function.attributes if name.startswith("kernel.")]
     return chosen == ["kernel.shared"] and all(
-        isinstance(op, PLAIN) and not stands_apart(op) and "kernel.loops" not in op.attributes
+        isinstance(op, PLAIN) and not is_not_fused(op) and "kernel.loops" not in op.attributes
         for op in function.body.block.ops
     )
 

@@ -26,7 +26,7 @@ from stepwell.core.targets import target_of as target_named
 from stepwell.runtime.entry import numpy_dtype
 
 if TYPE_CHECKING:
-    from stepwell.driver.descent import Source
+    from stepwell.driver.lowering import Source
 
 SIZE = 8
 """What `?` is where arrays are made up and nobody says."""
@@ -85,8 +85,8 @@ def source_of(module: ModuleText, options: argparse.Namespace) -> Source:
 
 def bare_source_of(module: ModuleText, options: argparse.Namespace) -> Source:
     """Return what is to be compiled, without the schedules of a lock file."""
-    descent = import_module("stepwell.driver.descent")  # only few commands need it
-    source: type[Source] = descent.Source
+    lowering = import_module("stepwell.driver.lowering")  # only few commands need it
+    source: type[Source] = lowering.Source
     return source(
         *(module.text, module.name, entry_of(options), machine_of(options)),
         passes=parse_placements(passes_of(options)),

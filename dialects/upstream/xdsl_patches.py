@@ -1,7 +1,7 @@
 """The busiest methods of xDSL's IR, quicker: a compiler makes and reads ops more than all else.
 
 Each replacement does what the method of xDSL that it takes the place of does, by a shorter way
-(`test_quick.py` holds them side by side), and leaves what is rare to that method.
+(`test_xdsl_patches.py` holds them side by side), and leaves what is rare to that method.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from xdsl.irdl import (
 )
 from xdsl.irdl.operations import VarIRConstruct
 
-from stepwell.dialects.upstream.quick_attributes import ATTRIBUTES, ints
+from stepwell.dialects.upstream.xdsl_attribute_patches import ATTRIBUTES, ints
 
 
 class Plain(ABCMeta):

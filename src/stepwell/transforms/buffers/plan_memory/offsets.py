@@ -20,14 +20,14 @@ def aligned(bytes: int) -> int:
 
 
 @dataclass(frozen=True)
-class Block:
+class Reservation:
     """A buffer of known size."""
 
     life: Lifetime
     bytes: int
 
 
-def lower_bound(blocks: Sequence[Block]) -> int:
+def lower_bound(blocks: Sequence[Reservation]) -> int:
     """Return how much must be in use at the busiest time."""
     steps: dict[int, int] = {}
     for block in blocks:
@@ -40,7 +40,7 @@ def lower_bound(blocks: Sequence[Block]) -> int:
     return most
 
 
-_ORDERS: tuple[Callable[[Block], tuple[int, ...]], ...] = (
+_ORDERS: tuple[Callable[[Reservation], tuple[int, ...]], ...] = (
     lambda b: (-b.bytes, b.life.start),
     lambda b: (b.life.start, -b.bytes),
     lambda b: (-(b.life.stop - b.life.start), -b.bytes, b.life.start),
@@ -50,7 +50,7 @@ _ORDERS: tuple[Callable[[Block], tuple[int, ...]], ...] = (
 """In which order to place: no greedy order is the best for all, so several are tried."""
 
 
-def pack(blocks: Sequence[Block]) -> tuple[list[int], int]:
+def pack(blocks: Sequence[Reservation]) -> tuple[list[int], int]:
     """Return an offset for each block, and the bytes of the arena they need."""
     bound = lower_bound(blocks)
     best: tuple[list[int], int] | None = None
@@ -65,7 +65,9 @@ def pack(blocks: Sequence[Block]) -> tuple[list[int], int]:
     return best
 
 
-def _place(blocks: Sequence[Block], order: Callable[[Block], tuple[int, ...]]) -> list[int]:
+def _place(
+    blocks: Sequence[Reservation], order: Callable[[Reservation], tuple[int, ...]]
+) -> list[int]:
     """Place the blocks one after the other, each in the tightest gap among those it meets."""
     offsets = [0] * len(blocks)
     placed: list[int] = []
