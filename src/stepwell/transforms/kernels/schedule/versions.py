@@ -18,7 +18,7 @@ from xdsl.ir.affine import AffineDimExpr
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.versions import VERSIONS
-from stepwell.transforms.kernels.relaunching import is_unscheduled
+from stepwell.transforms.kernels.kernel_signature import is_unscheduled
 from stepwell.transforms.kernels.schedule.vectors import Loops, Range, read
 
 FEW = (1, 1), (2, 4), (5, 8)
