@@ -7,6 +7,7 @@ from stepwell.dialects.kernel.callback import CallbackOp
 from stepwell.dialects.kernel.check import CheckOp
 from stepwell.dialects.kernel.concurrent import ConcurrentOp
 from stepwell.dialects.kernel.dots import SUMS, DotOp
+from stepwell.dialects.kernel.grain import GrainOp
 from stepwell.dialects.kernel.levels import ScheduleAttr
 from stepwell.dialects.kernel.lookup import LookupOp
 from stepwell.dialects.kernel.ops import FuncOp, LaunchOp, ReturnOp
@@ -19,7 +20,7 @@ KERNEL = Dialect(
     "kernel",
     [
         *(FuncOp, LaunchOp, ConcurrentOp, ReturnOp, StackOp),
-        *(PrefetchOp, LookupOp, DotOp, CheckOp, CallbackOp),
+        *(PrefetchOp, GrainOp, LookupOp, DotOp, CheckOp, CallbackOp),
     ],
     [LoopsAttr, ScheduleAttr, VersionAttr],
 )
@@ -32,6 +33,7 @@ __all__ = [
     "ConcurrentOp",
     "DotOp",
     "FuncOp",
+    "GrainOp",
     "LaunchOp",
     "LookupOp",
     "LoopsAttr",

@@ -12,6 +12,7 @@ from stepwell.dialects.interpreter import Interpreter, Value, evaluate
 from stepwell.dialects.kernel.callback import CallbackOp
 from stepwell.dialects.kernel.check import CheckOp
 from stepwell.dialects.kernel.concurrent import ConcurrentOp
+from stepwell.dialects.kernel.grain import GrainOp
 from stepwell.dialects.kernel.lookup import LookupOp
 from stepwell.dialects.kernel.ops import LaunchOp
 from stepwell.dialects.kernel.prefetch import PrefetchOp
@@ -36,8 +37,10 @@ def _concurrent(
     return ()
 
 
-@evaluate(PrefetchOp)
-def _prefetch(interpreter: Interpreter, op: PrefetchOp, operands: Sequence[Value]) -> tuple[()]:
+@evaluate(PrefetchOp, GrainOp)
+def _hint(
+    interpreter: Interpreter, op: PrefetchOp | GrainOp, operands: Sequence[Value]
+) -> tuple[()]:
     return ()
 
 

@@ -103,7 +103,9 @@ class CWriter(FunctionWriter):
         self.streamed = streamed
         self.unit.pieces.append(Piece(function, text))
         grain = op.attributes.get("kernel.grain")
-        chunk = grain.value.data if isinstance(grain, IntegerAttr) else 1
+        chunk = str(grain.value.data) if isinstance(grain, IntegerAttr) else "1"
+        if isinstance(op.prev_op, kernel.GrainOp):
+            chunk = self[op.prev_op.iterations]
         self._launch(function, captured, _trips(low, self[op.upperBound[0]], step), chunk)
 
     def leave(self, op: Operation) -> None:
@@ -129,7 +131,7 @@ class CWriter(FunctionWriter):
         captured = {name: type for name, type in known.items() if name in used}
         text = self._outlined(function, captured, number, body)
         self.unit.pieces.append(Piece(function, text))
-        self._launch(function, captured, str(len(op.branches)), 1)
+        self._launch(function, captured, str(len(op.branches)), "1")
 
     def _body(self, op: scf.ParallelOp, low: str, step: str) -> str:
         """Write what one iteration does; return the name that counts iterations."""
@@ -170,7 +172,7 @@ class CWriter(FunctionWriter):
         rows.append(Line(0, "}", ""))
         return struct + "\n".join(map(str, rows))
 
-    def _launch(self, function: str, captured: dict[str, str], trips: str, grain: int) -> None:
+    def _launch(self, function: str, captured: dict[str, str], trips: str, grain: str) -> None:
         context = "(void *)0"
         if captured:
             name = self.fresh("captures", f"struct {function}_context")

@@ -190,6 +190,11 @@ def _parallel(w: Writer, op: scf.ParallelOp) -> None:
     w.parallel(op)
 
 
+@emit(kernel.GrainOp)
+def _grain(w: Writer, op: kernel.GrainOp) -> None:
+    """Nothing: the parallel loop behind it reads the number."""
+
+
 @emit(kernel.ConcurrentOp)
 def _concurrent(w: Writer, op: kernel.ConcurrentOp) -> None:
     w.concurrent(op)

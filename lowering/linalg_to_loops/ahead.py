@@ -180,7 +180,7 @@ class _Rows:
             names = [v.name_hint for v in self.carried]
             writer.loop((low, high), 1, start, one, "p", names)
 
-        writer.parallel(count, max(1, grain.value.data // rows), body)
+        writer.parallel(count, Index.of(grain.value.data // rows), body)
 
     def _row(self, at: Index, next: Index, state: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """Write the rest of one row and the beginning of the next."""

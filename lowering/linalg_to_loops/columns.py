@@ -112,7 +112,7 @@ class Columns(Nest):
             self._begin(p)
             self._walk(p, list(op.reduced), {self.cut: rows})
 
-        writer.parallel(runs, 1, run)
+        writer.parallel(runs, Index.of(1), run)
         self._combined(runs)
 
     def _inside(self, op: Structured) -> tuple[None, ...]:

@@ -14,6 +14,7 @@ from stepwell.dialects.types import fuse_locations
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.epilogue import at_row, vectors_of_row
+from stepwell.lowering.linalg_to_loops.grain import grain_at_launch
 from stepwell.lowering.linalg_to_loops.own_loops import OwnLoops, cover_all, spread, steps
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.within import shared_part
@@ -198,9 +199,13 @@ class Nest(OwnLoops):
         trips = Index.of(1)
         for count in counts:
             trips = self._product(trips, count)
-        grain = schedule.grain
+        some = schedule.grain
         for k, b in enumerate(blocks):
-            grain = max(1, grain // min(b, self.extents[0][k].number or b))
+            some = max(1, some // min(b, self.extents[0][k].number or b))
+        grain = Index.of(some)
+        if not schedule.grain:
+            ops = self.plan.ops
+            grain = grain_at_launch(self.writer, ops, self.extents, blocks, self._product)
 
         def body(p: Index) -> None:
             ranges: dict[int, tuple[Index, Index]] = {}

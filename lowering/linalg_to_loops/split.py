@@ -66,7 +66,7 @@ def _write_runs(nest: Nest, op: Structured) -> None:
             writer.store(value, partial, [p])
         del nest.narrowed[cut]
 
-    writer.parallel(runs, 1, run)
+    writer.parallel(runs, Index.of(1), run)
 
     def combine(r: Index, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
         return [

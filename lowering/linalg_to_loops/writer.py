@@ -35,6 +35,7 @@ from xdsl.ir.affine import (
     AffineExpr,
 )
 
+from stepwell.dialects import kernel
 from stepwell.dialects.types import UNKNOWN
 
 
@@ -371,13 +372,16 @@ class Writer:
             result.name_hint = value.name_hint
         return list(op.results)
 
-    def parallel(self, trips: Index, grain: int, body: Callable[[Index], None]) -> None:
+    def parallel(self, trips: Index, grain: Index, body: Callable[[Index], None]) -> None:
         """Write an scf.parallel over ``0 .. trips``; ``grain`` iterations are worth a thread."""
         block = Block(arg_types=[INDEX])
         block.args[0].name_hint = "p"
         lower, upper, step = self.index(0), self.value(trips), self.index(1)
         op = scf.ParallelOp([lower], [upper], [step], Region(block))
-        op.attributes["kernel.grain"] = IntegerAttr(grain, 64)
+        if grain.number is None:
+            self.insert(kernel.GrainOp(self.value(grain)))
+        else:
+            op.attributes["kernel.grain"] = IntegerAttr(max(grain.number, 1), 64)
         self.insert(op)
         self.fill(block, lambda: body(Index.of(block.args[0])) or (), scf.ReduceOp)
 

@@ -102,8 +102,8 @@ def _narrow(machine: Machine) -> Machine:
 
 
 def _of_work_items(machine: Machine) -> Machine:
-    """A work-item has no stack to pack operands on; its threads are the device's."""
-    return replace(machine, ahead=0)
+    """Programs compute nothing at load, and a kernel's parts are chosen before its sizes."""
+    return replace(machine, ahead=0, versions=0)
 
 
 OURS = {

@@ -37,7 +37,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         for what in ("", "_line", "_ways", "_shared_by", "_rate", "_rate_all")
     ),
     "memory": ("memory_rate", "memory_rate_all", "memory_write", "memory_write_all"),
-    "device": ("kind", "compute_units", "lanes", "local_memory", "transfer", "ahead"),
+    "device": ("kind", "compute_units", "lanes", "local_memory", "transfer", "ahead", "versions"),
 }
 """Properties as they are shown; `name` is the heading, and `features` nobody reads."""
 

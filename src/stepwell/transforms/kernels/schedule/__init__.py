@@ -26,7 +26,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.constness import constant_arguments
-from stepwell.analysis.structured import element, in_slivers, indices, is_not_fused
+from stepwell.analysis.structured import element, indices, is_not_fused
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import SCHEDULE, is_border
@@ -38,10 +38,12 @@ from stepwell.transforms.kernels.schedule.locked import write_all_tuned
 from stepwell.transforms.kernels.schedule.reasons import because, unheard
 from stepwell.transforms.kernels.schedule.rows import cut_rows
 from stepwell.transforms.kernels.schedule.scalar import share_tasks
+from stepwell.transforms.kernels.schedule.slivers import slivers_of, vectorise_slivers
 from stepwell.transforms.kernels.schedule.sums import choose_lanes, is_full_reduction
 from stepwell.transforms.kernels.schedule.tiles import register_tile
 from stepwell.transforms.kernels.schedule.turning import turning
 from stepwell.transforms.kernels.schedule.vectors import (
+    CHUNK,
     NARROWEST,
     Loops,
     Range,
@@ -49,7 +51,6 @@ from stepwell.transforms.kernels.schedule.vectors import (
     at_once,
     best,
     bits_of,
-    full_lanes,
     lanes,
     own_axis,
     read,
@@ -69,9 +70,6 @@ STRAIGHT = (
 )
 BAND = 5
 """So many rows at a time keep the registers of two contractions full."""
-CHUNK = 1 << 15
-"""So much work is worth handing to a thread: 0.3 us at two vectors of 16 lanes a cycle and 4 GHz,
-three times what it takes a thread that waits to begin (`Machine.launch`)."""
 ENOUGH = 64
 """So many parallel iterations keep a few threads busy: of two, one waits for 2 % of the time at
 most. A reduction has so many runs on any machine, for its result depends on their number."""
@@ -105,6 +103,7 @@ class Schedule(Pass):
     fma-ports : how many multiply-adds, as wide as it computes at once, begin in a cycle
     in-flight : how many independent multiply-adds keep these busy
     threads : how many threads may share a kernel; no result depends on it
+    versions : whether a launch may choose by its sizes
     lock : a lock file; its schedules are written on the kernels it was made for
     """
 
@@ -126,6 +125,7 @@ class Schedule(Pass):
     fma_ports: int = 2
     in_flight: int = 8
     threads: int = 2
+    versions: bool = True
     lock: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -140,7 +140,7 @@ class Schedule(Pass):
                 choose_lanes(function, machine)
                 known = ready.get(function.sym_name.data, set[int]())
                 schedule = partial(_schedule, machine=machine, l2=self.l2, ready=known)
-                with_versions(function, known if self.l2 else None, schedule)
+                with_versions(function, known if self.l2 and self.versions else None, schedule)
 
     def vectors(self) -> Vectors:
         """Return what the options say of the machine."""
@@ -158,6 +158,7 @@ class Schedule(Pass):
             far_bytes=self.far_bytes,
             fma_ports=self.fma_ports,
             in_flight=self.in_flight,
+            versions=self.versions,
         )
 
 
@@ -190,8 +191,8 @@ def _schedule(
     if by_hand:
         because(function, lambda: "vectors as written, by hand or from a lock file")
         axis = None
-    elif (slivers := _slivers(ops, shared)) is not None:
-        _vectorise_slivers(function, ops[0], slivers, machine)
+    elif (slivers := slivers_of(ops, shared)) is not None:
+        vectorise_slivers(function, ops[0], slivers, machine)
     elif l2 and (square := turning(ops, shared, machine)) is not None:
         _write_square(function, ops[0], shared, square)
         axis = shared - 1
@@ -275,32 +276,6 @@ def _write_blocks(
             write(function, f"kernel.{name}")
     write(function, "kernel.parallel", shared)
     write(function, "kernel.grain", 1)
-
-
-def _slivers(ops: Sequence[Loops], shared: int) -> int | None:
-    """Return how many columns a sliver has, where a kernel only lays an operand out in slivers."""
-    op = ops[0].op
-    if len(ops) > 1 or not shared or not isinstance(op, linalg.GenericOp):
-        return None
-    if len(op.inputs) != 1 or len(op.outputs) != 1 or len(op.iterator_types) == shared:
-        return None
-    found = in_slivers(indices(op)[-1], shared - 1)
-    return found[1] if found else None
-
-
-def _vectorise_slivers(
-    function: kernel.FuncOp, loops: Loops, columns: int, machine: Vectors
-) -> None:
-    """Turn squares of lanes over in registers; a grain is of whole slivers."""
-    axis = choices.number(function, "kernel.shared") - 1
-    width = full_lanes([loops], machine)
-    while columns % width:
-        width //= 2
-    loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, 1)
-    each = prod(loops.size(k) for k in range(axis + 1, len(loops.extents))) * loops.work
-    grain = -(-CHUNK // max(each * columns, 1)) * columns
-    write(function, "kernel.grain", grain)
-    because(function, lambda: f"an operand laid out in slivers of {columns}, in squares of {width}")
 
 
 def _vectorise_band(
@@ -479,6 +454,8 @@ def _run_in_parallel(
     )
     grain = -(-CHUNK // max(each, 1))
     known = DYNAMIC_INDEX not in sizes[:count]
+    if machine.versions and not run and not scattered and _varies(ops, count):
+        grain = 0
     if scattered:
         tell(function, lambda: SCATTERED)
         grain = min(grain, max(trips // BORDERS, 1))
@@ -487,7 +464,7 @@ def _run_in_parallel(
         lambda: (
             f"the first {f'{count} shared loops run' if count > 1 else 'shared loop runs'} in "
             f"parallel, {f'{trips:,}' if known else 'only the run knows how many'} iterations, "
-            f"of which {grain} are worth a thread"
+            f"of which {grain or 'the launch finds out how many'} are worth a thread"
         ),
     )
     write(function, "kernel.grain", grain)
@@ -497,3 +474,10 @@ def _run_in_parallel(
             function,
             lambda: f"in runs of {run} rows the first loop of the next runs along with the second",
         )
+
+
+def _varies(ops: Sequence[Loops], count: int) -> bool:
+    """Whether only the launch knows how much one iteration of the parallel loops does."""
+    choice = ops[0].op.attributes.get("kernel.loops")
+    vectors = isinstance(choice, kernel.LoopsAttr) and choice.axis.data == count - 1
+    return any(DYNAMIC_INDEX in loops.extents[count - vectors :] for loops in ops)

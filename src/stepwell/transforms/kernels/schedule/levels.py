@@ -123,7 +123,7 @@ class _Reader:
         last = sum(level.kind == PARALLEL for level in levels) - 1
         grain = choices.number(self.function, "kernel.grain", 1)
         ahead = choices.number(self.function, "kernel.ahead")
-        actions = [Action("grain", grain)] if grain > 1 else []
+        actions = [Action("grain", grain)] if grain != 1 else []
         actions += [Action("pipeline", ahead)] if ahead else []
         return tuple(
             level.doing(*actions) if number == last else level

@@ -32,6 +32,9 @@ from stepwell.analysis.structured import (
 
 GUESS = 256
 """How long a loop is thought to be where only the run knows."""
+CHUNK = 1 << 15
+"""So much work is worth handing to a thread: 0.3 us at two vectors of 16 lanes a cycle and 4 GHz,
+three times what it takes a thread that waits to begin (`Machine.launch`)."""
 STEPS = (-1, 2, 3, 4)
 """Elements so far apart are picked from whole vectors, read but never written."""
 NARROWEST = 4
@@ -62,6 +65,8 @@ class Vectors(NamedTuple):
     """Multiply-adds as wide as the unit that begin in a cycle."""
     in_flight: int = 8
     """Independent multiply-adds that keep these ports busy."""
+    versions: bool = True
+    """Whether a launch may choose by its sizes: among versions, and how much threads take."""
 
     def busy(self, least: int) -> int:
         """Return how many blocks keep every thread busy: ``least``, or two for each thread.

@@ -1,0 +1,41 @@
+"""Kernels that lay an operand out in slivers, as blocks read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects.linalg import ops as linalg
+
+from stepwell.analysis.structured import in_slivers, indices
+from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
+from stepwell.transforms.kernels.schedule.along import write
+from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, Vectors, full_lanes
+
+
+def slivers_of(ops: Sequence[Loops], shared: int) -> int | None:
+    """Return how many columns a sliver has, where a kernel only lays an operand out in slivers."""
+    op = ops[0].op
+    if len(ops) > 1 or not shared or not isinstance(op, linalg.GenericOp):
+        return None
+    if len(op.inputs) != 1 or len(op.outputs) != 1 or len(op.iterator_types) == shared:
+        return None
+    found = in_slivers(indices(op)[-1], shared - 1)
+    return found[1] if found else None
+
+
+def vectorise_slivers(
+    function: kernel.FuncOp, loops: Loops, columns: int, machine: Vectors
+) -> None:
+    """Turn squares of lanes over in registers; a grain is of whole slivers."""
+    axis = choices.number(function, "kernel.shared") - 1
+    width = full_lanes([loops], machine)
+    while columns % width:
+        width //= 2
+    loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, 1)
+    each = prod(loops.size(k) for k in range(axis + 1, len(loops.extents))) * loops.work
+    grain = -(-CHUNK // max(each * columns, 1)) * columns
+    write(function, "kernel.grain", grain)
+    because(function, lambda: f"an operand laid out in slivers of {columns}, in squares of {width}")
