@@ -103,3 +103,12 @@ kernel.func @versions(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> att
 
 // CHECK:      kernel.func @versions
 // CHECK-SAME:   kernel.versions = [#kernel.version<d0 from 0 to 8, {kernel.parallel = 0 : i64}>]
+
+// How much of a parallel loop is worth a thread, where only the launch knows.
+func.func @grain(%n: index) {
+  kernel.grain %n
+  func.return
+}
+
+// CHECK:      func.func @grain
+// CHECK-NEXT:   kernel.grain %n
