@@ -75,7 +75,16 @@ def test_limits_of_a_container(tmp_path: Path) -> None:
 
 def test_what_is_written_down_is_whole() -> None:
     """Nothing but these may be left to the defaults in a file of a processor."""
-    usual = {"name", "features", "ahead", "versions", "kind", "vector_lanes", "vector_unit", "signed_dots"}
+    usual = {
+        "name",
+        "features",
+        "ahead",
+        "versions",
+        "kind",
+        "vector_lanes",
+        "vector_unit",
+        "signed_dots",
+    }
     usual |= {"compute_units", "lanes", "local_memory", "transfer", "sockets", "threads_per_core"}
     usual |= {f"l{k}_line" for k in (1, 2, 3)}
     assert len(known_machines()) >= 9
