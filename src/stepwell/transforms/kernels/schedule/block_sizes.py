@@ -6,13 +6,14 @@ depends on the sizes of the operands and the machine's caches and vectors, not o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir.affine import AffineExpr
 
-from stepwell.analysis.structured import element, indices
+from stepwell.analysis.structured import element, indices, linear
 from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.vectors import NARROWEST, Loops, Vectors, bits_of, stride
 
@@ -237,7 +238,33 @@ def block_of(
         lengths.insert(0, here)
         taken *= max(min(here, size), 1)
         held *= here
+    for k, size in enumerate(sizes[:-1]):  # the windows of several lines
+        while lengths[k] > 1 and _touched(found, first, lengths, deep) * bytes > l2 // 2:
+            lengths[k] = even(size, lengths[k] - 1, 1)
     return *lengths, columns, max(deep, 1)
+
+
+def _touched(found: Loops, first: int, lengths: Sequence[int], deep: int) -> int:
+    """Return how many elements of the operand of the rows a block reads.
+
+    Windows that move in steps reach over more of an image than there are places.
+    """
+    op, rows = found.op, range(first, first + len(lengths))
+    assert isinstance(op, linalg.GenericOp)
+    last = len(found.parallel) - 1
+    sizes = {k: min(n, found.size(k)) for k, n in zip(rows, lengths, strict=True)}
+    sizes |= {k: found.size(k) for k in range(rows.stop + 1, last)} | {last: deep}
+
+    def reach(expr: AffineExpr) -> int:
+        form = linear(expr)
+        factors = form[0].items() if form else ()
+        return 1 + sum(abs(factor) * (sizes.get(k, 1) - 1) for k, factor in factors)
+
+    return max(
+        prod(map(reach, index))
+        for index in indices(op)[: len(op.inputs)]
+        if any(k in rows for expr in index for k in expr.used_dims())
+    )
 
 
 def block_of_words(

@@ -7,6 +7,7 @@ operand is larger than the first cache.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -24,6 +25,7 @@ from stepwell.transforms.kernels.schedule.block_sizes import (
     BESIDE,
     EACH,
     LONE,
+    MOST_ROWS,
     SCRATCH,
     SKINNY,
     block_of,
@@ -36,6 +38,7 @@ from stepwell.transforms.kernels.schedule.block_sizes import (
 from stepwell.transforms.kernels.schedule.reasons import because, spell_bytes
 from stepwell.transforms.kernels.schedule.vectors import (
     NARROWEST,
+    STEPS,
     Loops,
     Vectors,
     bits_of,
@@ -456,7 +459,10 @@ def _enough(
     """
     op = found.op
     assert isinstance(op, linalg.GenericOp)
-    if _is_widened(op) or stride(indices(op)[packed], shared - 1) != 1:
+    step = stride(indices(op)[packed], shared - 1)
+    if step in STEPS and found.extents[shared - 2] != DYNAMIC_INDEX and high <= MOST_ROWS:
+        return sys.maxsize  # one tile has all rows: what it picks of vectors serves them all
+    if _is_widened(op) or step != 1:
         return machine.l1 // SMALL if high < MANY_ROWS else 0
     wide = found.extents[shared - 1]
     if wide != DYNAMIC_INDEX and wide % width and wide > 2 * width:

@@ -126,7 +126,8 @@ class Loops:
     def score(self, axis: int) -> float:
         """Return the part of the accesses that are whole vectors, or one element, along a loop."""
         good = sum(stride(index, axis) in (0, 1) for index in self.accesses)
-        if all(self.parallel):  # a copy: where lanes are near, they are picked from whole vectors
+        if all(self.parallel) or (self.contracts and self.parallel[axis]):
+            # where lanes are near, they are picked from whole vectors
             good += sum(stride(index, axis) in STEPS for index in self.accesses[: self.reads])
         return good / len(self.accesses) if self.accesses else 1.0
 

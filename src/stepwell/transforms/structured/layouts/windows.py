@@ -39,6 +39,9 @@ SUMMED = 1 / 16
 """The same where it sums up images over their places: else neighbours are seldom read together."""
 ALONG = 1 / 8
 """Cycles that a product takes less where vectors run along a sum, results being few."""
+PICKED = 0.3
+"""Cycles that an element of a window takes less which else is picked from vectors, of every second
+place or further apart."""
 STEPPED = 1.0
 """Cycles that a product takes less, in groups, where rows have no neighbours read together."""
 PAIRS = 4
@@ -260,7 +263,8 @@ def _gain(op: linalg.GenericOp, image: Index, features: list[int], dense: bool) 
     if group and group >= PAIRS and _steps(op, image):
         return work * STEPPED
     if (group or sizes[features[-1]]) < LANES:
-        return 0.0
+        picked = dense and len(features) == 1 and sizes[features[-1]] >= LANES // 2
+        return work / sizes[features[-1]] * PICKED if picked and _steps(op, image) else 0.0
     if dense or group:
         return work * DENSE
     form = linear(image[-1])
