@@ -1,0 +1,98 @@
+"""How long a kernel takes under a schedule, on a machine: one model, in seconds.
+
+A term is a file: `compute` counts the cycles of each port of a core, `memory` the bytes that come
+from each cache, `packing`, `parallel` and `launch` what their names say. All read the loops, the
+accesses and the levels of a kernel as `nest` has them, and nothing but properties of a `Machine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from stepwell.analysis.cost import launch, loops, memory, packing, parallel
+from stepwell.analysis.cost.accesses import Shapes, assumed
+from stepwell.analysis.cost.compute import ports_of
+from stepwell.analysis.cost.nest import nests_of
+from stepwell.core.machine import Machine
+from stepwell.dialects import kernel
+from stepwell.dialects.kernel.levels import Schedule
+
+HIDDEN = 0.5
+"""Where computing and memory take as long, half of the shorter is hidden by the longer; where
+much is computed for each byte, prefetching hides all (figures of `python bench/predicted.py`)."""
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Seconds of one launch."""
+
+    compute: float
+    """Of the ports of a core: of the busiest thread."""
+    levels: tuple[tuple[str, float], ...]
+    """Of each level of memory beyond the first cache."""
+    packing: float
+    launch: float
+    threads: int
+    busiest: str
+    """The port that is busiest."""
+
+    @property
+    def memory(self) -> float:
+        """Seconds in which data comes from beyond the first cache."""
+        return sum(seconds for _, seconds in self.levels)
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        long, short = max(self.compute, self.memory), min(self.compute, self.memory)
+        visible = HIDDEN * short * min(self.memory / self.compute, 1.0) if self.compute else 0.0
+        return long + visible + self.packing + self.launch
+
+    @property
+    def bound(self) -> str:
+        """What takes the time, in a word or two."""
+        return max(self.parts(), key=lambda part: part[1])[0]
+
+    def parts(self) -> Iterator[tuple[str, float]]:
+        """Yield the terms by name."""
+        yield self.busiest, self.compute
+        yield from self.levels
+        yield "packing", self.packing
+        yield "launch", self.launch
+
+
+NOT_IDLE: Mapping[SSAValue, float] = {}
+
+
+def predict(
+    function: kernel.FuncOp,
+    schedule: Schedule,
+    machine: Machine,
+    shapes: Shapes = assumed,
+    idle: Mapping[SSAValue, float] = NOT_IDLE,
+) -> Breakdown:
+    """Return the seconds of one launch of a kernel of tensors or buffers.
+
+    shapes : tells the shape of an array; what only the run knows is taken to be `ASSUMED`
+    idle : of arrays that others touch too, the bytes that are touched between two launches
+    """
+    clock = machine.clock * 1e6
+    nests = nests_of(function, schedule, shapes)
+    ports = [ports_of(nest, machine) for nest in nests]
+    written_out = loops.ports_of(function, machine)
+    cycles = sum(each.cycles for each in ports) + written_out.cycles
+    shares = parallel.shares_of(nests, machine)
+    part = shares.longest
+    found = memory.seconds(nests, machine, idle, shares.threads)
+    even = part * shares.threads
+    return Breakdown(
+        cycles * part / clock,
+        tuple((name, each * even) for name, each in found),
+        packing.cycles_of(nests, machine) * part / clock,
+        launch.seconds(shares.threads, machine),
+        shares.threads,
+        sum(ports, written_out).busiest,
+    )

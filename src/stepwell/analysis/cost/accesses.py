@@ -1,0 +1,253 @@
+"""What an op touches of an array: how much in a part of its loops, and how along each loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil, prod
+from typing import TypeAlias
+
+from xdsl.dialects import memref, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntAttr, MemRefType, ShapedType, StridedLayoutAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
+from xdsl.ir.affine.affine_expr import AffineBinaryOpExpr, AffineBinaryOpKind
+
+from stepwell.analysis.cost.work import bits_of
+from stepwell.analysis.structured import element, indices, linear, shape
+
+PARTS = (memref.SubviewOp, tensor.ExtractSliceOp)
+VIEWS = (
+    *PARTS,
+    memref.ExpandShapeOp,
+    memref.CollapseShapeOp,
+    memref.CastOp,
+    tensor.ExpandShapeOp,
+    tensor.CollapseShapeOp,
+    tensor.CastOp,
+)
+ASSUMED = 256
+"""How long an axis is thought to be where nobody says: as long as `schedule` takes it to be."""
+
+Shapes: TypeAlias = Callable[[SSAValue], Sequence[int]]
+"""Tells the shape of an array."""
+
+
+def assumed(value: SSAValue) -> Sequence[int]:
+    """Return the shape of an array as its type says; what that does not say is `ASSUMED`."""
+    return [ASSUMED if n == DYNAMIC_INDEX else n for n in shape(value)]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """How one axis of an array is indexed."""
+
+    steps: Mapping[int, int]
+    """By how many elements of the axis a step of each loop moves."""
+    size: int
+    """How many elements there are."""
+    stride: int
+    """How far neighbours lie from each other, in elements."""
+    width: int = 0
+    """Where the one loop is divided by a number, or the rest of that is taken: the number."""
+    is_rest: bool = False
+    begin: int = 0
+    """The first element that is touched."""
+
+    def touched(self, ranges: Sequence[float]) -> float:
+        """Return how many elements of the axis so many iterations of the loops touch."""
+        if self.width:
+            (loop,) = self.steps
+            many = min(ranges[loop], self.width) if self.is_rest else ranges[loop] / self.width
+            return min(max(many, 1.0), self.size)
+        reach, apart = 1.0, 1.0
+        for loop, by in self.steps.items():
+            reach += abs(by) * (ranges[loop] - 1)
+            apart *= ranges[loop]
+        return max(min(reach, apart, self.size), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """One operand of an op."""
+
+    array: SSAValue
+    """The array that it is, or is a part of."""
+    axes: tuple[Axis, ...]
+    bytes: int
+    """Of an element."""
+    operand: int = -1
+    """Its number among the operands of the op; -1 of what the body reads at computed places."""
+    written: bool = False
+    local: bool = False
+    """Whether the kernel alone knows the array."""
+    is_copy: bool = False
+    """Whether it is read from where it was packed, not where it lies."""
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether the body computes the place."""
+        return self.operand < 0
+
+    @cached_property
+    def loops(self) -> frozenset[int]:
+        """The loops with which the place varies."""
+        return frozenset(loop for axis in self.axes for loop in axis.steps)
+
+    @cached_property
+    def by_stride(self) -> list[Axis]:
+        """The axes, those whose neighbours are nearest first."""
+        return sorted(self.axes, key=lambda axis: (axis.stride, axis.size))
+
+    def stride(self, loop: int) -> int:
+        """Return how many elements apart neighbours along ``loop`` lie."""
+        found = 0
+        for axis in self.axes:
+            if loop in axis.steps and (not axis.width or axis.is_rest):
+                found += axis.steps[loop] * axis.stride
+        return found
+
+    def run(self, ranges: Sequence[float]) -> float:
+        """Return how many bytes that lie side by side so many iterations touch."""
+        bytes = float(self.bytes)
+        for axis in self.by_stride:
+            if axis.stride * self.bytes > bytes:
+                break
+            bytes += (axis.touched(ranges) - 1) * axis.stride * self.bytes
+        return bytes
+
+    def footprint(self, ranges: Sequence[float], line: int) -> float:
+        """Return how many bytes of whole lines so many iterations of the loops touch."""
+        if self.anywhere:
+            whole = prod(axis.size for axis in self.axes) * self.bytes
+            return min(whole, prod(ranges) * line)
+        run, lines, dense = float(self.bytes), 1.0, True
+        for axis in self.by_stride:
+            many = axis.touched(ranges)
+            if dense and axis.stride * self.bytes <= max(run, line):
+                run += (many - 1) * axis.stride * self.bytes
+                dense = many >= axis.size or many <= 1
+            else:
+                dense = False
+                lines *= many
+        return lines * max(run, min(line, run + self.bytes))
+
+    def packed(self, axis: int, ranges: Sequence[float]) -> Access:
+        """Return the access to a copy of what so many iterations touch, lanes side by side."""
+        axes: list[Axis] = []
+        stride = 1
+        for loop in sorted(self.loops, key=lambda k: (k != axis, -k)):
+            size = max(round(ranges[loop]), 1)
+            axes.append(Axis({loop: 1}, size, stride))
+            stride *= size
+        return replace(self, axes=tuple(axes[::-1]), local=True, is_copy=True)
+
+
+def apart(found: Sequence[Access], ranges: Sequence[float]) -> Sequence[Access]:
+    """Return those of the accesses to one array that overlap none before in a part of the loops."""
+    if len(found) < 2:
+        return found
+    chosen: list[Access] = []
+    for access in found:
+        if not any(_overlap(access, other, ranges) for other in chosen):
+            chosen.append(access)
+    return chosen
+
+
+def _overlap(a: Access, b: Access, ranges: Sequence[float]) -> bool:
+    if len(a.axes) != len(b.axes):
+        return True
+    return all(
+        abs(x.begin - y.begin) < max(x.touched(ranges), y.touched(ranges))
+        for x, y in zip(a.axes, b.axes, strict=True)
+    )
+
+
+def accesses(op: linalg.GenericOp | linalg.FillOp, shapes: Shapes) -> list[Access]:
+    """Return what an op reads and writes, in the order of its operands, but for unread ones."""
+    if isinstance(op, linalg.FillOp):
+        value = op.outputs[0]
+        index = [AffineDimExpr(k) for k in range(len(shapes(value)))]
+        return [_access(value, index, shapes(value), 0, True)]
+    return [*_operands(op, shapes), *_looked_up(op, shapes)]
+
+
+def _operands(op: linalg.GenericOp, shapes: Shapes) -> Iterator[Access]:
+    for k, (value, index) in enumerate(zip(op.operands, indices(op), strict=True)):
+        written = k >= len(op.inputs)
+        unread = not written and op.body.block.args[k].first_use is None
+        if isinstance(value.type, ShapedType) and not unread:
+            yield _access(value, index, shapes(value), k, written)
+
+
+def _looked_up(op: linalg.GenericOp, shapes: Shapes) -> Iterator[Access]:
+    """Yield what the body reads at places that it computes."""
+    for inner in op.body.block.walk():
+        if isinstance(inner, tensor.ExtractOp | memref.LoadOp):
+            value = inner.operands[0]
+            loops = dict.fromkeys(range(len(op.iterator_types)), 1)
+            axes = tuple(Axis(loops, n, 1) for n in shapes(value))
+            array, local = root_of(value)
+            yield Access(array, axes, _bytes(value), local=local)
+
+
+def _access(
+    value: SSAValue, index: Sequence[AffineExpr], sizes: Sequence[int], number: int, written: bool
+) -> Access:
+    axes = tuple(map(_axis, index, sizes, _strides(value, sizes)))
+    array, local = root_of(value)
+    return Access(array, axes, _bytes(value), number, written, local)
+
+
+def _axis(expr: AffineExpr, size: int, stride: int) -> Axis:
+    if (form := linear(expr)) is not None:
+        return Axis(form[0], size, stride, begin=form[1])
+    match expr:
+        case AffineBinaryOpExpr(
+            kind=AffineBinaryOpKind.FloorDiv | AffineBinaryOpKind.Mod as kind,
+            lhs=AffineDimExpr(position=loop),
+            rhs=AffineConstantExpr(value=width),
+        ):
+            return Axis({loop: 1}, size, stride, width, kind is AffineBinaryOpKind.Mod)
+        case _:
+            return Axis(dict.fromkeys(sorted(expr.used_dims()), 1), size, stride)
+
+
+def root_of(value: SSAValue) -> tuple[SSAValue, bool]:
+    """Return the array that a value is, or the part of one, and whether only the kernel knows it.
+
+    Parts of one array are told apart.
+    """
+    part: SSAValue | None = None
+    while isinstance(value, OpResult):
+        op: Operation = value.op
+        if isinstance(op, VIEWS):
+            part = part or (value if isinstance(op, PARTS) else None)
+            value = op.operands[0]
+        elif isinstance(op, linalg.GenericOp | linalg.FillOp):
+            value = op.outputs[value.index]
+        elif isinstance(op, tensor.InsertSliceOp):
+            value = op.dest
+        else:
+            break
+    return part or value, not isinstance(value, BlockArgument)
+
+
+def _strides(value: SSAValue, sizes: Sequence[int]) -> list[int]:
+    layout = value.type.layout if isinstance(value.type, MemRefType) else None
+    if isinstance(layout, StridedLayoutAttr):
+        known = [n.data for n in layout.strides.data if isinstance(n, IntAttr)]
+        if len(known) == len(sizes):
+            return known
+    strides: list[int] = []
+    step = 1
+    for n in reversed(sizes):
+        strides.append(step)
+        step *= max(n, 1)
+    return strides[::-1]
+
+
+def _bytes(value: SSAValue) -> int:
+    return max(ceil(bits_of(element(value)) / 8), 1)

@@ -1,0 +1,231 @@
+"""Cycles that the ports of a core are busy with an op, or that its sums wait for themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, fields
+from itertools import product as combinations
+from math import ceil, log2, prod
+
+from xdsl.dialects.linalg import ops as linalg
+
+from stepwell.analysis.cost.accesses import Access
+from stepwell.analysis.cost.nest import Nest
+from stepwell.analysis.cost.work import Count, chain_from, count
+from stepwell.core.machine import Machine
+from stepwell.analysis.structured import combiner
+
+STRIDES = (-1, 2, 3, 4)
+"""Elements so far apart are picked from whole vectors, as `vectors.STEPS` has it."""
+FORESEEN = 8
+"""The end of a loop of fewer iterations is mostly foreseen: predictors remember so many branches
+of a kind and more (Agner Fog's guide to microarchitectures)."""
+CONTROL = 2
+"""Instructions of a loop in each iteration: one counts, one compares and branches."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Cycles that each kind of port is busy, and cycles of waiting."""
+
+    multiply_adds: float = 0.0
+    vectors: float = 0.0
+    loads: float = 0.0
+    stores: float = 0.0
+    instructions: float = 0.0
+    divisions: float = 0.0
+    waiting: float = 0.0
+    """Cycles in which a sum waits for its own last addition."""
+    starts: float = 0.0
+    """Cycles until innermost loops have begun and ended."""
+
+    def __add__(self, other: Ports) -> Ports:
+        """Add up what is done one after the other."""
+        return Ports(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def cycles(self) -> float:
+        """Cycles of the port that is busiest, or of waiting; starts come on top."""
+        return max(astuple(self)[:-1]) + self.starts
+
+    @property
+    def busiest(self) -> str:
+        """What takes the most cycles, in words."""
+        names = [field.name.replace("_", "-") for field in fields(self)]
+        return max(zip(astuple(self), names, strict=True))[1]
+
+
+@dataclass(frozen=True)
+class Point:
+    """What the innermost levels write out: so many iterations of each loop."""
+
+    many: float
+    """How often."""
+    sizes: dict[int, float]
+    vectors: dict[int, float]
+    """The same, iterations of a vector counted as one."""
+    lanes: float
+
+    @property
+    def instructions(self) -> float:
+        """How often each instruction of the body is there."""
+        return prod(self.vectors.values(), start=1.0)
+
+
+def ports_of(nest: Nest, machine: Machine) -> Ports:
+    """Return what all iterations of an op keep busy, on one core."""
+    body = count(nest.block, machine.fma) if nest.block is not None else Count()
+    return sum((_of_point(nest, body, point, machine) for point in _points(nest)), Ports())
+
+
+def _points(nest: Nest) -> Iterator[Point]:
+    """Yield the shapes that the innermost levels have: whole ones, and those at ends of loops."""
+    loops = sorted(nest.units)
+    outside = prod((n for k, n in enumerate(nest.whole) if k not in nest.units), start=1.0)
+    for chosen in combinations(*(list(_fragments(nest, k)) for k in loops)):
+        many = outside * prod((n for n, _, _ in chosen), start=1.0)
+        sizes = {k: size for k, (_, size, _) in zip(loops, chosen, strict=True)}
+        vectors = {k: many for k, (_, _, many) in zip(loops, chosen, strict=True)}
+        yield Point(many, sizes, vectors, sizes.get(nest.axis, 1) / vectors.get(nest.axis, 1))
+
+
+def _fragments(nest: Nest, loop: int) -> Iterator[tuple[float, float, float]]:
+    """Yield how often so many iterations of a loop are taken, in so many instructions."""
+    blocks: dict[int, float] = {nest.sizes[loop]: 1.0}
+    steps = [s.level.step for s in nest.steps if s.loop == loop and not s.level.parts]
+    for by in (*steps, nest.units[loop]):
+        inner: dict[int, float] = {}
+        for block, many in blocks.items():
+            for part, times in ((by, block // by), (block % by, 1)):
+                if part and times:
+                    inner[part] = inner.get(part, 0.0) + many * times
+        blocks = inner
+    for part, many in blocks.items():
+        if loop != nest.axis or part % nest.width == 0:
+            yield many, part, part / (nest.width if loop == nest.axis else 1)
+        elif nest.sums or len(nest.units) > 1:  # the last vector begins early
+            yield many, part, ceil(part / nest.width)
+        else:
+            whole = part // nest.width
+            if whole:
+                yield many, whole * nest.width, whole
+            yield many * (part % nest.width), 1, 1
+
+
+def _of_point(nest: Nest, body: Count, point: Point, machine: Machine) -> Ports:
+    wide = point.lanes > 1
+    bytes = max((access.bytes for access in nest.accesses), default=4)
+    passes = max(nest.width * bytes * 8 / machine.unit_bits, 1.0) if wide else 1.0
+    times = point.many * point.instructions
+    loads, stores, shuffles, moved = _traffic(nest, point, machine)
+    if wide and nest.axis in nest.sums:  # lanes are added up when the sum is complete
+        inside = prod((s.trips for s in nest.steps if s.loop in nest.sums), start=1.0)
+        shuffles += 2 * log2(nest.width) * point.many / inside
+    looked_up = body.lookups * times * (nest.width if wide else 1)
+    inner = nest.steps[-1].trips if nest.steps else 1.0
+    alu = body.products + body.others
+    instructions = (alu + body.divisions) * times
+    vectors = (alu * times * passes + shuffles) / machine.vector_ports
+    issued = instructions + moved + shuffles + looked_up + CONTROL * point.many
+    return Ports(
+        multiply_adds=body.products * times * passes / machine.fma_ports,
+        vectors=max(vectors, shuffles / machine.shuffle_ports),
+        loads=(loads + looked_up) / machine.load_ports,
+        stores=stores / machine.store_ports,
+        instructions=issued / machine.issue,
+        divisions=body.divisions * times * passes * machine.divide,
+        waiting=_waiting(nest, body, point, machine),
+        starts=point.many / inner * machine.mispredict * min(inner / FORESEEN, 1.0),
+    )
+
+
+def _waiting(nest: Nest, body: Count, point: Point, machine: Machine) -> float:
+    """Return the cycles in which instructions wait for those before them.
+
+    A core looks at as many instructions at a time as its window holds: what waits there is hidden
+    as long as others in the window do not.
+    """
+    each = max((body.products + body.others + body.divisions) * point.instructions, 1.0)
+    latency = body.chain * machine.fma_latency
+    waiting = point.many * each * latency / machine.window
+    inner = nest.steps[-1] if nest.steps else None
+    if inner is None or nest.block is None or inner.loop not in nest.sums:
+        return waiting
+    in_turn = [v for k, v in point.vectors.items() if k in nest.sums and k != nest.axis]
+    chain = _carried(nest) * machine.fma_latency * prod(in_turn, start=1.0)
+    visible = min(each * inner.trips / machine.window, 1.0)  # else the next sum has begun
+    return max(waiting, point.many * chain * visible)
+
+
+def _carried(nest: Nest) -> float:
+    """Return how many instructions wait for each other from one iteration of a sum to the next."""
+    op, carried = nest.op, 0.0
+    assert isinstance(op, linalg.GenericOp)
+    for number in range(len(op.outputs)):
+        argument = op.body.block.args[len(op.inputs) + number]
+        if argument.first_use is not None:
+            free = combiner(op, number) is not None
+            carried = max(carried, 1.0 if free else chain_from(op.body.block, argument))
+    return carried
+
+
+def _traffic(nest: Nest, point: Point, machine: Machine) -> tuple[float, float, float, float]:
+    """Return the passes of loads and of stores, those of shuffles, and instructions that move."""
+    loads = stores = shuffles = moved = 0.0
+    for access in nest.accesses:
+        if access.anywhere:
+            continue
+        vectors = prod((v for k, v in point.vectors.items() if k in access.loops), start=1.0)
+        vectors *= _times(nest, access, point)
+        passes, turned = _passes(nest, access, point, machine)
+        shuffles += vectors * turned
+        if access.written:
+            stores += vectors * passes
+            moved += vectors
+        if not access.written or _goes_on(nest, access):
+            loads += vectors * passes
+            moved += vectors
+    return loads, stores, shuffles, moved
+
+
+def _times(nest: Nest, access: Access, point: Point) -> float:
+    """Return how often a point's part of an access is moved: inner loops may leave it as it is."""
+    times = point.many
+    for step in reversed(nest.steps):
+        if step.loop in access.loops:
+            break
+        times /= step.trips
+    return times
+
+
+def _goes_on(nest: Nest, access: Access) -> bool:
+    """Whether a result is loaded again, for its sum is cut by loops with which it varies."""
+    sums = [number for number, step in enumerate(nest.steps) if step.loop in nest.sums]
+    varies = [number for number, step in enumerate(nest.steps) if step.loop in access.loops]
+    return bool(sums and varies) and sums[0] < varies[-1]
+
+
+def _passes(nest: Nest, access: Access, point: Point, machine: Machine) -> tuple[float, float]:
+    """Return the passes of one vector through a load port, and of the shuffles that go with it."""
+    if point.lanes <= 1 or nest.axis not in access.loops:
+        return 1.0, 0.0
+    passes = max(nest.width * access.bytes * 8 / machine.unit_bits, 1.0)
+    stride = access.stride(nest.axis)
+    if stride == 1:
+        return passes, 0.0
+    if _is_turned(nest, access, point):
+        return passes, log2(nest.width) * passes
+    if stride in STRIDES and not access.written:
+        return passes * abs(stride), (abs(stride) - 1) * passes
+    return nest.width * machine.gather * machine.load_ports, 0.0
+
+
+def _is_turned(nest: Nest, access: Access, point: Point) -> bool:
+    """Whether squares of lanes are turned over in registers, not gathered lane by lane."""
+    if any(access.stride(k) == 1 and n >= nest.width for k, n in point.sizes.items()):
+        return True
+    inner = nest.steps[-1] if nest.steps else None
+    if inner is None or access.stride(inner.loop) != 1 or inner.trips < nest.width:
+        return False
+    written = [axis for a in nest.accesses if a.written for axis in a.axes]
+    return not any(axis.width and inner.loop in axis.steps for axis in written)

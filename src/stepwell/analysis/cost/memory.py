@@ -1,0 +1,164 @@
+"""Bytes that come from each level of memory, by what stays in caches while loops run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, prod
+
+from xdsl.ir import SSAValue
+
+from stepwell.analysis.cost.accesses import Access, apart
+from stepwell.analysis.cost.nest import Nest
+from stepwell.core.machine import Level, Machine
+
+FORESEEN = 4
+"""After so many lines one after the other prefetching fetches the next (Intel's and AMD's guides:
+two to four)."""
+STREAMS = 16
+"""So many runs at a time are followed by prefetching (Intel's and AMD's guides: 16 to 32)."""
+
+
+@dataclass(frozen=True)
+class Missed:
+    """What passes a cache by, of all threads together."""
+
+    read: float = 0.0
+    written: float = 0.0
+    scattered: float = 0.0
+    """Lines of it that no prefetching foresees."""
+
+    def beyond(self, other: Missed) -> Missed:
+        """Return what is found in the next cache, which ``other`` passes by."""
+        return Missed(
+            max(self.read - other.read, 0.0),
+            max(self.written - other.written, 0.0),
+            max(self.scattered - other.scattered, 0.0),
+        )
+
+
+def seconds(
+    nests: Sequence[Nest], machine: Machine, idle: Mapping[SSAValue, float], threads: int
+) -> list[tuple[str, float]]:
+    """Return the time that each level of memory beyond the first cache takes at least.
+
+    idle : of arrays that others touch too, the bytes that are touched between two launches
+    """
+    levels = machine.levels()
+    cores = max(min(machine.threads, machine.cores), 1)
+    whole = sum(_touched(nests, 0, machine).values())
+    missed: list[Missed] = []
+    for level in levels[:-1]:
+        caches = max(-(-cores * machine.threads_per_core // level.shared_by), 1)
+        held = level.size * caches
+        missed.append(_missed(nests, level, machine, idle, held if whole <= held else -1.0))
+    missed.append(Missed())
+    found = [near.beyond(far) for near, far in pairwise(missed)]
+    return [
+        (level.name, _time(level, each, machine, threads))
+        for level, each in zip(levels[1:], found, strict=True)
+    ]
+
+
+def _time(level: Level, found: Missed, machine: Machine, threads: int) -> float:
+    rate = min(level.rate * threads, max(level.rate_all, level.rate)) * 1e6
+    latencies = {"L2": machine.l2_latency, "L3": machine.l3_latency}
+    latency = latencies.get(level.name, machine.memory_latency) / (machine.clock * 1e6)
+    alone = found.scattered * latency / machine.misses / threads
+    return max((found.read + found.written) / rate, alone)
+
+
+def _missed(
+    nests: Sequence[Nest],
+    level: Level,
+    machine: Machine,
+    idle: Mapping[SSAValue, float],
+    held: float,
+) -> Missed:
+    """Return what passes a cache by.
+
+    held : an array lies there from the last launch if no more than this was touched since
+    """
+    read = written = lines = 0.0
+    seen: dict[SSAValue, float] = {}
+    for nest in nests:
+        depth = _fitting(nest, nests, level, machine)
+        shared = depth <= nest.shared
+        for array, found in nest.arrays.items():
+            if idle.get(array, 0.0) <= held or (found[0].local and shared):
+                continue
+            within = [nest.packed[a.operand] for a in found if a.operand in nest.packed]
+            at = min([depth, *within])
+            parts = apart(found, nest.ranges(at))
+            bytes = sum(_through(nest, access, at, machine) for access in parts)
+            new = max(bytes - seen.get(array, 0.0), 0.0) if shared else bytes
+            seen[array] = max(bytes, seen.get(array, 0.0))
+            if _in_turn(nest, found[0]) < machine.l1_line * FORESEEN:
+                lines += new / machine.l1_line
+            if any(access.written for access in found):
+                written += new
+            if not all(access.written for access in found):
+                read += new
+        for access in nest.accesses:
+            if access.is_copy and depth > nest.packed[access.operand]:
+                read += _through(nest, access, depth, machine)
+    return Missed(read, written, lines)
+
+
+def _fitting(nest: Nest, nests: Sequence[Nest], level: Level, machine: Machine) -> int:
+    """Return after how many levels all that is touched fits a cache."""
+    for depth in range(len(nest.steps) + 1):
+        beside = nests if depth <= nest.shared else [nest]
+        if sum(_touched(beside, depth, machine).values()) <= level.size:
+            return depth
+    return len(nest.steps)
+
+
+def _touched(nests: Sequence[Nest], depth: int, machine: Machine) -> dict[SSAValue, float]:
+    """Return the bytes of each array that one step of so many levels touches."""
+    found: dict[SSAValue, float] = {}
+    for nest in nests:
+        at = min(depth, len(nest.steps))
+        ranges = nest.ranges(at)
+        for array, accesses in nest.arrays.items():
+            here = [a for a in accesses if at < nest.packed.get(a.operand, len(nest.steps) + 1)]
+            bytes = sum(a.footprint(ranges, machine.l1_line) for a in apart(here, ranges))
+            found[array] = max(found.get(array, 0.0), bytes)
+        for access in nest.accesses:
+            if access.is_copy and at >= nest.packed[access.operand]:
+                found[access.array] += access.footprint(ranges, machine.l1_line)
+    return found
+
+
+def _through(nest: Nest, access: Access, depth: int, machine: Machine) -> float:
+    """Return the bytes of an access that pass into a cache that holds a step of ``depth`` levels.
+
+    What two steps one after the other touch both stays there in between.
+    """
+    while depth and nest.steps[depth - 1].loop not in access.loops:
+        depth -= 1
+    depth = max(depth - 1, 0)
+    bytes = access.footprint(nest.ranges(depth), machine.l1_line)
+    return bytes * prod((step.trips for step in nest.steps[:depth]), start=1.0)
+
+
+def _in_turn(nest: Nest, access: Access) -> float:
+    """Return how many bytes that lie side by side are touched before too many other runs are."""
+    if any(step.level.action("prefetch") for step in nest.steps):
+        return inf
+    ranges = [1.0] * len(nest.sizes)
+    for loop, unit in nest.units.items():
+        ranges[loop] = float(unit)
+    bytes = access.run(ranges)
+    streams = prod(ranges[k] for k in access.loops) * access.bytes / bytes
+    for step in reversed(nest.steps):
+        if step.loop not in access.loops:
+            continue
+        ranges[step.loop] *= step.trips
+        longer = access.run(ranges)
+        streams *= step.trips * bytes / longer
+        if streams > STREAMS:
+            break
+        bytes = longer
+    return bytes
