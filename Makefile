@@ -77,7 +77,7 @@ bench-peers: dev  ## install those peers, each in an environment of its own (PEE
 limits: dev  ## measure what this machine can do at most
 	$(BIN)/python bench/limits.py
 
-figures: dev  ## measure start-up, compile times and calls: docs/figures.md
+figures: dev  ## measure start-up, compile times, calls and the cost model: docs/figures.md
 	$(BIN)/python bench/figures.py
 
 NOTED := loops in_place decoding random_numbers sorting

@@ -25,6 +25,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from limits import processor
 
 import stepwell as sw
 import stepwell.numpy as snp
@@ -255,20 +256,21 @@ def guards() -> Iterator[Figure]:
         yield Figure(what, (best[name] - best[""]) * 1e6, None, "µs")
 
 
+def predictions() -> Iterator[Figure]:
+    """Measure how far off the cost model is, over all kernels of all workloads."""
+    from predicted import GOALS, SHORT, all_kernels, summary
+
+    found = [each for each in all_kernels() if each.measured >= SHORT]
+    for what, error, goal in zip(("median", "ninth decile"), summary(found), GOALS):
+        name = f"cost model beside {len(found)} kernels of 1 us and more: {what} of the error"
+        yield Figure(name, error, goal, "")
+
+
 def _per_call(call: Callable[[], Any]) -> float:
     times, start = 20_000, time.perf_counter()
     for _ in range(times):
         call()
     return (time.perf_counter() - start) / times
-
-
-def processor() -> str:
-    """Return what the processor calls itself."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((x.partition(":")[2].strip() for x in lines if x.startswith("model name")), "")
 
 
 def main() -> None:
@@ -281,7 +283,9 @@ def main() -> None:
         rows.append(str(figure))
         print(rows[-1], flush=True)
     for figure in (
-        f for part in (bandwidth(machine), chains(), calls(machine), guards()) for f in part
+        f
+        for part in (bandwidth(machine), chains(), calls(machine), guards(), predictions())
+        for f in part
     ):
         rows.append(str(figure))
         print(rows[-1], flush=True)

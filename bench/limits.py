@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 import sys
+from pathlib import Path
 
 from stepwell.core.machine import thread_count
 from stepwell.runtime.limits import Limits, measure_again
@@ -16,6 +18,15 @@ def spell_limits(limits: Limits) -> str:
         f"reading {limits.read:.1f} GB/s, copying {limits.copy:.1f}, triad {limits.triad:.1f}; "
         f"reading from the second caches {limits.read_l2:.0f}, from the third {limits.read_l3:.0f}"
     )
+
+
+def processor() -> str:
+    """Return what the processor calls itself."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((x.partition(":")[2].strip() for x in lines if x.startswith("model name")), "")
 
 
 if __name__ == "__main__":

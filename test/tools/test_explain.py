@@ -10,19 +10,17 @@ import pytest
 
 from stepwell.core.machine import Machine
 from stepwell.driver.lowering import Lowering, Source
-from stepwell.runtime.limits import Limits
-from stepwell.tools import explaining
+from stepwell.runtime import measuring
 from stepwell.tools.main import main
 from stepwell.transforms.kernels.schedule import reasons
 
-LIMITS = Limits(2, 200.0, 100.0, 80.0, 20.0, 24.0, 22.0, 2 << 20, 16 << 20)
 RESOURCE = '%w: tensor<768x3072xf32> {nd.resource = "w"}'
 MACHINE = "vector_bits=512,l2=1048576,threads=2"
 
 
 @pytest.fixture(autouse=True)
-def known_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explaining, "machine_limits", lambda threads: LIMITS)
+def known_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "measured", lambda: {"clock": 3000})
 
 
 def product(rows: int, deep: int, columns: int) -> str:
@@ -67,10 +65,11 @@ def test_what_only_the_run_knows(tmp_path: Path, capsys: pytest.CaptureFixture[s
         "  %y = nd.exp %x : tensor<?xf32>\n  func.return %y : tensor<?xf32>\n}\n"
     )
     text = said(module, tmp_path, capsys)
-    assert "operations only the run knows" in text and "depends on the sizes" in text
+    assert "operations only the run knows" in text
+    assert "where sizes that only the run knows are 256" in text
     assert "the first shared loop runs in parallel, only the run knows how many iterations" in text
     text = said(module, tmp_path, capsys, "--size", "1000000")
-    assert "1,000,000 operations, 7.63 MB read and written" in text and "depends" not in text
+    assert "1,000,000 operations, 7.63 MB read and written" in text and "256" not in text
     np.save(tmp_path / "x.npy", np.ones(1000, np.float32))
     text = said(module, tmp_path, capsys, "--input", str(tmp_path / "x.npy"))
     assert "1,000 operations, 7.81 KB read and written" in text and "measured" not in text

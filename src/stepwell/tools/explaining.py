@@ -4,38 +4,40 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from os.path import basename
 
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase
-from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.constness import entries
+from stepwell.analysis.cost import Breakdown, predict
+from stepwell.analysis.cost.accesses import ASSUMED
+from stepwell.analysis.cost.program import Program
 from stepwell.analysis.costs import Cost
-from stepwell.analysis.launch_sizes import Launches, loop_sizes
-from stepwell.analysis.sizes import Sizes, product
+from stepwell.analysis.sizes import Sizes
 from stepwell.api.modules import ModuleText
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import did_you_mean
 from stepwell.core.escape import quoted
-from stepwell.core.host_schedule import in_call
 from stepwell.core.machine import Machine, this_machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 from stepwell.dialects.types import places
 from stepwell.driver.lowering import Lowering, Source
-from stepwell.runtime.limits import machine_limits
+from stepwell.runtime import measuring
 from stepwell.runtime.profiling import spans, spell_seconds
 from stepwell.tools.inputs import fail, inputs_of, module_of, program_of, source_of
 from stepwell.transforms.kernels.schedule.levels import levels_of
-from stepwell.transforms.kernels.schedule.predicting import Rates, predicted
 from stepwell.transforms.kernels.schedule.reasons import Reasons, reasons_given, spell_bytes
 from stepwell.transforms.kernels.versions import version
 
 UNCOUNTED = Cost(None, None, 32)
 """Of a kernel that is of loops already: nobody counts what those do."""
+SHOWN = 0.01
+"""Terms of less than this part of a prediction are not shown."""
 UNSAID = "it is what it is wherever it is needed: no choice was made"
 
 
@@ -45,9 +47,14 @@ class Scheduled:
 
     lowering: Lowering
     reasons: Reasons
-    rates: Rates
+    machine: Machine
     sizes: Sequence[int] | None
     """What each `?` of the arguments is, as far as somebody says."""
+
+    @cached_property
+    def program(self) -> Program:
+        """The launches of the kernels."""
+        return Program(self.lowering.module, self.sizes)
 
     @property
     def kernels(self) -> list[kernel.FuncOp]:
@@ -59,21 +66,12 @@ class Scheduled:
         cost = self.lowering.costs.get(function.sym_name.data, UNCOUNTED)
         return cost.known if self.sizes is None else cost.at(self.sizes)
 
-    def predicted(self, function: kernel.FuncOp) -> float | None:
-        """Return the seconds that a launch should take; None where only the run knows."""
-        launches = Launches(self.lowering.module)
-        inner = Sizes(function.body.block.args)
-
-        def iterations(op: linalg.GenericOp) -> int | None:
-            lengths = loop_sizes(op, inner)
-            if None in lengths:
-                return None
-            tree = launches.tree(function, product([n for n in lengths if n is not None]), inner)
-            if self.sizes is None:
-                return tree if isinstance(tree, int) else None
-            return in_call(tree, self.sizes)
-
-        return predicted(function, self.cost(function).bytes, self.rates, iterations)
+    def predicted(self, function: kernel.FuncOp) -> tuple[Breakdown, bool]:
+        """Return where the time of a launch should go, and whether sizes were assumed for it."""
+        shapes, assumed = self.program.shapes(function)
+        idle = self.program.idle.get(function.sym_name.data, {})
+        found = predict(function, levels_of(function), self.machine, shapes, idle)
+        return found, bool(assumed)
 
 
 def explain_command(options: argparse.Namespace) -> int:
@@ -82,7 +80,7 @@ def explain_command(options: argparse.Namespace) -> int:
     source = source_of(module, options)
     lowering, reasons = with_deep_stack(lambda: _scheduled(source))
     sizes, measured = _called(module, options, lowering)
-    found = Scheduled(lowering, reasons, _rates(source.machine), sizes)
+    found = Scheduled(lowering, reasons, _known(source.machine), sizes)
     chosen = [op for op in found.kernels if fnmatchcase(op.sym_name.data, options.kernel)]
     if not chosen and options.kernel != "*":
         names = [op.sym_name.data for op in found.kernels]
@@ -100,16 +98,12 @@ def _scheduled(source: Source) -> tuple[Lowering, Reasons]:
     return lowering, reasons
 
 
-def _rates(machine: Machine) -> Rates:
-    """Return what the machine does at most: as measured, or as one by another name is described."""
-    lanes = machine.vector_bits // 32
+def _known(machine: Machine) -> Machine:
+    """Return a machine with what was measured of it, where it is this one."""
     here = this_machine()
     if (machine.name, machine.cores) != (here.name, here.cores):
-        vectors = machine.peak(threads=machine.threads) / (2 * lanes)
-        return Rates(machine.threads, lanes, vectors, machine.seconds)
-    limits = machine_limits(machine.threads)
-    vectors = limits.fma * 1e9 / (2 * lanes)
-    return Rates(machine.threads, lanes, vectors, lambda bytes: limits.seconds(0, bytes))
+        return machine
+    return replace(machine, **measuring.measured())
 
 
 def _called(
@@ -146,10 +140,18 @@ def _explained(function: kernel.FuncOp, found: Scheduled, measured: float | None
         yield f"  version    {each.range}"
         reasons = found.reasons.get(f"{name} {each.range}", [])
         yield from _choices(version(function, number), reasons)
-    time = found.predicted(function)
-    yield f"  predicted  {spell_seconds(time) if time is not None else 'depends on the sizes'}"
+    yield from _times(*found.predicted(function), measured)
+
+
+def _times(found: Breakdown, assumed: bool, measured: float | None) -> Iterator[str]:
+    """Yield how long a launch should take and why, and how long it took."""
+    threads = f" on {found.threads} threads" if found.threads > 1 else ""
+    sizes = f", where sizes that only the run knows are {ASSUMED}" if assumed else ""
+    yield f"  predicted  {spell_seconds(found.seconds)}{threads}, bound by {found.bound}{sizes}"
+    parts = [(n, t) for n, t in found.parts() if t >= SHOWN * found.seconds]
+    yield f"             {', '.join(f'{name} {spell_seconds(time)}' for name, time in parts)}"
     if measured is not None:
-        yield f"  measured   {spell_seconds(measured)}"
+        yield f"  measured   {spell_seconds(measured)}, {measured / found.seconds:.2f} of it"
 
 
 def _choices(function: kernel.FuncOp, reasons: Sequence[str]) -> Iterator[str]:

@@ -29,6 +29,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "core": (
         *("clock", "issue", "fma_ports", "fma_latency", "load_ports", "store_ports"),
+        *("vector_ports", "shuffle_ports", "divide", "gather", "window", "mispredict"),
         *("cores", "threads_per_core", "sockets", "threads", "launch", "wake"),
     ),
     "caches": tuple(
@@ -36,6 +37,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         for level in (1, 2, 3)
         for what in ("", "_line", "_ways", "_shared_by", "_rate", "_rate_all")
     ),
+    "waiting": ("l2_latency", "l3_latency", "memory_latency", "misses"),
     "memory": ("memory_rate", "memory_rate_all", "memory_write", "memory_write_all"),
     "device": ("kind", "compute_units", "lanes", "local_memory", "transfer", "ahead", "versions"),
 }

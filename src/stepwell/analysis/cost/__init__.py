@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
-
 from stepwell.analysis.cost import launch, loops, memory, packing, parallel
 from stepwell.analysis.cost.accesses import Shapes, assumed
 from stepwell.analysis.cost.compute import ports_of
@@ -64,7 +62,7 @@ class Breakdown:
         yield "launch", self.launch
 
 
-NOT_IDLE: Mapping[SSAValue, float] = {}
+NOT_IDLE: Mapping[int, float] = {}
 
 
 def predict(
@@ -72,12 +70,12 @@ def predict(
     schedule: Schedule,
     machine: Machine,
     shapes: Shapes = assumed,
-    idle: Mapping[SSAValue, float] = NOT_IDLE,
+    idle: Mapping[int, float] = NOT_IDLE,
 ) -> Breakdown:
     """Return the seconds of one launch of a kernel of tensors or buffers.
 
     shapes : tells the shape of an array; what only the run knows is taken to be `ASSUMED`
-    idle : of arrays that others touch too, the bytes that are touched between two launches
+    idle : by number of an argument, the bytes that are touched between two uses of it
     """
     clock = machine.clock * 1e6
     nests = nests_of(function, schedule, shapes)

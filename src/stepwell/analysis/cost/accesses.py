@@ -81,10 +81,15 @@ class Access:
     operand: int = -1
     """Its number among the operands of the op; -1 of what the body reads at computed places."""
     written: bool = False
-    local: bool = False
-    """Whether the kernel alone knows the array."""
+    argument: int = -1
+    """The number of the kernel's argument that the array is, or is a part of."""
     is_copy: bool = False
     """Whether it is read from where it was packed, not where it lies."""
+
+    @property
+    def local(self) -> bool:
+        """Whether the kernel alone knows the array."""
+        return self.argument < 0 or self.is_copy
 
     @property
     def anywhere(self) -> bool:
@@ -142,7 +147,7 @@ class Access:
             size = max(round(ranges[loop]), 1)
             axes.append(Axis({loop: 1}, size, stride))
             stride *= size
-        return replace(self, axes=tuple(axes[::-1]), local=True, is_copy=True)
+        return replace(self, axes=tuple(axes[::-1]), is_copy=True)
 
 
 def apart(found: Sequence[Access], ranges: Sequence[float]) -> Sequence[Access]:
@@ -189,16 +194,16 @@ def _looked_up(op: linalg.GenericOp, shapes: Shapes) -> Iterator[Access]:
             value = inner.operands[0]
             loops = dict.fromkeys(range(len(op.iterator_types)), 1)
             axes = tuple(Axis(loops, n, 1) for n in shapes(value))
-            array, local = root_of(value)
-            yield Access(array, axes, _bytes(value), local=local)
+            array, argument = root_of(value)
+            yield Access(array, axes, _bytes(value), argument=argument)
 
 
 def _access(
     value: SSAValue, index: Sequence[AffineExpr], sizes: Sequence[int], number: int, written: bool
 ) -> Access:
     axes = tuple(map(_axis, index, sizes, _strides(value, sizes)))
-    array, local = root_of(value)
-    return Access(array, axes, _bytes(value), number, written, local)
+    array, argument = root_of(value)
+    return Access(array, axes, _bytes(value), number, written, argument)
 
 
 def _axis(expr: AffineExpr, size: int, stride: int) -> Axis:
@@ -215,8 +220,8 @@ def _axis(expr: AffineExpr, size: int, stride: int) -> Axis:
             return Axis(dict.fromkeys(sorted(expr.used_dims()), 1), size, stride)
 
 
-def root_of(value: SSAValue) -> tuple[SSAValue, bool]:
-    """Return the array that a value is, or the part of one, and whether only the kernel knows it.
+def root_of(value: SSAValue) -> tuple[SSAValue, int]:
+    """Return the array that a value is, or the part of one, and the number of that argument, or -1.
 
     Parts of one array are told apart.
     """
@@ -232,7 +237,7 @@ def root_of(value: SSAValue) -> tuple[SSAValue, bool]:
             value = op.dest
         else:
             break
-    return part or value, not isinstance(value, BlockArgument)
+    return part or value, value.index if isinstance(value, BlockArgument) else -1
 
 
 def _strides(value: SSAValue, sizes: Sequence[int]) -> list[int]:

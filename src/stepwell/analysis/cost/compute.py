@@ -12,8 +12,8 @@ from xdsl.dialects.linalg import ops as linalg
 from stepwell.analysis.cost.accesses import Access
 from stepwell.analysis.cost.nest import Nest
 from stepwell.analysis.cost.work import Count, chain_from, count
-from stepwell.core.machine import Machine
 from stepwell.analysis.structured import combiner
+from stepwell.core.machine import Machine
 
 STRIDES = (-1, 2, 3, 4)
 """Elements so far apart are picked from whole vectors, as `vectors.STEPS` has it."""

@@ -12,9 +12,9 @@ from xdsl.ir import Block
 from stepwell.analysis.cost.accesses import ASSUMED
 from stepwell.analysis.cost.compute import CONTROL, Ports
 from stepwell.analysis.cost.work import chain_from, count_op
+from stepwell.analysis.structured import constant_of, shape
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
-from stepwell.analysis.structured import constant_of, shape
 
 LOADS = (memref.LoadOp, tensor.ExtractOp)
 STORES = (memref.StoreOp, tensor.InsertOp)

@@ -39,11 +39,11 @@ class Missed:
 
 
 def seconds(
-    nests: Sequence[Nest], machine: Machine, idle: Mapping[SSAValue, float], threads: int
+    nests: Sequence[Nest], machine: Machine, idle: Mapping[int, float], threads: int
 ) -> list[tuple[str, float]]:
     """Return the time that each level of memory beyond the first cache takes at least.
 
-    idle : of arrays that others touch too, the bytes that are touched between two launches
+    idle : by number of an argument, the bytes that are touched between two uses of it
     """
     levels = machine.levels()
     cores = max(min(machine.threads, machine.cores), 1)
@@ -73,7 +73,7 @@ def _missed(
     nests: Sequence[Nest],
     level: Level,
     machine: Machine,
-    idle: Mapping[SSAValue, float],
+    idle: Mapping[int, float],
     held: float,
 ) -> Missed:
     """Return what passes a cache by.
@@ -86,7 +86,7 @@ def _missed(
         depth = _fitting(nest, nests, level, machine)
         shared = depth <= nest.shared
         for array, found in nest.arrays.items():
-            if idle.get(array, 0.0) <= held or (found[0].local and shared):
+            if idle.get(found[0].argument, 0.0) <= held or (found[0].local and shared):
                 continue
             within = [nest.packed[a.operand] for a in found if a.operand in nest.packed]
             at = min([depth, *within])

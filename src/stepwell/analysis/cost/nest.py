@@ -11,10 +11,10 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.analysis.cost.accesses import Access, Shapes, accesses
+from stepwell.analysis.structured import indices, is_parallel
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import PARALLEL, UNROLL, VECTOR, Level, Schedule
 from stepwell.dialects.kernel.sharing import is_border
-from stepwell.analysis.structured import indices, is_parallel
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,129 @@
+"""The cost model: what it says of kernels whose times are known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from stepwell.analysis.cost import Breakdown, predict
+from stepwell.analysis.cost.program import Program
+from stepwell.core.machine import Machine, known_machine
+from stepwell.dialects import kernel
+from stepwell.dialects.kernel.levels import Schedule, schedule_from
+from stepwell.driver.lowering import Lowering, Source
+from stepwell.transforms.kernels.schedule.levels import levels_of
+
+ZEN4 = replace(known_machine("zen4"), threads=2, cores=2)
+
+
+def lowered(text: str, machine: Machine = ZEN4, stage: str = "kernels") -> Lowering:
+    lowered_to = Lowering.of(Source(text, "m", "main", machine))
+    lowered_to.to(stage)
+    return lowered_to
+
+
+def predicted(text: str, machine: Machine = ZEN4, stage: str = "kernels") -> list[Breakdown]:
+    """Return what is predicted of each kernel of a module, as it is scheduled for a machine."""
+    lowered_to = lowered(text, machine, stage)
+    program = Program(lowered_to.module)
+    functions = [op for op in lowered_to.module.ops if isinstance(op, kernel.FuncOp)]
+    return [predict(f, levels_of(f), machine, program.shapes(f)[0]) for f in functions]
+
+
+def product(m: int, k: int, n: int) -> str:
+    x, w, y = (f"tensor<{a}x{b}xf32>" for a, b in ((m, k), (k, n), (m, n)))
+    return (
+        f"func.func @main(%x: {x}, %w: {w}) -> {y} {{\n"
+        f"  %y = nd.matmul %x, %w : ({x}, {w}) -> {y}\n  func.return %y : {y}\n}}\n"
+    )
+
+
+def unary(op: str, shape: str, result: str = "", attributes: str = "") -> str:
+    x, y = f"tensor<{shape}>", f"tensor<{result or shape}>"
+    arrow = f"{x} -> {y}" if result else x
+    return (
+        f"func.func @main(%x: {x}) -> {y} {{\n"
+        f"  %y = nd.{op} %x {attributes} : {arrow}\n  func.return %y : {y}\n}}\n"
+    )
+
+
+def scheduled(text: str, levels: str, machine: Machine = ZEN4) -> Breakdown:
+    """Return what is predicted of the one kernel of a module under another schedule."""
+    (function,) = (f for f in lowered(text, machine).module.ops if isinstance(f, kernel.FuncOp))
+    return predict(function, schedule_from(levels) if levels else Schedule(), machine)
+
+
+def test_a_large_product_takes_its_multiply_adds() -> None:
+    (found,) = predicted(product(512, 512, 512))
+    least = 512**3 / (16 * 2 * 4.0e9)
+    assert least < found.seconds < 1.15 * least
+    assert found.bound == "multiply-adds" and found.threads == 2 and found.packing > 0
+
+
+def test_the_schedules_of_the_page_are_ranked() -> None:
+    """Three loops, vectors, a register tile, threads: each is quicker than the one before."""
+    tile = "for d2, unroll d0, unroll d1 by 16, vector d1 by 16"
+    blocks = f"d0 by 192, {{}} d1 by 64, for d2 by 256 {{{{pack 1}}}}, for d0 by 6, {tile}"
+    lists = (
+        "[for d0, for d1, for d2]",
+        "[for d0, for d1 by 16, for d2, vector d1 by 16]",
+        f"[for d0 by 6, for d1 by 64, {tile}]",
+        f"[parallel {blocks.format('parallel')}]",
+    )
+    times = [scheduled(product(768, 768, 768), levels).seconds for levels in lists]
+    assert times == sorted(times, reverse=True)
+    measured = (419e-3, 41.9e-3, 7.95e-3, 4.01e-3)  # docs/schedules.md
+    for time, least in zip(times, measured, strict=True):
+        assert 0.4 * least < time < 2 * least
+
+
+def test_memory_bounds_what_is_read_once() -> None:
+    (found,) = predicted(unary("reduce_sum", "16777216xf32", "f32", "{axes = [0]}"))
+    assert found.bound == "memory"
+    assert found.memory == pytest.approx((64 << 20) / (1e6 * 56_000), rel=0.05)
+
+
+def test_what_lies_in_the_caches_is_nearer() -> None:
+    near, far = (predicted(unary("neg", f"{n}xf32"))[0] for n in (1 << 14, 1 << 24))
+    assert dict(near.levels)["memory"] == 0 < dict(far.levels)["memory"]
+    assert far.seconds > 1000 * near.seconds
+
+
+def test_threads_share_equal_runs() -> None:
+    one = "[parallel d0 {grain 1}, for d1 by 16, vector d1 by 16]"
+    text = unary("exp", "3x65536xf32")
+    three = replace(ZEN4, threads=3, cores=3)
+    assert scheduled(text, one).compute == pytest.approx(2 * scheduled(text, one, three).compute)
+
+
+@pytest.mark.parametrize("stage", ["kernels", "buffers"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        unary("transpose", "256x512xf32", "512x256xf32", "{permutation = [1, 0]}"),
+        unary("reduce_max", "64x100xf64", "64xf64", "{axes = [1]}"),
+        unary("reduce_sum", "1000x100xf32", "100xf32", "{axes = [0]}"),
+        unary("exp", "?xf32"),
+        unary("tanh", "7xf64"),
+        product(1, 784, 512),
+        product(33, 77, 5000),
+    ],
+)
+def test_every_kind_of_kernel_has_a_time(text: str, stage: str) -> None:
+    for machine in (ZEN4, known_machine("haswell"), known_machine("neoverse"), Machine()):
+        for found in predicted(text, machine, stage):
+            assert 1e-9 < found.seconds < 1.0
+            assert all(math.isfinite(time) and time >= 0 for _, time in found.parts())
+
+
+def test_sizes_that_only_the_run_knows_are_said() -> None:
+    lowered_to = lowered(unary("exp", "?xf32"))
+    (function,) = (f for f in lowered_to.module.ops if isinstance(f, kernel.FuncOp))
+    times: list[float] = []
+    for sizes in (None, [1 << 20]):
+        shapes, assumed = Program(lowered_to.module, sizes).shapes(function)
+        times.append(predict(function, levels_of(function), ZEN4, shapes).seconds)
+        assert bool(assumed) == (sizes is None)
+    assert times[1] > 1000 * times[0]
