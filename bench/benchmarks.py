@@ -25,8 +25,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from figures import processor
-from limits import spell_limits
+from limits import processor, spell_limits
 from measuring import Batch, Outcome
 from peers import OURS, PEERS, interpreter, model_file, state
 from processes import Gone, Process

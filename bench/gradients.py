@@ -24,9 +24,8 @@ from typing import Any
 
 import numpy as np
 from batched import BATCH, FUNCTIONS, Function
-from figures import processor
 from gradients_rows import EXCEPTIONS, REASONS, rows
-from limits import spell_limits
+from limits import processor, spell_limits
 from measuring import geometric_mean, spell_seconds
 
 import stepwell as sw

@@ -25,7 +25,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from figures import processor
+from limits import processor
 from measuring import Batch, Outcome, geometric_mean, spell_seconds
 from peers import interpreter, state
 from processes import Gone, Process

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import alone, outcome_of, say, write_models
-from figures import processor
+from limits import processor
 from measuring import Batch, Outcome, best, geometric_mean, spell_seconds
 from peers import interpreter, state
 from processes import Gone, Process

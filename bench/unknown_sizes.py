@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from figures import processor
 from gradients import AGAIN, ROUNDS, alternate
+from limits import processor
 from measuring import geometric_mean, spell_seconds
 
 import stepwell as sw
