@@ -145,7 +145,7 @@ class Host:
                 with suppress(CompileError):  # missed only where a loop's bounds need it
                     rule(self, each)
         for part in parts:
-            self._launch(part, operands, self._items(part))
+            self._launch(part, operands, self._items(part), callee.sym_name.data)
 
     def _known(self, op: Operation) -> bool:
         return all(v in self.trees or v in self.places for v in op.operands)
@@ -168,7 +168,7 @@ class Host:
         span = high if low == 0 else ["-", high, low]
         return span if step == 1 else ["ceil/", span, step]
 
-    def _launch(self, part: Part, operands: Sequence[SSAValue], items: Tree) -> None:
+    def _launch(self, part: Part, operands: Sequence[SSAValue], items: Tree, of: str = "") -> None:
         arguments: list[dict[str, Any]] = []
         for p in part.parameters:
             if p.part == "fault":
@@ -185,9 +185,8 @@ class Host:
             else:
                 shape = place.sizes if p.part == "size" else place.strides
                 arguments.append({"value": shape[p.axis], "dtype": "i64"})
-        self.steps.append(
-            {"do": "launch", "kernel": part.name, "items": items, "arguments": arguments}
-        )
+        step = {"do": "launch", "kernel": part.name, "of": of}
+        self.steps.append({**step, "items": items, "arguments": arguments})
 
 
 Rule: TypeAlias = Callable[[Host, Any], None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+import stepwell.numpy as snp
+from stepwell.core.locks import parse_lock
 from stepwell.core.machine import PROPERTIES, Machine
 from stepwell.core.targets import machine_for
 from stepwell.runtime.opencl import device, machines
@@ -140,3 +143,46 @@ def test_devices_are_listed(
 def test_measuring_takes_half_a_second() -> None:
     found = machines.measure(open_device("cpu"))
     assert all(PROPERTIES[name].holds(found[name]) for name in machines.MEASURED)
+
+
+PRODUCT = """func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %y = nd.matmul %x, %w : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %z = nd.tanh %y : tensor<64x64xf32>
+  func.return %z : tensor<64x64xf32>
+}
+"""
+
+
+def test_events_are_the_clock_of_a_profile(tmp_path: Path) -> None:
+    program = sw.compile(PRODUCT, device="cpu")
+    x = np.ones((64, 64), np.float32)
+    held = sw.device_put(x, "cpu")
+    for given in (x, held):
+        found = program.profile(given, given, repeat=3)
+        assert [each.kernel.name for each in found.kernels] == ["main_matmul_tanh"]
+        (kernel,) = found.kernels
+        assert kernel.calls == 1 and 0 < kernel.seconds <= found.seconds
+        assert "on cpu:0, " in str(found)
+        (event,) = [e for e in json.loads(found.trace())["traceEvents"] if "args" in e]
+        assert event["name"] == "main_matmul_tanh"
+    copied = sw.jit(lambda x: (x * 2, x[0], snp.roll(x, 1)), device="cpu").profile(x, repeat=2)
+    assert copied.kernels and "copy" not in {each.kernel.name for each in copied.kernels}
+
+
+def test_commands_measure_and_tune_on_a_device(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = tmp_path / "m.mlir"
+    module.write_text(PRODUCT)
+    given = [str(module), "--device", "cpu"]
+    assert main(["explain", *given, "--measure"]) == 0
+    assert "measured   " in capsys.readouterr().out
+    assert main(["profile", *given, "--repeat", "2"]) == 0
+    assert "main_matmul_tanh" in capsys.readouterr().out
+    assert main(["compile", *given, "--tune", "--budget", "1", "-o", str(tmp_path / "out")]) == 0
+    assert "m.opencl.lock.json" in capsys.readouterr().out
+    assert parse_lock((tmp_path / "m.opencl.lock.json").read_text()).kernels is not None
+    assert main(["run", *given, "--random"]) == 0
+    assert main(["run", str(tmp_path / "out"), "--device", "cpu", "--random"]) == 0
+    assert main(["run", str(module), "--target", "c", "--device", "cpu", "--random"]) == 1
+    assert "runs on the host, not on 'cpu'" in capsys.readouterr().err

@@ -88,7 +88,8 @@ class _Request:
         with self._showing(), uncollected():
             tuning = import_module("stepwell.driver.tuning")
             source = self._source(import_module("stepwell.driver.lowering"))
-            return with_deep_stack(lambda: tuning.tune(source, budget, say=LOG.info))
+            how = {"say": LOG.info, "target": self.target, "device": self.device}
+            return with_deep_stack(lambda: tuning.tune(source, budget, **how))
 
     @contextmanager
     def _showing(self) -> Generator[None]:
@@ -152,8 +153,13 @@ class Compiled:
 
     @property
     def native(self) -> bool:
-        """Whether it is a library of machine code; then a dispatcher calls it without Python."""
+        """Whether it is a library of machine code."""
         return self._program.target.native
+
+    @property
+    def dispatched(self) -> bool:
+        """Whether a dispatcher calls it: without Python where it is machine code."""
+        return self._program.dispatched
 
     def update(self, *arguments: Any, donated: Collection[tuple[int, int]] = ()) -> tuple[Any, ...]:
         """Call with one array for each argument and change those that results replace.
@@ -272,7 +278,7 @@ def compile(
     with using(plugins):
         described = machine_for(target, machine, place)
         _check_resources(read)
-        schedules = _lock_file(module, read, entry, described, lock, tune)
+        schedules = _lock_file(module, read, entry, described, target, lock, tune)
         text = ModuleText(read.text, read.name)  # what asks for stages later need hold no weights
         placed = import_module("stepwell.core.placement").parse_placements(passes) if passes else ()
         request = _Request(text, entry, target, described, "", placed, named(), check_bounds, place)
@@ -342,31 +348,34 @@ def _lock_file(
     read: ModuleText,
     entry: str,
     machine: Machine,
+    target: str,
     lock: str | Path | None,
     tune: bool | float,
 ) -> Path | None:
     """Return the lock file to be read, or to be written by tuning; None where there is none."""
     if lock is not None:
         return Path(lock)
-    if isinstance(module, Path) and (tune or lock_beside(module).exists()):
-        return lock_beside(module)
+    if isinstance(module, Path) and (tune or lock_beside(module, target).exists()):
+        return lock_beside(module, target)
     if tune is False:
         return None
-    key = digest(read.text, entry, repr(machine), str(import_module("stepwell.core.locks").FORMAT))
+    key = digest(
+        read.text, entry, target, repr(machine), str(import_module("stepwell.core.locks").FORMAT)
+    )
     return cache_root() / "locks" / f"{key}.json"
 
 
-def lock_beside(module: Path) -> Path:
-    """Return the lock file of a module in a file."""
-    return module.with_suffix(".lock.json")
+def lock_beside(module: Path, target: str = "c") -> Path:
+    """Return the lock file of a module in a file: each target has one."""
+    return module.with_suffix(".lock.json" if target == "c" else f".{target}.lock.json")
 
 
 def _locked(place: Path | None, request: _Request, tune: bool | float) -> str:
     """Return the text of a lock file, made first where that is asked for; "" where none fits."""
     if place is None:
         return ""
-    if not target_of(request.target).native:
-        raise _no_lock(f"schedules are tuned for programs of C, not for {request.target}")
+    if not target_of(request.target).timed:
+        raise _no_lock(f"schedules for {request.target} cannot be tuned: nothing times its kernels")
     if tune is not False and not place.exists():
         budget = import_module("stepwell.driver.tuning").BUDGET if tune is True else float(tune)
         import_module("stepwell.core.locks").write_lock(place, request.tune(budget))

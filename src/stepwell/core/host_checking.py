@@ -36,7 +36,7 @@ _FIELDS = {
     "constant": ("buffer", "bytes"),
     "bind": ("names", "places"),
     "set": ("names", "values"),
-    "launch": ("kernel", "items", "arguments"),
+    "launch": ("kernel", "of", "items", "arguments"),
     "copy": ("source", "target", "bytes"),
     "read": ("name", "source", "dtype"),
     "write": ("target", "value", "dtype"),
@@ -240,6 +240,7 @@ class _Checker:
 
     def _launch(self, step: Step, place: str) -> None:
         _name(step["kernel"], f"{place}.kernel")
+        _name(step["of"], f"{place}.of")
         check_tree(step["items"], self.names, f"{place}.items")
         if type(step["items"]) is int and step["items"] > MOST_ITEMS:
             raise wrong(f"{place}.items", f"a number up to {MOST_ITEMS:,}", step["items"])

@@ -34,11 +34,14 @@ class Target:
     usual : the machine to compile for, unless told otherwise, of the one we run on
     limits : what of a machine its programs cannot have, whatever is asked for
     native : whether the text is C that the C compiler makes a library of; only such programs can
-        be compiled in parts, tuned and profiled
+        be compiled in parts
+    timed : ``(program, updating) -> Timed`` (`runtime.timing`), or ``"module:NAME"``, of programs
+        that can be profiled and tuned
     in_place : whether its programs take one array for an argument and the result that replaces it
     on_device : ``(device, machine) -> machine``, or ``"module:NAME"``, for programs that run on a
         device: what to compile for where that device is meant, or, of "", the one that would be
         chosen; ``load`` takes the device too, as ``device=``
+    device : ``(device) -> object``, or ``"module:NAME"``: what arrays on it have as `device`
     """
 
     name: str
@@ -51,6 +54,8 @@ class Target:
     native: bool = False
     in_place: bool = False
     on_device: str | Callable[[str, Machine], Machine] = ""
+    device: str | Callable[[str], Any] = ""
+    timed: str | Callable[[Any, bool], Any] = ""
 
     def emitted(self, module: Any, entry: str) -> Any:
         """Return a module's text, header and signature."""
@@ -62,6 +67,14 @@ class Target:
         if not self.on_device:
             return _found(self.load)(text, entry, constants)
         return _found(self.load)(text, entry, constants, device=device)
+
+    def device_named(self, text: str) -> Any:
+        """Return the device that is meant; None where programs run on the host."""
+        return _found(self.device)(text) if self.device else None
+
+    def timed_program(self, program: Any, updating: bool) -> Any:
+        """Return a program with clocks in it."""
+        return _found(self.timed)(program, updating)
 
     def check_device(self, device: str) -> None:
         """Refuse a device where programs run on the host."""
@@ -116,6 +129,7 @@ OURS = {
             about="C for this processor, compiled by the C compiler",
             native=True,
             in_place=True,
+            timed="stepwell.runtime.profiling:TimedC",
         ),
         Target(
             "opencl",
@@ -127,6 +141,8 @@ OURS = {
             _of_work_items,
             in_place=True,
             on_device="stepwell.runtime.opencl.machines:machine_on",
+            device="stepwell.runtime.opencl.device:open_device",
+            timed="stepwell.runtime.opencl.profiling:TimedOpenCL",
         ),
     )
 }

@@ -42,13 +42,15 @@ from stepwell.core.host_schedule import in_call
 from stepwell.core.locks import Lock, Tuned, machine_key
 from stepwell.core.machine import Machine
 from stepwell.core.shapes import DYNAMIC
+from stepwell.core.targets import Target, target_of
 from stepwell.dialects import kernel
 from stepwell.driver.lowering import Lowering, Source
 from stepwell.driver.pipeline import STAGE_NAMES
-from stepwell.lowering.emit import emit_c
+from stepwell.runtime.device_arrays import put
 from stepwell.runtime.entry import numpy_dtype
-from stepwell.runtime.program import load_program, write_program
-from stepwell.runtime.toolchain import Compiler, find_compiler
+from stepwell.runtime.program import Program, load_program, write_program
+from stepwell.runtime.timing import Timed
+from stepwell.runtime.toolchain import find_compiler
 from stepwell.transforms.kernels.kernel_signature import launches_of
 from stepwell.transforms.kernels.schedule.levels import levels_of
 from stepwell.transforms.kernels.schedule.locked import (
@@ -76,7 +78,8 @@ LONGEST = 1 << 28
 
 Sizes: TypeAlias = tuple[int, ...]
 Schedule = Mapping[str, Any]
-Run = Callable[[], object]
+Run = Callable[[], float]
+"""Runs a program once, and returns the seconds that it took."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +108,14 @@ def tune(
     budget: float = BUDGET,
     size: int | None = None,
     say: Callable[[str], None] = lambda _: None,
+    target: str = "c",
+    device: str = "",
 ) -> Lock:
     """Return better schedules for the kernels of a module, found in ``budget`` seconds.
 
     size : what each `?` of the arguments is while schedules are timed
     say : is told of each kernel what was found
+    target, device : what programs are timed on; ``source`` has the machine of it
     """
     if not budget > 0:
         help = "give the seconds a search may take"
@@ -128,7 +134,7 @@ def tune(
             left.append(candidate.name)
             continue
         with TemporaryDirectory(prefix="stepwell-tune-") as folder:
-            search = Search(candidate, source, find_compiler(), Path(folder))
+            search = Search(candidate, source, Path(folder), target_of(target), device)
             tuned = search.run(time.monotonic() + share)
         if tuned is None:
             say(f"{candidate.name}: {search.tried} tried, none better")
@@ -227,8 +233,9 @@ class Search:
 
     candidate: Candidate
     source: Source
-    compiler: Compiler
     folder: Path
+    target: Target = field(default_factory=lambda: target_of("c"))
+    device: str = ""
     tried: int = 0
     runs: dict[str, Run | None] = field(default_factory=dict[str, Run | None])
 
@@ -275,25 +282,51 @@ class Search:
                 self.runs[key] = None
         return self.runs[key]
 
-    def compiled(self, schedule: Schedule) -> Run:
+    def compiled(self, schedule: Schedule) -> Launched:
         """Compile the kernel alone, so scheduled, and load it."""
         lowering = Lowering.of_lower_floor(self.source, program_of(self.candidate, schedule))
         lowering.after_scheduling()
-        emitted = emit_c(lowering.module, "main")
+        emitted = self.target.emitted(lowering.module, "main")
         folder = self.folder / str(self.tried)
-        build = self.compiler.build_program
+        build = find_compiler().build_program if self.target.native else None
         signature = replace(emitted.signature, machine=self.source.machine.features)
         write_program(folder, emitted.source, emitted.header, signature, build)
         random = np.random.default_rng(0)
         resources = _weights(random, self.candidate)
-        program = load_program(folder, resources)
+        program = load_program(folder, resources, device=self.device)
         shapes = _shapes(self.candidate)
         arguments = [
             _array(random, argument.dtype, shape)
             for argument, shape in zip(signature.arguments, shapes, strict=True)
         ]
-        results = program.call(*arguments)
-        return lambda: program.call(*arguments, out=results)
+        return Launched(program, arguments)
+
+
+@dataclass
+class Launched:
+    """A program on its arguments: a call of this runs it once, and returns the seconds of that.
+
+    On a device these are its kernels' alone, by its clock.
+    """
+
+    program: Program
+    arguments: Sequence[Any]
+    results: Any = None
+    timed: Timed | None = None
+
+    def __post_init__(self) -> None:
+        self.results = self.program.call(*self.arguments)
+        if self.program.device is not None:
+            self.timed = self.program.target.timed_program(self.program, False)
+            self.arguments = [put(array, self.program.device) for array in self.arguments]
+
+    def __call__(self) -> float:
+        """Run it once."""
+        if self.timed is not None:
+            return self.timed.run(self.arguments).busy
+        start = time.perf_counter()
+        self.program.call(*self.arguments, out=self.results)
+        return time.perf_counter() - start
 
 
 def program_of(candidate: Candidate, schedule: Schedule) -> ModuleOp:
@@ -401,9 +434,7 @@ def seconds_of(run: Run) -> float:
     times: list[float] = []
     end = time.perf_counter() + SAMPLE
     while len(times) < 3 or time.perf_counter() < end:
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
+        times.append(run())
     return median(times)
 
 

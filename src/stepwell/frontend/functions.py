@@ -260,7 +260,7 @@ class Function:
         call = self._take_apart(args, kwargs)
         sizes = None if self._inputs is None else self._inputs.check(call)
         variant, arrays = self._variants.get(call.key, call, self._tracer(), sizes)
-        if variant.program.native:
+        if variant.program.dispatched:
             with self._lock:
                 self._learn(variant, call, args, kwargs)
         given = [*call.leaves, *arrays]

@@ -1,7 +1,8 @@
 /* Program: calls one compiled function: guards, outputs, arena and the call, without Python code.
 
    Whatever its guards do not let pass goes to `miss`, Python code that converts the arguments or
-   says what is wrong with them. */
+   says what is wrong with them. A program for a device has no code here: `foreign` runs it on what
+   the guards let pass, arrays of a device among them (resident.h). */
 #ifndef STEPWELL_CALL_H
 #define STEPWELL_CALL_H
 
@@ -9,6 +10,7 @@
 #include "memory.h"
 
 #include <Python.h>
+#include <structmember.h>
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
 #define NPY_TARGET_VERSION NPY_1_22_API_VERSION
 #include <numpy/arrayobject.h>
@@ -16,6 +18,7 @@
 #if NPY_ABI_VERSION < 0x02000000
 #define PyDataType_ELSIZE(descr) ((descr)->elsize)
 #endif
+#include "resident.h"
 
 typedef int32_t (*entry_function)(const struct sw_runtime *, void *const *, const int64_t *, char *);
 typedef void (*shapes_function)(const int64_t *, int64_t *);
@@ -60,6 +63,7 @@ typedef struct {
   int64_t capacity;
   int arena_busy;
   PyObject *keep, *miss, *failed;
+  PyObject *foreign; /* foreign(arguments, outs) runs a program for a device; NULL for one of C */
 } Program;
 
 /* ---- arena --------------------------------------------------------------------------------- */
@@ -319,8 +323,76 @@ static int32_t run(Program *p, void **buffers, const int64_t *dims, int64_t byte
   return code;
 }
 
+/* Whether `o` is what `guard` wants, on the host or on a device; collects what `?` were. */
+static inline int fits_anywhere(const Guard *guard, PyObject *o, int64_t **dims) {
+  if (!is_resident(o)) return fits(guard, o, dims);
+  npy_intp sizes[NPY_MAXDIMS];
+  if (resident_dtype(o)->type_num != guard->type_num || resident_sizes(o, sizes) != guard->rank) return 0;
+  for (int i = 0; i < guard->rank; i++) {
+    if (guard->sizes[i] < 0)
+      *(*dims)++ = sizes[i];
+    else if (sizes[i] != guard->sizes[i])
+      return 0;
+  }
+  return 1;
+}
+
+/* The results that are arguments, None for others; NULL without an error if these are not apart on a device. */
+static PyObject *updated_outs(Program *p, PyObject *const *args) {
+  if (p->dims > 0) return NULL;
+  PyObject *outs = PyTuple_New(p->outputs);
+  for (int k = 0; outs != NULL && k < p->outputs; k++) {
+    PyObject *out = p->into[k] < 0 ? Py_None : args[p->into[k]];
+    int apart = out == Py_None || is_resident(out);
+    for (int i = 0; apart && out != Py_None && i < p->inputs; i++) apart = i == p->into[k] || args[i] != out;
+    if (!apart)
+      Py_CLEAR(outs);
+    else
+      Py_INCREF(out), PyTuple_SET_ITEM(outs, k, out);
+  }
+  return outs;
+}
+
+static PyObject *tuple_of(PyObject *const *items, int n) {
+  PyObject *tuple = PyTuple_New(n);
+  for (int i = 0; tuple != NULL && i < n; i++) Py_INCREF(items[i]), PyTuple_SET_ITEM(tuple, i, items[i]);
+  return tuple;
+}
+
+/* Call a program for a device, as `attempt` does. */
+static int attempt_foreign(Program *p, PyObject *const *args, PyObject *const *outs, int update, PyObject **results) {
+  int64_t dims[p->dims + 1], *next = dims;
+  if (outs != NULL && !update) return 0;
+  for (int i = 0; i < p->inputs; i++)
+    if (!fits_anywhere(&p->guards[i], args[i], &next)) return 0;
+  for (int i = 0; i < p->equals; i++) {
+    int64_t other = p->equal[i].other;
+    if (dims[p->equal[i].dim] != (other < 0 ? -other - 1 : dims[other])) return 0;
+  }
+  PyObject *given = Py_None, *tuple, *value;
+  if (outs != NULL)
+    given = tuple_of(outs, p->outputs);
+  else if (update && p->updates)
+    given = updated_outs(p, args);
+  else
+    Py_INCREF(given);
+  if (given == NULL) return PyErr_Occurred() ? -1 : 0;
+  tuple = tuple_of(args, p->inputs);
+  value = tuple ? PyObject_CallFunctionObjArgs(p->foreign, tuple, given, NULL) : NULL;
+  Py_XDECREF(tuple);
+  Py_DECREF(given);
+  if (value == NULL) return -1;
+  if (p->outputs == 1) return results[0] = value, 1;
+  int right = PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == p->outputs;
+  for (int k = 0; right && k < p->outputs; k++) Py_INCREF(results[k] = PyTuple_GET_ITEM(value, k));
+  Py_DECREF(value);
+  if (!right) PyErr_SetString(PyExc_TypeError, "the program has other results");
+  return right ? 1 : -1;
+}
+
 /* Call the program: 1 with its results, 0 if the guards do not let the arguments pass, -1 after an error. */
 static int attempt(Program *p, PyObject *const *args, PyObject *const *outs, int update, PyObject **results) {
+  if (p->foreign != NULL) return attempt_foreign(p, args, outs, update, results);
   void *buffers[p->inputs + p->constants + p->outputs + 1];
   int64_t dims[p->dims + 1];
   if (!fits_all(p, args, buffers, dims)) return 0;
@@ -408,6 +480,7 @@ static int program_traverse(PyObject *self, visitproc visit, void *arg) {
   Py_VISIT(p->keep);
   Py_VISIT(p->miss);
   Py_VISIT(p->failed);
+  Py_VISIT(p->foreign);
   return 0;
 }
 
@@ -415,7 +488,7 @@ static int program_clear(PyObject *self) {
   Program *p = (Program *)self;
   Py_CLEAR(p->miss);
   Py_CLEAR(p->failed);
-  return 0;
+  return 0; /* `foreign` stays: a call may be under way */
 }
 
 static void program_dealloc(PyObject *self) {
@@ -423,6 +496,7 @@ static void program_dealloc(PyObject *self) {
   PyObject_GC_UnTrack(self);
   program_clear(self);
   Py_CLEAR(p->keep);
+  Py_CLEAR(p->foreign);
   if (p->guards)
     for (int i = 0; i < p->inputs + p->outputs; i++) Py_XDECREF(p->guards[i].descr);
   PyMem_Free(p->guards);
@@ -509,15 +583,15 @@ static int read_into(Program *p, PyObject *into) {
 
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   static char *names[] = {"entry", "shapes", "checks", "arena", "static_arena", "heavy", "inputs", "constants",
-                          "outputs", "equal", "into", "keep", "miss", "failed", "threads", NULL};
+                          "outputs", "equal", "into", "keep", "miss", "failed", "threads", "foreign", NULL};
   Py_ssize_t entry, shapes, checks, arena;
   long long static_arena;
   int heavy, threads;
-  PyObject *inputs, *constants, *outputs, *equal, *into, *keep, *miss, *failed;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$nnnnLpO!O!O!O!O!OOOi", names, &entry, &shapes, &checks,
+  PyObject *inputs, *constants, *outputs, *equal, *into, *keep, *miss, *failed, *foreign;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$nnnnLpO!O!O!O!O!OOOiO", names, &entry, &shapes, &checks,
                                    &arena, &static_arena, &heavy, &PyTuple_Type, &inputs, &PyTuple_Type, &constants,
                                    &PyTuple_Type, &outputs, &PyTuple_Type, &equal, &PyTuple_Type, &into, &keep, &miss, &failed,
-                                   &threads))
+                                   &threads, &foreign))
     return NULL;
   Py_ssize_t in = ranks(inputs), out = ranks(outputs);
   if (in < 0 || out < 0) return PyErr_Format(PyExc_TypeError, "expected pairs of dtype and shape");
@@ -542,6 +616,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
   p->keep = keep;
   Py_INCREF(miss), p->miss = miss;
   Py_INCREF(failed), p->failed = failed;
+  if (foreign != Py_None) Py_INCREF(foreign), p->foreign = foreign;
   npy_intp *next = p->sizes;
   if (!p->guards || !p->sizes || !p->equal || !p->into || !p->order || !p->updated || !p->apart || !p->constant_data || !keep)
     PyErr_NoMemory();

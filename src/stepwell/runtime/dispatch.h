@@ -132,11 +132,20 @@ static int alike(const Program *p, PyObject *const *leaves) {
   for (int i = 0; i < p->inputs; i++) {
     const Guard *guard = &p->guards[i];
     PyArrayObject *a = (PyArrayObject *)leaves[i];
+    if (is_resident(leaves[i])) return 0;
     if (PyArray_TYPE(a) != guard->type_num || PyArray_NDIM(a) != guard->rank) return 0;
     for (int k = 0; k < guard->rank; k++)
       if (PyArray_DIM(a, k) != guard->sizes[k]) return 0;
   }
   return 1;
+}
+
+/* Fill in the sizes of an array, here or on a device; return its rank. */
+static int sizes_of(PyObject *leaf, npy_intp *sizes) {
+  if (is_resident(leaf)) return resident_sizes(leaf, sizes);
+  PyArrayObject *a = (PyArrayObject *)leaf;
+  for (int k = 0; k < PyArray_NDIM(a); k++) sizes[k] = PyArray_DIM(a, k);
+  return PyArray_NDIM(a);
 }
 
 /* Whether the `?` of the first `n` arrays are `sizes`, numbers of 64 bits in a row; None for any. */
@@ -145,14 +154,14 @@ static int are_sizes(const Program *p, PyObject *const *leaves, int n, PyObject 
   const char *next = PyBytes_AS_STRING(sizes), *end = next + PyBytes_GET_SIZE(sizes);
   for (int i = 0; i < n; i++) {
     const Guard *guard = &p->guards[i];
-    PyArrayObject *a = (PyArrayObject *)leaves[i];
-    if (PyArray_NDIM(a) != guard->rank) return 0;
+    npy_intp room[NPY_MAXDIMS];
+    if (sizes_of(leaves[i], room) != guard->rank) return 0;
     for (int k = 0; k < guard->rank; k++) {
       if (guard->sizes[k] >= 0) continue;
       int64_t size;
       if (next == end) return 0;
       memcpy(&size, next, sizeof size);
-      if (PyArray_DIM(a, k) != size) return 0;
+      if (room[k] != size) return 0;
       next += sizeof size;
     }
   }
@@ -163,10 +172,11 @@ static int are_sizes(const Program *p, PyObject *const *leaves, int n, PyObject 
 static int may_fit(const Program *p, PyObject *const *leaves, int n) {
   for (int i = 0; i < n; i++) {
     const Guard *guard = &p->guards[i];
-    PyArrayObject *a = (PyArrayObject *)leaves[i];
-    if (PyArray_TYPE(a) != guard->type_num || PyArray_NDIM(a) != guard->rank) return 0;
+    npy_intp room[NPY_MAXDIMS];
+    int type = is_resident(leaves[i]) ? resident_dtype(leaves[i])->type_num : PyArray_TYPE((PyArrayObject *)leaves[i]);
+    if (type != guard->type_num || sizes_of(leaves[i], room) != guard->rank) return 0;
     for (int k = 0; k < guard->rank; k++)
-      if (guard->sizes[k] >= 0 && PyArray_DIM(a, k) != guard->sizes[k]) return 0;
+      if (guard->sizes[k] >= 0 && room[k] != guard->sizes[k]) return 0;
   }
   return 1;
 }

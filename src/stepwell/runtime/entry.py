@@ -178,20 +178,25 @@ class Entry:
 
     def _resident(self, spec: Tensor, value: DeviceArray) -> Any:
         """Return an array of the device that the program runs on, checked."""
-        if value.device is not self.device:
-            here = "the host" if self.device is None else str(self.device)
-            help = "np.asarray(x) copies it to the host"
-            if self.device is not None:
-                help += f", sw.device_put(x, '{here}') to {here}"
-            raise TypeError(
-                f"argument '{spec.name}' lies on {value.device}, and the program runs on {here}; "
-                f"help: {help}"
-            )
+        self.check_place(spec, value)
         if value.dtype != numpy_dtype(spec.dtype) or not _shape_fits(spec, value):
             kind = ValueError if value.dtype == numpy_dtype(spec.dtype) else TypeError
             raise kind(f"{_expected(spec)}, got {spell(value.dtype.name, value.shape)}")
         assert value.memory is not None
         return value
+
+    def check_place(self, spec: Tensor, value: DeviceArray) -> None:
+        """Refuse an array of another device than the one that the program runs on."""
+        if value.device is self.device:
+            return
+        here = "the host" if self.device is None else str(self.device)
+        help = "np.asarray(x) copies it to the host"
+        if self.device is not None:
+            help += f", sw.device_put(x, '{here}') to {here}"
+        raise TypeError(
+            f"argument '{spec.name}' lies on {value.device}, and the program runs on {here}; "
+            f"help: {help}"
+        )
 
     def _check_sizes(self, arrays: Sequence[Array]) -> None:
         """Check what must hold of the `?` together."""

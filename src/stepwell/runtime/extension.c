@@ -2,7 +2,6 @@
 #include "dispatch.h"
 #include "fingerprint.h"
 
-#include <structmember.h>
 
 /* ---- module -------------------------------------------------------------------------------- */
 
@@ -16,22 +15,29 @@ static PyObject *set_threads(PyObject *module, PyObject *count) {
 
 static PyObject *set_variable(PyObject *module, PyObject *args) {
   (void)module;
-  PyObject *kind, *name, *slot;
+  PyObject *kind, *name;
   if (!PyArg_ParseTuple(args, "O!U", &PyType_Type, &kind, &name)) return NULL;
-  if ((slot = PyObject_GetAttr(kind, name)) == NULL) return NULL;
-  if (!Py_IS_TYPE(slot, &PyMemberDescr_Type)) {
-    Py_DECREF(slot);
-    return PyErr_Format(PyExc_TypeError, "%R has no slot %R", kind, name);
-  }
-  variable_array = ((PyMemberDescrObject *)slot)->d_member->offset;
-  Py_DECREF(slot);
+  Py_ssize_t at = slot_at(kind, name);
+  if (at < 0) return NULL;
+  variable_array = at;
   Py_INCREF(kind);
   Py_XSETREF(variable_type, (PyTypeObject *)kind);
   Py_RETURN_NONE;
 }
 
+static PyObject *set_resident(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *kind, *dtype, *shape;
+  if (!PyArg_ParseTuple(args, "O!UU", &PyType_Type, &kind, &dtype, &shape)) return NULL;
+  if ((resident_dtype_at = slot_at(kind, dtype)) < 0 || (resident_shape_at = slot_at(kind, shape)) < 0) return NULL;
+  Py_INCREF(kind);
+  Py_XSETREF(resident_type, (PyTypeObject *)kind);
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"set_variable", set_variable, METH_VARARGS, "set_variable(class, name): what variables are, and the slot of their array."},
+    {"set_resident", set_resident, METH_VARARGS, "set_resident(class, dtype, shape): what arrays on devices are, and two slots."},
     {"set_threads", set_threads, METH_O, "set_threads(n): how many threads programs may use."},
     {"fingerprint", fingerprint, METH_VARARGS, "fingerprint(buffer, key): sums of its bytes, block by block."},
     {NULL, NULL, 0, NULL}};

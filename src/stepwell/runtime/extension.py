@@ -22,6 +22,7 @@ import numpy as np
 
 from stepwell.core.machine import thread_count
 from stepwell.runtime.cache import digest, disk_cache
+from stepwell.runtime.device_arrays import DeviceArray
 from stepwell.runtime.toolchain import ToolchainError, find_compiler
 
 LOG = logging.getLogger("stepwell")
@@ -84,6 +85,10 @@ class Extension(Protocol):
 
     def set_threads(self, count: int, /) -> None:
         """Say how many threads programs may use."""
+        ...
+
+    def set_resident(self, kind: type[Any], dtype: str, shape: str, /) -> None:
+        """Say of what class arrays on devices are, and which slots have their dtype and shape."""
         ...
 
     def set_variable(self, kind: type[Any], array: str, /) -> None:
@@ -161,6 +166,7 @@ def _load() -> Extension | None:
         return None
     module = _import(folder / f"{NAME}.so")
     module.set_threads(thread_count())
+    module.set_resident(DeviceArray, "dtype", "shape")
     if _variables:
         module.set_variable(*_variables)
     _loaded.append(module)
@@ -182,6 +188,7 @@ def _key() -> str:
             "watch.h",
             "fingerprint.h",
             "call.h",
+            "resident.h",
             "memory.h",
             "pool.h",
         )

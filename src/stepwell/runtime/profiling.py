@@ -27,16 +27,14 @@ from stepwell.runtime.cache import digest, disk_cache
 from stepwell.runtime.entry import Entry
 from stepwell.runtime.limits import Limits, machine_limits, measure_again
 from stepwell.runtime.program import LIBRARY, SOURCE, Program, load_callee
+from stepwell.runtime.timing import KEPT, LAUNCH, Run, Timed
 from stepwell.runtime.toolchain import Compiler, ToolchainError, find_compiler
 
 RECORDER = Path(__file__).with_name("recorder.c")
-KEPT = 1 << 16
-"""Launches of a call that recorder.c has room for."""
 TINY = 512
 """Bytes of a copy that takes no longer than a look at the clock: it is counted, not timed."""
 COUNTED = 1 << 12
 """Copies that recorder.c counts apart."""
-LAUNCH = np.dtype([(name, np.int64) for name in ("begin", "end", "kernel", "thread")])
 ENOUGH = 1.0
 """Seconds of calls after which the medians are good enough."""
 FEWEST, MOST = 5, 1000
@@ -106,6 +104,8 @@ class Profile:
     """All copies that the program has."""
     inside: float = 0.0
     """Seconds from the first launch or copy of a call to the end of the last."""
+    where: str = ""
+    """What it ran on, if that is not the host."""
 
     @property
     def outside(self) -> float:
@@ -153,28 +153,27 @@ def profile(
     if repeat < 0:
         raise ValueError(f"repeat must be 0 or more, got {repeat}")
     signature = program.signature
-    if not program.target.native:
+    if not program.target.timed:
         raise CompileError(
             Diagnostic(
                 "error",
-                f"only programs of C can be profiled, not those of {signature.target}",
-                help="compile it with target 'c'",
+                f"programs of {signature.target} cannot be profiled: nothing times their kernels",
+                help="compile it with target 'c' or 'opencl'",
             )
         )
-    timed = _Timed(program, updating)
-    call = (lambda *a: program.updating.update(a)) if updating else program.call
-    plain = median(_seconds(call, arguments) for _ in range(FEWEST))
-    timed.call(*arguments)
+    timed: Timed = program.target.timed_program(program, updating)
+    timed.plain(arguments)
+    plain = median(_seconds(timed.plain, arguments) for _ in range(FEWEST))
+    timed.call(arguments)
     calls = min(max(int(ENOUGH / max(plain, 1e-9)), FEWEST), MOST)
     runs = [timed.run(arguments) for _ in range(repeat or calls)]
     middle = sorted(runs, key=lambda run: run.end - run.begin)[len(runs) // 2]
-    threads = thread_limit(program.threads)
-    limits = machine_limits(threads)
+    limits = timed.limits()
     sizes = signature.sizes([np.shape(argument) for argument in arguments])
     kernels = dict(enumerate(kernel.in_call(sizes) for kernel in signature.kernels))
     times = _times(kernels, runs, limits)
     if any((each.of_limit or 0) > 1 for each in times):  # it was measured on a busy machine
-        limits = measure_again(threads)
+        limits = timed.limits(again=True)
         times = _times(kernels, runs, limits)
     copies = dict(enumerate(timed.copies, len(kernels)))
     return Profile(
@@ -190,31 +189,18 @@ def profile(
         (*_times(copies, runs, limits), *_counted(timed.copies, middle.tiny)),
         timed.copies,
         median(run.inside for run in runs) / 1e9,
+        timed.where,
     )
 
 
-@dataclass(frozen=True)
-class _Run:
-    """One call: nanoseconds on the clock that the launches are told by."""
+class TimedC:
+    """A program of C, compiled with clocks in it."""
 
-    begin: int
-    end: int
-    launches: NDArray[Any]
-    tiny: NDArray[Any]
-    """How often each copy ran that is only counted."""
-
-    @property
-    def inside(self) -> int:
-        """Nanoseconds from the first launch to the end of the last."""
-        if not len(self.launches):
-            return 0
-        return int(self.launches["end"].max() - self.launches["begin"].min())
-
-
-class _Timed:
-    """A program compiled with clocks in it."""
+    where = ""
 
     def __init__(self, program: Program, updating: bool) -> None:
+        self._threads = thread_limit(program.threads)
+        self._plain: Any = program.updating.update if updating else lambda a: program.call(*a)
         text, self.copies = instrumented(program.source, program.signature.kernels)
         compiler = _compiler()
 
@@ -223,10 +209,9 @@ class _Timed:
             compiler.build_program(folder / SOURCE, folder / LIBRARY)
 
         folder = disk_cache().fetch("profiled", digest(text, compiler.id), build)
-        self.call: Any = load_callee(folder, program.signature, program.constants, program.threads)
-        if updating:
-            entry = Entry(program.signature, self.call, in_place=True)
-            self.call = lambda *arguments: entry.update(arguments)
+        call = load_callee(folder, program.signature, program.constants, program.threads)
+        entry = Entry(program.signature, call, in_place=True)
+        self._call: Any = entry.update if updating else lambda arguments: call(*arguments)
         library = ctypes.CDLL(str(folder / LIBRARY))
         size = 8 + KEPT * LAUNCH.itemsize
         record: Any = (ctypes.c_char * size).in_dll(library, "stepwell_launches")
@@ -236,15 +221,27 @@ class _Timed:
         self.counts: NDArray[Any] = np.frombuffer(counts, np.int64)
         self.library = library
 
-    def run(self, arguments: Sequence[Any]) -> _Run:
+    def plain(self, arguments: Sequence[Any]) -> None:
+        """Call the program as it is."""
+        self._plain(arguments)
+
+    def call(self, arguments: Sequence[Any]) -> None:
+        """Call the program with clocks."""
+        self._call(arguments)
+
+    def limits(self, again: bool = False) -> Limits:
+        """Return what this machine can do at most."""
+        return measure_again(self._threads) if again else machine_limits(self._threads)
+
+    def run(self, arguments: Sequence[Any]) -> Run:
         """Call once."""
         ctypes.memset(self.count.ctypes.data, 0, 8)
         ctypes.memset(self.counts.ctypes.data, 0, 8 * COUNTED)
         begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        self.call(*arguments)
+        self._call(arguments)
         end = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         launches = self.launches[: min(int(self.count[0]), KEPT)].copy()
-        return _Run(begin, end, launches, self.counts[: len(self.copies)].copy())
+        return Run(begin, end, launches, self.counts[: len(self.copies)].copy())
 
 
 def instrumented(source: str, kernels: Sequence[Kernel]) -> tuple[str, tuple[Kernel, ...]]:
@@ -318,11 +315,11 @@ RECORDER_OF_NOTHING = (
 
 def _seconds(call: Any, arguments: Sequence[Any]) -> float:
     start = time.perf_counter()
-    call(*arguments)
+    call(arguments)
     return time.perf_counter() - start
 
 
-def _times(kernels: Mapping[int, Kernel], runs: Sequence[_Run], limits: Limits) -> list[KernelTime]:
+def _times(kernels: Mapping[int, Kernel], runs: Sequence[Run], limits: Limits) -> list[KernelTime]:
     """Return those that ran, of kernels or copies by their numbers."""
     found: list[KernelTime] = []
     for number, kernel in kernels.items():
@@ -365,7 +362,8 @@ def table(profile: Profile) -> str:
     ]
     threads = "1 thread" if profile.threads == 1 else f"{profile.threads} threads"
     about = (
-        f"{profile.signature}\n{threads}, {profile.calls} calls of {spell_seconds(profile.seconds)}"
+        f"{profile.signature}\n{profile.where or threads}, "
+        f"{profile.calls} calls of {spell_seconds(profile.seconds)}"
         f" ({spell_seconds(profile.plain)} without the clocks)"
     )
     limits = profile.limits

@@ -61,12 +61,20 @@ class Program:
     """Of its files, where it was loaded from a saved program."""
     threads: int | None = None
     """How many threads it uses at most; None for all there are."""
+    device: Any = None
+    """What it runs on, if that is not the host."""
 
     @cached_property
     def updating(self) -> Entry:
         """What calls it so that arguments which results replace are changed."""
-        device = getattr(self.call, "device", None)
-        return Entry(self.signature, self.call, in_place=self.target.in_place, device=device)
+        in_place = self.target.in_place
+        return Entry(self.signature, self.call, in_place=in_place, device=self.device)
+
+    @property
+    def dispatched(self) -> bool:
+        """Whether a dispatcher may call it: it has guards in C."""
+        extension = load_extension()
+        return extension is not None and type(self.call) is extension.Program
 
     @property
     def source(self) -> str:
@@ -167,7 +175,8 @@ def load_program(
         message = f"a limit of threads is for programs of C, not of {signature.target}"
         raise CompileError(Diagnostic("error", message, help="leave threads away"))
     callee = load_callee(folder, signature, constants, threads, device)
-    return Program(folder, signature, constants, callee, target, digests, threads)
+    where = target.device_named(device)
+    return Program(folder, signature, constants, callee, target, digests, threads, where)
 
 
 def _constants(
@@ -219,7 +228,37 @@ def load_callee(
     except ValueError as error:
         raise _broken(folder, str(error)) from None
     entry.callee = callee
-    return callee
+    return _guarded(entry, callee) if target.on_device else callee
+
+
+def _guarded(entry: Entry, callee: Callee) -> Callee:
+    """Return what calls a program for a device behind guards in C, where there is an extension."""
+    extension, signature = load_extension(), entry.signature
+    if extension is None or signature.checks:
+        return callee
+    return extension.Program(
+        **{"entry": 0, "shapes": 0, "checks": 0, "arena": 0, "static_arena": 0, "heavy": False},
+        **_guards(signature),
+        constants=(),
+        keep=callee,
+        miss=entry.miss,
+        failed=entry.failed,
+        threads=0,
+        foreign=callee.invoke,
+    )
+
+
+def _guards(signature: Signature) -> dict[str, Any]:
+    """Return what arguments and results must be, as the extension takes it."""
+    return {
+        "inputs": tuple((numpy_dtype(a.dtype), a.shape) for a in signature.arguments),
+        "outputs": tuple((numpy_dtype(r.dtype), r.shape) for r in signature.results),
+        "equal": (
+            *((group[0], other) for group in signature.equal for other in group[1:]),
+            *((number, -size - 1) for number, size in signature.fixed),
+        ),
+        "into": signature.into,
+    }
 
 
 def _load_library(
@@ -258,18 +297,13 @@ def _load_library(
         arena=_address(library, f"{name}_arena") if signature.arena is None else 0,
         static_arena=signature.arena or 0,
         heavy=signature.loops,
-        inputs=tuple((numpy_dtype(a.dtype), a.shape) for a in signature.arguments),
+        **_guards(signature),
         constants=tuple(constants),
-        outputs=tuple((numpy_dtype(r.dtype), r.shape) for r in signature.results),
-        equal=(
-            *((group[0], other) for group in signature.equal for other in group[1:]),
-            *((number, -size - 1) for number, size in signature.fixed),
-        ),
-        into=signature.into,
         keep=library,
         miss=entry.miss,
         failed=entry.failed,
         threads=0 if threads is None else thread_limit(threads),
+        foreign=None,
     )
     return entry.callee
 

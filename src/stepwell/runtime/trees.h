@@ -204,7 +204,7 @@ static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **
   *after = next;
   if (tree == Py_Ellipsis || tree == Py_NotImplemented) { /* an array, or a Python number: it takes other dtypes */
     if (next == end || *next != NULL || is_number(value) != (tree == Py_NotImplemented)) return 0;
-    if (PyArray_CheckExact(value))
+    if (PyArray_CheckExact(value) || is_resident(value))
       Py_INCREF(*next = value);
     else if ((*next = array_of(value)) == NULL)
       return PyErr_Occurred() ? -1 : 0;

@@ -32,7 +32,7 @@ def compile_command(options: argparse.Namespace) -> int:
         if getattr(options, name) is not None and not options.tune:
             fail(f"--{name} is for --tune alone", f"add --tune, or leave --{name} away")
     if options.tune:
-        options.lock = lock_of(options) or lock_beside(Path(options.file))
+        options.lock = lock_of(options) or lock_beside(Path(options.file), target_of(options).name)
         _tune(module, options)
     target = target_of(options)
     if options.print_pipeline:
@@ -64,11 +64,14 @@ def compile_command(options: argparse.Namespace) -> int:
 
 def _tune(module: ModuleText, options: argparse.Namespace) -> None:
     """Search for better schedules and write them into the lock file."""
-    if not (target := target_of(options)).native:
-        fail(f"schedules are tuned for programs of C, not for {target.name}", "leave --tune away")
+    if not (target := target_of(options)).timed:
+        said = f"schedules for {target.name} cannot be tuned: nothing times its kernels"
+        fail(said, "leave --tune away")
     budget = BUDGET if options.budget is None else options.budget
     source = bare_source_of(module, options)
-    found = with_deep_stack(lambda: tune(source, budget, options.size, print))
+    found = with_deep_stack(
+        lambda: tune(source, budget, options.size, print, target.name, options.device or "")
+    )
     write_lock(Path(options.lock), found)
     print(f"lock file: {options.lock}, {len(found.kernels)} kernels")
 

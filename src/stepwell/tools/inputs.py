@@ -38,8 +38,9 @@ def lock_of(options: argparse.Namespace) -> Path | None:
     """Return the lock file that is named, or lies beside the module."""
     if options.lock:
         return Path(options.lock)
-    beside = lock_beside(Path(options.file))
-    return beside if target_of(options).native and beside.exists() else None
+    target = target_of(options)
+    beside = lock_beside(Path(options.file), target.name)
+    return beside if target.timed and beside.exists() else None
 
 
 def entry_of(options: argparse.Namespace) -> str:

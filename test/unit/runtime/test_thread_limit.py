@@ -16,6 +16,7 @@ import stepwell as sw
 from stepwell.core.diagnostics import CompileError
 from stepwell.core.machine import this_machine
 from stepwell.core.signature import Signature, Tensor
+from stepwell.core.targets import Target
 from stepwell.runtime import program as programs
 from stepwell.runtime.program import load_program, write_program
 from stepwell.runtime.toolchain import find_compiler
@@ -135,7 +136,7 @@ def test_a_saved_program_is_loaded_with_a_limit(tmp_path: Path) -> None:
 
 
 def test_a_limit_is_for_programs_of_c(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = type("Other", (), {"native": False})()
+    target = Target("other", "")
     monkeypatch.setattr(programs, "_target", lambda *_: target)
     with pytest.raises(CompileError, match="a limit of threads is for programs of C"):
         load_program(runs, {}, threads=2)

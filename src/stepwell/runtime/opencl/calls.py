@@ -85,9 +85,13 @@ class OpenCLProgram:
     def invoke(self, arguments: tuple[Any, ...], outs: tuple[Any, ...] | None) -> Any:
         """Call with arrays that fit.
 
-        raises RuntimeError : the device or the host's part fails
+        raises TypeError : an array lies on another device
+        raises RuntimeError : the device or the host's part fails, or an array was deleted
         raises MemoryError : the device has no room
         """
+        for number, each in enumerate(arguments):
+            if type(each) is DeviceArray and each.device is not self.device:
+                self.entry.check_place(self.entry.signature.arguments[number], each)
         try:
             return self._invoke(arguments, outs)
         except Failed as failed:

@@ -36,11 +36,10 @@ _WHOLE = ("input", "output", "constant", "arena")
 
 
 class Noted(NamedTuple):
-    """A launch or copy of a call that is timed: which kernel it is a part of, and its event."""
+    """A launch or copy of a call that is timed: the kernel that it is a part of, and its event."""
 
     name: str
-    bytes: int
-    """Of a copy; -1 for a launch."""
+    """Of the kernel, or `copy_name`."""
     event: Any
 
 
@@ -54,6 +53,18 @@ class Call:
     """Buffers that are given back when all is enqueued, and how many bytes each was asked for."""
     noted: list[Noted] = field(default_factory=list[Noted])
     """Where the call is timed."""
+
+
+COPY = "copy"
+
+
+def copy_name(bytes: Tree) -> str:
+    """Return what a copy is called, whose size may be known only in a call.
+
+    >>> copy_name(4096), copy_name(["*", 4, "d0"])
+    ('copy of 4,096 bytes', 'copy')
+    """
+    return f"{COPY} of {bytes:,} bytes" if isinstance(bytes, int) else COPY
 
 
 Action: TypeAlias = Callable[[Call], None]
@@ -249,7 +260,7 @@ class Translator:
     def _launch(self, step: Step) -> Action:
         kernel = self._kernel(step["kernel"], step["arguments"])
         pointers, settings = self._arguments(kernel, step["arguments"])
-        set_arg, enqueue = kernel.set_arg, self._enqueuing(kernel, step["kernel"])
+        set_arg, enqueue = kernel.set_arg, self._enqueuing(kernel, step["of"] or COPY)
         items = step["items"]
         if isinstance(items, int) and not settings:  # as all are where sizes are known
             ranges = self._ranges(items)
@@ -295,7 +306,7 @@ class Translator:
 
             def note(call: Call, size: Any, group: Any, first: Any) -> None:
                 event = enqueue(queue, kernel, size, group, first)
-                call.noted.append(Noted(name, -1, event))
+                call.noted.append(Noted(name, event))
 
             return note
 
@@ -368,7 +379,7 @@ class Translator:
                 self.queue, b, a, byte_count=bytes, src_offset=start, dst_offset=target_start
             )
             if self.timed:
-                call.noted.append(Noted("", bytes, event))
+                call.noted.append(Noted(copy_name(step["bytes"]), event))
 
         return run
 

@@ -1,0 +1,113 @@
+"""Programs of OpenCL whose launches are timed by their events: the clock is the device's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from stepwell.core.host_schedule import Step
+from stepwell.core.machine import Machine, described_machine
+from stepwell.core.signature import Kernel
+from stepwell.runtime.entry import Entry
+from stepwell.runtime.limits import Limits
+from stepwell.runtime.opencl.calls import OpenCLProgram
+from stepwell.runtime.opencl.device import Device
+from stepwell.runtime.opencl.machines import machine_of, measured
+from stepwell.runtime.opencl.steps import COPY, copy_name
+from stepwell.runtime.timing import KEPT, LAUNCH, Run
+
+
+class TimedOpenCL:
+    """A program loaded once more for its device, with a queue that notes times."""
+
+    def __init__(self, program: Any, updating: bool) -> None:
+        signature, device = program.signature, program.device
+        self.device: Device = device
+        self.where = f"on {device.name}, {device.title}"
+        self._entry = Entry(signature, in_place=program.target.in_place)
+        source = program.folder / program.target.source
+        self._program = OpenCLProgram(
+            source, self._entry, program.constants, device.name, timed=True
+        )
+        self._entry.callee = self._program
+        self._call = program.updating.update if updating else lambda given: program.call(*given)
+        self._updating = updating
+        self.copies = tuple(_copies(signature.host))
+        names = [kernel.name for kernel in (*signature.kernels, *self.copies)]
+        self._numbers = {name: number for number, name in enumerate(names)}
+
+    def plain(self, arguments: Sequence[Any]) -> None:
+        """Call the program as it is, and wait for the device."""
+        self._call(arguments)
+        self.device.memory.finish()
+
+    def call(self, arguments: Sequence[Any]) -> None:
+        """Call the program that is timed."""
+        if self._updating:
+            self._entry.update(arguments)
+        else:
+            self._program(*arguments)
+
+    def run(self, arguments: Sequence[Any]) -> Run:
+        """Call once; the device's clock is laid so that its last event ends with the call."""
+        begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        self.call(arguments)
+        end = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        noted = self._program.noted[:KEPT]
+        launches = np.zeros(len(noted), LAUNCH)
+        for row, each in zip(launches, noted, strict=True):
+            times = each.event.profile
+            row["begin"], row["end"] = times.start, times.end
+            row["kernel"] = self._numbers[each.name]
+        if noted:
+            shift = end - int(launches["end"].max())
+            launches["begin"] += shift
+            launches["end"] += shift
+        return Run(begin, end, launches, np.zeros(len(self.copies), np.int64))
+
+    def limits(self, again: bool = False) -> Limits:
+        """Return what the device can do at most: as it tells, and as is measured."""
+        return limits_of(self.device, again)
+
+
+def limits_of(device: Device, again: bool = False) -> Limits:
+    """Return the limits of a device as its Machine has them."""
+    machine: Machine = machine_of(device, described_machine())
+    if not device.is_cpu:
+        machine = replace(machine, **measured(device, again))
+    last = machine.l3_rate_all if machine.l3 else machine.memory_rate_all
+    memory = machine.memory_rate_all / 1e3
+    return Limits(
+        threads=int(device.handle.max_compute_units),
+        fma=machine.peak(threads=machine.cores) / 1e9,
+        read_l2=machine.l2_rate_all / 1e3,
+        read_l3=last / 1e3,
+        **{"read": memory, "copy": memory, "triad": memory},
+        l2=machine.l2,
+        l3=max(machine.l3, machine.l2),
+    )
+
+
+def _copies(steps: Sequence[Step]) -> Iterator[Kernel]:
+    """Yield what a schedule copies between its kernels, each size once."""
+    found: dict[str, Kernel] = {}
+    for step in _all(steps):
+        if step["do"] == "copy":
+            bytes = step["bytes"] if isinstance(step["bytes"], int) else None
+            name = copy_name(step["bytes"])
+            found[name] = Kernel(name, (), None, None if bytes is None else 2 * bytes)
+        elif step["do"] == "launch" and not step["of"]:
+            found[COPY] = Kernel(COPY, (), None, None)
+    yield from found.values()
+
+
+def _all(steps: Sequence[Step]) -> Iterator[Step]:
+    """Yield every step, those of loops and branches too."""
+    for step in steps:
+        yield step
+        for inner in ("body", "test", "then", "else"):
+            yield from _all(step.get(inner, ()))
