@@ -27,10 +27,18 @@ from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.files import replacing, write_whole
 from stepwell.core.guards import VALUES
 from stepwell.core.machine import this_machine, thread_count, thread_limit
-from stepwell.core.signature import LINE, Constant, Signature, constant_offsets
+from stepwell.core.signature import Signature
 from stepwell.core.targets import OURS, Target, target_of
 from stepwell.runtime.cache import CONSTANTS
-from stepwell.runtime.entry import Array, Entry, numpy_dtype, spell_array
+from stepwell.runtime.constants import (
+    at_a_line,
+    broken,
+    constant,
+    given,
+    map_constants,
+    write_constants,
+)
+from stepwell.runtime.entry import Array, Entry, numpy_dtype
 from stepwell.runtime.extension import Callee, Dispatcher, load_extension
 from stepwell.runtime.fallback import CtypesProgram, PythonDispatcher
 from stepwell.runtime.sums import digest_of
@@ -39,8 +47,6 @@ LOG = logging.getLogger("stepwell")
 SOURCE, HEADER, LIBRARY, DESCRIPTION = "program.c", "program.h", "program.so", "program.json"
 MOST = 1 << 28
 """Bytes of a description that anybody could have written."""
-TWICE = 1 << 24
-"""A weight of more bytes, given as an array that cannot change, is used where it lies."""
 
 _loaded: dict[Path, list[int]] = {}
 """Which files, by their numbers, were libraries at a path."""
@@ -85,7 +91,7 @@ class Program:
         try:
             return (self.folder / name).read_text(encoding="utf-8")
         except FileNotFoundError:
-            raise _broken(self.folder, f"there is no {name} in it") from None
+            raise broken(self.folder, f"there is no {name} in it") from None
 
     def save(self, path: Path) -> None:
         """Write all that `load` needs into the folder ``path``, in place of what was saved there.
@@ -186,14 +192,14 @@ def _constants(
     made: tuple[Array, ...] = ()
     if (maker := signature.maker) is not None:
         # given for this one call only, so what the caller may change later need not be copied
-        given = [np.require(_given(c, resources), None, ["C", "A"]) for c in maker.constants]
-        results = load_callee(folder, maker, given, device=device).invoke((), None)
+        arrays = [np.require(given(c, resources), None, ["C", "A"]) for c in maker.constants]
+        results = load_callee(folder, maker, arrays, device=device).invoke((), None)
         made = results if isinstance(results, tuple) else (results,)
-        made = tuple(_at_a_line(array) for array in made)
+        made = tuple(at_a_line(array) for array in made)
         for array in made:
             array.flags.writeable = False
     return tuple(
-        _constant(c, resources) if c.made is None else made[c.made] for c in signature.constants
+        constant(c, resources) if c.made is None else made[c.made] for c in signature.constants
     )
 
 
@@ -222,11 +228,11 @@ def load_callee(
         return _load_library(folder / LIBRARY, entry, constants, threads)
     source = folder / target.source
     if not source.is_file():
-        raise _broken(folder, f"there is no {source.name} in it")
+        raise broken(folder, f"there is no {source.name} in it")
     try:
         callee: Callee = target.loaded(source, entry, constants, device)
     except ValueError as error:
-        raise _broken(folder, str(error)) from None
+        raise broken(folder, str(error)) from None
     entry.callee = callee
     return _guarded(entry, callee) if target.on_device else callee
 
@@ -266,11 +272,11 @@ def _load_library(
 ) -> Callee:
     signature = entry.signature
     if _is_cut_short(path):
-        raise _broken(path.parent, f"its {path.name} is cut short")
+        raise broken(path.parent, f"its {path.name} is cut short")
     try:
         library = ctypes.CDLL(_distinct(path))
     except OSError as error:
-        raise _broken(path.parent, f"its library cannot be loaded ({error})") from None
+        raise broken(path.parent, f"its library cannot be loaded ({error})") from None
     name = signature.symbol
     wanted = {
         name: True,
@@ -281,7 +287,7 @@ def _load_library(
     }
     for function, is_wanted in wanted.items():
         if is_wanted and _address(library, function) == 0:
-            raise _broken(path.parent, f"its library has no function {function}")
+            raise broken(path.parent, f"its library has no function {function}")
     if signature.guards:
         entry.noted = _noted(getattr(library, f"{name}_fault"))
         if _address(library, f"{name}_host"):
@@ -370,11 +376,11 @@ def _read_description(folder: Path) -> tuple[Signature, Digests | None]:
             raise ValueError(f"it has more than {MOST:,} bytes")
         return read(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        raise _broken(folder, f"there is no {DESCRIPTION} in it") from None
+        raise broken(folder, f"there is no {DESCRIPTION} in it") from None
     except OSError as error:
-        raise _broken(folder, f"its {DESCRIPTION} cannot be read ({error.strerror})") from None
+        raise broken(folder, f"its {DESCRIPTION} cannot be read ({error.strerror})") from None
     except ValueError as error:
-        raise _broken(folder, f"its {DESCRIPTION} cannot be read ({error})") from None
+        raise broken(folder, f"its {DESCRIPTION} cannot be read ({error})") from None
 
 
 def _target(folder: Path, signature: Signature) -> Target:
@@ -383,7 +389,7 @@ def _target(folder: Path, signature: Signature) -> Target:
         return target_of(signature.target)
     except CompileError as error:
         help = "install the package that has this target, or name it by --plugin"
-        raise _broken(folder, error.diagnostic.message, help) from error
+        raise broken(folder, error.diagnostic.message, help) from error
 
 
 def _files(target: Target) -> list[str]:
@@ -403,7 +409,7 @@ def _check_saved(
     """Check that all files of a saved program are those that were saved together."""
     if digests is None:
         why = f"its {DESCRIPTION} has no digests of its files, as that of a saved program has"
-        raise _broken(folder, why)
+        raise broken(folder, why)
     needed = _needed(target) | ({CONSTANTS} if signature.constants else set())
     for name in (*_files(target), CONSTANTS):
         if name in needed or (name in digests and (folder / name).exists()):
@@ -412,15 +418,15 @@ def _check_saved(
 
 def _check_file(folder: Path, name: str, digests: Digests) -> None:
     if not (folder / name).exists():
-        raise _broken(folder, f"there is no {name} in it")
+        raise broken(folder, f"there is no {name} in it")
     if name == LIBRARY and _is_cut_short(folder / name):
-        raise _broken(folder, f"its {name} is cut short")
+        raise broken(folder, f"its {name} is cut short")
     try:
         found = digest_of(folder / name, thread_count())
     except OSError as error:
-        raise _broken(folder, f"its {name} cannot be read ({error.strerror})") from None
+        raise broken(folder, f"its {name} cannot be read ({error.strerror})") from None
     if found != digests.get(name):
-        raise _broken(folder, f"its {name} is damaged or another's: it is not what was saved")
+        raise broken(folder, f"its {name} is damaged or another's: it is not what was saved")
 
 
 def _copy(folder: Path, name: str, target: Path) -> None:
@@ -428,90 +434,14 @@ def _copy(folder: Path, name: str, target: Path) -> None:
         with replacing(target / name) as file:  # the one there may be loaded
             import_module("shutil").copyfile(folder / name, file)
     except FileNotFoundError:
-        raise _broken(folder, f"there is no {name} in it any more") from None
+        raise broken(folder, f"there is no {name} in it any more") from None
 
 
 def _check_machine(signature: Signature, folder: Path) -> None:
     """Refuse a program whose instructions this processor may lack, instead of dying of one."""
     wanted = {f for f in signature.machine.split() if _INSTRUCTIONS.match(f)}
     if lacking := sorted(wanted - set(this_machine().features.split())):
-        raise _broken(
+        raise broken(
             folder,
             f"it was compiled for a processor with {', '.join(lacking[:4])}, unlike this one",
         )
-
-
-def _broken(folder: Path, why: str, help: str = "compile it again") -> CompileError:
-    return CompileError(
-        Diagnostic("error", f"cannot load the program in {folder}: {why}", help=help)
-    )
-
-
-def _constant(spec: Constant, resources: Mapping[str, Any]) -> Array:
-    """Return one weight as the program wants it, never an array that the caller may change."""
-    array = _given(spec, resources)
-    owned = not array.flags.writeable and array.flags.c_contiguous and array.flags.aligned
-    if owned and array.nbytes > TWICE:
-        return array
-    array = _at_a_line(array) if owned else _copied_to_a_line(array)
-    array.flags.writeable = False
-    return array
-
-
-def _at_a_line(array: Array) -> Array:
-    """Return an array, or a copy of it, that begins with a cache line.
-
-    Vectors that lie across two lines take a fifth longer where they come from the second cache.
-    """
-    return array if array.ctypes.data % LINE == 0 else _copied_to_a_line(array)
-
-
-def _copied_to_a_line(array: Array) -> Array:
-    block = np.empty(array.nbytes + LINE, np.uint8)
-    start = -block.ctypes.data % LINE
-    copy = block[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
-
-
-def _given(spec: Constant, resources: Mapping[str, Any]) -> Array:
-    """Return one weight as it was given, its type and shape checked."""
-    if spec.name not in resources:
-        known = ", ".join(sorted(resources)) or "none"
-        raise CompileError(
-            Diagnostic(
-                "error",
-                f"the program needs the weight '{spec.name}' ({spec}), which was not given",
-                help=f"put it into the .npz beside the module, or pass resources= (given: {known})",
-            )
-        )
-    array = np.asarray(resources[spec.name])
-    if array.dtype != numpy_dtype(spec.dtype) or array.shape != spec.shape:
-        raise CompileError(
-            Diagnostic("error", f"weight '{spec.name}': expected {spec}, got {spell_array(array)}")
-        )
-    return array
-
-
-def write_constants(path: Path, constants: Sequence[Array]) -> None:
-    """Write the weights of a program as `map_constants` reads them."""
-    with replacing(path) as new, new.open("wb") as file:  # a loaded program may map the one there
-        for array in constants:
-            file.write(bytes(-file.tell() % LINE))
-            file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-
-
-def map_constants(path: Path, specs: Sequence[Constant]) -> tuple[Array, ...]:
-    """Return the weights of a saved program, mapped read-only."""
-    if not specs:
-        return ()
-    offsets, size = constant_offsets(specs)
-    if not path.exists() or path.stat().st_size != size:
-        raise _broken(path.parent, f"its {CONSTANTS} is missing or damaged")
-    if size == 0:
-        return tuple(np.zeros(s.shape, numpy_dtype(s.dtype)) for s in specs)
-    mapped = np.memmap(path, np.uint8, "r")
-    return tuple(
-        np.ndarray(s.shape, numpy_dtype(s.dtype), mapped, offset)
-        for s, offset in zip(specs, offsets, strict=True)
-    )

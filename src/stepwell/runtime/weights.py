@@ -28,10 +28,10 @@ from stepwell.core.files import remove_folder, replacing, write_whole
 from stepwell.core.hashing import sha256
 from stepwell.core.signature import Signature
 from stepwell.runtime.cache import CONSTANTS, WEIGHTS, cache_root, digest, disk_cache
+from stepwell.runtime.constants import map_constants, write_constants
 from stepwell.runtime.entry import Array
 from stepwell.runtime.extension import extension_by_now
 from stepwell.runtime.private import is_own_file, make_private
-from stepwell.runtime.program import map_constants, write_constants
 
 LEAST = 8 << 20
 """Bytes below which weights are laid out as fast as they are found."""
