@@ -40,7 +40,7 @@ from stepwell.dialects.lexing import QuickLexer
 from stepwell.dialects.lists import array_at, attributes_at, elements_at, fits
 from stepwell.dialects.resources import keep_resources
 from stepwell.dialects.spellings import RESPELLED
-from stepwell.dialects.types import UNKNOWN, WIDE
+from stepwell.dialects.types import UNKNOWN, UNSUPPORTED_FLOATS
 
 _T = r"tensor<[\w?]*>"
 _TENSOR = re.compile(_T, re.ASCII)
@@ -168,7 +168,7 @@ class LocatedParser(CompletedParser):
             self._refuse_part(start, error)
         if type(found) is BytesAttr:
             return as_text(found)
-        if type(found) is FloatAttr and isinstance(found.type, WIDE):
+        if type(found) is FloatAttr and isinstance(found.type, UNSUPPORTED_FLOATS):
             self._check_exact(found, start)
         return found
 

@@ -23,7 +23,7 @@ from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.dialects.faults import in_words
 from stepwell.dialects.resources import key_of, metadata, resources_of
 from stepwell.dialects.spellings import IN_GENERIC_FORM, RESPELLED
-from stepwell.dialects.types import WIDE, place_of
+from stepwell.dialects.types import UNSUPPORTED_FLOATS, place_of
 
 _PLAIN = re.compile(rb"[ !#-\[\]-~]*+")
 
@@ -103,7 +103,7 @@ class ElidingPrinter(Printer):
 
     def print_float(self, value: float, type: Any) -> None:
         """Print as xDSL does; of types that it cannot pack, all digits that the number has."""
-        if not isinstance(type, WIDE):
+        if not isinstance(type, UNSUPPORTED_FLOATS):
             super().print_float(value, type)
             return
         if not math.isfinite(value):

@@ -35,8 +35,8 @@ from stepwell.core.diagnostics import Place
 from stepwell.core.dtypes import DTYPES, DType
 
 UNKNOWN = UnknownLoc()
-WIDE = (Float80Type, Float128Type)
-"""Floats of more bits than Python's: xDSL can name their types, and pack none of their numbers."""
+UNSUPPORTED_FLOATS = (Float80Type, Float128Type)
+"""Floats wider than Python's: xDSL names the types but packs none of their numbers."""
 
 _FLOATS: dict[type[Attribute], str] = {
     Float64Type: "f64",

@@ -24,8 +24,8 @@ from stepwell.dialects.upstream.scalar import element_of, numpy_type
 
 POINTS = 1 << 20
 """How many elements a run has at most, as far as parallel axes leave it that."""
-MANY = 64
-"""As many elements are combined at once no slower than others are accumulated."""
+MIN_COMBINED = 64
+"""From this many elements on, combining whole arrays is no slower than accumulating."""
 
 _COMBINE: dict[type[Operation], Any] = {
     arith.AddfOp: np.add,
@@ -55,7 +55,7 @@ class Accumulation:
     def over(self, result: int, state: Array, terms: Array) -> Array:
         """Combine with a result, one after the other, what lies along the first axis."""
         combine = _COMBINE[type(self.combining[result])]
-        if state.size < MANY:
+        if state.size < MIN_COMBINED:
             both = np.concatenate([state[None], terms.astype(state.dtype, copy=False)])
             return combine.accumulate(both, dtype=state.dtype)[-1]
         state = state.copy()

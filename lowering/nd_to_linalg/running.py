@@ -27,8 +27,8 @@ from stepwell.lowering.nd_to_linalg.shape import iterators, turned_along
 from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower_block, signless
 
-MOST = 16
-"""A step that reads more tensors than this is not one loop, ..."""
+MAX_TENSORS = 16
+"""A step that reads more tensors than this does not become one loop."""
 CHEAP = 16
 """... nor is one that costs more additions: each step of a row waits for the one before, and no
 more than a few vectors of a row fill the time; a loop over steps fills it with all of them."""
@@ -53,7 +53,7 @@ def running(lowering: Lowering, op: ScanOp, operands: Sequence[SSAValue]) -> Seq
         return ()
     step = _Step(lowering, len(row))
     results = step.lowered(op)
-    if results is None or len(step.captured) + len(xs) > MOST or step.cost > CHEAP:
+    if results is None or len(step.captured) + len(xs) > MAX_TENSORS or step.cost > CHEAP:
         step.forget()
         return ()
     return _written(lowering, op, step, (carried, xs, results))

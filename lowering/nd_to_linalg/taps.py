@@ -33,8 +33,8 @@ from stepwell.lowering.nd_to_linalg.shape import inserted
 from stepwell.lowering.nd_to_linalg.sizes import Sizes
 from stepwell.lowering.nd_to_linalg.table import Lowering
 
-MOST = 64
-"""More places than this are a window that slides."""
+MAX_TAPS = 64
+"""A window of more places stays a loop that slides."""
 TOGETHER = 13
 """So many sums and what they add up are held by 16 registers."""
 
@@ -47,7 +47,7 @@ def by_taps(lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue) -> 
     _, _, layout = op.how
     places = [shape_of(op.y)[a] for a in layout.y[2:]]
     out, batch = shape_of(op.w)[layout.w[0]], shape_of(op.x)[layout.x[0]]
-    if not 1 < op.parts == out == batch or DYNAMIC in places or not 0 < prod(places) <= MOST:
+    if not 1 < op.parts == out == batch or DYNAMIC in places or not 0 < prod(places) <= MAX_TAPS:
         return None
     spots = list(product(*map(range, places)))
     many = -(-len(spots) // -(-len(spots) // TOGETHER))

@@ -13,14 +13,14 @@ from numpy.testing import assert_array_equal
 
 import stepwell as sw
 import stepwell.numpy as snp
-from stepwell.frontend.weights import LARGE, kept
+from stepwell.frontend.weights import MIN_SHARED_BYTES, kept
 from stepwell.runtime import program
 from stepwell.runtime.cache import disk_cache
 from stepwell.runtime.extension import load_extension
 from stepwell.runtime.weights import settle
 
 
-@pytest.mark.parametrize("elements", [17, LARGE // 4 + 3])
+@pytest.mark.parametrize("elements", [17, MIN_SHARED_BYTES // 4 + 3])
 def test_a_weight_is_what_it_was_when_it_was_used(elements: int) -> None:
     x = np.arange(elements, dtype=np.float32)
     hidden = repeat(np.ones(elements, np.float32))  # where no guard looks
@@ -39,12 +39,12 @@ def test_a_weight_is_what_it_was_when_it_was_used(elements: int) -> None:
 
 
 def test_what_nobody_can_change_is_not_copied() -> None:
-    w = np.ones(LARGE, np.float32)
+    w = np.ones(MIN_SHARED_BYTES, np.float32)
     w.flags.writeable = False
     assert kept(w) is w
 
 
-@pytest.mark.parametrize("size", [0, 17, LARGE + 1])
+@pytest.mark.parametrize("size", [0, 17, MIN_SHARED_BYTES + 1])
 def test_a_copy_has_all_bytes(size: int) -> None:
     w = np.random.default_rng(0).integers(0, 255, size, np.uint8)
     assert_array_equal(kept(w), w)

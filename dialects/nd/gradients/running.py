@@ -32,8 +32,8 @@ from stepwell.dialects.nd.shape import ReshapeOp, TransposeOp
 from stepwell.dialects.nd.syntax import axes, element, shape_of
 from stepwell.dialects.readings import gradient
 
-LONG = 128
-"""A row of fewer elements is not cut, ..."""
+MIN_CUT_ELEMENTS = 128
+"""A row of fewer elements is not cut into columns."""
 COLUMNS = 48
 """... others are into about so many columns."""
 Step = Callable[..., tuple[SSAValue, SSAValue]]
@@ -161,7 +161,7 @@ def _columns(n: int) -> int:
     """
     whole = [k for k in range(8, n // 2, 8) if n % k == 0]
     whole = [k for k in whole if k % 16 == 0] or whole
-    return min(whole, key=lambda k: abs(k - COLUMNS), default=0) if n >= LONG else 0
+    return min(whole, key=lambda k: abs(k - COLUMNS), default=0) if n >= MIN_CUT_ELEMENTS else 0
 
 
 def _others_in_order(r: Reverse, x: SSAValue, axis: int, g: SSAValue) -> SSAValue:

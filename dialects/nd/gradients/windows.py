@@ -37,8 +37,8 @@ from stepwell.dialects.types import element_type
 
 Cotangents = Sequence[SSAValue | None]
 
-FEW = 16
-"""So many places in a window, or between two, are written out one by one."""
+MAX_UNROLLED_PLACES = 16
+"""Windows of at most this many places, or places between two windows, are unrolled."""
 NUMBER = element_type("i32")
 """What counts places in a window."""
 
@@ -155,7 +155,12 @@ class _Windows:
         window, strides, _, _, dilation = self.op.geometry
         dense = all(w == 1 or d == 1 for w, d in zip(window, dilation, strict=True))
         known = all(self.sizes[axis] != DYNAMIC for axis in self.moving())
-        return dense and known and prod(window) <= FEW and prod(strides) <= FEW
+        return (
+            dense
+            and known
+            and prod(window) <= MAX_UNROLLED_PLACES
+            and prod(strides) <= MAX_UNROLLED_PLACES
+        )
 
     def apart(self) -> bool:
         """Whether each window begins where the one before ends."""

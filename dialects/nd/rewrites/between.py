@@ -18,8 +18,8 @@ from stepwell.dialects.nd.syntax import axes, element, shape_of
 
 DEPTH = 6
 """So many elementwise ops may lie between a broadcast and a reshape."""
-SHORT = 16
-"""A shorter last axis is better merged before more is computed."""
+MIN_LAST_AXIS = 16
+"""A last axis of fewer elements is merged before more is computed."""
 
 
 @canonicalizes(*ELEMENTWISE)
@@ -38,7 +38,7 @@ class ElementwiseOfMergedAxes(RewritePattern):
             return
         wide, shape = shape_of(first.x), shape_of(first.y)
         groups = _merged(wide, shape)
-        if groups is None or (len(groups[-1]) > 1 and wide[-1] < SHORT):
+        if groups is None or (len(groups[-1]) > 1 and wide[-1] < MIN_LAST_AXIS):
             return
         if not all(_reads(v, wide) for v in op.operands):
             return

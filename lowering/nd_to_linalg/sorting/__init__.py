@@ -35,8 +35,8 @@ CHOOSE, FINISH, MOST = 1.2, 600.0, 8
 them; of more ranks than ``MOST`` in a row, all is sorted."""
 LONGEST = 2048
 """Scratch of longer rows leaves no room in the second cache."""
-MANY = 256
-"""So many rows are thought to be where only the run knows."""
+ASSUMED_ROWS = 256
+"""Rows that are assumed where only the run knows their number."""
 
 
 @lower(SortOp, ArgsortOp)
@@ -105,4 +105,4 @@ def _by_digits(sort: Sort, n: int) -> float:
 
 
 def _product(sizes: Sequence[int]) -> int:
-    return prod(MANY if n == DYNAMIC else n for n in sizes)
+    return prod(ASSUMED_ROWS if n == DYNAMIC else n for n in sizes)

@@ -25,10 +25,10 @@ from stepwell.lowering.nd_to_linalg.sizes import Sizes
 from stepwell.lowering.nd_to_linalg.sorting.digits import TASKS, Radix
 from stepwell.lowering.nd_to_linalg.table import Lowering
 
-FEW = 48
-"""Among so many elements each is compared with each."""
-LONG = 1 << 13
-"""Rows of so many elements are worth a table of 2048 counts, shorter ones one of 256."""
+MAX_COMPARED = 48
+"""Rows of at most this many elements are selected from by comparing all pairs."""
+MIN_WIDE_COUNTS = 1 << 13
+"""Rows of at least this many elements repay a table of 2048 counts; shorter ones have 256."""
 
 _KeyAt: TypeAlias = Callable[[Body, SSAValue, SSAValue], SSAValue]
 """``(body, number, keys gathered so far) -> key``."""
@@ -61,7 +61,7 @@ class Selection(Radix):
     def digit_bits(self) -> int:
         """How many bits of a key a table of counts tells apart."""
         n = self.sort.n
-        return min(8 if isinstance(n, int) and n < LONG else 11, self.sort.keys.bits)
+        return min(8 if isinstance(n, int) and n < MIN_WIDE_COUNTS else 11, self.sort.keys.bits)
 
     @property
     def levels(self) -> int:
@@ -123,7 +123,7 @@ class Selection(Radix):
             inner = Body(Block(), b.dtype)
             after = self._narrowed(inner, task, table, held, (rank, left, shift), again)
             inner.block.add_op(scf.YieldOp(*after))
-            many = b.emit(arith.CmpiOp(left, b.constant(FEW, INDEX), "sgt"))
+            many = b.emit(arith.CmpiOp(left, b.constant(MAX_COMPARED, INDEX), "sgt"))
             types = [v.type for v in now]
             op = scf.IfOp(many, types, [inner.block], [Block([scf.YieldOp(*now)])])
             b.block.add_op(op)
@@ -192,7 +192,7 @@ class Selection(Radix):
         self, b: Body, task: SSAValue, held: SSAValue, rank: SSAValue, left: SSAValue
     ) -> SSAValue:
         """Return the key of a rank among few, or among more that are all equal."""
-        few, zero = Places(b).min(left, FEW), b.constant(0, INDEX)
+        few, zero = Places(b).min(left, MAX_COMPARED), b.constant(0, INDEX)
         first = read(b, held, [task, zero])
         kind: DType = self.key
 

@@ -71,8 +71,8 @@ SAMPLE = 0.02
 BETTER = 0.97
 """A schedule must take less than this part of the time to be worth a line in a file."""
 ROUNDS = 7
-LEAST = 0.3
-"""Seconds in which a schedule or two are compiled and timed: for less a kernel is left alone."""
+MIN_SECONDS = 0.3
+"""Time to compile and measure one or two schedules: with less, a kernel is not tuned."""
 LONGEST = 1 << 28
 """A number that the host computes is no size of an array if it is more, or negative."""
 
@@ -130,7 +130,7 @@ def tune(
     for k, candidate in enumerate(candidates):
         rest = sum(c.weight for c in candidates[k:])
         share = (end - time.monotonic()) * candidate.weight / max(rest, 1e-9)
-        if share < LEAST:
+        if share < MIN_SECONDS:
             left.append(candidate.name)
             continue
         with TemporaryDirectory(prefix="stepwell-tune-") as folder:

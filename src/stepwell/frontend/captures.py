@@ -26,8 +26,8 @@ from stepwell.frontend.statics import guard_of, is_final
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.weights import is_frozen
 
-SMALL = 256
-"""Bytes of arrays that are known by their content from the first: no dearer than their address."""
+MAX_COMPARED_BYTES = 256
+"""Arrays of at most this many bytes are compared by content: no dearer than by address."""
 TABLES = 64 << 10
 """Bytes of arrays of integers or booleans that are compared where tracing needs their numbers."""
 

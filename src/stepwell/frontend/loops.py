@@ -254,13 +254,13 @@ def _is_short(items: Items, statement: Statement) -> bool:
     if len(items) > UNROLLED or len(items) < 2 or current_trace().trials:
         return len(items) <= UNROLLED
     trial = _tried(current_trace(), statement, (items.get(0),))
-    return trial.refused is not None or trial.ops * len(items) <= FEW
+    return trial.refused is not None or trial.ops * len(items) <= MAX_UNROLLED_OPS
 
 
 UNROLLED = 8
 """Loops over ranges of more steps are tried as loops, and unrolled where they cannot be."""
-FEW = 100
-"""Ops: a loop of few steps that would be more of them is tried as a loop too."""
+MAX_UNROLLED_OPS = 100
+"""A loop of few steps is tried as a loop if unrolling it makes more ops than this."""
 TRIED = 9
 """After so many iterations that Python decided, a ``while`` is tried as a loop."""
 REFUSALS = (TraceError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError)

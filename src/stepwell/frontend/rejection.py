@@ -42,8 +42,8 @@ from stepwell.frontend.random_bits import random_bits
 from stepwell.frontend.sets import packed
 from stepwell.frontend.tensor import Tensor
 
-LARGE = 1 << 14
-"""Of so many elements those that are rejected are gathered; fewer go round together."""
+MIN_GATHERED = 1 << 14
+"""From this many elements on, rejected ones are gathered; fewer are all drawn again."""
 SHARE = 16
 """One of so many elements is taken at a time from those that the first round has rejected."""
 
@@ -91,7 +91,7 @@ def _until_accepted(key: Any, shape: Shape, kind: DType, propose: _Propose) -> T
     """Return proposals: each element the first of its own that is accepted."""
     every = _Elements(key, shape)
     n = math.prod(shape)
-    if n < LARGE:
+    if n < MIN_GATHERED:
         begin = full((), 0, INTEGER), full(shape, False, BOOL), full(shape, 0.0, kind)
         return _rounds(every, begin, propose)
     found, done = propose(every, full((), 0, INTEGER))

@@ -18,8 +18,8 @@ from stepwell.frontend.sorting import argsort, searchsorted, sort
 from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
-FEW = 128
-"""Up to so many elements are compared one by one: below the cost of sorting and searching them."""
+MAX_COMPARED = 128
+"""Up to this many elements are compared one by one, which costs less than sorting them."""
 
 
 class Unique(NamedTuple):
@@ -130,7 +130,7 @@ def isin(
     others = ravel(others)
     if not others.size:
         found = full(value.shape, False, BOOL)
-    elif others.size <= FEW:
+    elif others.size <= MAX_COMPARED:
         found = r.any(e.equal(expand_dims(value, -1), others), axis=-1)
     else:
         row = sort(others)

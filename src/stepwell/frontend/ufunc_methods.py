@@ -40,8 +40,8 @@ from stepwell.frontend.subscripts import subscript
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.ufuncs import no_more
 
-FEW = 8
-"""Up to so many elements a reduction in order is written out."""
+MAX_UNROLLED = 8
+"""A reduction in order over at most this many elements is unrolled."""
 
 
 def call_method(function: Any, method: str, inputs: tuple[Any, ...], keywords: Any) -> Any:
@@ -140,7 +140,7 @@ def _reduce(
             f"zero-size array to reduction operation {function.__name__} which has no identity"
         )
     found = rows[0]
-    if rows.shape[0] <= FEW:
+    if rows.shape[0] <= MAX_UNROLLED:
         for i in range(1, rows.shape[0]):
             found = cast(ufunc(function, found, rows[i]), rows.kind)
     else:

@@ -13,7 +13,7 @@ from stepwell.api.compiled import Compiled
 from stepwell.core.diagnostics import CompileError
 from stepwell.core.once import Once
 from stepwell.frontend.calls import Call
-from stepwell.frontend.captures import SMALL, TABLES
+from stepwell.frontend.captures import MAX_COMPARED_BYTES, TABLES
 from stepwell.frontend.effects import Effects
 from stepwell.frontend.general_programs import GeneralPrograms
 from stepwell.frontend.outside import Array, Change, Outside
@@ -186,10 +186,12 @@ class Variants:
         raise first
 
     def _small(self, path: str, array: Array) -> bool:
-        return array.nbytes <= SMALL and path not in self._varying
+        return array.nbytes <= MAX_COMPARED_BYTES and path not in self._varying
 
     def _tables(self, path: str, array: Array) -> bool:
-        return array.nbytes <= SMALL or (array.dtype.kind in "biu" and array.nbytes <= TABLES)
+        return array.nbytes <= MAX_COMPARED_BYTES or (
+            array.dtype.kind in "biu" and array.nbytes <= TABLES
+        )
 
 
 def _variant(

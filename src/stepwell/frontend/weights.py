@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LARGE = 1 << 20
-"""Arrays of so many bytes are copied by two threads."""
+MIN_SHARED_BYTES = 1 << 20
+"""Arrays of at least this many bytes are copied by two threads."""
 
 
 def kept(array: NDArray[Any]) -> NDArray[Any]:
@@ -29,7 +29,7 @@ def kept(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _copy(to: NDArray[np.uint8], source: NDArray[np.uint8]) -> None:
-    half = source.size // 2 if source.size >= LARGE else 0
+    half = source.size // 2 if source.size >= MIN_SHARED_BYTES else 0
     other = threading.Thread(target=np.copyto, args=(to[:half], source[:half]))
     if half:
         other.start()

@@ -11,8 +11,8 @@ from stepwell.frontend.promotion import is_number
 from stepwell.frontend.pytree import flatten, unflatten
 from stepwell.frontend.tree import map as tree_map
 
-MOST = np.iinfo(np.int32).max
-"""Steps are counted up to here, and no further."""
+MAX_STEPS = np.iinfo(np.int32).max
+"""Steps are counted up to this number."""
 
 
 def zero_steps() -> Any:
@@ -22,7 +22,7 @@ def zero_steps() -> Any:
 
 def one_more(count: Any) -> Any:
     """Return the count of one more step; at the end of the int32 it stays there."""
-    return settled(np.minimum(count, MOST - 1) + 1)
+    return settled(np.minimum(count, MAX_STEPS - 1) + 1)
 
 
 def settled(value: Any) -> Any:

@@ -35,8 +35,8 @@ TINY = 512
 """Bytes of a copy that takes no longer than a look at the clock: it is counted, not timed."""
 COUNTED = 1 << 12
 """Copies that recorder.c counts apart."""
-ENOUGH = 1.0
-"""Seconds of calls after which the medians are good enough."""
+MAX_SECONDS = 1.0
+"""After this many seconds of calls no more are made: the medians are stable."""
 FEWEST, MOST = 5, 1000
 
 _KERNEL = re.compile(
@@ -165,7 +165,7 @@ def profile(
     timed.plain(arguments)
     plain = median(_seconds(timed.plain, arguments) for _ in range(FEWEST))
     timed.call(arguments)
-    calls = min(max(int(ENOUGH / max(plain, 1e-9)), FEWEST), MOST)
+    calls = min(max(int(MAX_SECONDS / max(plain, 1e-9)), FEWEST), MOST)
     runs = [timed.run(arguments) for _ in range(repeat or calls)]
     middle = sorted(runs, key=lambda run: run.end - run.begin)[len(runs) // 2]
     limits = timed.limits()

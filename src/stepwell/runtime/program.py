@@ -45,8 +45,8 @@ from stepwell.runtime.sums import digest_of
 
 LOG = logging.getLogger("stepwell")
 SOURCE, HEADER, LIBRARY, DESCRIPTION = "program.c", "program.h", "program.so", "program.json"
-MOST = 1 << 28
-"""Bytes of a description that anybody could have written."""
+MAX_DESCRIPTION_BYTES = 1 << 28
+"""A description of more bytes is refused: anybody could have written it."""
 
 _loaded: dict[Path, list[int]] = {}
 """Which files, by their numbers, were libraries at a path."""
@@ -372,8 +372,8 @@ def _read_description(folder: Path) -> tuple[Signature, Digests | None]:
     try:
         if file.exists() and not file.is_file():
             raise ValueError("it is no plain file")
-        if file.stat().st_size > MOST:
-            raise ValueError(f"it has more than {MOST:,} bytes")
+        if file.stat().st_size > MAX_DESCRIPTION_BYTES:
+            raise ValueError(f"it has more than {MAX_DESCRIPTION_BYTES:,} bytes")
         return read(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise broken(folder, f"there is no {DESCRIPTION} in it") from None

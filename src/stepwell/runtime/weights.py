@@ -33,10 +33,10 @@ from stepwell.runtime.entry import Array
 from stepwell.runtime.extension import extension_by_now
 from stepwell.runtime.private import is_own_file, make_private
 
-LEAST = 8 << 20
-"""Bytes below which weights are laid out as fast as they are found."""
-MOST = 1 << 30
-"""Bytes above which they are not written."""
+MIN_KEPT_BYTES = 8 << 20
+"""Weights of fewer bytes are laid out as fast as they are found in the cache."""
+MAX_KEPT_BYTES = 1 << 30
+"""Weights of more bytes are not written to the cache."""
 WRITER = "stepwell-weights"
 """The name of threads that write; the process does not end before they do."""
 PRINT = "fingerprint"
@@ -165,7 +165,10 @@ class Weights:
         wanted = [*signature.constants, *(signature.maker.constants if signature.maker else ())]
         names = list(dict.fromkeys(c.name for c in wanted if c.made is None))
         given = [np.asarray(self.resources[n]) for n in names if n in self.resources]
-        if len(given) < len(names) or not LEAST <= sum(a.nbytes for a in given) <= MOST:
+        if (
+            len(given) < len(names)
+            or not MIN_KEPT_BYTES <= sum(a.nbytes for a in given) <= MAX_KEPT_BYTES
+        ):
             return self._made(make)
         fingerprints = [self._print(n, a) for n, a in zip(names, given, strict=True)]
         kinds = [f"{name} {a.dtype} {a.shape}" for name, a in zip(names, given, strict=True)]
@@ -184,7 +187,9 @@ class Weights:
 
     def _keep(self, key: str, constants: tuple[Array, ...]) -> None:
         size = sum(a.nbytes for a in constants)
-        if size <= MOST and disk_cache().offer(WEIGHTS, key, _writing(constants), 2 * size):
+        if size <= MAX_KEPT_BYTES and disk_cache().offer(
+            WEIGHTS, key, _writing(constants), 2 * size
+        ):
             self._note(key)
 
     def _note(self, key: str) -> None:

@@ -23,8 +23,8 @@ EPS = float(np.cbrt(np.finfo(np.float64).eps))
 """How far arguments are moved, in units of their size: here the error of differences is least."""
 ATOL, RTOL = 1e-6, 1e-5
 """What differences are off by, with a margin of some hundred."""
-MOST = 64
-"""So many elements are moved; of larger arguments these are drawn."""
+MAX_MOVED = 64
+"""At most this many elements of an argument are moved; of more, a sample is drawn."""
 
 Array = NDArray[Any]
 
@@ -172,8 +172,8 @@ class _Check:
         """Compare the gradient of a number with differences, element by element."""
         found = [np.asarray(g) for g in gradient(*x)]
         places = [(k, i) for k, v in enumerate(x) for i in np.ndindex(np.shape(v))]
-        if len(places) > MOST:
-            chosen = np.random.default_rng(0).choice(len(places), MOST, replace=False)
+        if len(places) > MAX_MOVED:
+            chosen = np.random.default_rng(0).choice(len(places), MAX_MOVED, replace=False)
             places = [places[n] for n in sorted(chosen)]
         for k, i in places:
             step = self.eps * max(1.0, abs(float(x[k][i])))

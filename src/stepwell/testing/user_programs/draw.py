@@ -27,7 +27,7 @@ SHAPES: tuple[tuple[int, ...], ...] = (
     *((2, 3, 8, 8), (1, 8, 17, 17), (2, 4, 6, 64)),
 )
 KINDS = ("f32", "f32", "f32", "f32", "i32", "i32", "f64", "f16", "bf16", "i8", "u8", "i64", "u32")
-MOST = 1 << 17
+MAX_ELEMENTS = 1 << 17
 """Elements of the largest value."""
 PRODUCTS = 1 << 25
 """Products of one contraction."""
@@ -104,7 +104,7 @@ class Draw:
             found = apply_known(Plain(), step, [self.known(n) for n in operands])
         except (ValueError, IndexError, OverflowError, ZeroDivisionError):
             return None
-        if not all(admissible(k) and k.array.size <= MOST for k in found):
+        if not all(admissible(k) and k.array.size <= MAX_ELEMENTS for k in found):
             return None
         for k in found:
             if not k.floats and k.array.dtype != DTYPES[k.dtype]:

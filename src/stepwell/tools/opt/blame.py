@@ -22,7 +22,7 @@ from stepwell.dialects import kernel
 from stepwell.dialects.readings import Array
 from stepwell.dialects.types import places
 
-MOST = 4000
+MAX_NOTED_OPS = 4000
 """Ops whose values are noted in a run."""
 LARGEST = 1 << 16
 """Elements of a value beyond which it is not noted."""
@@ -59,7 +59,7 @@ class Run:
 
     def watch(self, op: Operation, operands: Sequence[Any], results: Sequence[Any]) -> None:
         """Note an op; the interpreter calls this."""
-        if len(self.records) >= MOST:
+        if len(self.records) >= MAX_NOTED_OPS:
             return
         record = Record(op, [_noted(v) for v in operands], [_noted(v) for v in results])
         self.records.append(record)

@@ -40,13 +40,13 @@ from stepwell.transforms.passes import Pass
 
 FUEL = 2_000_000
 """Ops one call may evaluate before the check gives up on it."""
-ENOUGH = 200_000
-"""Ops that all trials may evaluate after a pass before the check makes do with fewer of them."""
-MOST = 1_000_000
+OPS_AFTER_A_PASS = 200_000
+"""Ops that all trials may evaluate after a pass; with more, there are fewer trials."""
+OPS_IN_ALL = 1_000_000
 """Ops that all trials may evaluate after all passes. Beyond, there is one input for the same sizes;
 beyond twice as many, there is none."""
-FEW = 2
-"""So many numbers are tried with the same sizes, whatever that takes."""
+MIN_TRIALS = 2
+"""Trials with the same sizes that are made however long they take."""
 
 _KINDS = {"float16": "f16", "float32": "f32", "float64": "f64"}
 
@@ -105,9 +105,9 @@ class Checker:
         reasons: list[str] = []
         odd = ""
         for inputs in _drawn(self.module, function, reasons):
-            if spent > ENOUGH and inputs.rank >= FEW:
+            if spent > OPS_AFTER_A_PASS and inputs.rank >= MIN_TRIALS:
                 continue
-            fuel = FUEL if self._endless == 0 else ENOUGH
+            fuel = FUEL if self._endless == 0 else OPS_AFTER_A_PASS
             interpreter = Interpreter(self.module, self._weights, fuel=fuel)
             try:
                 outcome = self._run(interpreter, name, inputs)
@@ -156,10 +156,10 @@ class Checker:
         left = [trial for trial in self._trials if not trial.exhausted]
         spent = 0
         for trial in sorted(left, key=lambda t: t.inputs.rank):
-            few = 1 if self._spent > MOST else FEW
-            if trial.inputs.rank >= few and (few < FEW or spent > ENOUGH):
+            few = 1 if self._spent > OPS_IN_ALL else MIN_TRIALS
+            if trial.inputs.rank >= few and (few < MIN_TRIALS or spent > OPS_AFTER_A_PASS):
                 self._trials.remove(trial)
-            elif self._spent > 2 * MOST:
+            elif self._spent > 2 * OPS_IN_ALL:
                 trial.exhausted = True
             else:
                 used = self._compare(module, step, trial, contract)

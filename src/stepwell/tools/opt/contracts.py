@@ -20,8 +20,8 @@ from stepwell.transforms.passes import Numerics
 
 TOLERANCE = {"f16": 2e-2, "bf16": 3e-2, "f32": 1e-4, "f64": 1e-9}
 """What numbers may differ by, against the largest of a result."""
-LEAST = 0.1
-"""The largest of a result counts as no less: what was added up to it may have been larger."""
+MIN_SCALE = 0.1
+"""Errors are relative to the largest result, or to this number: larger terms may have cancelled."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Contract:
                 same |= np.isinf(was) & np.isnan(now)
             finite = np.isfinite(was) & np.isfinite(now)
             numbers = np.abs(was[np.isfinite(was)]).astype(np.float64)
-            scale = max(float(numbers.max()) if numbers.size else 0.0, LEAST)
+            scale = max(float(numbers.max()) if numbers.size else 0.0, MIN_SCALE)
             apart = np.abs(was.astype(np.float64) - now.astype(np.float64))
             return same | (finite & (apart <= TOLERANCE.get(kind, 1e-4) * scale))
 

@@ -49,7 +49,7 @@ MILD = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -2.5, 0.5)
 """Where sums and products of these in another order differ, their kind does not."""
 ELEMENTS = 1500
 """About so many special numbers each argument gets in all, and no more trials than these need."""
-MOST = 50
+MAX_TRIALS = 50
 OWN = 8
 """So many trials with numbers of the program's own."""
 LONGER = 64
@@ -233,7 +233,7 @@ def _numbers(
         values = draw.all(draw.own(own, trial))
         yield Inputs(f"numbers of the program{sizes}", values, huge)
     elements = max([1, *(int(np.prod(shape)) for shape in shapes)])
-    for trial in range(1, max(2, min(MOST, ELEMENTS // elements // 2))):
+    for trial in range(1, max(2, min(MAX_TRIALS, ELEMENTS // elements // 2))):
         yield Inputs(f"boundary inputs{sizes}", draw.pairs(trial, huge=False))
         yield Inputs(f"boundary inputs{sizes}", draw.pairs(trial, huge=True), huge=True)
     yield Inputs(f"random inputs{sizes}", draw.all(draw.normal))

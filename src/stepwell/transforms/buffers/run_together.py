@@ -32,14 +32,14 @@ from stepwell.transforms.passes import Pass, remark
 
 FORK = 500
 """Nanoseconds until all threads have begun and ended a part of the work."""
-WORTH = 2000
-"""So many nanoseconds must be gained, and a tenth of all."""
+MIN_GAIN_NS = 2000
+"""Nanoseconds that must be gained, and a tenth of the whole."""
 MULTIPLIED, ADDED = 250, 60
 """Units of work in a nanosecond: of a contraction, of anything else."""
 WINDOW = 64
 """So many launches are looked at together."""
-ROOM = 1 << 20
-"""Temporaries of so many bytes in all may lie beside each other while branches run."""
+MAX_BESIDE_BYTES = 1 << 20
+"""Temporaries of branches that run at a time may take this many bytes more."""
 
 _PURE = (
     memref.AllocOp,
@@ -236,7 +236,7 @@ def _group(units: Sequence[_Unit], threads: int) -> None:
     while first < len(units) - 1:
         end = min(first + WINDOW, len(units))
         last, gain = first, 0.0
-        if saved[end] - saved[first] - FORK > WORTH:  # else no grouping gains so much
+        if saved[end] - saved[first] - FORK > MIN_GAIN_NS:  # else no grouping gains so much
             last, gain = _best(units[first:end], now[first:end], threads)
             last += first
         if gain:
@@ -252,10 +252,10 @@ def _best(units: Sequence[_Unit], now: Sequence[float], threads: int) -> tuple[i
         branches.add(unit)
         total += time
         room.update(unit.room)
-        if sum(room.values()) > ROOM:
+        if sum(room.values()) > MAX_BESIDE_BYTES:
             break
         gain = total - branches.together(threads)
-        if len(branches.times) > 1 and gain > max(WORTH, total / 10, best[1]):
+        if len(branches.times) > 1 and gain > max(MIN_GAIN_NS, total / 10, best[1]):
             best = last, gain
     return best
 

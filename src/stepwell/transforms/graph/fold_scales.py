@@ -50,8 +50,8 @@ StepOp: TypeAlias = AddOp | SubOp | MulOp | DivOp
 Axes: TypeAlias = tuple[int, ...]
 
 
-LARGE = 1 << 14
-"""Elements of a result from which on scaling its weights in each call is worth a kernel."""
+MIN_RESULT_ELEMENTS = 1 << 14
+"""Scaling weights in each call pays for results of at least this many elements."""
 SMALLER = 4
 """How many times fewer elements weights have that are scaled in each call."""
 
@@ -131,7 +131,7 @@ def _is_small(weights: SSAValue, result: SSAValue) -> bool:
     """Whether it is worth it to scale ``weights`` in each call to spare scaling ``result``."""
     sizes = shape_of(weights)
     least = prod(n for n in shape_of(result) if n != DYNAMIC)
-    return DYNAMIC not in sizes and least >= max(LARGE, SMALLER * prod(sizes))
+    return DYNAMIC not in sizes and least >= max(MIN_RESULT_ELEMENTS, SMALLER * prod(sizes))
 
 
 def _constants(block: Block) -> set[SSAValue]:

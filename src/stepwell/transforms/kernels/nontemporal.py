@@ -33,8 +33,8 @@ from stepwell.transforms.passes import Pass, remark
 
 PART = 16
 """A result that is less than such a part of what a launch touches is not worth asking for."""
-BUSY = 64
-"""So many operations for each byte keep the machine busy: it does not wait for memory."""
+MAX_OPS_PER_BYTE = 64
+"""A kernel with more operations for each byte does not wait for memory."""
 CHOICE = "kernel.nontemporal"
 
 
@@ -80,7 +80,7 @@ class NontemporalStores(Pass):
             and size * PART >= touched
             and (size > self.l3 or all(_is_only_returned(each.results[n]) for each in launches))
         ]
-        if not chosen or operations(function) > BUSY * touched:
+        if not chosen or operations(function) > MAX_OPS_PER_BYTE * touched:
             return
         function.attributes[CHOICE] = DenseArrayBase.from_list(i64, chosen)
         why = (

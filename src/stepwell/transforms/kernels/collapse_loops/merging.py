@@ -30,8 +30,8 @@ Pair: TypeAlias = "tuple[linalg.GenericOp | None, int, int]"
 """A loop and the one that goes on inside it when both are one: of all ops, or of one op's own."""
 SQUARE = 16
 """Shorter rows do not fill the squares in which copies across rows run."""
-LONG = 64
-"""So many rows of a known number are better than more of them that only the run knows."""
+MIN_KNOWN_ROWS = 64
+"""This many rows of known number are better than more rows whose number only the run knows."""
 
 
 @dataclass
@@ -140,7 +140,7 @@ def _wanted(ops: Sequence[linalg.GenericOp], shared: int) -> Iterator[Pair]:
         inputs = where[: len(op.inputs)]
         for a, b in _neighbours(where[-1], lambda k: k < shared) if contracts(op) else ():
             users = [_uses(index, a, b) for index in inputs]
-            known = sizes[a] != DYNAMIC_INDEX or sizes[b] < LONG
+            known = sizes[a] != DYNAMIC_INDEX or sizes[b] < MIN_KNOWN_ROWS
             gains = known and sizes[a] != 1 and any(users) and not all(users)
             if gains and a not in outer and b not in inner:
                 outer.add(a)

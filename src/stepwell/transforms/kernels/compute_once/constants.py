@@ -22,8 +22,8 @@ from stepwell.dialects import kernel
 from stepwell.dialects.types import dtype
 
 MADE = "kernel.computed_constant"
-SMALL = 1 << 20
-"""Results of so many bytes may be kept, however little they were made of."""
+MAX_FREE_BYTES = 1 << 20
+"""Results of at most this many bytes may be kept, however small their operands are."""
 GROWTH = 2
 """Larger ones may be so many times as large as the weights they were made of."""
 
@@ -67,7 +67,7 @@ def _worth(function: func.FuncOp, constants: set[SSAValue]) -> set[SSAValue]:
         )
         if isinstance(op, kernel.LaunchOp) and op.inputs and static:
             size = sum(_bytes(r) for r in op.results)
-            if size <= max(SMALL, GROWTH * made_of):
+            if size <= max(MAX_FREE_BYTES, GROWTH * made_of):
                 found.update(op.results)
     return found
 

@@ -28,7 +28,7 @@ CHEAP_PER_ELEMENT = 2
 CHEAP_OF_NOTHING = 12
 """The same for a chain that reads nothing but what is repeated, as a mask made of loop numbers: to
 keep it would cost each reader a trip through memory, and attention its band of rows."""
-MANY = 24
+MAX_TENSORS = 24
 """A loop that reads more tensors than this gains nothing from reading still more."""
 
 
@@ -39,7 +39,7 @@ class Chain:
     cost: int
     read: frozenset[SSAValue]
     """What the chain reads in the end, but what is repeated along a loop or filled with a number;
-    no more than MANY."""
+    no more than MAX_TENSORS."""
 
     @property
     def leaves(self) -> int:
@@ -91,7 +91,7 @@ class Costs:
                 read |= above.read
             elif not again and not isinstance(maker, linalg.FillOp):
                 read.add(value)
-        return Chain(min(total, 10 * EXPENSIVE), frozenset(islice(read, MANY)))
+        return Chain(min(total, 10 * EXPENSIVE), frozenset(islice(read, MAX_TENSORS)))
 
 
 def is_view(op: linalg.GenericOp) -> bool:

@@ -22,7 +22,7 @@ from stepwell.transforms.passes import remark
 from stepwell.transforms.structured.fuse.cost import (
     CHEAP_PER_ELEMENT,
     CHEAP_TO_REPEAT,
-    MANY,
+    MAX_TENSORS,
     Costs,
     finishes_contraction,
     is_cast,
@@ -145,7 +145,7 @@ class Fusion:
             return "its reader lies in another region and might run many times"
         if draft.contracts():
             return "" if is_cast(op) else "it would be computed inside a contraction"
-        if len(draft.reads) + len(op.inputs) > MANY:
+        if len(draft.reads) + len(op.inputs) > MAX_TENSORS:
             return "its reader reads too many tensors already"
         return self.repetition(op, use)
 

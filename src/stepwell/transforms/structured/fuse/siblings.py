@@ -11,7 +11,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.analysis.structured import Index, combiner, inverse, is_not_fused, plain
-from stepwell.transforms.structured.fuse.cost import MANY
+from stepwell.transforms.structured.fuse.cost import MAX_TENSORS
 from stepwell.transforms.structured.fuse.draft import Draft, Readers
 
 Walk: TypeAlias = tuple[SSAValue, Index, tuple[bool, ...]]
@@ -40,7 +40,7 @@ class Siblings:
             for other in {id(d): d for w in _walks(draft) if (d := self.earlier.get(w))}.values():
                 if other is kept or id(other) in away or other.op is kept.op:
                     continue
-                if len(other.reads) + len(kept.reads) > MANY:
+                if len(other.reads) + len(kept.reads) > MAX_TENSORS:
                     continue
                 first, second = sorted((other, kept), key=lambda d: self.positions[d.op])
                 if self._can_sink(first, second):

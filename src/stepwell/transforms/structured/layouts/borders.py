@@ -12,10 +12,10 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from stepwell.analysis.structured import PARALLEL, array_of_maps, element, identity, shape
 from stepwell.transforms.structured.fuse.draft import located
 
-LARGE = 1 << 12
-"""Fewer elements than this are filled whole."""
-MOST = 2
-"""A border is filled alone where the whole has more than so many times as many elements."""
+MIN_ELEMENTS = 1 << 12
+"""Images of fewer elements are filled whole."""
+MAX_GROWTH = 2
+"""A border is filled alone where the whole image has more than this many times its elements."""
 SCATTERED = 8
 """A slab in so many places is filled by the threads that write what lies between."""
 
@@ -40,7 +40,7 @@ def _pads(op: tensor.InsertSliceOp) -> bool:
         and DYNAMIC_INDEX not in (*whole, *inside)
         and not (op.offsets or op.sizes or op.strides)
         and set(_numbers(op, "strides")) <= {1}
-        and LARGE <= prod(whole) < MOST * prod(inside)
+        and MIN_ELEMENTS <= prod(whole) < MAX_GROWTH * prod(inside)
     )
 
 

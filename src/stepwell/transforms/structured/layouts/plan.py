@@ -41,8 +41,8 @@ from stepwell.transforms.structured.layouts.windows import (
 
 TURN = 1.0
 """Cycles that transposing takes for an element."""
-LARGE = 8
-"""An operand of at most this fraction of the largest is read as it lies."""
+MAX_FRACTION = 8
+"""An operand of at most this fraction (1/8) of the largest is read as it lies."""
 
 
 @dataclass
@@ -334,7 +334,7 @@ def is_turned(value: SSAValue, have: Layout, layout: Layout) -> bool:
 def _is_small(op: linalg.GenericOp, operand: int) -> bool:
     """Whether an input has so few elements that it does not matter how it lies."""
     most = max(volume(v) for v in op.operands if isinstance(v.type, TensorType))
-    return volume(op.operands[operand]) * LARGE <= most
+    return volume(op.operands[operand]) * MAX_FRACTION <= most
 
 
 def _is_written_plainly(op: linalg.GenericOp) -> bool:

@@ -46,8 +46,8 @@ STEPPED = 1.0
 """Cycles that a product takes less, in groups, where rows have no neighbours read together."""
 PAIRS = 4
 """Groups of fewer features than this are no better off with features last."""
-FEW = 8
-"""An image of fewer features than this is read as it lies: they do not fill half a cache line."""
+MIN_FEATURES = 8
+"""An image of fewer features is read as it lies: they do not fill half a cache line."""
 OVER = 3
 """A window over so many times as many places as it has results sums up whole images, ..."""
 BATCH = 16
@@ -149,7 +149,7 @@ def read_window(op: linalg.GenericOp) -> Window | None:
         frozenset(features),
         tuple(filters),
         dense,
-        dense and summed < FEW and not summed_places,
+        dense and summed < MIN_FEATURES and not summed_places,
         _gain(op, where[image], features, dense) if each is None else prod(sizes) * each,
         summed_places,
         planar,

@@ -27,8 +27,8 @@ from stepwell.transforms.structured.scalar_loops.narrowing import narrowed
 
 INDEX = IndexType()
 
-MOST = 1 << 14
-"""Ops of more elements stay kernels, which have wider vectors, and threads if that is worth it."""
+MAX_ELEMENTS = 1 << 14
+"""Ops of more elements stay kernels, which have wider vectors, and threads where they pay."""
 UNKNOWN_SIZE = 1 << 10
 """An axis whose size only the run knows counts as so long: rows are taken, matrices are not."""
 
@@ -76,7 +76,7 @@ class Nests:
         """
         counts = [number_of(size) for size in sizes]
         own = prod(UNKNOWN_SIZE if n is None else n for n in counts)
-        if own * prod(self.sizes) > MOST:
+        if own * prod(self.sizes) > MAX_ELEMENTS:
             refuse(op, "an op on arrays is large enough for a kernel of its own")
         left = [k for k, n in enumerate(counts) if n != 1]
         at = [self.code.index(0)] * len(sizes)
