@@ -1,5 +1,5 @@
 // RUN: %stepwell-opt %s -p compute-once | filecheck %s
-// RUN: %stepwell-opt %s -p "compute-once{ahead=0}" | filecheck %s --check-prefix=LATER
+// RUN: %stepwell-opt %s -p "compute-once{hoist-constants=0}" | filecheck %s --check-prefix=LATER
 // RUN: %stepwell-opt %s --check -p "compute-once,bufferize,plan-memory" | filecheck %s --check-prefix=BUFFERS
 
 #id = affine_map<(d0, d1) -> (d0, d1)>

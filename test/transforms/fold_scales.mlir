@@ -1,5 +1,5 @@
 // RUN: %stepwell-opt %s -p fold-scales | filecheck %s
-// RUN: %stepwell-opt %s -p "fold-scales{ahead=0}" | filecheck %s --check-prefix=LATER
+// RUN: %stepwell-opt %s -p "fold-scales{hoist-constants=0}" | filecheck %s --check-prefix=LATER
 
 // A bias, then a batch norm: the weights are scaled, all that is added is one vector.
 // CHECK-LABEL: @bias_and_norm

@@ -61,7 +61,7 @@ class Machine:
     l1: int = number(32 << 10, "bytes", "first cache of data")
     l2: int = number(1 << 20, "bytes", "second cache; 0 where there is no scratch")
     l3: int = number(8 << 20, "bytes", "last cache")
-    ahead: int = flag(1, "whether what only weights decide may be computed at load")
+    hoist_constants: int = flag(1, "whether what depends on weights alone is computed at load")
     versions: int = flag(1, "whether a launch may choose among versions of a kernel by its sizes")
     clock: int = number(3000, "MHz", "of a core that computes with vectors", 1, 100_000)
     issue: int = number(4, "a cycle", "instructions that begin", 1, 64)

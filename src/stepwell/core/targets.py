@@ -116,7 +116,7 @@ def _narrow(machine: Machine) -> Machine:
 
 def _of_work_items(machine: Machine) -> Machine:
     """Programs compute nothing at load, and a kernel's parts are chosen before its sizes."""
-    return replace(machine, ahead=0, versions=0)
+    return replace(machine, hoist_constants=0, versions=0)
 
 
 OURS = {

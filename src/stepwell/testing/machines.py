@@ -57,7 +57,7 @@ class Described:
             *("threads", "l1", "l2", "l3"),
         )
         told = [f"{name}={getattr(self, name)}" for name in names]
-        return ",".join(["generic", *told, "vector_lanes=64", "ahead=1"])
+        return ",".join(["generic", *told, "vector_lanes=64", "hoist_constants=1"])
 
     @property
     def at_home(self) -> bool:

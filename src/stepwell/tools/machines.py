@@ -39,7 +39,15 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "waiting": ("l2_latency", "l3_latency", "memory_latency", "misses"),
     "memory": ("memory_rate", "memory_rate_all", "memory_write", "memory_write_all"),
-    "device": ("kind", "compute_units", "lanes", "local_memory", "transfer", "ahead", "versions"),
+    "device": (
+        "kind",
+        "compute_units",
+        "lanes",
+        "local_memory",
+        "transfer",
+        "hoist_constants",
+        "versions",
+    ),
 }
 """Properties as they are shown; `name` is the heading, and `features` nobody reads."""
 

@@ -78,7 +78,7 @@ def test_what_is_written_down_is_whole() -> None:
     usual = {
         "name",
         "features",
-        "ahead",
+        "hoist_constants",
         "versions",
         "kind",
         "vector_lanes",

@@ -25,7 +25,7 @@ from stepwell.testing.user_programs.shrinking import shrink, text_of
 MACHINES = (
     *("", "", *(described.text for described in DESCRIBED.values())),
     *("l1=4096,l2=16384,l3=65536,threads=4", "vector_bits=128,fma=0,vector_registers=16"),
-    "ahead=0",
+    "hoist_constants=0",
 )
 """What a program may be compiled for, where nothing else is said."""
 

@@ -60,7 +60,7 @@ SMALLER = 4
 class FoldScales(Pass):
     """Scale weights instead of what they give.
 
-    ahead : 0 where nothing can be computed before the program is called
+    hoist_constants : 0 where nothing can be computed before the program is called
 
     Before:
         %y = nd.dot_general %x, %w contract [1] x [0] : (tensor<8x2xf32>, tensor<2x4xf32>) -> ...
@@ -79,14 +79,14 @@ class FoldScales(Pass):
     numerics: ClassVar[Numerics] = "reassociating"
     expects_work = False
 
-    ahead: int = 1
+    hoist_constants: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Fold at the top of each function."""
         for function in op.ops:
             if isinstance(function, func.FuncOp):
                 for block in function.body.blocks:
-                    _in_block(block, self.ahead != 0)
+                    _in_block(block, self.hoist_constants != 0)
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,11 @@ class Step:
         return isinstance(self.op, MulOp | DivOp)
 
 
-def _in_block(block: Block, ahead: bool) -> None:
+def _in_block(block: Block, hoist_constants: bool) -> None:
     products = [op for op in block.ops if isinstance(op, ConvolutionOp | DotGeneralOp)]
     if not products:
         return
-    constants = _constants(block) if ahead else set[SSAValue]()
+    constants = _constants(block) if hoist_constants else set[SSAValue]()
     for op in products:
         if not _is_exact_enough(op):
             continue

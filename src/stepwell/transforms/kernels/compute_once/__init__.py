@@ -31,21 +31,21 @@ from stepwell.transforms.passes import Pass
 class ComputeOnce(Pass):
     """Move launches out of loops, and what only weights decide out of the call.
 
-    ahead : 0 to leave in the call what only weights decide
+    hoist_constants : 0 to leave in the call what only weights decide
     """
 
     name = "compute-once"
     one_block = True
     expects_work = False
 
-    ahead: int = 1
+    hoist_constants: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite each function."""
         for function in op.ops:
             if isinstance(function, func.FuncOp) and function.body.blocks:
                 move_out(function.body.block)
-        if self.ahead:
+        if self.hoist_constants:
             names = {f.sym_name.data for f in op.ops if isinstance(f, func.FuncOp)}
             for function in list(entries(op)):
                 name = function.sym_name.data

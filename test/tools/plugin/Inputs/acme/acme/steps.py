@@ -51,7 +51,7 @@ def _usual(machine: Machine) -> Machine:
 
 def _limits(machine: Machine) -> Machine:
     """One step after the other, and nothing before the first call."""
-    return replace(machine, threads=1, ahead=0)
+    return replace(machine, threads=1, hoist_constants=0)
 
 
 STEPS = Target(
