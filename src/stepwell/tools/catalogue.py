@@ -58,9 +58,9 @@ def family(op: type[Operation]) -> str:
     return op.__module__.rpartition(".")[2]
 
 
-def summary(op: type[Operation]) -> str:
-    """Return the first line of what is said about an op."""
-    return (inspect.getdoc(op) or "").partition("\n")[0]
+def summary(kind: type[Any]) -> str:
+    """Return the first line of what is said about an op or a pass."""
+    return (inspect.getdoc(kind) or "").partition("\n")[0]
 
 
 def signature(op: type[IRDLOperation]) -> str:

@@ -9,7 +9,10 @@ from pathlib import Path
 
 from xdsl.irdl import IRDLOperation
 
+from stepwell.core.placement import elements, name_of
+from stepwell.dialects.kernel import KERNEL
 from stepwell.dialects.upstream.changes import CHANGES
+from stepwell.driver.pipeline import STAGES
 from stepwell.driver.registry import OURS, Registry, registry
 from stepwell.tools import names
 from stepwell.tools.catalogue import (
@@ -23,6 +26,7 @@ from stepwell.tools.catalogue import (
 )
 from stepwell.tools.opt.listing import show_pass
 from stepwell.tools.reference import reference
+from stepwell.transforms.passes import Pass
 
 MADE = "<!-- made by `make docs` from the code; do not edit -->\n\n"
 
@@ -34,7 +38,9 @@ def pages() -> dict[str, str]:
     ours = {n: ops for n, ops in families(known).items() if n not in known.dialects}
     for name, ops in ours.items():
         made[f"ops/{name}.md"] = _family(name, ops)
+    made["ops/kernel.md"] = _kernel()
     made["ops/README.md"] = _index(ours)
+    made["pipeline.md"] = _pipeline(known)
     made["names.md"] = MADE + names.page()
     made["upstream.md"] = _changes()
     made |= {name: MADE + text for name, text in reference().items()}
@@ -58,8 +64,37 @@ def _changes() -> str:
     return "\n".join(rows)
 
 
+def _kernel() -> str:
+    """Return the page of the dialect of kernels: its ops and its attributes."""
+    rows = [MADE + "# The ops and attributes of `kernel`\n", "`dialects/kernel/`\n"]
+    for op in KERNEL.operations:
+        assert issubclass(op, IRDLOperation)
+        rows += [f"## `{op.name}`\n", f"    {signature(op)}\n", f"{inspect.getdoc(op) or ''}\n"]
+    for attribute in KERNEL.attributes:
+        rows += [f"## `#{attribute.name}`\n", f"{inspect.getdoc(attribute) or ''}\n"]
+    return "\n".join(rows)
+
+
+def _pipeline(known: Registry) -> str:
+    """Return the page of all stages, their passes in order, and what each leaves."""
+    rows = [MADE + "# The pipeline\n", "`src/stepwell/driver/pipeline.py`\n"]
+    for number, stage in enumerate(STAGES, 1):
+        left = ", ".join(f"`{name}`" for name in sorted(stage.leaves))
+        rows += [f"## {number}. {stage.name}\n", f"Dialects that are left: {left}\n"]
+        rows += ["| pass | what it does | results |", "|---|---|---|"]
+        for name in map(name_of, elements(stage.passes)):
+            made = known.passes[name]()
+            numerics = made.numerics if issubclass(made, Pass) else ""
+            rows += [f"| [`{name}`](passes.md#{name}) | {_cell(summary(made))} | {numerics} |"]
+        rows += [""]
+    return "\n".join(rows)
+
+
 def _index(ours: dict[str, list[type[IRDLOperation]]]) -> str:
-    rows = [MADE + "# The ops of `nd`\n"]
+    rows = [
+        MADE + "# The ops of `nd`\n",
+        "Those of [`kernel`](kernel.md) have a page of their own.\n",
+    ]
     for name, ops in ours.items():
         rows += [f"## [{_title(name)}]({name}.md)\n", "| op | meaning |", "|---|---|"]
         rows += [f"| `{op.name}` | {_cell(summary(op))} |" for op in ops]
