@@ -15,6 +15,7 @@ from stepwell.lowering.emit.kinds import Kind
 from stepwell.lowering.emit.names import C_WORDS, FAULT
 from stepwell.lowering.emit.spelling import Spelling
 from stepwell.lowering.emit.x86 import (
+    doubled,
     extreme,
     extreme_of_constant,
     instruction,
@@ -183,6 +184,9 @@ class CSpelling(Spelling):
         middle = _middle(to, source) if to.lanes else None
         if middle is not None:
             return self.convert(to, self.convert(middle, x, source), middle)
+        if rows := doubled(to, source) if to.lanes else []:
+            body = [*rows, f"return __builtin_convertvector(x, {target});", "#endif"]
+            return f"{self.helper(f'sw_{to}_from_{source}', to, [(source, 'x')], body)}({x})"
         if to.lanes and source.bits == 8 and to.bits >= 32:
             x = self.held(source, x)  # gcc else reads bytes from memory one by one
         return f"__builtin_convertvector({x}, {target})" if to.lanes else f"(({target}){x})"

@@ -116,3 +116,31 @@ def streaming(kind: Kind, name: str) -> list[str]:
         "}",
         "#endif",
     ]
+
+
+_DOUBLED = {8: "bw", 16: "wd", 32: "dq"}
+
+
+def doubled(to: Kind, source: Kind) -> list[str]:
+    """Return how integers of twice the width are made at once; gcc makes two halves of them."""
+    size, name = to.bits * to.lanes, _DOUBLED.get(source.bits)
+    whole = to.element[0] in "iu" and source.element[0] in "iu"
+    if not whole or size not in (256, 512) or to.bits != 2 * source.bits or name is None:
+        return []
+    builtin = f"__builtin_ia32_pmov{'z' if source.element[0] == 'u' else 's'}x{name}{size}"
+    letters = {8: "char", 16: "short", 32: "int", 64: "long long"}
+    factor, result = (
+        f"{letters[kind.bits]} __attribute__((vector_size({kind.bits * kind.lanes // 8})))"
+        for kind in (source, to)
+    )
+    arguments = f"({factor})x"
+    if size == 512:
+        builtin, arguments = f"{builtin}_mask", f"{arguments}, ({result}){{0}}, -1"
+    macro = "AVX2" if size == 256 else "AVX512BW" if name == "bw" else "AVX512F"
+    element = f"__{'U' if to.element[0] == 'u' else ''}INT{to.bits}_TYPE__"
+    type = f"{element} __attribute__((vector_size({size // 8})))"
+    return [
+        f"#if defined(__{macro}__) && SW_HAS({builtin})",
+        f"return ({type}){builtin}({arguments});",
+        "#else",
+    ]
