@@ -9,11 +9,11 @@
 #mn = affine_map<(d0, d1, d2) -> (d0, d1)>
 
 // One row waits for memory alone: eight rows of %w at a time, along a stretch for each thread, two vectors in a tile.
-// What comes from memory in every call is asked for eight rows before.
+// What comes from memory in every call is asked for eight rows before, and so are rows of two pages at most.
 // CHECK-LABEL: kernel.func @row
-// CHECK-SAME:    kernel.tile = [1 : i64, 2 : i64], kernel.stream = [1088 : i64, 8 : i64], kernel.parallel = 2 : i64, kernel.grain = 1 : i64
+// CHECK-SAME:    kernel.tile = [1 : i64, 2 : i64], kernel.stream = [1088 : i64, 8 : i64], kernel.prefetch, kernel.parallel = 2 : i64, kernel.grain = 1 : i64
 // ALONE-LABEL: kernel.func @row
-// ALONE-SAME:    kernel.stream = [2112 : i64, 8 : i64]
+// ALONE-SAME:    kernel.stream = [2112 : i64, 8 : i64], kernel.parallel
 // FAR-LABEL:   kernel.func @row
 // FAR-SAME:      kernel.stream = [1088 : i64, 8 : i64], kernel.prefetch
 // ASKED-LABEL: kernel.func @row

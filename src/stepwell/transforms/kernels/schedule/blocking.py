@@ -20,7 +20,12 @@ from xdsl.ir import BlockArgument, SSAValue
 from stepwell.analysis.products import byte_products, dot_elements, exact_count
 from stepwell.analysis.structured import CASTS, combiner, element, indices
 from stepwell.core.dot_instructions import TOTALS, speedup, terms_of
-from stepwell.transforms.kernels.schedule.beyond import is_beyond, is_near, reads_in_place
+from stepwell.transforms.kernels.schedule.beyond import (
+    ends_soon,
+    is_beyond,
+    is_near,
+    reads_in_place,
+)
 from stepwell.transforms.kernels.schedule.block_sizes import (
     BESIDE,
     EACH,
@@ -138,9 +143,11 @@ def _chosen(
     enough = min(enough, machine.l1 // SMALL) if free else enough
     if not free and not along and (stream := stretch(found, packed, shared, bytes, machine, l2)):
         because(found.op, lambda: _why_streamed(operand, high, stream))
+        each = bits_of(element(operand)) // 8
         return replace(
             _streamed(operand, high, width, machine, stream),
-            prefetch=is_beyond(found.op, bytes, machine, l2),
+            prefetch=is_beyond(found.op, bytes, machine, l2)
+            or (high <= LONE and ends_soon(found.op, stream[0] * each, bytes, l2)),
         )
     size = machine.bits // width // 8
     width = width if along else _narrowed(width, wide)

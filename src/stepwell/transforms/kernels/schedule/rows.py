@@ -11,7 +11,7 @@ from xdsl.dialects.linalg import ops as linalg
 from stepwell.analysis.structured import element, indices
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
-from stepwell.transforms.kernels.schedule.beyond import NEXT, stays
+from stepwell.transforms.kernels.schedule.beyond import ends_soon, is_beyond
 from stepwell.transforms.kernels.schedule.block_sizes import LEAST_L2
 from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors, bits_of, sums_rows
@@ -48,18 +48,32 @@ def cut_rows(
         loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(0, axis.width.data, many)
     why = f"summed in {runs} runs of rows, read from end to end, for threads to share"
     because(function, lambda: why)
-    if _reads_from_memory(ops, machine, l2):
+    if _asks(ops, machine, l2):
         function.attributes["kernel.prefetch"] = UnitAttr()
-        because(function, lambda: NEXT)
     return True
 
 
-def _reads_from_memory(ops: Sequence[Loops], machine: Vectors, l2: int) -> bool:
-    """Whether the rows stay in no cache, and are long enough to be worth asking for."""
+def _asks(ops: Sequence[Loops], machine: Vectors, l2: int) -> bool:
+    """Whether rows are long enough to be asked for, and come from memory or are short ones.
+
+    Short ones of a product are asked for: weights are seldom in a cache, as what is only summed
+    often is.
+    """
     (loops,) = [loops for loops in ops if not all(loops.parallel)]
-    each = max((bits_of(element(v)) // 8 for v in loops.op.inputs), default=0)
-    elements = prod(loops.size(k) for k in range(len(loops.extents)))
-    return loops.size(0) * each >= ROW and elements * each >= stays(machine, l2)
+    op = loops.op
+    assert isinstance(op, linalg.GenericOp)
+    rows = [
+        bits_of(element(operand)) // 8
+        for operand, index in zip(op.inputs, indices(op), strict=False)
+        if any(0 in expr.used_dims() for expr in index)
+    ]
+    each = max(rows, default=0)
+    bytes = each * prod(loops.size(k) for k in range(len(loops.extents)))
+    row = each * loops.size(0)
+    if row < ROW:
+        return False
+    beyond = is_beyond(loops.op, bytes, machine, l2)
+    return beyond or (len(op.inputs) > 1 and ends_soon(loops.op, row, bytes, l2))
 
 
 def _runs(ops: Sequence[Loops], shared: int, most: int) -> int:
