@@ -14,7 +14,10 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 PARALLEL, FOR, UNROLL, VECTOR = "parallel", "for", "unroll", "vector"
-KINDS: Final = (PARALLEL, FOR, UNROLL, VECTOR)
+GROUP, LANE = "group", "lane"
+"""Of devices: what groups of work-items take, and what the work-items of one take."""
+KINDS: Final = (PARALLEL, GROUP, LANE, FOR, UNROLL, VECTOR)
+OUTERMOST: Final = (PARALLEL, GROUP)
 MOST_STEP = 1 << 31
 """Iterations of one step: as many as no array has that a kernel takes apart."""
 MOST_LEVELS = 64
@@ -45,6 +48,7 @@ ACTIONS: Final[dict[str, tuple[bool, tuple[str, ...]]]] = {
     "prefetch": (False, ()),
     "pack": (True, ("first", "dot4", "biased_dot4")),
     "sum": (False, ("f32",)),
+    "stage": (True, ()),
 }
 """Of each action: whether a number follows, and the words that may follow after ``as``."""
 
@@ -102,6 +106,11 @@ class Schedule:
         lists += [f"op {number} {_spelled(levels)}" for number, levels in self.ops.items()]
         return ", ".join(lists)
 
+    @property
+    def has_groups(self) -> bool:
+        """Whether its loops are given to groups of work-items."""
+        return bool(self.levels) and self.levels[0].kind == GROUP
+
     def of(self, op: int) -> Levels:
         """Return all the levels of an op, from the outermost to the innermost."""
         return (*self.levels, *self.ops.get(op, ()))
@@ -119,8 +128,10 @@ class ScheduleAttr(Data[Schedule]):
     of the level walks through one step. ``op N [...]`` gives further levels to one op.
 
     * (C1) Steps are 1 or more, and divide the step of the level outside of the same loop.
-    * (C2) A vector is the innermost level of its loop; parallel levels come before all others.
-    * (C3) A level takes its loop in steps or in parts, not both; parts are of parallel levels.
+    * (C2) A vector is the innermost level of its loop; parallel levels, or those of groups, come
+      before all others. Lanes are those of groups.
+    * (C3) A level takes its loop in steps or in parts, not both; parts are of levels that are
+      parallel or of groups.
     * (C4) No level is written twice: what has no effect is refused.
     """
 
@@ -154,9 +165,12 @@ def _check(levels: Levels, where: str) -> None:
         if level.loop in vectors:  # kernel_schedule_c2
             raise VerifyException(f"'{level}'{where} is inside of the vectors of d{level.loop}")
         _check_step(level, steps.get(level.loop), where)
-        if level.kind == PARALLEL and inside:  # kernel_schedule_c2
-            raise VerifyException(f"'{level}'{where} must come before levels that are not parallel")
-        inside = inside or level.kind != PARALLEL
+        if level.kind in OUTERMOST and (inside or level.kind != levels[0].kind):
+            others = "parallel" if level.kind == PARALLEL else "of groups"  # kernel_schedule_c2
+            raise VerifyException(f"'{level}'{where} must come before levels that are not {others}")
+        inside = inside or level.kind not in OUTERMOST
+        if level.kind == LANE and levels[0].kind != GROUP:  # kernel_schedule_c2
+            raise VerifyException(f"'{level}'{where} is of no group: begin with 'group'")
         if level.kind == VECTOR:
             vectors.add(level.loop)
         if not level.parts:
@@ -169,8 +183,10 @@ def _check_step(level: Level, outer: int | None, where: str) -> None:
         raise VerifyException(f"'{level}'{where}: a step is of 1 to {MOST_STEP} iterations")
     if outer is not None and outer % level.step:  # kernel_schedule_c1
         raise VerifyException(f"'{level}'{where} must divide the {outer} iterations around it")
-    if level.parts and (level.step > 1 or level.kind != PARALLEL):  # kernel_schedule_c3
-        raise VerifyException(f"'{level}'{where}: only a parallel level without 'by' has parts")
+    if level.parts and (level.step > 1 or level.kind not in OUTERMOST):  # kernel_schedule_c3
+        raise VerifyException(
+            f"'{level}'{where}: only a parallel or group level without 'by' has parts"
+        )
     if level.kind != VECTOR and outer == level.step:  # kernel_schedule_c4
         raise VerifyException(f"'{level}'{where} has one step: leave it out")
 

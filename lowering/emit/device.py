@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import ClassVar
 
 from xdsl.dialects import func, memref, scf
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.dialects import kernel
@@ -27,6 +28,10 @@ from stepwell.lowering.emit.writer import pruned, words
 from stepwell.transforms.passes import fail
 
 GLOBAL = "__global "
+LOCAL = "__local "
+LANE = "(long)get_local_id(0)"
+LANE_LOOP = "kernel.lane"
+BARRIER = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
 _ALLOCATIONS = (memref.AllocOp, memref.AllocaOp)
 _ELSEWHERE = (*_ALLOCATIONS, memref.DeallocOp, kernel.ReturnOp)
 """What the host does, or the end of a kernel does."""
@@ -39,6 +44,8 @@ class Part:
     name: str
     parameters: tuple[Parameter, ...]
     loop: scf.ParallelOp | None = None
+    lanes: int = 0
+    """How many work-items a group has, where an iteration of the loop is a group."""
 
 
 @dataclass
@@ -55,6 +62,45 @@ class OpenCLWriter(FunctionWriter):
             assert owner is not None
             fail(owner, f"OpenCL has no vectors of {kind.lanes} lanes", "2, 4, 8 and 16 it has")
         return kind
+
+    def parallel(self, op: scf.ParallelOp) -> None:
+        """Have each lane of a group run its iteration, and wait for the others after it."""
+        if LANE_LOOP not in op.attributes:
+            self.serial(op)
+            return
+        group = op.parent_op()
+        while group is not None and lanes_of(group) == 0:
+            group = group.parent_op()
+        assert group is not None, "a lane is one of a group"
+        (lane,), (count,) = op.body.block.args, op.upperBound
+        with self.block(""):
+            self.define(lane, LANE, INDEX)
+            if self[count] == str(lanes_of(group)):
+                self.ops(op.body.block)
+            else:
+                with self.block(f"if ({self[lane] if lane.first_use else LANE} < {self[count]})"):
+                    self.ops(op.body.block)
+        last = isinstance(op.next_op, scf.ReduceOp) and op.parent_op() is group
+        if not last:
+            self.line(BARRIER)
+
+    def array(self, value: SSAValue, element: str, count: int) -> tuple[str, str]:
+        """Declare memory of a work-item, or of its group."""
+        space = _space(value)
+        if not space:
+            return super().array(value, element, count)
+        type = self.spelling.memory(element)
+        name = self.fresh(value.name_hint, f"{type} *")
+        if space == "local":
+            self.line(f"{LOCAL}{type} {name}[{count}] __attribute__((aligned(64)));")
+            return name, LOCAL
+        assert isinstance(value.type, MemRefType)
+        self.line(f"{type} {name}[{prod(value.type.get_shape()[1:])}];")
+        return name, ""
+
+    def strides_of(self, value: SSAValue, strides: tuple[str, ...]) -> tuple[str, ...]:
+        """What each lane has of its own has no room for the others."""
+        return ("0", *strides[1:]) if _space(value) == "lanes" else strides
 
 
 @dataclass
@@ -107,6 +153,10 @@ class OpenCLUnit(Unit):
             w.ops_of([op])
             return
         w.note = self.notes.of(op.location) or w.note
+        if lanes_of(op):
+            w.define(op.body.block.args[0], "(long)get_group_id(0)", INDEX)
+            w.ops(op.body.block)
+            return
         work_item(w, op.body.block.args[0], w[op.lowerBound[0]], w[op.step[0]])
         w.serial(op, first=1)
 
@@ -144,7 +194,7 @@ class OpenCLUnit(Unit):
         head = f"__kernel void {name}({', '.join(taken)}) {{"
         title = f"/* from {note} */\n" if note else ""
         self.pieces.append(Piece(name, title + "\n".join([head, *rows, *map(str, lines), "}"])))
-        return Part(name, kept, loop)
+        return Part(name, kept, loop, lanes_of(loop) if loop is not None else 0)
 
     def copying(self, op: memref.CopyOp) -> Part:
         """Return a kernel that copies between strided buffers, one work item for each row."""
@@ -175,6 +225,18 @@ class OpenCLUnit(Unit):
             *(piece.titled(self.notes) for piece in self.pieces),
         ]
         return "\n\n".join(parts) + "\n"
+
+
+def lanes_of(op: Operation) -> int:
+    """Return how many lanes an iteration of a loop has; 0 where that is no group."""
+    found = op.attributes.get("kernel.lanes")
+    return found.value.data if isinstance(found, IntegerAttr) else 0
+
+
+def _space(value: SSAValue) -> str:
+    owner = value.owner
+    found = owner.attributes.get("kernel.space") if isinstance(owner, Operation) else None
+    return found.data if isinstance(found, StringAttr) else ""
 
 
 def work_item(w: FunctionWriter, index: SSAValue, low: str, step: str) -> None:

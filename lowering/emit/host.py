@@ -185,7 +185,7 @@ class Host:
             else:
                 shape = place.sizes if p.part == "size" else place.strides
                 arguments.append({"value": shape[p.axis], "dtype": "i64"})
-        step = {"do": "launch", "kernel": part.name, "of": of}
+        step = {"do": "launch", "kernel": part.name, "of": of, "lanes": part.lanes}
         self.steps.append({**step, "items": items, "arguments": arguments})
 
 

@@ -69,7 +69,7 @@ def _allocate(w: Writer, op: Any) -> None:
         fail(op, f"a buffer of {bytes} bytes is too large for a stack", help)
     w.stack += bytes
     name, space = w.array(op.memref, element, max(count, 1))
-    w.buffers[op.memref] = Buffer(name, element, sizes, strides, space)
+    w.buffers[op.memref] = Buffer(name, element, sizes, w.strides_of(op.memref, strides), space)
 
 
 @emit(memref.DeallocOp)

@@ -350,6 +350,11 @@ class Writer(ABC):
         self.line(f"{type} {name}[{count}] __attribute__((aligned(64))){start};")
         return name, ""
 
+    def strides_of(self, value: SSAValue, strides: tuple[str, ...]) -> tuple[str, ...]:
+        """Return how far apart the elements of a buffer on the stack are."""
+        del value
+        return strides
+
     def copy(self, source: Buffer, target: Buffer, count: str) -> None:
         """Write the copy of ``count`` elements that lie side by side."""
         index = self.fresh("i", self.spelling.type(Kind("index")))

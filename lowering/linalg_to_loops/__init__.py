@@ -29,6 +29,7 @@ from stepwell.dialects import kernel
 from stepwell.dialects.kernel.choices import INDEPENDENT
 from stepwell.dialects.kernel.versions import VERSIONS
 from stepwell.dialects.upstream.effects import touches_nothing
+from stepwell.lowering import nests
 from stepwell.lowering.linalg_to_loops.ahead import run_ahead
 from stepwell.lowering.linalg_to_loops.blocked import Blocked, is_blocked
 from stepwell.lowering.linalg_to_loops.columns import Columns
@@ -95,6 +96,9 @@ class LinalgToLoops(Pass):
 def _lower_kernel(function: kernel.FuncOp) -> None:
     if VERSIONS in function.attributes:
         lower_versions(function, _lower_kernel)
+        return
+    if nests.has_groups(function):
+        nests.lower(function)
         return
     schedule = read_schedule(function)
     entry = function.body.block

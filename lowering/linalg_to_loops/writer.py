@@ -226,6 +226,11 @@ class Writer:
         lhs, rhs = self.value(index), by
         return Index.of(self.shared((op, lhs, rhs), lambda: self.binary(op, lhs, rhs)))
 
+    def bound(self, index: Index, low: int, high: int) -> None:
+        """Have it known that a value is between two numbers, both included."""
+        if len(index.terms) == 1 and index.terms[0][1] == 1 and not index.offset:
+            self._ranges[index.terms[0][0]] = low, high
+
     def interval(self, index: Index) -> tuple[int, int] | None:
         """Return between which numbers ``index`` is, both included, where that is known."""
         low = high = index.offset

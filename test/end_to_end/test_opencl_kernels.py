@@ -48,3 +48,93 @@ func.func @main(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
         assert part in program.source
     x, y = (np.random.default_rng(k).normal(0, 9, 64).astype(np.float32) for k in (1, 2))
     np.testing.assert_allclose(program(x, y), np.floor(x * y + x), atol=1)
+
+
+GPU = "gpu,compute_units=2"
+"""Schedules of groups, lanes and local memory, which PoCL runs too."""
+
+SIZES = [(0, 3), (1, 1), (1, 257), (67, 5), (131, 61)]
+GROUPS = """\
+func.func @main(%x: tensor<?x?xf32>, %y: tensor<?x?xf32>) -> (
+    tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<f32>, tensor<?x?xf32>) {
+  %s = nd.add %x, %y : tensor<?x?xf32>
+  %e = nd.relu %s : tensor<?x?xf32>
+  %t = nd.transpose %x {permutation = [1, 0]} : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %m = nd.softmax %x {axis = 1} : tensor<?x?xf32>
+  %r = nd.reduce_sum %x {axes = [1]} : (tensor<?x?xf32>) -> tensor<?xf32>
+  %c = nd.reduce_max %x {axes = [0]} : (tensor<?x?xf32>) -> tensor<?xf32>
+  %a = nd.mul %x, %y : tensor<?x?xf32>
+  %d = nd.reduce_sum %a {axes = [0, 1]} : (tensor<?x?xf32>) -> tensor<f32>
+  %p = nd.matmul %x, %t : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  func.return %e, %t, %m, %r, %c, %d, %p : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<f32>, tensor<?x?xf32>
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def grouped() -> sw.Compiled:
+    return sw.compile(GROUPS, target="opencl", machine=GPU)
+
+
+@pytest.mark.parametrize("shape", SIZES)
+def test_groups_of_unknown_sizes(grouped: sw.Compiled, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(5)
+    x, y = (rng.normal(0, 1, shape).astype(np.float32) for _ in range(2))
+    e, t, m, r, c, d, p = grouped(x, y)
+    np.testing.assert_array_equal(e, np.maximum(x + y, 0))
+    np.testing.assert_array_equal(t, x.T)
+    shifted = np.exp(x - x.max(1, keepdims=True)) if x.size else x
+    np.testing.assert_allclose(m, shifted / shifted.sum(1, keepdims=True), rtol=2e-5)
+    np.testing.assert_allclose(r, x.sum(1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(c, x.max(0, initial=-np.inf))
+    np.testing.assert_allclose(d, np.vdot(x, y), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(p, x @ x.T, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f16", "i8"])
+def test_groups_of_known_sizes(dtype: str) -> None:
+    """A product's tile that no size divides, with what follows it, a sum of rows and of columns."""
+    a, b, c = (f"tensor<{n}x{dtype}>" for n in ("37x53", "53x67", "37x67"))
+    text = f"""\
+func.func @main(%x: {a}, %y: {b}, %z: {c}) -> ({c}, tensor<53x{dtype}>, tensor<53x{dtype}>) {{
+  %p = nd.matmul %x, %y : ({a}, {b}) -> {c}
+  %s = nd.add %p, %z : {c}
+  %r = nd.reduce_sum %y {{axes = [1]}} : ({b}) -> tensor<53x{dtype}>
+  %k = nd.reduce_max %x {{axes = [0]}} : ({a}) -> tensor<53x{dtype}>
+  func.return %s, %r, %k : {c}, tensor<53x{dtype}>, tensor<53x{dtype}>
+}}
+"""
+    program = sw.compile(text, target="opencl", machine=GPU)
+    rng = np.random.default_rng(7)
+    x, y, z = (
+        rng.integers(-2, 2, n).astype(numpy_dtype(dtype)) for n in ((37, 53), (53, 67), (37, 67))
+    )
+    s, r, k = program(x, y, z)
+    with np.errstate(over="ignore"):
+        wide = np.float64 if dtype.startswith("f") else x.dtype
+        product = x.astype(wide) @ y.astype(wide)
+        np.testing.assert_array_equal(s, product.astype(x.dtype) + z)
+        np.testing.assert_array_equal(r, y.astype(wide).sum(1).astype(x.dtype))
+    np.testing.assert_array_equal(k, x.max(0))
+    assert "__local" in program.source
+
+
+def test_sums_of_groups_are_the_same_each_time(grouped: sw.Compiled) -> None:
+    x, y = (np.random.default_rng(k).normal(0, 1, (131, 61)).astype(np.float32) for k in (1, 2))
+    first, second = grouped(x, y), grouped(x, y)
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_convolution_in_groups() -> None:
+    w = "tensor<33x5x3x3xf32>"
+    text = f"""\
+func.func @main(%x: tensor<2x5x17x19xf32>, %w: {w}) -> tensor<2x33x9x19xf32> {{
+  %z = nd.convolution %x, %w {{strides = [2, 1], low = [1, 1], high = [1, 1]}} : (tensor<2x5x17x19xf32>, {w}) -> tensor<2x33x9x19xf32>
+  func.return %z : tensor<2x33x9x19xf32>
+}}
+"""
+    rng = np.random.default_rng(3)
+    x, k = (rng.integers(-3, 4, n).astype(np.float32) for n in ((2, 5, 17, 19), (33, 5, 3, 3)))
+    got = sw.compile(text, target="opencl", machine=GPU)(x, k)
+    np.testing.assert_array_equal(got, sw.compile(text)(x, k))

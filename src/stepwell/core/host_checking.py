@@ -25,6 +25,8 @@ MOST_ROUNDS = 10**10
 """Rounds of loops with known bounds: the host takes a microsecond for one, so these are hours."""
 MOST_ITEMS = 1 << 40
 """Work items of a launch: each writes an element, and no memory has room for more."""
+MOST_LANES = 1 << 10
+"""Work-items of a group: as many as any device has."""
 
 _FIELDS = {
     "sizes": ("sizes",),
@@ -36,7 +38,7 @@ _FIELDS = {
     "constant": ("buffer", "bytes"),
     "bind": ("names", "places"),
     "set": ("names", "values"),
-    "launch": ("kernel", "of", "items", "arguments"),
+    "launch": ("kernel", "of", "items", "lanes", "arguments"),
     "copy": ("source", "target", "bytes"),
     "read": ("name", "source", "dtype"),
     "write": ("target", "value", "dtype"),
@@ -244,6 +246,8 @@ class _Checker:
         check_tree(step["items"], self.names, f"{place}.items")
         if type(step["items"]) is int and step["items"] > MOST_ITEMS:
             raise wrong(f"{place}.items", f"a number up to {MOST_ITEMS:,}", step["items"])
+        if type(step["lanes"]) is not int or not 0 <= step["lanes"] <= MOST_LANES:
+            raise wrong(f"{place}.lanes", f"a number up to {MOST_LANES}", step["lanes"])
         for number, each in enumerate(listed(_any)(step["arguments"], f"{place}.arguments")):
             at = f"{place}.arguments[{number}]"
             if type(each) is not dict:

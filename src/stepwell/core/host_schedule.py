@@ -16,7 +16,7 @@ steps allocate or bind. A part of a buffer is named by the buffer and a tree of 
     {"do": "constant", "buffer": name, "bytes": hexadecimal}    memory with these bytes
     {"do": "bind", "names": [...], "places": [[buffer, tree], ...]}    parts as buffers, all at once
     {"do": "set", "names": [...], "values": [tree, ...]}  all at once
-    {"do": "launch", "kernel": name, "of": name, "items": tree, "arguments": [argument, ...]}
+    {"do": "launch", "kernel": name, "of": name, "items": tree, "lanes": n, "arguments": [...]}
     {"do": "copy", "source": [buffer, tree], "target": [buffer, tree], "bytes": tree}
     {"do": "read", "name": name, "source": [buffer, tree], "dtype": dtype}
     {"do": "write", "target": [buffer, tree], "value": tree, "dtype": dtype}
@@ -25,7 +25,8 @@ steps allocate or bind. A part of a buffer is named by the buffer and a tree of 
     {"do": "if", "condition": tree, "then": [step, ...], "else": [step, ...]}
 
 ``sizes`` and ``arena`` come first, before any buffer exists, and only they may be evaluated then.
-A launch runs ``items`` work items in one dimension, none where that is not positive. ``of`` names
+A launch runs ``items`` work items in one dimension, none where that is not positive; where
+``lanes`` is not 0, each item is a group of so many work items. ``of`` names
 the kernel of the signature that it is a part of, or is "" for a copy between strided arrays. Its
 arguments follow the kernel's: ``{"buffer": name, "skip": tree}`` is two, the buffer and a long of
 bytes to skip; ``{"value": tree, "dtype": dtype}`` is a scalar (i1 is passed as i32).

@@ -115,8 +115,12 @@ def _narrow(machine: Machine) -> Machine:
 
 
 def _of_work_items(machine: Machine) -> Machine:
-    """Programs compute nothing at load, and a kernel's parts are chosen before its sizes."""
-    return replace(machine, hoist_constants=0, versions=0)
+    """Programs compute nothing at load, and a kernel's parts are chosen before its sizes.
+
+    A work-item of a device has no stack to pack operands on; its threads are the device's.
+    """
+    alone = {"l2": 0, "threads": 1} if machine.lanes > 1 else {}
+    return replace(machine, hoist_constants=0, versions=0, **alone)
 
 
 OURS = {

@@ -121,12 +121,16 @@ class Device:
         told = (platform.name, platform.version, handle.name, handle.driver_version, *self.flags)
         return digest(*(text.strip() for text in told))
 
-    def groups(self, items: int) -> list[tuple[int, int, int]]:
+    def groups(self, items: int, lanes: int = 0) -> list[tuple[int, int, int]]:
         """Cut ``items`` work items into launches of (first, count, size of a work group).
+
+        lanes : so many work items for each of ``items``, which is a group; 0 where it is one item
 
         An item is a block of work already, so a CPU takes them one by one. Sizes of groups are
         few, because drivers compile a kernel anew for each.
         """
+        if lanes:
+            return [(0, items * lanes, lanes)]
         if self.is_cpu:
             return [(0, items, 1)]
         whole = items - items % GROUP

@@ -261,9 +261,9 @@ class Translator:
         kernel = self._kernel(step["kernel"], step["arguments"])
         pointers, settings = self._arguments(kernel, step["arguments"])
         set_arg, enqueue = kernel.set_arg, self._enqueuing(kernel, step["of"] or COPY)
-        items = step["items"]
+        items, lanes = step["items"], step["lanes"]
         if isinstance(items, int) and not settings:  # as all are where sizes are known
-            ranges = self._ranges(items)
+            ranges = self._ranges(items, lanes)
 
             def launch(call: Call) -> None:
                 memory = call.memory
@@ -276,7 +276,7 @@ class Translator:
         count = valued(items)
 
         def run(call: Call) -> None:
-            ranges = self._ranges(count(call.variables))
+            ranges = self._ranges(count(call.variables), lanes)
             if not ranges:
                 return
             for number, name in pointers:
@@ -288,15 +288,18 @@ class Translator:
 
         return run
 
-    def _ranges(self, items: int) -> list[tuple[Any, ...]]:
-        """Return the global size, local size and offset of each launch of so many work items."""
+    def _ranges(self, items: int, lanes: int) -> list[tuple[Any, ...]]:
+        """Return the global size, local size and offset of each launch of so many work items.
+
+        lanes : so many for each of ``items``, where these are groups
+        """
         if items <= 0:
             return []
         if items > MOST_ITEMS:
             raise OverflowError(f"a launch of {items:,} work items")
         return [
             ((number,), (group,), (first,) if first else None)
-            for first, number, group in self.device.groups(items)
+            for first, number, group in self.device.groups(items, lanes)
         ]
 
     def _enqueuing(self, kernel: Any, name: str) -> Callable[..., None]:

@@ -34,6 +34,7 @@ from stepwell.transforms.kernels.schedule.ahead import rows_ahead
 from stepwell.transforms.kernels.schedule.along import sums_along, vectorise_apart, write
 from stepwell.transforms.kernels.schedule.blocking import Contraction, asks_ahead, choose
 from stepwell.transforms.kernels.schedule.from_levels import write_levels
+from stepwell.transforms.kernels.schedule.groups import Device, write_groups
 from stepwell.transforms.kernels.schedule.locked import write_all_tuned
 from stepwell.transforms.kernels.schedule.reasons import because, unheard
 from stepwell.transforms.kernels.schedule.rows import cut_rows
@@ -104,6 +105,9 @@ class Schedule(Pass):
     in-flight : how many independent multiply-adds keep these busy
     threads : how many threads may share a kernel; no result depends on it
     versions : whether a launch may choose by its sizes
+    lanes : how many work-items of a device go in step; 0 or 1 for a processor
+    local-memory : bytes of memory that a group of work-items of a device shares
+    compute-units : how many parts of a device run groups
     lock : a lock file; its schedules are written on the kernels it was made for
     """
 
@@ -126,6 +130,9 @@ class Schedule(Pass):
     in_flight: int = 8
     threads: int = 2
     versions: bool = True
+    lanes: int = 0
+    local_memory: int = 0
+    compute_units: int = 0
     lock: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -136,11 +143,19 @@ class Schedule(Pass):
         for function in op.ops:
             if not isinstance(function, kernel.FuncOp) or function in done:
                 continue
-            if not _write_by_hand(function):
+            if not _write_by_hand(function) and not self._in_groups(function):
                 choose_lanes(function, machine)
                 known = ready.get(function.sym_name.data, set[int]())
                 schedule = partial(_schedule, machine=machine, l2=self.l2, ready=known)
                 with_versions(function, known if self.l2 and self.versions else None, schedule)
+
+    def _in_groups(self, function: kernel.FuncOp) -> bool:
+        """Give the loops of a kernel to groups, where a device has them and it is known how."""
+        if self.lanes < 2 or not all(isinstance(op, STRAIGHT) for op in function.body.block.ops):
+            return False
+        ops = [read(op) for op in function.body.block.ops if _is_scheduled(op)]
+        device = Device(self.lanes, self.local_memory, self.compute_units)
+        return write_groups(function, ops, choices.number(function, "kernel.shared"), device)
 
     def vectors(self) -> Vectors:
         """Return what the options say of the machine."""
@@ -171,6 +186,10 @@ def _write_by_hand(function: kernel.FuncOp) -> bool:
         fail(
             function, "schedules are written on kernels of tensors", "run schedule before bufferize"
         )
+    if levels.data.has_groups:  # read by those who write the loops
+        function.attributes[SCHEDULE] = levels
+        because(function, lambda: "groups as written by hand")
+        return True
     try:
         write_levels(function, levels.data)
         function.verify_()

@@ -1,0 +1,169 @@
+"""The loops over groups and lanes of a kernel, and what all parts of the builder ask for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+from typing import TypeVar
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, UnitAttr, i64
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from stepwell.dialects.kernel.levels import GROUP, LANE, Schedule
+from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.writer import INDEX, Index, Writer
+from stepwell.lowering.nests.places import Places
+from stepwell.lowering.nests.scope import Scope
+from stepwell.lowering.nests.steps import Step, lanes_of, steps_of
+from stepwell.transforms.passes import fail
+
+LANES_OF_GROUP = "kernel.lanes"
+"""On a loop over groups: how many lanes each has."""
+LANE_LOOP = "kernel.lane"
+"""On a loop over the lanes of a group."""
+Found = TypeVar("Found")
+
+
+class Frame(ABC):
+    """One kernel while its loops are written."""
+
+    def __init__(self, writer: Writer, plan: Plan, schedule: Schedule) -> None:
+        self.writer, self.plan, self.schedule = writer, plan, schedule
+        self.shared = plan.schedule.shared
+        self.places = Places(writer)
+        self.local: dict[object, SSAValue] = {}
+        """Local memory for staged operands."""
+        self.groups = [level for level in schedule.levels if level.kind == GROUP]
+        self.inner = schedule.levels[len(self.groups) :]
+        """The levels that all ops share within a group."""
+        self.lanes = max((lanes_of(self.steps(n)) for n in range(len(plan.ops))), default=1)
+        self.extents: list[list[Index]] = []
+        """How often the loops of each op run."""
+        self.group_numbers: dict[int, Index] = {}
+        """Of each loop, which of its steps this group has."""
+        self.open_lanes: Sequence[Step] = ()
+        """The lanes that are open."""
+        self._dims: dict[tuple[SSAValue, int], Index] = {}
+
+    @property
+    def together(self) -> bool:
+        """Whether all ops run in one loop over lanes."""
+        return any(level.kind == LANE for level in self.inner)
+
+    @abstractmethod
+    def staged(self, step: Step, scope: Scope, inner: Callable[[], Found]) -> Found:
+        """Write what is inside of a step, after the operands that it says are staged."""
+
+    def steps(self, number: int) -> list[Step]:
+        """Return what an op does within a group."""
+        levels = (*self.inner, *self.schedule.ops.get(number, ()))
+        return steps_of(levels, self.group_sizes())
+
+    def group_sizes(self) -> dict[int, int]:
+        """Return how many iterations of each loop a group has."""
+        return {level.loop: level.step for level in self.groups if not level.parts}
+
+    # sizes
+
+    def dim(self, buffer: SSAValue, dim: int) -> Index:
+        """Return the extent of a dimension; asked first outside of all loops."""
+        if (found := self._dims.get((buffer, dim))) is not None:
+            return found
+        assert isinstance(buffer.type, MemRefType)
+        size = buffer.type.get_shape()[dim]
+        if size >= 0:
+            return Index.of(size)
+        op = memref.DimOp(buffer, self.writer.index(dim))
+        found = self._dims[buffer, dim] = Index.of(self.writer.result(op, "n"))
+        return found
+
+    def read_extents(self) -> None:
+        """Ask for all sizes, outside of all loops."""
+        for op in self.plan.ops:
+            for access in (*op.inputs, *op.outputs):
+                if isinstance(access.buffer.type, MemRefType):
+                    for dim in range(len(access.exprs)):
+                        self.dim(access.buffer, dim)
+        self.extents = [
+            [self._extent(op, k) for k in range(len(op.reductions))] for op in self.plan.ops
+        ]
+
+    def _extent(self, op: Structured, k: int) -> Index:
+        found = [
+            (access.buffer, dim)
+            for access in (*op.inputs, *op.outputs)
+            for dim, expr in enumerate(access.exprs)
+            if isinstance(expr, AffineDimExpr) and expr.position == k
+        ]
+        if not found:
+            fail(op.op, f"no operand tells how often loop {k} runs")
+        extents = [self.dim(*each) for each in found]
+        return next((e for e in extents if e.number is not None), extents[0])
+
+    def of_op(self, scope: Scope, ends: Sequence[Index]) -> Scope:
+        """Return the scope of an op, whose further loops have not begun."""
+        have = len(scope.ends)
+        rest = tuple(Index() for _ in ends[have:])
+        points = tuple(replace(p, indices=(*p.indices, *rest)) for p in scope.points)
+        return replace(scope, points=points, ends=(*scope.ends, *ends[have:]))
+
+    # groups and lanes
+
+    def group_of(self, step: Step) -> Index:
+        """Return which step of a loop this group has."""
+        return self.group_numbers[step.loop]
+
+    def over_groups(self, count: Index, body: Callable[[Index], None]) -> None:
+        """Write a loop over groups."""
+
+        def inside(number: Index, block: Block) -> None:
+            self.places.group = block
+            self.local.clear()
+            self.places.tiles.clear()
+            self.places.owned.clear()
+            body(number)
+            self.places.group = None
+
+        loop = self._parallel(count, inside, "g")
+        loop.attributes[LANES_OF_GROUP] = IntegerAttr(self.lanes, i64)
+
+    def over_lanes(self, count: int, body: Callable[[Index], None]) -> None:
+        """Write a loop over the first ``count`` lanes, which begin when all have ended before."""
+
+        def inside(lane: Index, block: Block) -> None:
+            del block
+            self.writer.bound(lane, 0, count - 1)
+            body(lane)
+
+        loop = self._parallel(Index.of(count), inside, "l")
+        loop.attributes[LANE_LOOP] = UnitAttr()
+
+    def _parallel(
+        self, count: Index, body: Callable[[Index, Block], None], hint: str
+    ) -> scf.ParallelOp:
+        block = Block(arg_types=[INDEX])
+        block.args[0].name_hint = hint
+        ends = [self.writer.index(0), self.writer.value(count), self.writer.index(1)]
+        op = scf.ParallelOp([ends[0]], [ends[1]], [ends[2]], Region(block))
+        self.writer.insert(op)
+        self.writer.fill(
+            block, lambda: body(Index.of(block.args[0]), block) or (), lambda: scf.ReduceOp()
+        )
+        return op
+
+    def lane_of(self, step: Step, scope: Scope) -> Index:
+        """Return which step of a loop this lane has: lanes of levels further in are neighbours."""
+        assert scope.lane is not None
+        lanes = self.open_lanes
+        at = next(n for n, each in enumerate(lanes) if each == step)
+        behind = prod(each.count for each in lanes[at + 1 :])
+        own = self.writer.divide(scope.lane, behind, arith.DivUIOp)
+        if at:
+            own = self.writer.divide(own, step.count, arith.RemUIOp)
+        self.writer.bound(own, 0, step.count - 1)
+        return own

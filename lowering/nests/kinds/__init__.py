@@ -1,0 +1,18 @@
+"""The kinds of levels: a file for each says when it is legal, writes it, names its neighbours."""
+
+from __future__ import annotations
+
+from stepwell.dialects.kernel.levels import FOR, GROUP, LANE, UNROLL, VECTOR
+from stepwell.lowering.nests.kinds import group, lane, loop, unroll, vector
+from stepwell.lowering.nests.kinds.kind import Kind
+
+KINDS: dict[str, Kind] = {
+    GROUP: group.KIND,
+    LANE: lane.KIND,
+    FOR: loop.KIND,
+    UNROLL: unroll.KIND,
+    VECTOR: vector.KIND,
+}
+"""What there is, by the word in a schedule."""
+
+__all__ = ["KINDS", "Kind"]

@@ -1,0 +1,76 @@
+"""group d0 into 64: a sum to one result is cut into parts, whose results are added in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xdsl.dialects import arith, memref
+from xdsl.ir import SSAValue
+
+from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.writer import Index, element_of
+from stepwell.lowering.nests.points import Walker
+from stepwell.lowering.nests.scope import Scope
+from stepwell.lowering.nests.sums import Sum
+
+
+def write_parts(nest: Walker) -> None:
+    """Write every op of a kernel whose sums are cut; ops without loops run once."""
+    for number, (op, ends) in enumerate(zip(nest.plan.ops, nest.extents, strict=True)):
+        nest.writer.location = op.op.location
+        if op.carried:
+            _in_parts(nest, number, op, ends)
+        else:
+            nest.compute(op, Scope((Point(()),), ()), ())
+
+
+def _in_parts(nest: Walker, number: int, op: Structured, ends: Sequence[Index]) -> None:
+    writer, level = nest.writer, nest.groups[0]
+    cut, many = level.loop, level.parts
+    whole = Scope((Point(tuple(Index() for _ in ends)),), tuple(ends))
+    partials = [
+        writer.result(memref.AllocaOp.get(element_of(op.outputs[k].buffer), 64, [many]), "partial")
+        for k in op.carried
+    ]
+    length = writer.divide(ends[cut] + (many - 1), many, arith.DivUIOp)
+
+    def group(part: Index) -> None:
+        low = _times(nest, part, length)
+        high = writer.minimum(low + length, ends[cut])
+        here = replace(whole, ends=(*ends[:cut], high, *ends[cut + 1 :]))
+        here = replace(here, points=tuple(p.bind(cut, low) for p in here.points))
+
+        def keep(output: int, scope: Scope, point: Point, value: SSAValue) -> None:
+            del scope, point
+            writer.store(value, partials[op.carried.index(output)], [part])
+
+        Sum(nest, op, keep).write(nest.steps(number), here)
+
+    nest.over_groups(Index.of(many), group)
+    point = whole.points[0]
+    starts = [
+        op.initial.get(k) or nest.places.read(op, op.outputs[k], -1, whole, (point, point), {})
+        for k in op.carried
+    ]
+
+    def add(at: Index, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        found: list[SSAValue] = []
+        for total, partial, k in zip(totals, partials, op.carried, strict=True):
+            combiner = op.combiner(k)
+            assert combiner is not None, "checked"
+            found.append(writer.binary(combiner.op, total, writer.load(partial, [at])))
+        return found
+
+    names = [op.name(k) for k in op.carried]
+    totals = writer.loop((Index(), Index.of(many)), 1, starts, add, "r", names)
+    for k, total in zip(op.carried, totals, strict=True):
+        nest.places.write(op.outputs[k], point, total)
+
+
+def _times(nest: Walker, a: Index, b: Index) -> Index:
+    if b.number is not None:
+        return a * b.number
+    writer = nest.writer
+    return Index.of(writer.binary(arith.MuliOp, writer.value(a), writer.value(b)))

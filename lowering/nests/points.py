@@ -1,0 +1,142 @@
+"""What one lane does: levels from outside in, and the bodies of ops at points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from stepwell.dialects.kernel.levels import LANE
+from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point
+from stepwell.lowering.linalg_to_loops.structured import Structured, dims_of
+from stepwell.lowering.linalg_to_loops.writer import Index
+from stepwell.lowering.nests.frame import Frame
+from stepwell.lowering.nests.kinds import KINDS
+from stepwell.lowering.nests.scope import Inner, Scope, State, begin
+from stepwell.lowering.nests.staging import stage
+from stepwell.lowering.nests.steps import Step, lanes_of
+from stepwell.transforms.passes import fail
+
+Found = TypeVar("Found")
+
+
+class Walker(Frame):
+    """Walks down the levels of ops."""
+
+    def walk(self, steps: Sequence[Step], scope: Scope, state: State, leaf: Inner) -> State:
+        """Write levels around what ``leaf`` writes; return the running values after them."""
+        if not steps:
+            return leaf(scope, state)
+        step, *rest = steps
+        kind = KINDS[step.kind]
+        return kind.emit(self, step, scope, state, lambda s, v: self.walk(rest, s, v, leaf))
+
+    def staged(self, step: Step, scope: Scope, inner: Callable[[], Found]) -> Found:
+        """Write what is inside of a step, after the operands that it says are staged."""
+        numbers = [a.number for a in step.level.actions if a.name == "stage"]
+        found = [n for n in numbers if n is not None]
+        if not found:
+            return inner()
+        number = next((n for n, op in enumerate(self.plan.ops) if op.reduced), 0)
+        here = self.of_op(scope, self.extents[number])
+        return stage(self, self.plan.ops[number], found, here, inner)
+
+    def in_lanes(
+        self, steps: Sequence[Step], scope: Scope, inside: Callable[[Scope], None]
+    ) -> None:
+        """Open the lanes of an op, where they are not open, and go to the steps of each."""
+        lanes = [step for step in steps if step.kind == LANE]
+        if scope.lane is not None:
+            inside(scope)
+            return
+
+        def body(lane: Index) -> None:
+            here = replace(scope, lane=lane)
+            self.walk(lanes, here, (), lambda s, _: inside(s) or ())
+
+        self.open_lanes = lanes
+        self.over_lanes(lanes_of(lanes), body)
+
+    # points
+
+    def compute(self, op: Structured, scope: Scope, state: State) -> State:
+        """Write the body of an op at every point; store what is not a running value."""
+        carried, after = op.carried, list(state)
+        body = BodyWriter(self.writer, op)
+        loaded: dict[object, SSAValue] = {}
+        if any(k not in scope.exact for k in op.reduced):
+            fail(op.op, "the levels of a sum go beyond its end: walk through it in single steps")
+        for number, point in enumerate(scope.points):
+            safe = self.safe(scope, point)
+            here = list(state[number * len(carried) : (number + 1) * len(carried)])
+            values = body.write(safe, self._arguments(op, scope, (point, safe), here, loaded))
+            for k, value in enumerate(values):
+                if k in carried:
+                    wide = self.writer.broadcast(value, point.width)
+                    after[number * len(carried) + carried.index(k)] = wide
+                else:
+                    self.store(op, k, scope, point, value)
+        return after
+
+    def _arguments(
+        self,
+        op: Structured,
+        scope: Scope,
+        points: tuple[Point, Point],
+        state: list[SSAValue],
+        loaded: dict[object, SSAValue],
+    ) -> list[SSAValue | None]:
+        found: list[SSAValue | None] = []
+        read = self.places.read
+        for k, access in enumerate(op.inputs):
+            used = op.body is None or op.body.args[k].first_use is not None
+            found.append(read(op, access, k, scope, points, loaded) if used else None)
+        for k, access in enumerate(op.outputs):
+            if k in op.carried:
+                found.append(state[op.carried.index(k)])
+            elif op.argument(k) is None:
+                found.append(None)
+            elif k in op.initial:
+                found.append(op.initial[k])
+            else:
+                found.append(read(op, access, -1, scope, points, {}))
+        return found
+
+    def safe(self, scope: Scope, point: Point) -> Point:
+        """Return a point with every loop within its end: what is read beyond it is not kept."""
+        for k in range(len(point.indices)):
+            if k in scope.exact:
+                continue
+            if point.width and k == point.axis:
+                fail(self.plan.ops[0].op, "a vector of a group must not end beyond its loop")
+            inside = self.writer.minimum(begin(point, k), scope.ends[k] + -1)
+            point = point.bind(k, inside)
+        return point
+
+    def store(
+        self, op: Structured, output: int, scope: Scope, point: Point, value: SSAValue
+    ) -> None:
+        """Write a result, where the point is within all loops."""
+        access, writer = op.outputs[output], self.writer
+        known = self.plan.buffers[access.buffer]
+        last = known.last_writer == self.plan.ops.index(op)
+        if self.places.keep(access, scope, point, value) and (known.alloc or not last):
+            return
+        tests = [
+            writer.compare("slt", begin(point, k), scope.ends[k])
+            for k in sorted(dims_of(access.exprs))
+            if k not in scope.exact and not self._is_below(point, k, scope)
+        ]
+        if not tests:
+            self.places.write(access, point, value)
+            return
+        whole = tests[0]
+        for test in tests[1:]:
+            whole = writer.binary(arith.AndIOp, whole, test)
+        writer.branch(whole, lambda: self.places.write(access, point, value), lambda: None)
+
+    def _is_below(self, point: Point, k: int, scope: Scope) -> bool:
+        return self.writer.is_within(begin(point, k), scope.ends[k]) is True

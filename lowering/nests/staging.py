@@ -1,0 +1,65 @@
+"""{stage 0}: the lanes of a group copy what they are about to read into local memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TypeVar
+
+from xdsl.dialects import arith
+
+from stepwell.analysis.reach import spans
+from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.writer import Index, element_of
+from stepwell.lowering.nests.frame import Frame
+from stepwell.lowering.nests.places import LOCAL, Tile
+from stepwell.lowering.nests.scope import Scope, State
+
+Found = TypeVar("Found")
+
+
+def stage(
+    frame: Frame, op: Structured, numbers: Sequence[int], scope: Scope, inner: Callable[[], Found]
+) -> Found:
+    """Copy inputs of an op, as far as this step reads them, then write what is inside."""
+    for number in numbers:
+        frame.places.staged[op, number] = _copied(frame, op, number, scope)
+    found = inner()
+    for number in numbers:
+        del frame.places.staged[op, number]
+    return found
+
+
+def _copied(frame: Frame, op: Structured, number: int, scope: Scope) -> Tile:
+    access, writer = op.inputs[number], frame.writer
+    shape = spans(access.exprs, scope.step_sizes())
+    assert shape is not None, "checked"
+    begins = [writer.affine(e, scope.points[0].indices) for e in access.exprs]
+    key = (op, number)
+    if key not in frame.local:
+        # one element more a row: lanes that walk down a column meet different banks of memory
+        padded = [*shape[:-1], shape[-1] + 1] if len(shape) > 1 and shape[-1] > 1 else shape
+        hint = f"{access.buffer.name_hint or 'x'}_local"
+        frame.local[key] = frame.places.allocate(padded, element_of(access.buffer), LOCAL, hint)
+    memory = frame.local[key]
+    ends = [frame.dim(access.buffer, d) for d in range(len(shape))]
+
+    def copy(lane: Index) -> None:
+        def one(at: Index, _: State) -> State:
+            where: list[Index] = []
+            rest = at
+            for size in reversed(shape):
+                where.insert(0, writer.divide(rest, size, arith.RemUIOp))
+                rest = writer.divide(rest, size, arith.DivUIOp)
+            there = [
+                writer.minimum(b + w, end + -1)
+                for b, w, end in zip(begins, where, ends, strict=True)
+            ]
+            writer.store(writer.load(access.buffer, there), memory, where)
+            return ()
+
+        total = Index.of(prod(shape))
+        writer.loop((lane, total), frame.lanes, (), one)
+
+    frame.over_lanes(min(frame.lanes, prod(shape)), copy)
+    return Tile(memory, tuple(begins))
