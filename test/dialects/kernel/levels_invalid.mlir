@@ -31,6 +31,24 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 // -----
 
 // kernel_schedule_c2
+// expected-error@+1 {{'lane d0' is of no group: begin with 'group'}}
+"test.op"() {s = #kernel.schedule<[parallel d0 by 8, lane d0]>} : () -> ()
+
+// -----
+
+// kernel_schedule_c2
+// expected-error@+1 {{'group d1' must come before levels that are not of groups}}
+"test.op"() {s = #kernel.schedule<[group d0 by 8, lane d0, group d1]>} : () -> ()
+
+// -----
+
+// kernel_schedule_c2
+// expected-error@+1 {{'parallel d1' must come before levels that are not parallel}}
+"test.op"() {s = #kernel.schedule<[group d0 by 8, parallel d1]>} : () -> ()
+
+// -----
+
+// kernel_schedule_c2
 // expected-error@+1 {{'unroll d1' is inside of the vectors of d1}}
 "test.op"() {s = #kernel.schedule<[vector d1 by 8, unroll d1]>} : () -> ()
 
@@ -43,7 +61,7 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 // -----
 
 // kernel_schedule_c3
-// expected-error@+1 {{'for d0 into 4': only a parallel level without 'by' has parts}}
+// expected-error@+1 {{'for d0 into 4': only a parallel or group level without 'by' has parts}}
 "test.op"() {s = #kernel.schedule<[for d0 into 4]>} : () -> ()
 
 // -----
@@ -54,7 +72,7 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 
 // -----
 
-// expected-error@+1 {{expected a kind of level (parallel, for, unroll, vector), got 'fro'}}
+// expected-error@+1 {{expected a kind of level (parallel, group, lane, for, unroll, vector), got 'fro'}}
 "test.op"() {s = #kernel.schedule<[fro d0]>} : () -> ()
 
 // -----
@@ -64,7 +82,7 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 
 // -----
 
-// expected-error@+1 {{expected an action (grain, pipeline, prefetch, pack, sum), got 'pac'}}
+// expected-error@+1 {{expected an action (grain, pipeline, prefetch, pack, sum, stage), got 'pac'}}
 "test.op"() {s = #kernel.schedule<[for d0 {pac 1}]>} : () -> ()
 
 // -----
