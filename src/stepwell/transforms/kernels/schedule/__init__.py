@@ -46,6 +46,7 @@ from stepwell.transforms.kernels.schedule.turning import turning
 from stepwell.transforms.kernels.schedule.vectors import (
     CHUNK,
     NARROWEST,
+    STRAIGHT,
     Loops,
     Range,
     Vectors,
@@ -61,14 +62,6 @@ from stepwell.transforms.kernels.schedule.versions import with_versions
 from stepwell.transforms.kernels.schedule.windows import slides, window_tile, written_out
 from stepwell.transforms.passes import Numerics, Pass, fail
 
-STRAIGHT = (
-    linalg.GenericOp,
-    linalg.FillOp,
-    tensor.EmptyOp,
-    tensor.DimOp,
-    arith.ConstantOp,
-    kernel.ReturnOp,
-)
 BAND = 5
 """So many rows at a time keep the registers of two contractions full."""
 ENOUGH = 64

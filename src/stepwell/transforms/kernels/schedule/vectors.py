@@ -29,6 +29,7 @@ from stepwell.analysis.structured import (
     shape,
     yielded,
 )
+from stepwell.dialects import kernel
 
 GUESS = 256
 """How long a loop is thought to be where only the run knows."""
@@ -37,6 +38,11 @@ CHUNK = 1 << 15
 three times what it takes a thread that waits to begin (`Machine.launch`)."""
 STEPS = (-1, 2, 3, 4)
 """Elements so far apart are picked from whole vectors, read but never written."""
+STRAIGHT = (
+    *(linalg.GenericOp, linalg.FillOp, tensor.EmptyOp, tensor.DimOp),
+    *(arith.ConstantOp, kernel.ReturnOp),
+)
+"""What a kernel without control flow is made of."""
 NARROWEST = 4
 """Fewer lanes than this are not worth the shuffling."""
 
