@@ -19,7 +19,6 @@ from math import prod
 from typing import ClassVar, TypeGuard
 
 from xdsl.context import Context
-from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
