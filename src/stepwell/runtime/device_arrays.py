@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from math import prod
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
@@ -78,15 +79,21 @@ class DeviceArray:
     raises RuntimeError : it was deleted
     """
 
-    __slots__ = ("__weakref__", "_held", "device", "dtype", "shape")
+    __slots__ = ("__weakref__", "_held", "device", "dtype", "nbytes", "shape")
 
     def __init__(
-        self, device: Any, held: Any, dtype: np.dtype[Any], shape: tuple[int, ...]
+        self,
+        device: Any,
+        held: Any,
+        dtype: np.dtype[Any],
+        shape: tuple[int, ...],
+        nbytes: int | None = None,
     ) -> None:
         self.device = device
         self._held = held
         self.dtype = dtype
         self.shape = shape
+        self.nbytes = shaped_bytes(dtype, shape) if nbytes is None else nbytes
 
     @property
     def memory(self) -> Any:
@@ -103,15 +110,7 @@ class DeviceArray:
     @property
     def size(self) -> int:
         """How many elements it has."""
-        count = 1
-        for n in self.shape:
-            count *= n
-        return count
-
-    @property
-    def nbytes(self) -> int:
-        """How many bytes its elements have."""
-        return self.size * self.dtype.itemsize
+        return prod(self.shape)
 
     @property
     def deleted(self) -> bool:
@@ -205,6 +204,11 @@ class DeviceArray:
 
     def _spelled(self) -> str:
         return spell(self.dtype.name, self.shape)
+
+
+def shaped_bytes(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
+    """Return how many bytes an array has."""
+    return dtype.itemsize * prod(shape)
 
 
 def _put(array: Array, name: str) -> DeviceArray:

@@ -11,16 +11,16 @@ from __future__ import annotations
 import os
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stepwell.core.guards import FIRST
 from stepwell.core.host_functions import raised
 from stepwell.core.shapes import DYNAMIC
-from stepwell.runtime.device_arrays import DeviceArray
+from stepwell.runtime.device_arrays import DeviceArray, shaped_bytes
 from stepwell.runtime.entry import Array, Entry, dynamic_sizes, numpy_dtype, result_shapes
 from stepwell.runtime.opencl.building import build
 from stepwell.runtime.opencl.device import open_device
@@ -30,6 +30,7 @@ from stepwell.runtime.opencl.steps import (
     Failed,
     Noted,
     Place,
+    Planned,
     Translator,
     check_guards,
     valued,
@@ -37,6 +38,31 @@ from stepwell.runtime.opencl.steps import (
 
 NO_ROOM = ("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY")
 """Errors of drivers that say that there is no memory."""
+
+
+class Plan(NamedTuple):
+    """A program of launches alone, of known sizes."""
+
+    names: Sequence[str]
+    """Of the buffers."""
+    launches: Sequence[Planned]
+    results: Sequence[tuple[np.dtype[Any], tuple[int, ...], int]]
+    """Dtype, shape and bytes of each."""
+    arena: int
+    """Bytes."""
+    enqueue: Callable[..., None]
+
+    def enqueue_all(self, buffers: Sequence[Any]) -> None:
+        """Enqueue every launch on these buffers."""
+        enqueue = self.enqueue
+        for kernel, places, items, group, first in self.launches:
+            for number, place in places:
+                kernel.set_arg(number, buffers[place])
+            enqueue(kernel, items, group, first)
+
+    def run(self, call: Call) -> None:
+        """Enqueue every launch on the buffers of a call."""
+        self.enqueue_all([call.memory[name][0] for name in self.names])
 
 
 class OpenCLProgram:
@@ -68,15 +94,29 @@ class OpenCLProgram:
         sizes, arena, *steps = signature.host
         self._sizes = [valued(tree) for tree in sizes["sizes"]]
         self._arena_bytes = valued(arena["bytes"])
-        self._kinds = [numpy_dtype(spec.dtype) for spec in signature.results]
-        self._shapes = [spec.shape for spec in signature.results]
+        self._specs = [(numpy_dtype(spec.dtype), spec.shape) for spec in signature.results]
+        self._kinds = [kind for kind, _ in self._specs]
+        self._shapes = [shape for _, shape in self._specs]
         self._is_static = not signature.dynamic and not any(DYNAMIC in s for s in self._shapes)
         self._weights = [self._memory.constant(array) for array in constants]
         self._constants: dict[str, Place] = {
             f"constant{number}": (weight.buffer, 0) for number, weight in enumerate(self._weights)
         }
         translator = Translator(self.device, self._build, self._queue, self._constants, timed)
-        self._run = translator.block(steps)
+        self._plan = self._planned(translator, steps) if self._is_static else None
+        self._run = translator.block(steps) if self._plan is None else self._plan.run
+
+    def _planned(self, translator: Translator, steps: Sequence[Any]) -> Plan | None:
+        """Return what a call enqueues, where that is the same for all calls but for its arrays."""
+        signature = self.entry.signature
+        names = [f"input{number}" for number in range(len(signature.arguments))]
+        names += [f"output{number}" for number in range(len(signature.results))]
+        names.append("arena")
+        launches = translator.plan(steps, names)
+        if launches is None:
+            return None
+        shapes = [(kind, shape, shaped_bytes(kind, shape)) for kind, shape in self._specs]
+        return Plan(names, launches, shapes, self._arena_bytes({}), translator.enqueue)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Check, convert and call."""
@@ -93,6 +133,8 @@ class OpenCLProgram:
             if type(each) is DeviceArray and each.device is not self.device:
                 self.entry.check_place(self.entry.signature.arguments[number], each)
         try:
+            if self._plan is not None and self._stays(arguments, outs):
+                return self._enqueued(self._plan, arguments, outs)
             return self._invoke(arguments, outs)
         except Failed as failed:
             if (error := raised()) is not None:
@@ -107,9 +149,44 @@ class OpenCLProgram:
             said = f"{self.entry.signature.entry} failed on the host: {error}"
         raise RuntimeError(said)
 
-    def _invoke(self, arguments: tuple[Any, ...], outs: tuple[Any, ...] | None) -> Any:
+    def _stays(self, arguments: Sequence[Any], outs: Sequence[Any] | None) -> bool:
+        """Whether all arrays of a call are on the device, where it has run before."""
+        for each in arguments:
+            if type(each) is not DeviceArray:
+                return False
+        for each in outs or ():
+            if each is not None and type(each) is not DeviceArray:
+                return False
+        return bool(arguments) and not self._build.is_new
+
+    def _enqueued(
+        self, plan: Plan, arguments: Sequence[DeviceArray], outs: Sequence[Any] | None
+    ) -> Any:
+        """Enqueue a call whose arrays are all on the device, and wait for nothing."""
+        self._check_process()
+        device, memory, queue = self.device, self._memory, self._queue
+        results = [
+            outs[number]
+            if outs is not None and outs[number] is not None
+            else DeviceArray(device, memory.allocate(bytes), kind, shape, bytes)
+            for number, (kind, shape, bytes) in enumerate(plan.results)
+        ]
+        buffers = [each.memory for each in (*arguments, *results)]
+        arena = memory.allocate(plan.arena) if plan.arena else None
+        buffers.append(arena)
+        with self._lock:
+            plan.enqueue_all(buffers)
+        if arena is not None:
+            memory.release(arena, plan.arena)
+        queue.flush()
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _check_process(self) -> None:
         if os.getpid() != self.device.process:
             raise RuntimeError("OpenCL drivers do not survive a fork: start processes by 'spawn'")
+
+    def _invoke(self, arguments: tuple[Any, ...], outs: tuple[Any, ...] | None) -> Any:
+        self._check_process()
         call = Call({}, dict(self._constants))
         shapes = self._shapes if self._is_static else self._sized(call, arguments)
         stays = any(type(each) is DeviceArray for each in arguments)
@@ -118,10 +195,8 @@ class OpenCLProgram:
         for number, (shape, kind) in enumerate(zip(shapes, self._kinds, strict=True)):
             result = outs[number] if outs is not None else None
             if result is None and stays:
-                bytes = kind.itemsize
-                for n in shape:
-                    bytes *= n
-                result = DeviceArray(self.device, memory.allocate(bytes), kind, shape)
+                bytes = shaped_bytes(kind, shape)
+                result = DeviceArray(self.device, memory.allocate(bytes), kind, shape, bytes)
             results.append(np.empty(shape, kind) if result is None else result)
         if self._timed:  # what others enqueued comes before it, and no other call beside it
             self.device.queue.finish()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -115,6 +116,16 @@ def _bounded(number: Any) -> Any:
     raise OverflowError("a number has more than 128 bits")
 
 
+class Planned(NamedTuple):
+    """A launch of which only the buffers differ from call to call: which argument is which."""
+
+    kernel: Any
+    places: tuple[tuple[int, int], ...]
+    items: tuple[int, ...]
+    group: tuple[int, ...]
+    first: tuple[int, ...] | None
+
+
 class _OnHost(NamedTuple):
     """An array on the host: where it is on the device, its strides in elements, its bytes."""
 
@@ -135,6 +146,28 @@ class Translator:
         self.made = made
         self.constants = constants
         self.timed = timed
+
+    @cached_property
+    def enqueue(self) -> Callable[..., None]:
+        """What enqueues a kernel over a range, and waits for nothing."""
+        return partial(self.cl.enqueue_nd_range_kernel, self.queue)
+
+    def plan(self, steps: Sequence[Step], names: Sequence[str]) -> list[Planned] | None:
+        """Return the launches of a program that is nothing else, all of it known when it is loaded.
+
+        names : of the buffers that a call has
+        """
+        plan: list[Planned] = []
+        for step in steps:
+            if step["do"] != "launch" or not isinstance(step["items"], int) or self.timed:
+                return None
+            kernel = self._kernel(step["kernel"], step["arguments"])
+            pointers, settings = self._arguments(kernel, step["arguments"])
+            if settings:
+                return None
+            places = tuple((number, names.index(name)) for number, name in pointers)
+            plan += [Planned(kernel, places, *each) for each in self._ranges(step["items"])]
+        return plan
 
     def block(self, steps: Sequence[Step]) -> Action:
         """Return what runs ``steps`` in order."""
