@@ -74,6 +74,9 @@ bench-against: dev  ## compare with another commit: is anything slower? (BASE=HE
 bench-peers: dev  ## install those peers, each in an environment of its own (PEERS="all")
 	$(BIN)/python bench/install.py $(PEERS)
 
+bench-devices: dev  ## measure calls and programs on an OpenCL device beside C (BENCH="--help")
+	$(BIN)/python bench/devices.py $(BENCH)
+
 limits: dev  ## measure what this machine can do at most
 	$(BIN)/python bench/limits.py
 

@@ -244,3 +244,25 @@ def test_bounds_are_checked_at_the_call() -> None:
     with pytest.raises(IndexError):
         taken(x, sw.device_put(np.array([0, 3]), CPU))
     np.testing.assert_array_equal(taken(x, i), X[[0, 2]])
+
+
+def test_many_calls_keep_nothing(device: Device) -> None:
+    taken = sw.jit(lambda x, i: snp.sum(x) + x[i], device=CPU)
+    i = np.array([0, 2])
+
+    def calls(count: int) -> None:
+        for _ in range(count):
+            taken(X, i)
+            x = sw.device_put(X, CPU)
+            taken(x, sw.device_put(i, CPU))
+            with pytest.raises(IndexError):
+                taken(x, sw.device_put(i + 9, CPU))
+
+    calls(20)
+    gc.collect()
+    kept = device.memory._kept  # pyright: ignore[reportPrivateUsage]
+    objects = len(gc.get_objects())
+    calls(60)
+    gc.collect()
+    assert device.memory._kept <= kept + 4096  # pyright: ignore[reportPrivateUsage]
+    assert len(gc.get_objects()) < objects + 200

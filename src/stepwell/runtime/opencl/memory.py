@@ -43,6 +43,8 @@ class DeviceMemory:
         self._flags = device.cl.mem_flags
         self._context = device.context
         self._free: dict[int, list[Any]] = defaultdict(list)
+        self._wanted: dict[int, int] = defaultdict(int)
+        """How many buffers of a size were made because none was free; uploaded ones apart."""
         self._kept = 0
         self._most = int(device.handle.global_mem_size) // KEPT
         self._lock = threading.RLock()
@@ -60,13 +62,17 @@ class DeviceMemory:
                 if free:
                     self._kept -= size
                     return free.pop()
-        return self._made(size, lambda: self._buffer(self._flags.READ_WRITE, size))
+        made = self._made(size, lambda: self._buffer(self._flags.READ_WRITE, size))
+        with self._lock:
+            self._wanted[size] += 1
+        return made
 
     def release(self, memory: Any, bytes: int) -> None:
-        """Keep a buffer for whoever wants one of its size."""
+        """Keep a buffer for whoever wants one of its size, as many as were ever wanted at once."""
         size = rounded(bytes)
         with self._lock:
-            if self._kept + size > self._most:
+            full = len(self._free[size]) >= self._wanted[size]
+            if full or self._kept + size > self._most:
                 return
             self._kept += size
             self._free[size].append(memory)
