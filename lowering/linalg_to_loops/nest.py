@@ -15,6 +15,7 @@ from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.epilogue import at_row, vectors_of_row
 from stepwell.lowering.linalg_to_loops.grain import grain_at_launch
+from stepwell.lowering.linalg_to_loops.overlap import cover
 from stepwell.lowering.linalg_to_loops.own_loops import OwnLoops, cover_all, spread, steps
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.within import shared_part
@@ -139,6 +140,12 @@ class Nest(OwnLoops):
         own = width > 1 and (self._has_loops_inside() or self._pays(k, extent % width))
         return (tiled or own) and self.plan.repeatable
 
+    def _overlaps_at_launch(self, k: int) -> bool:
+        """Whether the same holds along ``k`` at the launch, which alone knows how long it is."""
+        schedule, unknown = self.plan.schedule, self.extents[0][k].number is None
+        last = k == self.plan.axis == schedule.shared - 1 and self.plan.first.width > 1
+        return last and unknown and not self.plan.edges and self.plan.repeatable
+
     def _pays(self, k: int, rest: int) -> bool:
         """Whether a vector that covers the rest of a row costs less than ``rest`` single elements.
 
@@ -259,6 +266,16 @@ class Nest(OwnLoops):
             return ()
 
         sizes, hint = self._sizes(k), NAMES[k % len(NAMES)]
+        if self._overlaps_at_launch(k):
+            width = self.plan.first.width
+
+            def write(start: Index, size: int) -> None:
+                body(start, size, ())
+
+            count = sizes[0] // width
+            low, _ = self.plan.schedule.lengths.get(k, (0, 0))
+            cover(self.writer, bounds, self.extents[0][k], width, count, write, hint, low)
+            return
         parts = [(bounds, sizes)]
         if k not in ranges and (whole := self._evenly(k)) is not None:
             middle = Index.of(whole * sizes[0])
@@ -334,6 +351,8 @@ class Nest(OwnLoops):
             if (begin := self.begins.get(k)) is not None:
                 start = begin + start
             width = self.plan.first.width if k == self.plan.axis else 1
+            if 1 < size < width and self._overlaps_at_launch(k):
+                width = size
             cover = cover_all if width > 1 and self._overlaps(k) else spread
             if self._repeats_last(k):
                 rows = [self._further(k, start, r) for r in range(size)]

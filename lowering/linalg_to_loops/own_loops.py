@@ -19,6 +19,7 @@ from stepwell.analysis.structured import in_slivers
 from stepwell.lowering.linalg_to_loops.accesses import Memory
 from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point
 from stepwell.lowering.linalg_to_loops.extremes import Watch, is_watched, joined
+from stepwell.lowering.linalg_to_loops.overlap import cover
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.squares import read_squares
 from stepwell.lowering.linalg_to_loops.structured import Structured
@@ -70,13 +71,22 @@ class OwnLoops:
         k, width, hint = loops[0], op.width, NAMES[loops[0] % len(NAMES)]
         sizes = steps(width, op.interleave) if k == op.axis else [1]
         (lower, upper), ragged = self._own_bounds(op, k), self._is_ragged(op, k)
-        cover = cover_all if ragged else spread
+        points_of = cover_all if ragged else spread
 
         def body(start: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            here = [q for p in points for q in cover(p, k, start, size, width)]
+            here = [q for p in points for q in points_of(p, k, start, size, width)]
             self._own(op, loops[1:], here)
             return ()
 
+        if self._covers(op, k, lower, upper):
+
+            def write(start: Index, size: int) -> None:
+                lanes = min(size, width)
+                here = [q for p in points for q in spread(p, k, start, size, lanes)]
+                self._own(op, loops[1:], here)
+
+            cover(self.writer, (lower, upper), upper, width, op.interleave, write, hint)
+            return
         if not ragged:
             self.writer.sweep((lower, upper), sizes, (), body, hint)
             return
@@ -106,6 +116,13 @@ class OwnLoops:
         found = (in_slivers(tuple(access.exprs), k) for access in (*op.inputs, *op.outputs))
         torn = any(each and last // each[1] != (extent - 1) // each[1] for each in found)
         return extent % op.width > 0 and not torn and self.plan.may_repeat(op)
+
+    def _covers(self, op: Structured, k: int, lower: Index, upper: Index) -> bool:
+        """Whether the same holds at the launch, which alone knows how long the loop is."""
+        known = lower.number != 0 or upper.number is not None
+        accesses = (*op.inputs, *op.outputs)
+        packed = any(in_slivers(tuple(access.exprs), k) for access in accesses)
+        return k == op.axis and op.width > 1 and not (known or packed) and self.plan.may_repeat(op)
 
     def _reduce(self, op: Structured, points: list[Point]) -> None:
         """Write the reduction loops of ``op`` around its body, its results carried in registers."""
@@ -296,9 +313,13 @@ class OwnLoops:
         Return from where single iterations are left.
         """
         k, width = loops[0], op.width // 2
-        left = (self.whole(op, k)[1] - at).number or 0
+        left = (self.whole(op, k)[1] - at).number
         combiners = [self.combiner(op, output) for output in op.carried]
         while width >= NARROWEST:
+            if left is None:
+                at = self._narrower_at_launch(op, loops, points, state, at, width)
+                width //= 2
+                continue
             if left >= width:
                 here = [p.bind(k, at, width) for p in points]
                 here = [replace(p, carried=i * len(combiners)) for i, p in enumerate(here)]
@@ -314,6 +335,39 @@ class OwnLoops:
                 at, left = at + width, left - width
             width //= 2
         return at
+
+    def _narrower_at_launch(
+        self,
+        op: Structured,
+        loops: Sequence[int],
+        points: list[Point],
+        state: list[SSAValue],
+        at: Index,
+        width: int,
+    ) -> Index:
+        """Take a narrower vector of a reduction loop where the launch finds that one is left."""
+        k, upper, hint = loops[0], self.whole(op, loops[0])[1], NAMES[loops[0] % len(NAMES)]
+        combiners = [self.combiner(op, output) for output in op.carried]
+        count = len(combiners)
+        entries = [p.carried + j for p in points for j in range(count)]
+        zeros = [
+            self.writer.splat(combiners[e % count].identity(state[entry].type), width)
+            for e, entry in enumerate(entries)
+        ]
+
+        def body(start: Index, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            here = [p.bind(k, start, width) for p in points]
+            here = [replace(p, carried=i * count) for i, p in enumerate(here)]
+            parts = self._reduction(op, loops[1:], here, zeros)
+            pairs = enumerate(zip(totals, parts, strict=True))
+            return [self._join(combiners[e % count], total, [part]) for e, (total, part) in pairs]
+
+        end = self.writer.last_whole(at, upper, width)
+        names = self._names(op, len(entries))
+        done = self.writer.loop((at, end), width, [state[e] for e in entries], body, hint, names)
+        for entry, value in zip(entries, done, strict=True):
+            state[entry] = value
+        return end
 
     def _names(self, op: Structured, count: int) -> list[str | None]:
         """Return what ``count`` running values are called, the outputs taking turns."""

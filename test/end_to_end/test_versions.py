@@ -57,3 +57,46 @@ def test_products_with_weights_laid_out_once() -> None:
     for n in SIZES:
         x = given(n, 300)
         np.testing.assert_allclose(product(x), np.maximum(x @ w, 0), rtol=1e-4, atol=1e-4)
+
+
+def columns(x: Any, w: Any, image: Any, filters: Any) -> Any:
+    """Return what has vectors along a loop of unknown length, shared or an op's own."""
+    y = w @ x
+    best = sw.nn.max_pool(image, 3, stride=1, padding=1)
+    seen = sw.nn.conv(image, filters, padding=1, groups=3)
+    return (
+        y,
+        snp.tanh(x),
+        sw.nn.softmax(x, axis=-1),
+        snp.sum(x, axis=1),
+        snp.argmax(x, axis=1),
+        best,
+        seen,
+    )
+
+
+@pytest.mark.parametrize("n", (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 23, 31, 65, 131))
+def test_columns_of_any_number(n: int, wide: Callable[..., Any]) -> None:
+    x, w, image, filters = given(260, n), given(30, 260), given(1, 3, n, n), given(3, 1, 3, 3)
+    got = wide(x, w, image, filters)
+    near = np.exp(x - x.max(1, keepdims=True))
+    around = np.pad(image, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-np.inf)
+    zeros = np.where(np.isinf(around), 0, around)
+    shifts = [(i, j) for i in range(3) for j in range(3)]
+    best = np.max([around[..., i : i + n, j : j + n] for i, j in shifts], axis=0)
+    seen = sum(
+        zeros[..., i : i + n, j : j + n] * filters[None, :, 0, i, j, None, None] for i, j in shifts
+    )
+    want = w @ x, np.tanh(x), near / near.sum(1, keepdims=True), x.sum(1), x.argmax(1), best, seen
+    for mine, right in zip(got, want, strict=True):
+        np.testing.assert_allclose(mine, right, rtol=1e-4, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def wide() -> Callable[..., Any]:
+    """Return the program for any number of columns."""
+    n = sw.Dim("n")
+    shapes: list[Any] = [(260, n), (30, 260), (1, 3, n, n), (3, 1, 3, 3)]
+    return sw.jit(
+        columns, input_signature=[sw.ShapeDtypeStruct(shape, "float32") for shape in shapes]
+    )

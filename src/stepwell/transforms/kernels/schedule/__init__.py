@@ -416,7 +416,8 @@ def _tile(
 ) -> None:
     """Keep a block of the result in registers: rows by vectors."""
     high, wide = contraction.extents[shared - 2], contraction.extents[shared - 1]
-    high = contraction.likely.get(shared - 2, high)
+    likely = contraction.likely
+    high, wide = likely.get(shared - 2, high), likely.get(shared - 1, wide)
     deep = prod(contraction.size(k) for k in range(shared, len(contraction.extents)))
     registers = machine.registers // max(len(contraction.op.outputs), 1)
     rows, vectors = register_tile(high, wide, deep, width, registers, machine.in_flight)

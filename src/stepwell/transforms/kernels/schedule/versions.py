@@ -25,6 +25,8 @@ FEW = (1, 1), (2, 4), (5, 8)
 """Numbers of rows, none of which repay packing, that one tile of the largest of them serves: where
 it sticks out it computes the last row again, which costs less than a second pass through the
 operand of the columns."""
+NARROW = 16
+"""So few columns are one vector: where they are packed, tiles of zeros are computed beside them."""
 LOOPS = "kernel.loops"
 
 
@@ -42,6 +44,8 @@ def with_versions(
     schedule(function, None)
     kept: list[tuple[Range, kernel.FuncOp]] = []
     for version, copy in zip(some, copies, strict=True):
+        if version.loop != choices.number(function, "kernel.shared") - 2 and not _packed(function):
+            continue
         copy.set_name(named(function, version))
         if _packs(function, ready or ()):
             _lower(function, copy, version)
@@ -66,6 +70,8 @@ def ranges(function: kernel.FuncOp) -> Iterator[Range]:
     row = shared - 2
     if len(sums) == 1 and sums[0].extents[row] == DYNAMIC_INDEX and _is_told(sums[0], row):
         yield from (Range(row, low, high, high) for low, high in FEW)
+    if len(sums) == 1 and sums[0].extents[row + 1] == DYNAMIC_INDEX and _is_told(sums[0], row + 1):
+        yield Range(row + 1, 0, NARROW, NARROW)
 
 
 def named(function: kernel.FuncOp, some: Range) -> str:
@@ -85,7 +91,12 @@ def _is_told(loops: Loops, loop: int) -> bool:
 
 def _packs(function: kernel.FuncOp, ready: Collection[int]) -> bool:
     """Whether an operand will lie packed, as wide as the register tile, for every version."""
-    return bool(ready) and "kernel.block" in function.attributes
+    return bool(ready) and _packed(function)
+
+
+def _packed(function: kernel.FuncOp) -> bool:
+    """Whether a kernel runs in blocks."""
+    return "kernel.block" in function.attributes
 
 
 def _lower(function: kernel.FuncOp, copy: kernel.FuncOp, some: Range) -> None:

@@ -1,0 +1,70 @@
+"""Vectors along a loop whose length only the launch knows: the last lies over the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
+
+NARROWEST = 4
+"""Vectors of fewer lanes are not worth a loop of their own."""
+
+Write = Callable[[Index, int], None]
+"""Writes so many iterations from one on: whole vectors, one narrower vector, or a single one."""
+
+
+def cover(
+    writer: Writer,
+    bounds: tuple[Index, Index],
+    extent: Index,
+    width: int,
+    count: int,
+    write: Write,
+    hint: str,
+    low: int = 0,
+) -> None:
+    """Write a part of a loop in ``count`` vectors at a time, then in single ones.
+
+    The last vector ends where the loop does, at ``extent``. A loop shorter than a vector is taken
+    in vectors of half the lanes or a quarter, the shortest by single iterations.
+
+    low : how long the loop is at least
+    """
+
+    def body(start: Index, size: int) -> tuple[()]:
+        write(start, size)
+        return ()
+
+    def vectors(lower: Index, lanes: int) -> None:
+        last = extent + -lanes
+        writer.loop(
+            (lower, bounds[1]),
+            lanes,
+            (),
+            lambda start, _: body(writer.minimum(start, last), lanes),
+            hint,
+        )
+
+    def wide() -> None:
+        lower, step = bounds[0], width * count
+        if count > 1:
+            end = writer.last_whole(lower, bounds[1], step)
+            writer.loop((lower, end), step, (), lambda start, _: body(start, step), hint)
+            lower = end
+        vectors(lower, width)
+
+    def single() -> None:
+        writer.loop(bounds, 1, (), lambda start, _: body(start, 1), hint)
+
+    def narrow(lanes: int) -> None:
+        if lanes < NARROWEST:
+            single()
+            return
+        enough = writer.compare("sge", extent, Index.of(lanes))
+        writer.branch(enough, lambda: vectors(bounds[0], lanes), lambda: narrow(lanes // 2))
+
+    if low >= width:
+        wide()
+        return
+    enough = writer.compare("sge", extent, Index.of(width))
+    writer.branch(enough, wide, lambda: narrow(width // 2))
