@@ -166,7 +166,8 @@ class Translator:
             if settings:
                 return None
             places = tuple((number, names.index(name)) for number, name in pointers)
-            plan += [Planned(kernel, places, *each) for each in self._ranges(step["items"])]
+            ranges = self._ranges(step["items"], step["lanes"])
+            plan += [Planned(kernel, places, *each) for each in ranges]
         return plan
 
     def block(self, steps: Sequence[Step]) -> Action:
