@@ -11,8 +11,8 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from stepwell.lowering.bufferize.copies import Loop
 from stepwell.lowering.bufferize.edges import around
-from stepwell.lowering.bufferize.ties import Loop
 from stepwell.lowering.bufferize.views import join
 from stepwell.lowering.bufferize.writer import HostWriter, Rule
 
@@ -24,8 +24,7 @@ def _branch(writer: HostWriter, op: scf.IfOp) -> None:
         with writer.nested(region.block) as inside:
             writer.body(region.block)
             last = writer.source = _last(region.block)
-            for value, result in zip(last.operands, op.output, strict=True):
-                writer.hand_on(last, value, result)
+            writer.copies(last, "branch")
             writer.put(scf.YieldOp(*writer.scalars(last.operands)))
         regions.append(Region(inside))
     writer.source = op
@@ -45,7 +44,7 @@ def _for(writer: HostWriter, op: scf.ForOp) -> None:
     lb, ub, step = (writer.values[v] for v in (op.lb, op.ub, op.step))
     new = scf.ForOp(lb, ub, step, inits, inside)
     _end(writer, op, new)
-    _leave(writer, loop, loop.slots, new)
+    _leave(writer, loop, new)
 
 
 def _while(writer: HostWriter, op: scf.WhileOp) -> None:
@@ -59,8 +58,7 @@ def _while(writer: HostWriter, op: scf.WhileOp) -> None:
         _enter(writer, loop, first)
         writer.body(before)
         writer.source = condition
-        for value, argument in zip(condition.args, after.args, strict=True):
-            writer.hand_on(condition, value, argument)
+        writer.copies(condition, "hand")
         handed = [*writer.scalars(condition.args), *(writer.roots[s] for s in loop.carried)]
         writer.put(scf.ConditionOp(writer.values[condition.condition], *handed))
     with writer.nested(after, _exchanged(loop, inits)) as second:
@@ -71,8 +69,7 @@ def _while(writer: HostWriter, op: scf.WhileOp) -> None:
     writer.source = op
     new = scf.WhileOp(inits, [v.type for v in handed], Region(first), Region(second))
     _end(writer, op, new)
-    pairs = zip(condition.args, after.args, strict=True)
-    _leave(writer, loop, [v if v in loop.slots else a for v, a in pairs], new)
+    _leave(writer, loop, new)
 
 
 CONTROL: Mapping[type[Operation], Rule] = {
@@ -92,14 +89,8 @@ def _last(block: Block) -> Operation:
 
 def _begin(writer: HostWriter, loop: Loop, inits: Sequence[SSAValue]) -> list[SSAValue]:
     """Put the first values where the loop expects them; return what it carries."""
-    places = writer.places
-    for init, slot in zip(inits, loop.slots, strict=True):
-        if (number := loop.number.get(slot)) is None:
-            writer.hand_on(loop.op, init, slot)
-        else:
-            why = writer.why(loop.op, init, slot)
-            writer.copy(init, *places.root(loop.outside[number], ()), why)
-    outside = [writer.memory(*places.root(s, ())) for s in loop.outside]
+    writer.copies(loop.op, "init")
+    outside = [writer.memory(*writer.places.root(s)) for s in loop.outside]
     _begin_edges(writer, loop, inits)
     return [*writer.scalars(inits), *outside]
 
@@ -108,10 +99,10 @@ def _begin_edges(writer: HostWriter, loop: Loop, inits: Sequence[SSAValue]) -> N
     """Put what the loop leaves as it is into the second of two buffers that it exchanges."""
     for number, slot, boxes in loop.edges:
         init = inits[loop.slots.index(slot)]
-        if init in writer.places.undefined:
+        if init in writer.analysis.undefined:
             continue
         old, path = writer.places.of(init)
-        new, steps = writer.places.root(loop.outside[number], ())
+        new, steps = writer.places.root(loop.outside[number])
         for box in around(boxes, writer.sizes.shape(slot)):
             source = writer.memory(old, join(path, (box,)))
             writer.put_copy(source, writer.memory(new, join(steps, (box,))))
@@ -131,22 +122,7 @@ def _enter(writer: HostWriter, loop: Loop, block: Block) -> None:
 
 def _turn(writer: HostWriter, loop: Loop) -> list[SSAValue]:
     """Put the next values where the loop expects them; return what it carries."""
-    places = writer.places
-    broken = [t for t in loop.ties if t.broken]
-    held: dict[SSAValue, SSAValue] = {}
-    for tie in broken:
-        others = [places.of(t.into)[0] for t in broken if t is not tie]
-        if places.of(tie.value)[0] in others:  # it would be gone before it is copied
-            aside = places.storage(tie.value)
-            aside.beside = tie.at
-            writer.copy(tie.value, aside, (), "two carried tensors are exchanged")
-            held[tie.value] = writer.memory(aside)
-    for tie in broken:
-        storage, steps = places.of(tie.into)
-        if tie.value in held:
-            writer.put_copy(held[tie.value], writer.memory(storage, steps))
-        else:
-            writer.copy(tie.value, storage, steps, tie.broken)
+    writer.copies(loop.yields, "next")
     carried = [writer.roots[loop.carried[n]] for n in loop.following]
     return [*writer.scalars(loop.yields.operands), *carried]
 
@@ -161,16 +137,9 @@ def _end(writer: HostWriter, op: Operation, new: Operation) -> None:
         writer.values[old] = now
 
 
-def _leave(writer: HostWriter, loop: Loop, slots: Sequence[SSAValue], new: Operation) -> None:
-    """Note which buffer each exchanged tensor ended in; ``slots`` become the loop's results."""
+def _leave(writer: HostWriter, loop: Loop, new: Operation) -> None:
+    """Note which buffer each exchanged tensor ended in, and put the loop's results in place."""
     writer.roots.update(zip(loop.carried, _exchanged(loop, new.results), strict=True))
-    for result, slot in zip(loop.op.results, slots, strict=True):
-        if loop.which(slot, writer.places) is None:
-            writer.hand_on(loop.op, slot, result)
-            continue
-        storage, _ = writer.places.of(result)
-        if storage.kind == "result":
-            writer.roots[storage] = writer.roots[writer.places.of(slot)[0]]
-        elif (loop.op, result, slot) in writer.analysis.broken:
-            why = writer.why(loop.op, result, slot)
-            writer.copy_from(writer.place(slot), result, writer.place(result), why)
+    for number, storage in loop.results.items():
+        writer.roots[storage] = writer.roots[loop.carried[number]]
+    writer.copies(loop.op, "exit")

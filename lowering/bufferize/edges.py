@@ -33,7 +33,7 @@ from xdsl.ir.affine import (
 from stepwell.analysis.sizes import Shape, Size, Sizes, SizeWriter
 from stepwell.dialects import kernel
 from stepwell.dialects.types import tensor_type
-from stepwell.lowering.bufferize.places import slice_of
+from stepwell.lowering.bufferize.assignment import slice_of
 from stepwell.lowering.bufferize.views import Part, Slice, disjoint
 
 

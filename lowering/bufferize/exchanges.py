@@ -1,4 +1,8 @@
-"""Loops that exchange buffers: what is read of one and written into the other, in turns."""
+"""Loops that exchange buffers: a cycle of copies for the next iteration that could not be removed.
+
+What one iteration reads of one buffer and writes into another is not copied back: the next
+iteration reads the other and writes the one. After the loop its results are in one of the buffers.
+"""
 
 from __future__ import annotations
 
@@ -7,128 +11,148 @@ from dataclasses import dataclass
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
 
-from stepwell.analysis.sizes import Sizes
-from stepwell.lowering.bufferize.liveness import Liveness
-from stepwell.lowering.bufferize.places import Places, Storage
-from stepwell.lowering.bufferize.ties import Edges, Loop, Tie
-from stepwell.lowering.bufferize.views import Steps, covers, part
+from stepwell.lowering.bufferize.assignment import Member, Storage
+from stepwell.lowering.bufferize.copies import Copies, Copy, Edges, Loop
+from stepwell.lowering.bufferize.interference import Interference
+from stepwell.lowering.bufferize.intervals import WRITTEN, Variable
+from stepwell.lowering.bufferize.views import Steps, covers, join, part
 
 
 @dataclass
 class Exchanges:
     """Decides which loops of one host function exchange buffers."""
 
-    sizes: Sizes
-    places: Places
-    liveness: Liveness
-    broken: dict[tuple[Operation, SSAValue, SSAValue], str]
-    """Why ties could not be kept; those of a slot that exchanges its buffer are taken out."""
+    copies: Copies
+    interference: Interference
 
     def close(self, loop: Loop) -> None:
         """Let the slots whose next value could not be written in place exchange buffers."""
-        failing = {t.into: t for t in loop.ties if t.broken}
-        while True:
-            bad = [slot for slot, tie in failing.items() if not self._rotates(loop, tie, failing)]
-            if not bad:
-                break
-            for slot in bad:
-                del failing[slot]
+        failing = [c for c in loop.nexts if c.why]
+        while bad := [c for c in failing if not self._rotates(loop, c, failing)]:
+            failing = [c for c in failing if c not in bad]
         if failing:
-            self._rotate(loop, list(failing.values()))
+            self._rotate(loop, failing)
 
-    def _rotates(self, loop: Loop, tie: Tie, failing: dict[SSAValue, Tie]) -> bool:
+    def _rotates(self, loop: Loop, copy: Copy, failing: Sequence[Copy]) -> bool:
         """Whether a slot may take over the buffer of its next value, and give its own away."""
-        slot, steps = self.places.of(tie.into)
-        new, path = self.places.of(tie.value)
-        same = [t for t in loop.ties if self.places.of(t.value)[0] is new]
-        slots = [self.places.of(s)[0] for s in failing]
-        start = self.liveness.start(loop.op)
-        end = self.liveness.end(loop.op)
-        inside = all(start <= self.liveness.defined(v) < end for v, _ in new.members)
+        of, positions = self.copies.assigned.of, self.copies.positions
+        slot, steps = of(copy.into)
+        new, path = of(copy.value)
+        slots = [of(c.into)[0] for c in failing]
+        start, end = positions.start(loop.op), positions.end(loop.op)
+        tensors = [s for s in loop.slots if isinstance(s.type, TensorType)]
         return (
             slot.kind == new.kind == "local"
             and steps == path == ()
             and slot.type == new.type
-            and len(same) == 1
+            and [of(c.value)[0] for c in loop.nexts].count(new) == 1
             and slots.count(slot) == 1
-            and (new in slots or (inside and not self._is_slot(loop, new)))
+            and all(start <= m.variable.start < end for m in (*slot.members, *new.members))
+            and (new in slots or all(of(s)[0] is not new for s in tensors))
         )
 
-    def _is_slot(self, loop: Loop, storage: Storage) -> bool:
-        tensors = [s for s in loop.slots if isinstance(s.type, TensorType)]
-        return any(self.places.of(s)[0] is storage for s in tensors)
-
-    def _rotate(self, loop: Loop, ties: Sequence[Tie]) -> None:
-        slots = [self.places.of(t.into)[0] for t in ties]
-        targets = [self.places.of(t.value)[0] for t in ties]
+    def _rotate(self, loop: Loop, copies: Sequence[Copy]) -> None:
+        of = self.copies.assigned.of
+        slots = [of(c.into)[0] for c in copies]
+        targets = [of(c.value)[0] for c in copies]
         spares = [s for s in targets if s not in slots]
-        values = [t.into for t in ties]
-        values += [t.value for t, s in zip(ties, targets, strict=True) if s not in slots]
+        names = [c.into.name_hint for c in copies]
+        names += [c.value.name_hint for c in copies if of(c.value)[0] not in slots]
         loop.carried = [*slots, *spares]
-        loop.number = {t.into: n for n, t in enumerate(ties)}
-        loop.begins = dict(loop.number)
+        loop.number = {c.into: n for n, c in enumerate(copies)}
         loop.following = [loop.carried.index(t) for t in targets]
         left = [n for n in range(len(loop.carried)) if n not in loop.following]
         for spare in spares:
             fitting = next(n for n in left if loop.carried[n].type == spare.type)
             left.remove(fitting)
             loop.following.append(fitting)
-        for number, (storage, value) in enumerate(zip(loop.carried, values, strict=True)):
-            outside = Storage("local", storage.type, storage.sizes)
+        for number, (storage, name) in enumerate(zip(loop.carried, names, strict=True)):
+            outside = Storage("local", storage.type, storage.sizes, views={()})
             for other in cycle(loop.following, number):  # all that comes to lie there
-                outside.members += loop.carried[other].members
-            outside.name, outside.beside = value.name_hint, loop.op
+                inside = loop.carried[other]
+                without = () if other == number else (loop.op,)
+                members = [m._replace(without=m.without + without) for m in inside.members]
+                outside.members = sorted([*outside.members, *members], key=_start)
+                outside.views = outside.views | inside.views
+            outside.name, outside.beside = name, loop.op
             loop.outside.append(outside)
+        turns = _turns(self.copies, loop)
+        for number, storage in enumerate(loop.carried):
             storage.kind = "carried"
-        for tie in ties:
-            tie.broken = ""
-            del self.broken[tie.at, tie.value, tie.into]
+            ends = [loop.outside[n] for n in cycle(loop.following, number)]
+            loop.ends.append(ends if turns is None else [ends[turns % len(ends)]])
+        for copy in copies:
+            copy.why, copy.exchanged = "", True
 
-    def keeps_edges(self, tie: Tie, edges: Edges) -> bool:
+    def undo(self, loop: Loop) -> None:
+        """Let a loop exchange nothing."""
+        for storage in loop.carried:
+            storage.kind = "local"
+        for copy in loop.nexts:
+            copy.exchanged = False
+        loop.carried, loop.outside, loop.following, loop.ends = [], [], [], []
+        loop.edges, loop.number = [], {}
+
+    # -- what lies around new parts
+
+    def keeps(self, loop: Loop, edges: Edges) -> bool:
         """Whether what lies around new parts is in place: there is one buffer, or two alike."""
-        loop = edges.loop
-        slot, value = self.places.of(edges.slot), self.places.of(edges.value)
-        if any(self.places.of(each) != value for each in edges.between):
+        of = self.copies.assigned.of
+        slot, value = of(edges.slot), of(edges.value)
+        if any(of(each) != value for each in edges.between):
             return False
         if slot == value:
             return True
         number = loop.number.get(edges.slot)
         if number is None or (spare := loop.following[number]) < len(loop.number):
             return False
-        storage = loop.carried[spare]
-        parts = [part((box,)) for box in edges.boxes]
-        inside = all(
-            any(covers(self.sizes, box, over) for box in parts)
-            for member, path in storage.members
-            for _, over in self.places.parts_written(member, path)
-        )
-        if loop.following[spare] != number or value != (storage, ()) or not inside:
+        if loop.following[spare] != number or value != (loop.carried[spare], ()):
+            return False
+        if not all(self._inside(loop, loop.carried[n], edges) for n in (number, spare)):
             return False
         loop.edges.append((spare, edges.slot, edges.boxes))
-        loop.begins[edges.value] = spare
-        self.places.writes.setdefault(edges.value, []).append((loop.op, None))
+        self._live(loop, spare, edges)
         return True
 
-    def ends(self, loop: Loop, number: int) -> list[tuple[Storage, Steps]]:
-        """Return the buffers in which a slot's last value may be: one, where the turns are known.
+    def _inside(self, loop: Loop, storage: Storage, edges: Edges) -> bool:
+        """Whether all that the loop writes of a buffer lies inside the new parts."""
+        parts = [part((box,)) for box in edges.boxes]
+        return all(
+            any(covers(self.copies.sizes, box, part(join(m.steps, steps))) for box in parts)
+            for m in storage.members
+            for _, steps, by in m.variable.writes
+            if not (
+                isinstance(by, Copy) and (by.kind == "init" or self.interference.is_removed(by))
+            )
+        )
 
-        number : of the slot's first buffer
-        """
-        turns = self._turns(loop)
-        found = [loop.outside[n] for n in cycle(loop.following, number)]
-        ends = found if turns is None else [found[turns % len(found)]]
-        return [self.places.root(s, ()) for s in ends]
+    def _live(self, loop: Loop, spare: int, edges: Edges) -> None:
+        """Note that the edges are copied before the loop, and live in all of it."""
+        start = self.copies.positions.start(loop.op)
+        end = self.copies.positions.end(loop.op)
+        variable = Variable(edges.value, start + WRITTEN, end)
+        variable.write(start + WRITTEN, (), loop.op)
+        holes = tuple[Steps, ...]((box,) for box in edges.boxes)
+        variable.live([(start + WRITTEN, end)], (), holes)
+        for number in cycle(loop.following, spare):
+            outside = loop.outside[number]
+            member = Member(variable, (), () if number == spare else (loop.op,))
+            outside.members = sorted([*outside.members, member], key=_start)
 
-    def _turns(self, loop: Loop) -> int | None:
-        """Return how often a loop runs, where that is known."""
-        if not isinstance(loop.op, scf.ForOp):
-            return None
-        start, stop, step = (self.sizes.of(v).number for v in loop.op.operands[:3])
-        if start is None or stop is None or not step:
-            return None
-        return max(0, -(-(stop - start) // step))
+
+def _turns(copies: Copies, loop: Loop) -> int | None:
+    """Return how often a loop runs, where that is known."""
+    if not isinstance(loop.op, scf.ForOp):
+        return None
+    start, stop, step = (copies.sizes.of(v).number for v in loop.op.operands[:3])
+    if start is None or stop is None or not step:
+        return None
+    return max(0, -(-(stop - start) // step))
+
+
+def _start(member: Member) -> int:
+    return member.variable.start
 
 
 def cycle(following: Sequence[int], number: int) -> list[int]:

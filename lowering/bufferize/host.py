@@ -20,15 +20,15 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from stepwell.analysis.sizes import Size, SizeWriter
 from stepwell.dialects import kernel
 from stepwell.dialects.types import locate, tensor_type
-from stepwell.lowering.bufferize.analysis import analysis_of
+from stepwell.lowering.bufferize.assignment import rows_of
+from stepwell.lowering.bufferize.coalescing import Coalescing
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.control import CONTROL
 from stepwell.lowering.bufferize.facts import Facts
-from stepwell.lowering.bufferize.places import rows_of, slice_of
-from stepwell.lowering.bufferize.returns import Returned, updated_arguments
+from stepwell.lowering.bufferize.returns import updated_arguments
 from stepwell.lowering.bufferize.sweeping import sweep
 from stepwell.lowering.bufferize.views import Steps, join
-from stepwell.lowering.bufferize.writer import HostWriter, Rule
+from stepwell.lowering.bufferize.writer import HostWriter, Row, Rule
 from stepwell.transforms.passes import fail
 
 Variant = Callable[[kernel.LaunchOp, Sequence[Attribute], Sequence[Steps]], str]
@@ -42,7 +42,7 @@ def on_buffers(
     constants: Constants,
 ) -> list[func.FuncOp]:
     """Return ``function`` on buffers, and the one that tells its results' `?` where there are."""
-    analysis = analysis_of(function, facts)
+    analysis = Coalescing(function, facts)
 
     def launch(writer: HostWriter, op: kernel.LaunchOp) -> None:
         _launch(writer, op, variant)
@@ -143,9 +143,7 @@ def _shapes(writer: HostWriter, wanted: Sequence[Size]) -> func.FuncOp:
 def _launch(writer: HostWriter, op: kernel.LaunchOp, variant: Variant) -> None:
     """Write a launch, its destinations where the results live."""
     facts = writer.analysis.facts(op)
-    for number, (into, result) in enumerate(zip(op.outputs, op.results, strict=True)):
-        if facts.reads_destination[number]:
-            writer.hand_on(op, into, result)
+    writer.copies(op, "update")
     inputs = [_operand(writer, v) for v in op.inputs]
     stack, rows = _stacked(writer, op, facts)
     results = op.results if stack is None else stack.results
@@ -188,23 +186,12 @@ def _operand(writer: HostWriter, value: SSAValue) -> SSAValue:
 
 def _insert_slice(writer: HostWriter, op: tensor.InsertSliceOp) -> None:
     """Write an insertion: nothing, where both tensors are in place."""
-    if op not in writer.analysis.there:
-        writer.hand_on(op, op.dest, op.result)
-    storage, steps = writer.places.of(op.result)
-    part = join(steps, (slice_of(writer.sizes, op),))
-    writer.copy(op.source, storage, part, writer.why(op, op.source, op.result))
-
-
-def _stack(writer: HostWriter, op: kernel.StackOp) -> None:
-    """Write what of a stack is not in place."""
-    storage, steps = writer.places.of(op.result)
-    for part, (row, seen) in zip(op.parts, rows_of(writer.sizes, op.parts), strict=True):
-        place = join(steps, (row, *seen))
-        writer.copy(part, storage, place, writer.why(op, part, op.result))
+    writer.copies(op, "update")
+    writer.copies(op, "insert")
 
 
 def _insert(writer: HostWriter, op: tensor.InsertOp) -> None:
-    writer.hand_on(op, op.dest, op.result)
+    writer.copies(op, "update")
     indices = [writer.values[v] for v in op.indices]
     writer.put(memref.StoreOp.get(writer.values[op.scalar], writer.place(op.result), indices))
 
@@ -245,39 +232,21 @@ def _callback(writer: HostWriter, op: kernel.CallbackOp) -> None:
 
 def _return(writer: HostWriter, op: func.ReturnOp) -> None:
     """Copy what is not in its output yet, and return nothing."""
-    rows = list(zip(op.operands, writer.analysis.returned, strict=True))
-    updated = [(v, r) for v, r in rows if r.output.kind == "updated"]
-    for value, returned in rows:
-        if returned.output.kind != "updated":
-            writer.copy(value, returned.output, (), returned.why)
-    held = {value: _aside(writer, op, value, r) for value, r in updated}
-    for value, returned in updated:
-        if (buffer := held[value]) is None:
-            writer.copy(value, returned.output, (), returned.why)
-        else:
-            writer.put_copy(buffer, writer.memory(returned.output))
+    rows = [
+        Row(value, place, (returned.output, ()), returned.why)
+        for value, returned in zip(op.operands, writer.analysis.returned, strict=True)
+        if (place := writer.places.of(value)) != (returned.output, ())
+        and value not in writer.analysis.undefined
+    ]
+    writer.at_once(rows, "arguments take each other's memory")
     writer.put(func.ReturnOp())
-
-
-def _aside(
-    writer: HostWriter, op: func.ReturnOp, value: SSAValue, returned: Returned
-) -> SSAValue | None:
-    """Copy what lies in memory that another result is about to take; None where nothing does."""
-    storage, steps = writer.places.of(value)
-    others = [s for s in writer.analysis.ends.of(storage) if s is not returned.output]
-    if (storage, steps) == (returned.output, ()) or all(s.kind != "updated" for s in others):
-        return None
-    aside = writer.places.storage(value)
-    aside.beside = op
-    writer.copy(value, aside, (), "arguments take each other's memory")
-    return writer.memory(aside)
 
 
 _RULES: Mapping[type[Operation], Rule] = {
     **CONTROL,
     tensor.EmptyOp: lambda writer, op: None,
     tensor.InsertSliceOp: _insert_slice,
-    kernel.StackOp: _stack,
+    kernel.StackOp: lambda writer, op: writer.copies(op, "insert"),
     tensor.InsertOp: _insert,
     tensor.ExtractOp: _extract,
     tensor.DimOp: _dim,

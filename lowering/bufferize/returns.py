@@ -7,19 +7,15 @@ copied into the result on entry, and nothing else differs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, ModuleOp
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import OpResult
 
 from stepwell.dialects import kernel
 from stepwell.dialects.calling import INTO
 from stepwell.dialects.types import locate, tensor_type
-from stepwell.lowering.bufferize.places import Places, Storage
-from stepwell.lowering.bufferize.unions import Unions, why_not
-from stepwell.lowering.bufferize.views import inverse
 from stepwell.transforms.passes import fail
 
 
@@ -87,41 +83,3 @@ def keep_old(function: func.FuncOp) -> None:
         for op in (*axes, *dims, empty, copy):
             locate(op, last.location)
         last.operands[number] = copy.result
-
-
-@dataclass(frozen=True)
-class Returned:
-    """Where one result is wanted, and why it must be copied there, "" where it need not be."""
-
-    output: Storage
-    why: str
-
-
-def settle_results(
-    values: Sequence[SSAValue], updated: Mapping[int, Storage], places: Places, unions: Unions
-) -> list[Returned]:
-    """Put what is returned where the caller wants it; what replaces arguments comes first.
-
-    updated : the memory of arguments that results replace, by number of the result
-    """
-    outputs = {n: updated.get(n) or places.storage(v, "output") for n, v in enumerate(values)}
-    whys = {
-        n: _settle(values[n], outputs[n], places, unions)
-        for n in (*updated, *(n for n in outputs if n not in updated))
-    }
-    return [Returned(outputs[n], whys[n]) for n in outputs]
-
-
-def _settle(value: SSAValue, output: Storage, places: Places, unions: Unions) -> str:
-    storage, path = places.of(value)
-    back = inverse(path)
-    if storage.kind == "output":
-        return "it is also, or is part of, another result"
-    if storage.kind != "local" or back is None:
-        return why_not(storage, output)
-    if not places.fits(storage, output, back):
-        return "its elements do not lie in order"
-    why = unions.clash(storage, output, back)
-    if not why:
-        places.unite(storage, output, back)
-    return why

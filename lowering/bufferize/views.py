@@ -63,6 +63,11 @@ class Slice:
         """Whether no axis is gone along in steps."""
         return all(n.number == 1 for n in self.strides)
 
+    def is_all_of(self, shape: Shape) -> bool:
+        """Whether it is the whole of a buffer of a shape, axis by axis."""
+        whole = self.is_dense and self.sizes == shape and len(self.kept) == len(shape)
+        return whole and all(n.number == 0 for n in self.offsets)
+
     def result(self, source: Buffer) -> Buffer | None:
         """Return the type of the view of a buffer."""
         old, offset = source.get_strides(), source.get_offset()
@@ -276,6 +281,7 @@ def covers(sizes: Sizes, a: Part, b: Part) -> bool:
     )
 
 
+@lru_cache(maxsize=1024)
 def buffer_of(type: TensorType[Attribute]) -> Buffer:
     """Return the contiguous buffer that holds such a tensor."""
     return MemRefType(type.element_type, type.get_shape())

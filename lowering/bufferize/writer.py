@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
@@ -19,11 +19,12 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from stepwell.analysis.sizes import Size, SizeWriter
 from stepwell.dialects.types import UNKNOWN
-from stepwell.lowering.bufferize.analysis import Analysis
+from stepwell.lowering.bufferize.assignment import Storage, is_view
 from stepwell.lowering.bufferize.blocks import blocks_around, maker
+from stepwell.lowering.bufferize.coalescing import Coalescing
 from stepwell.lowering.bufferize.constants import Constants
-from stepwell.lowering.bufferize.places import Storage, is_view, step_of
-from stepwell.lowering.bufferize.views import Steps, contiguous, inverse, join
+from stepwell.lowering.bufferize.copies import Kind
+from stepwell.lowering.bufferize.views import Slice, Steps, contiguous, disjoint, join, part
 from stepwell.transforms.passes import fail, remark
 
 Rule: TypeAlias = "Callable[[HostWriter, Any], None]"
@@ -48,18 +49,27 @@ class _Frame:
         self.new.add_ops([*self.first, *self.ops])
 
 
+class Row(NamedTuple):
+    """A tensor to be copied."""
+
+    value: SSAValue
+    source: tuple[Storage, Steps]
+    target: tuple[Storage, Steps]
+    why: str
+
+
 class HostWriter:
     """Writes the body of one host function, each tensor in the place that ``analysis`` gave it."""
 
     def __init__(
         self,
         function: func.FuncOp,
-        analysis: Analysis,
+        analysis: Coalescing,
         constants: Constants,
         rules: Mapping[type[Operation], Rule],
     ) -> None:
         self.function, self.analysis, self.constants = function, analysis, constants
-        self.places, self.sizes, self._rules = analysis.places, analysis.sizes, rules
+        self.places, self.sizes, self._rules = analysis.assigned, analysis.sizes, rules
         self.values: dict[SSAValue, SSAValue] = {}
         """What stands for each old scalar."""
         self.roots: dict[Storage, SSAValue] = {}
@@ -84,25 +94,10 @@ class HostWriter:
             self.source = op
             if (rule := self._rules.get(type(op))) is not None:
                 rule(self, op)
-            elif op in self.places.copied:
-                self._copied_view(op)
-            elif not is_view(op):
+            elif is_view(op):
+                self.copies(op, "slice")
+            else:
                 self.scalar(op)
-
-    def _copied_view(self, op: Operation) -> None:
-        """Copy what a view sees."""
-        value, result = op.operands[0], op.results[0]
-        storage, steps = self.places.of(result)
-        step = step_of(self.sizes, op)
-        if (back := inverse((step,))) is not None:
-            why = "its elements do not lie in order"
-            self.copy(value, storage, join(steps, back), why)
-        elif value not in self.places.undefined:
-            old, path = self.places.of(value)
-            why = "what it is a slice of is written before it is read"
-            self.copy_from(
-                self.memory(old, join(path, (step,))), result, self.memory(storage, steps), why
-            )
 
     def scalar(self, op: Operation) -> None:
         """Copy an op on scalars."""
@@ -191,7 +186,7 @@ class HostWriter:
         return value
 
     def _constant(self, storage: Storage) -> Operation:
-        owner = storage.members[0][0].owner
+        owner = storage.members[0].variable.value.owner
         assert isinstance(owner, arith.ConstantOp)
         op = self.constants.read(owner)
         self._put_at_entry(op)
@@ -209,7 +204,7 @@ class HostWriter:
 
     def _home(self, storage: Storage) -> Block:
         """Return the innermost block that all tensors of ``storage`` are made in."""
-        blocks = [maker(v).parent_block() for v, _ in storage.members]
+        blocks = [maker(v).parent_block() for v in (m.variable.value for m in storage.members)]
         blocks += [storage.beside.parent_block()] if storage.beside is not None else []
         common: list[Block] = []
         for number, block in enumerate(blocks):
@@ -231,16 +226,54 @@ class HostWriter:
 
     # -- copies
 
-    def copy(self, value: SSAValue, storage: Storage, steps: Steps, why: str) -> None:
-        """Copy ``value`` to a place unless it is there, or holds nothing."""
-        if value in self.places.undefined or self.places.of(value) == (storage, steps):
-            return
-        self.copy_from(self.place(value), value, self.memory(storage, steps), why)
+    def copies(self, at: Operation, *kinds: Kind) -> None:
+        """Write the copies of these kinds that remain at an op."""
+        rows: list[Row] = []
+        for copy in self.analysis.left(at):
+            if copy.kind in kinds:
+                _, target = self.analysis.interference.ends(copy)
+                storage, steps = self.places.of(copy.value)
+                if all(isinstance(step, Slice) for step in copy.seen):
+                    steps = join(steps, copy.seen)
+                else:  # its elements do not lie in order: they are copied as they are seen
+                    target = self.places.root(target[0])
+                rows.append(Row(copy.value, (storage, steps), target, copy.why))
+        self.at_once(rows, "two carried tensors are exchanged")
+
+    def at_once(self, rows: Sequence[Row], why: str) -> None:
+        """Write copies, each of what its source is before any of them.
+
+        why : they may overwrite each other's sources, for the remark
+        """
+        left = list(rows)
+        while left:
+            free = (r for r in left if not any(self._meets(r, o) for o in left if o is not r))
+            if (row := next(free, None)) is None:
+                first = left[0]
+                aside = self.places.storage(first.value)
+                aside.beside = self.source
+                self.copy_from(self.memory(*first.source), first.value, self.memory(aside), why)
+                left[0] = first._replace(source=(aside, ()), why="")
+                continue
+            left.remove(row)
+            if row.why or row.source[0].members:
+                self.copy_from(
+                    self.memory(*row.source), row.value, self.memory(*row.target), row.why
+                )
+            else:
+                self.put_copy(self.memory(*row.source), self.memory(*row.target))
+
+    def _meets(self, row: Row, other: Row) -> bool:
+        """Whether a copy overwrites the source of another."""
+        (target, steps), (source, path) = row.target, other.source
+        if target not in self.analysis.interference.may_be(source):
+            return False
+        return target is not source or not disjoint(self.sizes, part(steps), part(path))
 
     def copy_from(self, buffer: SSAValue, value: SSAValue, into: SSAValue, why: str) -> None:
         """Copy ``value``, which is in ``buffer``."""
         name = f"%{value.name_hint}" if value.name_hint else "a tensor"
-        remark(self.source, f"{name} is copied because {why}")
+        remark(self.source, f"{name} is copied because {why or 'its place is taken'}")
         self.put_copy(buffer, into)
 
     def put_copy(self, buffer: SSAValue, into: SSAValue) -> None:
@@ -249,12 +282,3 @@ class HostWriter:
         assert isinstance(has, MemRefType) and isinstance(goal, MemRefType)
         buffer = self._cast(buffer, MemRefType(has.element_type, goal.get_shape(), has.layout))
         self.put(memref.CopyOp(buffer, into))
-
-    def hand_on(self, at: Operation, value: SSAValue, into: SSAValue) -> None:
-        """Let ``value`` go on as ``into``: copied, where they are tensors that live apart."""
-        if isinstance(value.type, TensorType):
-            self.copy(value, *self.places.of(into), self.why(at, value, into))
-
-    def why(self, at: Operation, value: SSAValue, into: SSAValue) -> str:
-        """Return why ``value`` could not go on as ``into`` in place."""
-        return self.analysis.broken.get((at, value, into), "its place is taken")

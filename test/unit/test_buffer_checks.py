@@ -20,9 +20,10 @@ from stepwell.core.diagnostics import CompileError
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.kernel import LaunchOp
 from stepwell.lowering import bufferize
-from stepwell.lowering.bufferize import Bufferize, liveness
+from stepwell.lowering.bufferize import Bufferize
 from stepwell.lowering.bufferize.checking import Given, check_buffers
-from stepwell.lowering.bufferize.ends import Ends
+from stepwell.lowering.bufferize.copies import Copies
+from stepwell.lowering.bufferize.intervals import Positions
 
 CALLS = 4
 """With other arguments, and other numbers of iterations."""
@@ -114,16 +115,16 @@ def test_harmful_mutants_are_found(seed: int, monkeypatch: pytest.MonkeyPatch) -
     assert not missed
 
 
-def test_results_apart_where_ends_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What 72f35fb mended is found without it."""
-    monkeypatch.setattr(liveness, "_ends_beside", lambda query, value: False)
-    _check_found(63, monkeypatch)
+def test_a_tensor_is_live_to_the_end_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A buffer written too early for the next iteration is found."""
+    monkeypatch.setattr(Positions, "outermost", lambda positions, made, use: None)
+    _check_found(7, monkeypatch)
 
 
-def test_a_buffer_that_a_loop_may_have_ended_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What 49fcc51 mended is found without it."""
-    monkeypatch.setattr(Ends, "clash", lambda self: None)
-    _check_found(64, monkeypatch)
+def test_a_part_is_another_in_each_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is replaced unread in one iteration is wanted in the next."""
+    monkeypatch.setattr(Copies, "_is_there", lambda copies, box, loop: True)
+    _check_found(30, monkeypatch)
 
 
 def _check_found(seed: int, patch: pytest.MonkeyPatch) -> None:

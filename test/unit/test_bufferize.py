@@ -146,9 +146,9 @@ CASES: dict[str, tuple[str, str, int, int, list[str]]] = {
     "outer tensor and exchange": (
         "%a = @double(%x)" + loop("%q = @flip(%v)\nyield %a, %s", "%s, %v", "%x, %a"),
         "%r, %u",
-        5,
-        3,
-        [ARGUMENT, "is still read", "exchanged", "is still read"],
+        4,
+        2,
+        [ARGUMENT, "is still read", "is still read", "is still read"],
     ),
     "loop updating from outside": (
         "%a = @double(%x)" + loop("%q = @more(%s) into %a\nyield %q", "%s", "%x"),

@@ -21,11 +21,11 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from stepwell.analysis.sizes import Sizes
 from stepwell.dialects import kernel
+from stepwell.lowering.bufferize.assignment import is_view, rows_of
 from stepwell.lowering.bufferize.checking.contents import Contents, Region, Tensors, element
 from stepwell.lowering.bufferize.checking.loops import Fault, Loop, Walked, arrays, is_array
 from stepwell.lowering.bufferize.checking.memory import Memory
 from stepwell.lowering.bufferize.facts import Facts
-from stepwell.lowering.bufferize.places import is_view, rows_of
 from stepwell.lowering.bufferize.returns import updated_arguments
 from stepwell.transforms.passes import fail
 

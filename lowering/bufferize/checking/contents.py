@@ -13,7 +13,7 @@ from xdsl.ir import Block, SSAValue
 from stepwell.analysis.sizes import Shape, Size, Sizes
 from stepwell.dialects import kernel
 from stepwell.dialects.types import tensor_type
-from stepwell.lowering.bufferize.places import is_view, rows_of, slice_of, step_of
+from stepwell.lowering.bufferize.assignment import is_view, rows_of, slice_of, step_of
 from stepwell.lowering.bufferize.views import (
     Cast,
     Slice,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import MemRefType, TensorType
@@ -12,63 +12,71 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from stepwell.analysis.sizes import Shape, Size, Sizes, groups_of, kept_axes, product
 from stepwell.dialects.types import tensor_type
+from stepwell.lowering.bufferize.intervals import Variable
 from stepwell.lowering.bufferize.views import (
     Cast,
-    Part,
     Reshape,
     Slice,
     Step,
     Steps,
     buffer_of,
     join,
-    part,
     view_type,
 )
 from stepwell.transforms.passes import fail
 
 Kind: TypeAlias = Literal["input", "constant", "updated", "output", "local", "carried", "result"]
 """input and constant are never written, updated is an argument's memory that a result takes over;
-carried and result are what a loop hands on.
+carried is what a loop exchanges, result one of these after a loop of unknown length.
 """
+
+
+class Member(NamedTuple):
+    """A tensor of a buffer, and where in it."""
+
+    variable: Variable
+    steps: Steps
+    without: tuple[Operation, ...] = ()
+    """Loops that begin with it in another buffer, one of those that they exchange."""
 
 
 @dataclass(eq=False)
 class Storage:
-    """One buffer, or a view of another that it has been united with."""
+    """One buffer, or a view of another that it has been coalesced with."""
 
     kind: Kind
     type: MemRefType[Attribute]
     sizes: Shape
     within: tuple[Storage, Steps] | None = None
-    members: list[tuple[SSAValue, Steps]] = field(default_factory=list[tuple[SSAValue, Steps]])
-    """The tensors that live here, each with its view."""
+    members: list[Member] = field(default_factory=list[Member])
+    """The tensors that live here, each with its view, by the time of their first write."""
+    views: set[Steps] = field(default_factory=set[Steps])
+    """How it is seen."""
     name: str | None = None
     beside: Operation | None = None
     """The op that needs it, where no tensor does."""
+    ends: list[Storage] = field(default_factory=list["Storage"])
+    """The buffers in one of which this one is: those that a loop of unknown length exchanges."""
+    results: list[tuple[Storage, Steps]] = field(default_factory=list["tuple[Storage, Steps]"])
+    """The buffers that may be this one, or a view of it, for that reason."""
 
 
-class Places:
-    """The storage of every tensor, and what is written where."""
+class Assignment:
+    """The buffer of every tensor: first one of its own, then what it is coalesced into."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
-        self.undefined: set[SSAValue] = set()
-        """Tensors whose elements nobody has set."""
-        self.begun: set[SSAValue] = set()
-        """Results that a copy of their destination is written into before the launch."""
-        self.copied: set[Operation] = set()
-        """Views that could not be one and copy what they see."""
-        self.writes: dict[SSAValue, list[tuple[Operation, Step | None]]] = {}
-        """For each tensor the ops that write it, wholly or in a slice."""
         self._places: dict[SSAValue, tuple[Storage, Steps]] = {}
+        self.log: list[Callable[[], None]] = []
+        """How to take back what was coalesced."""
 
     def __contains__(self, value: SSAValue) -> bool:
         return value in self._places
 
-    def new(self, value: SSAValue, kind: Kind = "local") -> Storage:
-        """Give ``value`` a buffer of its own."""
-        storage = self.storage(value, kind)
-        self.put(value, storage, ())
+    def new(self, variable: Variable, kind: Kind = "local") -> Storage:
+        """Give a tensor a buffer of its own."""
+        storage = self.storage(variable.value, kind)
+        self.assign(variable, storage, ())
         return storage
 
     def storage(self, value: SSAValue, kind: Kind = "local") -> Storage:
@@ -80,26 +88,25 @@ class Places:
             fail(at, f"a buffer holds a tensor, not a value of type {value.type}", help)
         return Storage(kind, buffer_of(tensor_type(value)), self.sizes.shape(value))
 
-    def put(self, value: SSAValue, storage: Storage, steps: Steps) -> None:
-        """Let ``value`` live in a view of ``storage``."""
-        self._places[value] = (storage, steps)
-        root, path = self.root(storage, steps)
-        root.members.append((value, path))
-        if root.name is None:
-            root.name = value.name_hint
+    def assign(self, variable: Variable, storage: Storage, steps: Steps) -> None:
+        """Let a tensor live in a view of a new buffer."""
+        self._places[variable.value] = (storage, steps)
+        storage.members.append(Member(variable, steps))
+        storage.views.add(steps)
+        storage.name = storage.name or variable.value.name_hint
 
-    def view(self, value: SSAValue, source: SSAValue, step: Step) -> bool:
+    def view(self, value: SSAValue, source: SSAValue, steps: Steps) -> bool:
         """Let ``value`` be a view of ``source``; False where it cannot be one."""
-        storage, steps = self.of(source)
-        path = join(steps, (step,))
+        storage, path = self.of(source)
+        path = join(path, steps)
         if view_type(storage.type, path) is None:
             return False
-        self.put(value, storage, path)
-        if source in self.undefined:
-            self.undefined.add(value)
+        self._places[value] = (storage, path)
+        storage.views.add(path)
+        storage.name = storage.name or value.name_hint
         return True
 
-    def root(self, storage: Storage, steps: Steps) -> tuple[Storage, Steps]:
+    def root(self, storage: Storage, steps: Steps = ()) -> tuple[Storage, Steps]:
         """Return the buffer that ``storage`` has become part of."""
         while storage.within is not None:
             storage, outer = storage.within
@@ -110,40 +117,33 @@ class Places:
         """Return where ``value`` lives."""
         return self.root(*self._places[value])
 
-    def same_spot(self, a: SSAValue, b: SSAValue) -> bool:
-        """Whether two tensors take exactly the same memory (or are about to)."""
-        if (pending := self.pending) is not None:
-            return self._pending(a, pending) == self._pending(b, pending)
-        return self.of(a) == self.of(b)
-
-    pending: tuple[Storage, Storage, Steps] | None = None
-    """A union under examination: (this, into this, as this view)."""
-
-    def _pending(
-        self, value: SSAValue, pending: tuple[Storage, Storage, Steps]
-    ) -> tuple[Storage, Steps]:
-        storage, steps = self.of(value)
-        inner, outer, path = pending
-        return (outer, join(path, steps)) if storage is inner else (storage, steps)
-
-    def parts_written(self, value: SSAValue, steps: Steps) -> Iterator[tuple[Operation, Part]]:
-        """Yield what is written of ``value``, which lives at ``steps`` of a buffer."""
-        for op, step in self.writes.get(value, ()):
-            yield op, part(steps if step is None else join(steps, (step,)))
-
-    def unite(self, inner: Storage, outer: Storage, steps: Steps) -> None:
+    def coalesce(self, inner: Storage, outer: Storage, steps: Steps) -> None:
         """Let the whole of ``inner`` be a view of ``outer``."""
+        old = (outer.members, outer.views, outer.results, outer.name, outer.beside)
+
+        def undo() -> None:
+            inner.within = None
+            outer.members, outer.views, outer.results, outer.name, outer.beside = old
+
+        self.log.append(undo)
         inner.within = (outer, steps)
-        outer.members.extend((value, join(steps, path)) for value, path in inner.members)
+        moved = [m._replace(steps=join(steps, m.steps)) for m in inner.members]
+        outer.members = sorted([*outer.members, *moved], key=lambda m: m.variable.start)
+        outer.views = outer.views | {join(steps, path) for path in inner.views}
+        outer.results = [*outer.results, *((r, join(steps, path)) for r, path in inner.results)]
         outer.name = outer.name or inner.name
         outer.beside = outer.beside or inner.beside
+
+    def undo(self, mark: int) -> None:
+        """Take back what was coalesced since the log was so long."""
+        while len(self.log) > mark:
+            self.log.pop()()
 
     def fits(self, inner: Storage, outer: Storage, steps: Steps) -> bool:
         """Whether every view of ``inner`` is still one inside ``outer``."""
         if not steps:
             return True
-        paths = {join(steps, path) for _, path in inner.members}
-        return all(view_type(outer.type, path) is not None for path in paths)
+        return all(view_type(outer.type, join(steps, path)) is not None for path in inner.views)
 
 
 def slice_of(sizes: Sizes, op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> Slice:

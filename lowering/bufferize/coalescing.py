@@ -1,0 +1,133 @@
+"""Remove the copies of a host function that need not be: innermost first, returned results last.
+
+`copies` writes down every copy, `interference` tells which two buffers can be one. What is left is
+written as `memref.copy`, or is a cycle of buffers that a loop exchanges (`exchanges`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import func
+from xdsl.ir import Operation, SSAValue
+
+from stepwell.dialects import kernel
+from stepwell.lowering.bufferize.assignment import Storage
+from stepwell.lowering.bufferize.copies import Copies, Copy, Loop
+from stepwell.lowering.bufferize.exchanges import Exchanges
+from stepwell.lowering.bufferize.facts import Facts
+from stepwell.lowering.bufferize.interference import ENDS, Interference, why_not
+from stepwell.lowering.bufferize.views import inverse
+
+
+@dataclass(frozen=True)
+class Returned:
+    """Where one result is wanted, and why it must be copied there, "" where it need not be."""
+
+    output: Storage
+    why: str
+
+
+class Coalescing:
+    """The buffers of all tensors of one host function, and the copies between them."""
+
+    def __init__(self, function: func.FuncOp, facts: Callable[[kernel.LaunchOp], Facts]) -> None:
+        self.copies = copies = Copies(function, facts)
+        self.facts, self.sizes, self.assigned = facts, copies.sizes, copies.assigned
+        self.loops, self.extras, self.undefined = copies.loops, copies.extras, copies.undefined
+        self.updated = copies.updated
+        self.interference = Interference(copies)
+        self.exchanges = Exchanges(copies, self.interference)
+        groups: dict[Operation | None, list[Copy]] = {loop: [] for loop in copies.loops}
+        groups[None] = []
+        for copy in copies.all:
+            groups[copies.positions.loop(copy.at)].append(copy)
+        order = sorted(groups, key=self._order)
+        for op in order:
+            self._group(copies.loops.get(op) if op is not None else None, groups[op])
+        last = function.body.block.last_op
+        assert isinstance(last, func.ReturnOp)
+        self.returned = self._settle_results(last.operands)
+
+    def _order(self, loop: Operation | None) -> tuple[int, int]:
+        if loop is None:
+            return (0, 0)
+        return -self.copies.positions.depth(loop) - 1, self.copies.positions.start(loop)
+
+    def _group(self, loop: Loop | None, copies: Sequence[Copy]) -> None:
+        """Remove the copies that stand in one loop, or in none."""
+        kept = list(loop.surrounded) if loop is not None else []
+        while True:
+            mark = len(self.assigned.log)
+            later = {e.copy for e in kept}
+            for copy in later:
+                copy.exchanged = True
+            for copy in sorted(copies, key=self._position):
+                if copy not in later and copy.kind != "next":
+                    self._remove(copy)
+            if loop is None:
+                return
+            for copy in loop.nexts:
+                self._remove(copy)
+            self.exchanges.close(loop)
+            bad = [e for e in kept if not self.exchanges.keeps(loop, e)]
+            if not bad:
+                return
+            self.exchanges.undo(loop)
+            self.assigned.undo(mark)
+            for copy in later:
+                copy.exchanged = False
+            kept = [e for e in kept if e not in bad]
+
+    def _position(self, copy: Copy) -> tuple[int, int]:
+        positions = self.copies.positions
+        if copy.kind == "exit":
+            return 0, positions.end(copy.at)
+        late = copy.kind == "slice" or (copy.kind == "insert" and not copy.steps)
+        return int(late), positions.start(copy.at)
+
+    def _remove(self, copy: Copy) -> None:
+        """Remove a copy, or note why it stays."""
+        loop = self.loops.get(copy.at) if copy.kind == "exit" else None
+        storage, steps = self.assigned.of(copy.value)
+        if loop is None or storage not in loop.carried:
+            copy.why = self.interference.coalesce(copy)
+            return
+        number = loop.carried.index(storage)
+        target, path = self.assigned.of(copy.into)
+        if steps:
+            copy.why = "it is part of what a loop exchanges"
+        elif len(loop.ends[number]) == 1 or number in loop.results:
+            copy.why = self.interference.coalesce(copy)
+        elif path or not self.interference.may_end(loop, number, target):
+            copy.why = ENDS
+        else:
+            copy.why = ""
+
+    def left(self, at: Operation) -> list[Copy]:
+        """Return the copies that remain at an op."""
+        return [c for c in self.copies.of.get(at, ()) if not self.interference.is_removed(c)]
+
+    # -- results
+
+    def _settle_results(self, values: Sequence[SSAValue]) -> list[Returned]:
+        """Put what is returned where the caller wants it; what replaces arguments comes first."""
+        outputs = {
+            n: self.updated.get(n) or self.assigned.storage(v, "output")
+            for n, v in enumerate(values)
+        }
+        order = (*self.updated, *(n for n in outputs if n not in self.updated))
+        whys = {n: self._settle(values[n], outputs[n]) for n in order}
+        return [Returned(outputs[n], whys[n]) for n in outputs]
+
+    def _settle(self, value: SSAValue, output: Storage) -> str:
+        storage, path = self.assigned.of(value)
+        back = inverse(path)
+        if storage.kind == "output":
+            return "it is also, or is part of, another result"
+        if storage.kind != "local" or back is None:
+            return why_not(storage, output)
+        if not self.assigned.fits(storage, output, back):
+            return "its elements do not lie in order"
+        return self.interference.unite(storage, output, back)

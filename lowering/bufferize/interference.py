@@ -1,0 +1,248 @@
+"""Whether two buffers can be one: no write of either destroys what is live in the other.
+
+The question is asked of the program as it is: a copy whose two ends are in one place does nothing,
+every other copy is a write like any other. So removing a copy never makes wrong what was right.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain
+
+from xdsl.ir import Operation
+
+from stepwell.dialects import kernel
+from stepwell.lowering.bufferize.assignment import Member, Storage
+from stepwell.lowering.bufferize.copies import Copies, Copy, Loop
+from stepwell.lowering.bufferize.intervals import Reads, Variable
+from stepwell.lowering.bufferize.views import Slice, Steps, covers, disjoint, inverse, join, part
+
+
+class Interference:
+    """Answers for the buffers of one host function, and coalesces those that do not interfere."""
+
+    def __init__(self, copies: Copies) -> None:
+        self.copies, self.sizes, self.assigned = copies, copies.sizes, copies.assigned
+
+    # -- copies
+
+    def ends(self, copy: Copy) -> tuple[tuple[Storage, Steps], tuple[Storage, Steps]]:
+        """Return from where and to where a copy goes."""
+        storage, steps = self.assigned.of(copy.value)
+        target = self.assigned.of(copy.into)
+        if copy.kind == "init":
+            loop = self.copies.loops[copy.at]
+            if (number := loop.number.get(copy.into)) is not None:
+                target = self.assigned.root(loop.outside[number])
+        elif copy.kind == "exit" and storage in self.copies.loops[copy.at].carried:
+            storage, path = self._end(self.copies.loops[copy.at], storage)
+            steps = join(path, steps)
+        return (storage, join(steps, copy.seen)), (target[0], join(target[1], copy.steps))
+
+    def _end(self, loop: Loop, storage: Storage) -> tuple[Storage, Steps]:
+        """Return the buffer in which what a loop exchanges is behind it."""
+        number = loop.carried.index(storage)
+        ends = loop.ends[number]
+        last = ends[0] if len(ends) == 1 else loop.results.get(number, storage)
+        return self.assigned.root(last)
+
+    def is_removed(self, copy: Copy) -> bool:
+        """Whether a copy has nothing to do."""
+        if copy.exchanged or self.copies.seen(copy.value)[0] in self.copies.undefined:
+            return True
+        source, target = self.ends(copy)
+        return source == target
+
+    # -- buffers
+
+    def coalesce(self, copy: Copy) -> str:
+        """Remove a copy by letting its ends be one place; return why not, "" after success."""
+        (source, path), (target, steps) = self.ends(copy)
+        if (source, path) == (target, steps):
+            return ""
+        if source is target:
+            return "it would overlap with itself"
+        tries = [(source, target, steps, path), (target, source, path, steps)]
+        if copy.kind in ("update", "slice", "exit"):
+            tries.reverse()
+        why = ""
+        for inner, outer, to, way in tries:
+            back = inverse(way)
+            fixed = inner.kind != "local" or outer.kind in ("input", "constant", "carried")
+            if fixed or back is None:
+                why = why or why_not(inner, outer)
+                continue
+            view = join(to, back)
+            if not self.assigned.fits(inner, outer, view) or not self._in_time(inner, outer, view):
+                why = "its place is not known early enough, or is not contiguous"
+                continue
+            return self.unite(inner, outer, view)
+        return why
+
+    def unite(self, inner: Storage, outer: Storage, view: Steps) -> str:
+        """Let one buffer be a view of another; return why they interfere, "" after success."""
+        if any(self._exchanges(loop, inner, outer) for loop in self.copies.loops.values()):
+            return "a loop exchanges them"
+        if any(self.assigned.root(each)[1] for each in outer.ends):
+            return why_not(inner, outer)
+        mark = len(self.assigned.log)
+        before = list(self._group(outer))
+        self.assigned.coalesce(inner, outer, view)
+        if why := self._interfere(inner, before, view):
+            self.assigned.undo(mark)
+        return why
+
+    def _in_time(self, inner: Storage, outer: Storage, view: Steps) -> bool:
+        """Whether where ``view`` lies is known when ``inner`` is first written."""
+        sizes = chain.from_iterable(
+            (*s.offsets, *s.sizes, *s.strides) for s in view if isinstance(s, Slice)
+        )
+        late = [v for n in sizes for v in self.sizes.unknowns(n)]
+        if outer.kind == "result":
+            late.append(outer.members[0].variable.value)
+        if not late:
+            return True
+        writers = [op for m in inner.members for op in self._writers(m.variable)]
+        return all(self.copies.positions.dominates(v, op) for v in late for op in writers)
+
+    def _writers(self, variable: Variable) -> Iterator[Operation]:
+        for _, _, by in variable.writes:
+            owner = by.at if isinstance(by, Copy) else variable.value.owner
+            if isinstance(owner, Operation):
+                yield owner
+
+    def may_be(self, storage: Storage) -> list[Storage]:
+        """Return the buffers of which one is ``storage``: itself, but for results of some loops."""
+        return [self.assigned.root(each)[0] for each in storage.ends] or [storage]
+
+    def may_end(self, loop: Loop, number: int, storage: Storage) -> bool:
+        """Let a result of a loop be the buffer that the run ends with, where none interferes."""
+        ends = loop.ends[number]
+        roots = [self.assigned.root(each) for each in ends]
+        if storage.kind != "local" or any(path for _, path in roots):
+            return False
+        if any(self._interfere(storage, self._group(root), ()) for root, _ in roots):
+            return False
+        storage.kind, storage.ends, loop.results[number] = "result", ends, storage
+        for root, _ in roots:
+            root.results = [*root.results, (storage, ())]
+
+        def undo() -> None:
+            storage.kind, storage.ends = "local", []
+            del loop.results[number]
+            for root, _ in roots:
+                root.results = [r for r in root.results if r[0] is not storage]
+
+        self.assigned.log.append(undo)
+        return True
+
+    def _exchanges(self, loop: Loop, a: Storage, b: Storage) -> bool:
+        """Whether each of two buffers is, or contains, one of those that a loop exchanges."""
+        roots = [self.assigned.root(storage)[0] for storage in loop.outside]
+        return a in roots and b in roots
+
+    def _group(self, storage: Storage) -> list[Member]:
+        """Return what lives in a buffer, and in those that may be the same."""
+        if not storage.ends and not storage.results:
+            return storage.members
+        members = [*storage.members]
+        for end in storage.ends:
+            members += self.assigned.root(end)[0].members
+        for result, steps in storage.results:
+            members += [m._replace(steps=join(steps, m.steps)) for m in result.members]
+        return sorted(members, key=lambda m: m.variable.start)
+
+    # -- the predicate
+
+    def _interfere(self, inner: Storage, outer: Sequence[Member], view: Steps) -> str:
+        """Return which of ``outer`` a member of ``inner`` interferes with, "" for none."""
+        starts = [m.variable.start for m in outer]
+        stops = list(accumulate((m.variable.stop for m in outer), max))
+        for member in self._group(inner):
+            a = member._replace(steps=join(view, member.steps))
+            box, first = part(a.steps), a.variable.start
+            for n in range(bisect_right(starts, a.variable.stop) - 1, -1, -1):
+                if stops[n] < first:
+                    break
+                b = outer[n]
+                if b.variable.stop < first or disjoint(self.sizes, box, part(b.steps)):
+                    continue
+                for x, y in ((a, b), (b, a)):
+                    if self._overwrites(x, y):
+                        return f"{_name(y)} is still read after {_name(x)} is written"
+        return ""
+
+    def _overwrites(self, x: Member, y: Member) -> bool:
+        """Whether a write of ``x`` destroys what is live in ``y``."""
+        written = x.variable.written
+        if written is None or written[1] < y.variable.start or y.variable.stop < written[0]:
+            return False
+        for position, steps, by in x.variable.writes:
+            if not y.variable.start <= position <= y.variable.stop:
+                continue
+            loop = by.at if isinstance(by, Copy) and by.kind == "init" else by
+            if x.without and loop in x.without:
+                continue
+            live = [
+                (seen, reads)
+                for seen, reads in y.variable.reads.items()
+                if any(start <= position <= stop for start, stop in reads.spans)
+            ]
+            if not live or (isinstance(by, Copy) and self._is_nothing(by, y, position)):
+                continue
+            over = part(join(x.steps, steps))
+            for (seen, but), reads in live:
+                if (
+                    not disjoint(self.sizes, over, part(join(y.steps, seen)))
+                    and not any(covers(self.sizes, part(join(y.steps, b)), over) for b in but)
+                    and not self._in_place(position, x, by, y, seen, reads)
+                ):
+                    return True
+        return False
+
+    def _is_nothing(self, copy: Copy, y: Member, position: int) -> bool:
+        """Whether a copy writes nothing, or what another writes there at that time."""
+        if self.is_removed(copy):
+            return True
+        for other, _, by in y.variable.writes:
+            if other == position and isinstance(by, Copy) and by.value is copy.value:
+                return self.ends(by)[1] == self.ends(copy)[1]
+        return False
+
+    def _in_place(
+        self, position: int, x: Member, by: object, y: Member, seen: Steps, reads: Reads
+    ) -> bool:
+        """Whether a launch reads ``y`` no later than it writes the same element of ``x``."""
+        owner = x.variable.value.owner
+        if not isinstance(owner, kernel.LaunchOp) or not isinstance(by, int):
+            return False
+        if any(start <= position < stop for start, stop in reads.spans):
+            return False
+        pairs = self.copies.facts(owner).in_place
+        return x.steps == join(y.steps, seen) and all(
+            (number, by) in pairs for number in reads.operands.get(position, (-1,))
+        )
+
+
+def why_not(inner: Storage, outer: Storage) -> str:
+    """Return why one buffer cannot be part of another, by what they are alone."""
+    for storage in (outer, inner):
+        if storage.kind in _FIXED:
+            return _FIXED[storage.kind]
+    return "it is part of another buffer"
+
+
+ENDS = "which buffer a loop ends in depends on its number of iterations"
+_FIXED = {
+    "input": "an argument is never written",
+    "updated": "it is in the memory of an argument that is updated",
+    "constant": "a constant is never written",
+    "carried": "a loop exchanges its buffer",
+    "result": ENDS,
+}
+
+
+def _name(member: Member) -> str:
+    hint = member.variable.value.name_hint
+    return f"%{hint}" if hint else "a value"
