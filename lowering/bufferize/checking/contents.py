@@ -157,7 +157,9 @@ class Contents:
         buffer, path = region
         mine = self.held.setdefault(buffer, {})
         for (at, key, view), gaps in rows:
-            mine[join(path, at), key, view] = tuple(join(path, gap) for gap in gaps)
+            held, new = (join(path, at), key, view), tuple(join(path, gap) for gap in gaps)
+            if held not in mine or not set(mine[held]) <= set(new):
+                mine[held] = new
             self.tensors.where.setdefault(key, {})[buffer] = None
 
     def seen(self, region: Region) -> list[tuple[Held, Gaps]]:
