@@ -441,3 +441,29 @@ func.func @placed(%x: tensor<8x5xf32>) -> tensor<5x8xf32> {
   } -> tensor<5x8xf32>
   func.return %t : tensor<5x8xf32>
 }
+
+// A contraction widens what it reads, but what is rounded for it is rounded before, once for all that read it.
+// CHECK-LABEL: func.func @rounded
+// CHECK:         linalg.generic {{.*}} ins(%x : tensor<8x64xf32>)
+// CHECK:           arith.truncf
+// CHECK:         linalg.generic {{.*}} "reduction"]} ins({{.*}}, %w : tensor<8x64xbf16>, tensor<64x32xbf16>)
+// CHECK-NOT:       arith.truncf
+// CHECK:         func.return
+func.func @rounded(%x: tensor<8x64xf32>, %w: tensor<64x32xbf16>, %into: tensor<8x64xbf16>, %to: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x64xf32>) outs(%into : tensor<8x64xbf16>) {
+  ^bb0(%a: f32, %b: bf16):
+    %c = arith.truncf %a : f32 to bf16
+    linalg.yield %c : bf16
+  } -> tensor<8x64xbf16>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%r, %w : tensor<8x64xbf16>, tensor<64x32xbf16>) outs(%to : tensor<8x32xf32>) {
+  ^bb0(%a: bf16, %b: bf16, %s: f32):
+    %c = arith.extf %a : bf16 to f32
+    %d = arith.extf %b : bf16 to f32
+    %e = arith.mulf %c, %d : f32
+    %f = arith.addf %s, %e : f32
+    linalg.yield %f : f32
+  } -> tensor<8x32xf32>
+  func.return %y : tensor<8x32xf32>
+}

@@ -63,6 +63,7 @@ _SLOW: tuple[type[Operation], ...] = (
 EXPENSIVE = 20
 COST: dict[type[Operation], int] = {
     **dict.fromkeys(_TRANSCENDENTAL, EXPENSIVE),
+    arith.TruncFOp: 3,
     **dict.fromkeys(_SLOW, 4),
     arith.ConstantOp: 0,
     linalg.IndexOp: 0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import islice
 
-from xdsl.dialects import tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, SSAValue
 
@@ -101,7 +101,8 @@ def is_view(op: linalg.GenericOp) -> bool:
 
 def is_cast(op: linalg.GenericOp) -> bool:
     """Whether ``op`` at most widens what it copies."""
-    return all(type(i) in CASTS or type(i) is linalg.YieldOp for i in op.body.block.ops)
+    kinds = {type(inner) for inner in op.body.block.ops}
+    return kinds <= {*CASTS, linalg.YieldOp} and arith.TruncFOp not in kinds
 
 
 def is_made_of_nothing(op: linalg.GenericOp) -> bool:
