@@ -22,15 +22,55 @@ from stepwell.analysis.products import dot_elements
 from stepwell.lowering.linalg_to_loops.dots import DotPacking, words
 from stepwell.lowering.linalg_to_loops.plan import NO_BLOCKS, Plan
 from stepwell.lowering.linalg_to_loops.tiles import Sliver, Tiles
-from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
+from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
 from stepwell.transforms.passes import fail
+
+BUSY = 8
+"""So many blocks keep a few threads busy (`block_sizes.FEW`)."""
+LEAST = 8
+"""A block of fewer tiles of rows is not worth packing for."""
 
 
 class Blocked(Tiles):
     """Writes the loops of a plan whose kernel has `kernel.block`."""
 
+    evened: Index | None = None
+    """How many rows a block has, where the launch finds that out."""
+
     def _block(self, k: int) -> int:
         return self.sizes[k - self.first] if k >= self.first else 1
+
+    def _even(self, blocks: Sequence[int], counts: list[Index]) -> None:
+        """Cut rows, whose number only the launch knows, into blocks of equal length.
+
+        There are as few of them as keep threads busy together with the blocks of columns.
+        """
+        k, writer = self.row, self.writer
+        if k != self.first or k >= len(blocks) or self.extents[0][k].number is not None:
+            return
+        _, high = self.plan.schedule.lengths.get(k, (0, 0))
+        if 0 < high <= blocks[k]:
+            return
+        others = Index.of(1)
+        for n, count in enumerate(counts):
+            others = self._product(others, count) if n != k else others
+        extent, tiles = self.extents[0][k], self.rows
+        fewest = counts[k]
+        wanted = writer.divide(Index.of(BUSY - 1) + others, _number(writer, others), arith.DivUIOp)
+        most = writer.divide(extent + (LEAST * tiles - 1), LEAST * tiles, arith.DivUIOp)
+        runs = writer.maximum(writer.maximum(fewest, writer.minimum(wanted, most)), Index.of(1))
+        each = writer.divide(extent + runs + -1, _number(writer, runs), arith.DivUIOp)
+        each = writer.divide(each + (tiles - 1), tiles, arith.DivUIOp) * tiles
+        self.evened = writer.maximum(each, Index.of(tiles))
+        counts[k] = writer.divide(
+            extent + self.evened + -1, _number(writer, self.evened), arith.DivUIOp
+        )
+
+    def _range(self, k: int, at: Index, block: int) -> tuple[Index, Index]:
+        if k != self.row or self.evened is None:
+            return super()._range(k, at, block)
+        lower = self._product(at, self.evened)
+        return lower, self.writer.minimum(lower + self.evened, self.extents[0][k])
 
     def _repeats(self, k: int) -> bool:
         """Return that none does: it might begin in the block before."""
@@ -135,6 +175,10 @@ class Blocked(Tiles):
         sums = columns.biases(self.sum.width, elements[columns.operand])
         for n, value in enumerate(sums):
             self.writer.store(value, offsets, [Index.of(n * self.sum.width)])
+
+
+def _number(writer: Writer, index: Index) -> int | SSAValue:
+    return index.number or writer.value(index)
 
 
 def is_blocked(plan: Plan) -> bool:

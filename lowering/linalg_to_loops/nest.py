@@ -203,6 +203,7 @@ class Nest(OwnLoops):
             self.writer.divide(self.extents[0][k] + (b - 1), b, arith.DivUIOp)
             for k, b in enumerate(blocks)
         ]
+        self._even(blocks, counts)
         trips = Index.of(1)
         for count in counts:
             trips = self._product(trips, count)
@@ -226,6 +227,12 @@ class Nest(OwnLoops):
             self._shared(0, ranges, [])
 
         self.writer.parallel(trips, grain, body)
+
+    def _even(self, blocks: Sequence[int], counts: list[Index]) -> None:
+        """Let blocks along a loop be of one length, where only the launch knows how many there are.
+
+        ``counts`` says how many blocks each parallel loop has.
+        """
 
     def _range(self, k: int, at: Index, block: int) -> tuple[Index, Index]:
         extent, lower = self.extents[0][k], at * block

@@ -100,3 +100,17 @@ def wide() -> Callable[..., Any]:
     return sw.jit(
         columns, input_signature=[sw.ShapeDtypeStruct(shape, "float32") for shape in shapes]
     )
+
+
+def test_blocks_of_any_rows() -> None:
+    """Rows are cut evenly at the launch, into whole tiles."""
+    shapes: list[Any] = [(sw.Dim("n"), 100), (100, 70)]
+    product = sw.jit(
+        lambda x, w: sw.nn.relu(x @ w),
+        machine="vector_bits=256,l1=4096,l2=16384,threads=2",
+        input_signature=[sw.ShapeDtypeStruct(shape, "float32") for shape in shapes],
+    )
+    w = given(100, 70)
+    for n in (0, 1, 9, 47, 48, 49, 100, 997):
+        x = given(n, 100)
+        np.testing.assert_allclose(product(x, w), np.maximum(x @ w, 0), rtol=1e-4, atol=1e-4)

@@ -236,11 +236,14 @@ def block_of(
     packed = wide * before * found.size(last) * bytes
     wanted = -(-prod(sizes) * others // machine.busy(MANY if packed <= l2 // 4 else FEW))
     wanted = max(-(-wanted // rows), 8) * rows
-    most = max(rows, min(l2 // 2 // (deep * bytes), wanted))
+    unknown = first == shared - 2 and found.extents[first] == DYNAMIC_INDEX
+    most = l2 // 2 // (deep * bytes)  # where only the launch counts rows, it cuts them evenly
+    most = max(rows, most if unknown else min(most, wanted))
     lengths, taken, held = list[int](), 1, 1
     for size in reversed(sizes):
         here = min(most // taken, SCRATCH // (columns * bytes) // held) if parts else most // taken
-        here = even(size, here, 1 if lengths else rows)
+        unit = 1 if lengths else rows
+        here = max(here // unit, 1) * unit if unknown else even(size, here, unit)
         lengths.insert(0, here)
         taken *= max(min(here, size), 1)
         held *= here
