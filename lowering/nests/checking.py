@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel.levels import GROUP, Schedule
+from stepwell.dialects.kernel.levels import FOR, GROUP, LANE, Schedule
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.nests.kinds import KINDS
 from stepwell.lowering.nests.steps import Step, steps_of
@@ -28,7 +28,23 @@ def check(function: kernel.FuncOp, ops: Sequence[Structured], schedule: Schedule
                 fail(function, f"'{step.level}' does not go with groups")
             if said := KINDS[step.kind].check(op, step):
                 fail(function, f"'{step.level}': {said}")
+        _check_actions(function, op, steps)
+        if len(ops) > 1 and any(level.actions for level in schedule.levels):
+            fail(function, "operands are staged at the levels of one op", "write 'op N [...]'")
         _check_ends(function, number, op, steps)
+
+
+def _check_actions(function: kernel.FuncOp, op: Structured, steps: Sequence[Step]) -> None:
+    """Check that operands are staged by all lanes together, and that nothing else is asked."""
+    first = next((n for n, step in enumerate(steps) if step.kind == LANE), len(steps))
+    for at, step in enumerate(steps):
+        for action in step.level.actions:
+            if action.name != "stage":
+                fail(function, f"'{step.level}': groups know no '{action.name}'")
+            if step.kind not in (GROUP, FOR) or at > first:
+                fail(function, f"'{step.level}': operands are staged before there are lanes")
+            if action.number is None or action.number >= len(op.inputs):
+                fail(function, f"'{step.level}': the op has {len(op.inputs)} operands to be read")
 
 
 def _check_ends(

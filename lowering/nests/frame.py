@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, UnitAttr, i64
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from stepwell.dialects.kernel.levels import GROUP, LANE, Schedule
+from stepwell.dialects.kernel.levels import GROUP, LANE, Levels, Schedule
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import INDEX, Index, Writer
@@ -39,13 +39,18 @@ class Frame(ABC):
         self.local: dict[object, SSAValue] = {}
         """Local memory for staged operands."""
         self.groups = [level for level in schedule.levels if level.kind == GROUP]
-        self.inner = schedule.levels[len(self.groups) :]
-        """The levels that all ops share within a group."""
+        inner = schedule.levels[len(self.groups) :]
+        shares = all(level.loop < self.shared for level in inner)
+        self.inner = inner if shares else ()
+        """The levels that all ops share within a group: over loops that they share."""
+        self._first = () if shares else inner
         self.lanes = max((lanes_of(self.steps(n)) for n in range(len(plan.ops))), default=1)
         self.extents: list[list[Index]] = []
         """How often the loops of each op run."""
         self.group_numbers: dict[int, Index] = {}
         """Of each loop, which of its steps this group has."""
+        self.number = 0
+        """The op that is written."""
         self.open_lanes: Sequence[Step] = ()
         """The lanes that are open."""
         self._dims: dict[tuple[SSAValue, int], Index] = {}
@@ -61,8 +66,11 @@ class Frame(ABC):
 
     def steps(self, number: int) -> list[Step]:
         """Return what an op does within a group."""
-        levels = (*self.inner, *self.schedule.ops.get(number, ()))
-        return steps_of(levels, self.group_sizes())
+        return steps_of((*self.inner, *self.own_levels(number)), self.group_sizes())
+
+    def own_levels(self, number: int) -> Levels:
+        """Return the levels of one op that are not over loops that all ops share."""
+        return (*self._first, *self.schedule.ops.get(number, ()))
 
     def group_sizes(self) -> dict[int, int]:
         """Return how many iterations of each loop a group has."""

@@ -86,13 +86,14 @@ class Nest(Walker):
 
     def _each(self, scope: Scope) -> State:
         for number, op in enumerate(self.plan.ops):
-            own = steps_of(self.schedule.ops.get(number, ()), scope.sizes)
+            own = steps_of(self.own_levels(number), scope.sizes)
             self.write_op(op, own, self.of_op(scope, self.extents[number]))
         return ()
 
     def write_op(self, op: Structured, steps: Sequence[Step], scope: Scope) -> None:
         """Write one op."""
         self.writer.location = op.op.location
+        self.number = self.plan.ops.index(op)
         if op.carried:
             Sum(self, op).write(steps, scope)
             return

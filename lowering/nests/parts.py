@@ -19,7 +19,7 @@ from stepwell.lowering.nests.sums import Sum
 def write_parts(nest: Walker) -> None:
     """Write every op of a kernel whose sums are cut; ops without loops run once."""
     for number, (op, ends) in enumerate(zip(nest.plan.ops, nest.extents, strict=True)):
-        nest.writer.location = op.op.location
+        nest.writer.location, nest.number = op.op.location, number
         if op.carried:
             _in_parts(nest, number, op, ends)
         else:

@@ -40,9 +40,8 @@ class Walker(Frame):
         found = [n for n in numbers if n is not None]
         if not found:
             return inner()
-        number = next((n for n, op in enumerate(self.plan.ops) if op.reduced), 0)
-        here = self.of_op(scope, self.extents[number])
-        return stage(self, self.plan.ops[number], found, here, inner)
+        here = self.of_op(scope, self.extents[self.number])
+        return stage(self, self.plan.ops[self.number], found, here, inner)
 
     def in_lanes(
         self, steps: Sequence[Step], scope: Scope, inside: Callable[[Scope], None]

@@ -14,6 +14,7 @@ from stepwell.lowering.linalg_to_loops.writer import Index, element_of
 from stepwell.lowering.nests.frame import Frame
 from stepwell.lowering.nests.places import LOCAL, Tile
 from stepwell.lowering.nests.scope import Scope, State
+from stepwell.transforms.passes import fail
 
 Found = TypeVar("Found")
 
@@ -33,7 +34,8 @@ def stage(
 def _copied(frame: Frame, op: Structured, number: int, scope: Scope) -> Tile:
     access, writer = op.inputs[number], frame.writer
     shape = spans(access.exprs, scope.step_sizes())
-    assert shape is not None, "checked"
+    if shape is None:
+        fail(op.op, f"operand {number} cannot be staged: how much a step reads is not known")
     begins = [writer.affine(e, scope.points[0].indices) for e in access.exprs]
     key = (op, number)
     if key not in frame.local:

@@ -140,7 +140,10 @@ def _explained(function: kernel.FuncOp, found: Scheduled, measured: float | None
         yield f"  version    {each.range}"
         reasons = found.reasons.get(f"{name} {each.range}", [])
         yield from _choices(version(function, number), reasons)
-    yield from _times(*found.predicted(function), measured)
+    if not levels_of(function).has_groups:  # the model knows processors
+        yield from _times(*found.predicted(function), measured)
+    elif measured is not None:
+        yield f"  measured   {spell_seconds(measured)}"
 
 
 def _times(found: Breakdown, assumed: bool, measured: float | None) -> Iterator[str]:

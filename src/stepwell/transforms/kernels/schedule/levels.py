@@ -28,7 +28,7 @@ from stepwell.dialects.kernel.levels import (
     Levels,
     Schedule,
 )
-from stepwell.dialects.kernel.sharing import is_border
+from stepwell.dialects.kernel.sharing import SCHEDULE, is_border
 
 PARALLEL_BLOCK = 1024
 """Elements of a vectorised loop in one iteration of a parallel one, as `Nest` takes them."""
@@ -79,7 +79,10 @@ def _has_loops(op: Operation) -> TypeGuard[linalg.GenericOp | linalg.FillOp]:
 
 
 def levels_of(function: kernel.FuncOp) -> Schedule:
-    """Return the levels that the choices written on a kernel stand for."""
+    """Return the levels of a kernel: those written on it, or those its choices stand for."""
+    written = function.attributes.get(SCHEDULE)
+    if isinstance(written, kernel.ScheduleAttr):
+        return written.data
     return _Reader(function).read()
 
 
