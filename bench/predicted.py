@@ -48,11 +48,12 @@ def kernels_of(workload: Any, rounds: int = ROUNDS) -> Iterator[Kernel]:
     """Compile a workload, time its kernels and predict them."""
     from stepwell.analysis.cost import predict
     from stepwell.analysis.cost.program import Program
+    from stepwell.analysis.levels import schedule_of
     from stepwell.dialects import kernel
+    from stepwell.dialects.kernel.levels import Schedule
     from stepwell.dialects.parsing import parse_module
     from stepwell.driver.registry import registry
     from stepwell.runtime.measuring import measured_machine
-    from stepwell.transforms.kernels.schedule.levels import levels_of
 
     compiled, arguments = compiled_with(workload)
     machine = measured_machine()
@@ -67,7 +68,7 @@ def kernels_of(workload: Any, rounds: int = ROUNDS) -> Iterator[Kernel]:
         function = functions[name]
         shapes, _ = program.shapes(function)
         idle = program.idle.get(name, {})
-        found = predict(function, levels_of(function), machine, shapes, idle)
+        found = predict(function, schedule_of(function) or Schedule(), machine, shapes, idle)
         least = max(min(seconds) - CLOCK, CLOCK)
         yield Kernel(workload.name, name, kind_of(function), least, found.seconds, found.bound)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from nestings import write_levels
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
@@ -31,6 +32,7 @@ def parsed(text: str) -> tuple[Context, ModuleOp]:
     """Parse and verify a module of any dialects."""
     context = all_dialects()
     module = Parser(context, text).parse_module()
+    write_levels(module)
     module.verify()
     return context, module
 

@@ -12,7 +12,6 @@ from stepwell.dialects.kernel.levels import ScheduleAttr
 from stepwell.dialects.kernel.lookup import LookupOp
 from stepwell.dialects.kernel.ops import FuncOp, LaunchOp, ReturnOp
 from stepwell.dialects.kernel.prefetch import PrefetchOp
-from stepwell.dialects.kernel.schedule import LoopsAttr
 from stepwell.dialects.kernel.stack import StackOp
 from stepwell.dialects.kernel.versions import VersionAttr
 
@@ -22,7 +21,7 @@ KERNEL = Dialect(
         *(FuncOp, LaunchOp, ConcurrentOp, ReturnOp, StackOp),
         *(PrefetchOp, GrainOp, LookupOp, DotOp, CheckOp, CallbackOp),
     ],
-    [LoopsAttr, ScheduleAttr, VersionAttr],
+    [ScheduleAttr, VersionAttr],
 )
 
 __all__ = [
@@ -36,7 +35,6 @@ __all__ = [
     "GrainOp",
     "LaunchOp",
     "LookupOp",
-    "LoopsAttr",
     "PrefetchOp",
     "ReturnOp",
     "ScheduleAttr",

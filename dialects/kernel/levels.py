@@ -20,6 +20,10 @@ KINDS: Final = (PARALLEL, GROUP, LANE, FOR, UNROLL, VECTOR)
 OUTERMOST: Final = (PARALLEL, GROUP)
 MOST_STEP = 1 << 31
 """Iterations of one step: as many as no array has that a kernel takes apart."""
+WIDEST = 256
+"""Lanes of a vector: more than any machine's."""
+WRITTEN_OUT = 256
+"""Iterations side by side: vectors or rows beyond any machine's registers."""
 MOST_LEVELS = 64
 """Levels of one list: deeper nests than any kernel's, and short enough to be read."""
 
@@ -127,18 +131,21 @@ class ScheduleAttr(Data[Schedule]):
     A level walks through a loop of the ops, ``dN`` as the maps call it, in steps; what is inside
     of the level walks through one step. ``op N [...]`` gives further levels to one op.
 
-    * (C1) Steps are 1 or more, and divide the step of the level outside of the same loop.
+    * (C1) Steps are 1 or more, and less than the step of the level outside of the same loop; those
+      of unroll and vector divide it, what others leave over is covered by a shorter step.
     * (C2) A vector is the innermost level of its loop; parallel levels, or those of groups, come
       before all others. Lanes are those of groups.
     * (C3) A level takes its loop in steps or in parts, not both; parts are of levels that are
       parallel or of groups.
     * (C4) No level is written twice: what has no effect is refused.
+    * (C5) A vector has a power of two of iterations, up to 256; at most 256 iterations or vectors
+      stand side by side.
     """
 
     name = "kernel.schedule"
 
     def verify(self) -> None:
-        """Check C1 to C4."""
+        """Check C1 to C5."""
         for op in (None, *self.data.ops):
             levels = self.data.levels if op is None else self.data.of(op)
             _check(levels, "" if op is None else f" of op {op}")
@@ -160,7 +167,7 @@ def _check(levels: Levels, where: str) -> None:
         raise VerifyException(f"there are {len(levels)} levels{where}, at most {MOST_LEVELS}")
     steps: dict[int, int] = {}
     vectors: set[int] = set()
-    inside = False
+    inside, beside = False, 1
     for level in levels:
         if level.loop in vectors:  # kernel_schedule_c2
             raise VerifyException(f"'{level}'{where} is inside of the vectors of d{level.loop}")
@@ -173,6 +180,13 @@ def _check(levels: Levels, where: str) -> None:
             raise VerifyException(f"'{level}'{where} is of no group: begin with 'group'")
         if level.kind == VECTOR:
             vectors.add(level.loop)
+        if level.kind == UNROLL:
+            beside *= steps.get(level.loop, level.step) // level.step
+            if beside > WRITTEN_OUT:  # kernel_schedule_c5
+                raise VerifyException(
+                    f"'{level}'{where}: {beside} iterations stand side by side, at most "
+                    f"{WRITTEN_OUT} may"
+                )
         if not level.parts:
             steps[level.loop] = 1 if level.kind == VECTOR else level.step
 
@@ -181,8 +195,14 @@ def _check_step(level: Level, outer: int | None, where: str) -> None:
     """Check how far a level goes at a time, inside of one that goes ``outer`` iterations."""
     if not 1 <= level.step <= MOST_STEP:  # kernel_schedule_c1
         raise VerifyException(f"'{level}'{where}: a step is of 1 to {MOST_STEP} iterations")
-    if outer is not None and outer % level.step:  # kernel_schedule_c1
-        raise VerifyException(f"'{level}'{where} must divide the {outer} iterations around it")
+    if level.kind == VECTOR and (level.step & (level.step - 1) or level.step > WIDEST):
+        raise VerifyException(  # kernel_schedule_c5
+            f"'{level}'{where}: a vector has a power of two of iterations, up to {WIDEST}"
+        )
+    whole = level.kind in (UNROLL, VECTOR)
+    if outer is not None and (outer % level.step if whole else level.step > outer):
+        said = "must divide" if whole else "must be less than"  # kernel_schedule_c1
+        raise VerifyException(f"'{level}'{where} {said} the {outer} iterations around it")
     if level.parts and (level.step > 1 or level.kind not in OUTERMOST):  # kernel_schedule_c3
         raise VerifyException(
             f"'{level}'{where}: only a parallel or group level without 'by' has parts"

@@ -45,11 +45,11 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.dialects.kernel.sharing import (
-    check_choices,
     check_destinations,
     check_in_place,
     check_names,
     check_parts,
+    check_shared,
     check_shared_loops,
 )
 from stepwell.dialects.upstream.effects import EndsCall
@@ -65,29 +65,20 @@ class FuncOp(IRDLOperation):
     * (C1) The entry block's arguments have the function type's input types.
     * (C2) The body ends in kernel.return, whose operands have the function type's result types.
     * (C3) The results are as many as, and have the types of, the last arguments.
-    * (C4) kernel.shared, kernel.parallel, kernel.grain, kernel.split, kernel.band and kernel.ahead
-      are numbers of 0 or more; parallel <= shared, split only with one shared loop or none and
-      without parallel, band only with some and with neither kernel.tile nor kernel.block, and
-      ahead only with parallel and with none of kernel.tile, kernel.block, kernel.band. kernel.tile
-      is two positive numbers, for the last two of at least two shared loops; kernel.block one for
-      each of the last two or more shared loops, then one for the sum; kernel.stream two, columns
-      and depth. Neither tile nor band is of more than 256 iterations, which stand side by side.
+    * (C4) kernel.shared is a number of 0 or more.
     * (C5) The first kernel.shared loops of every linalg.generic are parallel.
     * (C6) A value passed from one linalg.generic to another is read at the very indices of the
       shared loops that it is written at.
-    * (C7) An attribute of the name kernel.* is a known choice. kernel.pack_rows,
-      kernel.pack_first, kernel.in_floats and kernel.dots need kernel.block, kernel.unsigned_rows
-      kernel.dots, kernel.unroll kernel.tile, and kernel.prefetch one of tile, block,
-      stream and split.
-      kernel.stream does not go with kernel.block.
+    * (C7) An attribute of the name kernel.* is one that kernels have.
     * (C8) kernel.nontemporal is an array of numbers of arguments that are destinations.
     * (C9) kernel.in_place is found by bufferize: a kernel on tensors has none; on buffers it is
       pairs of numbers of arguments that are buffers.
     * (C10) kernel.within of a linalg.generic is arrays of three numbers: a loop, and the inputs,
       of type index, where the part of it begins and ends outside of which the op does nothing.
-    * (C11) kernel.schedule is a #kernel.schedule and stands alone: no other choice is written.
-    * (C12) kernel.versions is a list of #kernel.version, each for the length of a shared loop, of
-      choices that a kernel knows. The first whose range holds runs, and the kernel's own else.
+    * (C11) kernel.schedule is a #kernel.schedule. Whether its levels fit the kernel, `schedule` and
+      `linalg-to-loops` check.
+    * (C12) kernel.versions is a list of #kernel.version, each of a shared loop's length and the
+      levels for it. The first whose range holds runs, and the kernel's own levels else.
     """
 
     name = "kernel.func"
@@ -131,7 +122,7 @@ class FuncOp(IRDLOperation):
         check_destinations(self.attributes, inputs, len(outputs))
         check_in_place(self.attributes, inputs, len(outputs))
         check_parts(self.body.block)
-        if shared := check_choices(self.attributes):
+        if shared := check_shared(self.attributes):
             check_shared_loops(self.body.block, shared)
 
     @classmethod

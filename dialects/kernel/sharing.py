@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -12,6 +11,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     TensorType,
+    i64,
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
@@ -21,42 +21,15 @@ from xdsl.utils.exceptions import VerifyException
 
 from stepwell.core.diagnostics import did_you_mean
 from stepwell.dialects.kernel.levels import ScheduleAttr
-from stepwell.dialects.kernel.schedule import UNROLLED
 from stepwell.dialects.kernel.versions import VERSIONS, check_versions
 
 _PARALLEL = IteratorTypeAttr.parallel()
-_NUMBERS = {
-    "kernel.shared": 0,
-    "kernel.parallel": 0,
-    "kernel.grain": 1,
-    "kernel.split": 0,
-    "kernel.band": 0,
-    "kernel.ahead": 0,
-}
-_LISTS = ("kernel.tile", "kernel.block", "kernel.stream")
+SHARED = "kernel.shared"
 WITHIN = "kernel.within"
 """On a structured op: loop, number of the operand where its part begins, and of where it ends."""
 SCHEDULE = "kernel.schedule"
-"""How the loops of a kernel of tensors run, all of it: nothing else says it then."""
-_MARKS = {
-    "kernel.pack_rows": "kernel.block",
-    "kernel.in_floats": "kernel.block",
-    "kernel.dots": "kernel.block",
-    "kernel.unsigned_rows": "kernel.dots",
-    "kernel.pack_first": "kernel.block",
-    "kernel.unroll": "kernel.tile",
-}
-"""What is written without a value, and what it is nothing without."""
-_SAYS = {
-    "kernel.block": "blocks are packed",
-    "kernel.tile": "tiles are written",
-    "kernel.dots": "bytes are multiplied",
-}
-_KNOWN = (
-    *(*_NUMBERS, *_LISTS, *_MARKS),
-    *("kernel.prefetch", "kernel.in_place", "kernel.nontemporal", "kernel.scalar"),
-    *(SCHEDULE, VERSIONS),
-)
+"""How the loops of a kernel run."""
+_KNOWN = (SHARED, SCHEDULE, VERSIONS, "kernel.in_place", "kernel.nontemporal", "kernel.scalar")
 
 
 def parts_of(op: Operation) -> list[tuple[int, int, int]]:
@@ -106,85 +79,23 @@ def is_border(op: Operation) -> bool:
 
 
 def check_names(attributes: dict[str, Attribute]) -> None:
-    """Check C7 of kernel.func."""
+    """Check C7 and C11 of kernel.func."""
     for name in attributes:
         if name.startswith("kernel.") and name not in _KNOWN:  # kernel_func_c7
             near = did_you_mean(name, _KNOWN) or f"there are {', '.join(_KNOWN)}"
-            raise VerifyException(f"there is no choice {name} for a kernel; {near}")
-    for name, needed in _MARKS.items():
-        if name in attributes and needed not in attributes:  # kernel_func_c7
-            raise VerifyException(f"{name} says how {_SAYS[needed]}, so it needs {needed}")
-    if SCHEDULE in attributes:
-        _check_alone(attributes)
-    later = {"kernel.tile", "kernel.block", "kernel.stream", "kernel.split"}
-    if "kernel.prefetch" in attributes and not later & attributes.keys():  # kernel_func_c7
-        raise VerifyException(
-            "kernel.prefetch asks for what a tile, a stretch or a run of rows reads later or a "
-            "block packs next, so it needs kernel.tile, kernel.block, kernel.stream or kernel.split"
-        )
-    if "kernel.stream" in attributes and "kernel.block" in attributes:  # kernel_func_c7
-        raise VerifyException(
-            "kernel.stream reads an operand in place and kernel.block packs it: write one of them"
-        )
+            raise VerifyException(f"a kernel has no {name}; {near}")
+    found = attributes.get(SCHEDULE)
+    if found is not None and not isinstance(found, ScheduleAttr):  # kernel_func_c11
+        raise VerifyException(f"{SCHEDULE} must be #kernel.schedule<[...]>, got {found}")
 
 
-def _check_alone(attributes: dict[str, Attribute]) -> None:
-    if not isinstance(attributes[SCHEDULE], ScheduleAttr):  # kernel_func_c11
-        raise VerifyException(
-            f"{SCHEDULE} must be #kernel.schedule<[...]>, got {attributes[SCHEDULE]}"
-        )
-    besides = {*_NUMBERS, *_LISTS, *_MARKS, "kernel.prefetch", VERSIONS} - {"kernel.shared"}
-    if others := [name for name in attributes if name in besides]:  # kernel_func_c11
-        raise VerifyException(f"{SCHEDULE} says it all: leave {', '.join(others)} out")
-
-
-def check_choices(attributes: dict[str, Attribute]) -> int:
+def check_shared(attributes: dict[str, Attribute]) -> int:
     """Check C4 of kernel.func; return how many loops are shared."""
-    numbers = dict(_NUMBERS)
-    for name in numbers:
-        if (value := attributes.get(name)) is None:
-            continue
-        if not isinstance(value, IntegerAttr) or value.value.data < 0:  # kernel_func_c4
-            raise VerifyException(f"{name} must be a number of 0 or more, got {value}")
-        numbers[name] = value.value.data
-    shared, parallel = numbers["kernel.shared"], numbers["kernel.parallel"]
-    if parallel > shared:  # kernel_func_c4
-        raise VerifyException(
-            f"kernel.parallel = {parallel} is more than the {shared} loops of kernel.shared"
-        )
-    if numbers["kernel.split"] and (shared > 1 or parallel):  # kernel_func_c4
-        raise VerifyException(
-            "kernel.split cuts reductions to one result or one row of them, so kernel.shared must "
-            "be 0 or 1, and there is no kernel.parallel"
-        )
-    if numbers["kernel.band"] and (  # kernel_func_c4
-        not shared or "kernel.tile" in attributes or "kernel.block" in attributes
-    ):
-        raise VerifyException(
-            "kernel.band needs a shared loop, and neither kernel.tile nor kernel.block"
-        )
-    _check_ahead(attributes, numbers["kernel.ahead"], parallel)
-    tile, block = attributes.get("kernel.tile"), attributes.get("kernel.block")
-    if tile is not None and not (_is_sizes(tile, 2, 2) and shared >= 2):  # kernel_func_c4
-        raise VerifyException(
-            "kernel.tile must be two positive numbers, for the last two of two or more "
-            f"shared loops, got {tile} for {shared}"
-        )
-    _check_unrolled("kernel.tile", prod(_numbers(tile)))
-    _check_unrolled("kernel.band", numbers["kernel.band"])
-    stream = attributes.get("kernel.stream")
-    if stream is not None and not (_is_sizes(stream, 2, 2) and shared >= 2):  # kernel_func_c4
-        raise VerifyException(
-            "kernel.stream must be two positive numbers, columns and depth, for two or more "
-            f"shared loops, got {stream} for {shared}"
-        )
-    if block is not None and not _is_sizes(block, 3, shared + 1):  # kernel_func_c4
-        raise VerifyException(
-            "kernel.block must be positive numbers for the last two or more shared loops, "
-            f"then one for the sum, got {block} for {shared}"
-        )
-    check_versions(attributes, shared, [*_NUMBERS, *_LISTS, *_MARKS, "kernel.prefetch"])
-    return shared
+    value = attributes.get(SHARED, IntegerAttr(0, i64))
+    if not isinstance(value, IntegerAttr) or value.value.data < 0:  # kernel_func_c4
+        raise VerifyException(f"{SHARED} must be a number of 0 or more, got {value}")
+    check_versions(attributes, value.value.data)
+    return value.value.data
 
 
 def check_destinations(
@@ -225,35 +136,6 @@ def check_in_place(
                 "kernel.in_place must be pairs of numbers of arguments that are buffers, "
                 f"got {value}"
             )
-
-
-def _check_ahead(attributes: dict[str, Attribute], rows: int, parallel: int) -> None:
-    others = ("kernel.tile", "kernel.block", "kernel.band")
-    if rows and (not parallel or any(name in attributes for name in others)):  # kernel_func_c4
-        raise VerifyException(
-            "kernel.ahead needs kernel.parallel, and none of kernel.tile, kernel.block and "
-            "kernel.band"
-        )
-
-
-def _check_unrolled(name: str, count: int) -> None:
-    if count > UNROLLED:  # kernel_func_c4
-        raise VerifyException(
-            f"{name} writes out {count} iterations side by side, at most {UNROLLED} may be"
-        )
-
-
-def _numbers(value: Attribute | None) -> list[int]:
-    sizes = value.data if isinstance(value, ArrayAttr) else ()
-    return [n.value.data for n in sizes if isinstance(n, IntegerAttr)]
-
-
-def _is_sizes(value: Attribute, least: int, most: int) -> bool:
-    """Whether ``value`` is so many positive numbers."""
-    sizes = value.data if isinstance(value, ArrayAttr) else ()
-    return least <= len(sizes) <= most and all(
-        isinstance(n, IntegerAttr) and n.value.data > 0 for n in sizes
-    )
 
 
 def check_shared_loops(block: Block, shared: int) -> None:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from stepwell.dialects.kernel.levels import ScheduleAttr
+
 VERSIONS = "kernel.versions"
-"""On a kernel: its versions. On an op of it: the `kernel.loops` of each version, or a unit."""
+"""On a kernel: its versions."""
 
 
 @irdl_attr_definition
 class VersionAttr(ParametrizedAttribute):
-    """The choices for a kernel whose shared loop ``loop`` runs ``low`` to ``high`` times.
+    """The levels of a kernel whose shared loop ``loop`` runs ``low`` to ``high`` times.
 
-    Spelled ``#kernel.version<d0 from 2 to 11, {kernel.tile = [4, 6]}>``.
+    Spelled ``#kernel.version<d0 from 2 to 11, #kernel.schedule<[for d0 by 4, ...]>>``.
 
     * (C1) 0 <= low <= high.
     """
@@ -28,24 +30,21 @@ class VersionAttr(ParametrizedAttribute):
     loop: IntAttr = param_def()
     low: IntAttr = param_def()
     high: IntAttr = param_def()
-    choices: DictionaryAttr = param_def()
+    schedule: ScheduleAttr = param_def()
 
     @classmethod
-    def of(cls, loop: int, low: int, high: int, choices: dict[str, Attribute]) -> VersionAttr:
+    def of(cls, loop: int, low: int, high: int, schedule: ScheduleAttr) -> VersionAttr:
         """Build one from plain numbers."""
-        return cls(IntAttr(loop), IntAttr(low), IntAttr(high), DictionaryAttr(choices))
+        return cls(IntAttr(loop), IntAttr(low), IntAttr(high), schedule)
+
+    def with_schedule(self, schedule: ScheduleAttr) -> VersionAttr:
+        """Return the version for the same lengths with other levels."""
+        return VersionAttr(self.loop, self.low, self.high, schedule)
 
     @property
     def exact(self) -> int | None:
         """The one length that the version is for, None where there are several."""
         return self.low.data if self.low == self.high else None
-
-    @property
-    def block(self) -> tuple[int, ...]:
-        """The sizes of its blocks, none where it has no blocks."""
-        sizes = self.choices.data.get("kernel.block")
-        each = sizes.data if isinstance(sizes, ArrayAttr) else ()
-        return tuple(n.value.data for n in each if isinstance(n, IntegerAttr))
 
     def verify(self) -> None:
         """Check C1."""
@@ -57,7 +56,7 @@ class VersionAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<d0 from 2 to 11, {...}>``."""
+        """Parse ``<d0 from 2 to 11, #kernel.schedule<...>>``."""
         with parser.in_angle_brackets():
             start = parser.pos
             name = parser.parse_identifier(" that names a loop, as d0")
@@ -68,16 +67,16 @@ class VersionAttr(ParametrizedAttribute):
             parser.parse_keyword("to")
             high = parser.parse_integer(allow_boolean=False)
             parser.parse_punctuation(",")
-            choices = parser.parse_attribute()
-            if not isinstance(choices, DictionaryAttr):
-                parser.raise_error("expected a dictionary of choices")
-        return IntAttr(int(name[1:])), IntAttr(low), IntAttr(high), choices
+            schedule = parser.parse_attribute()
+            if not isinstance(schedule, ScheduleAttr):
+                parser.raise_error("expected #kernel.schedule<[...]>")
+        return IntAttr(int(name[1:])), IntAttr(low), IntAttr(high), schedule
 
     def print_parameters(self, printer: Printer) -> None:
         """Print what `parse_parameters` reads."""
         with printer.in_angle_brackets():
             printer.print_string(f"{self.range}, ")
-            printer.print_attribute(self.choices)
+            printer.print_attribute(self.schedule)
 
     @property
     def range(self) -> str:
@@ -95,7 +94,7 @@ def versions_in(value: Attribute | None) -> list[VersionAttr]:
     return [version for version in each if isinstance(version, VersionAttr)]
 
 
-def check_versions(attributes: dict[str, Attribute], shared: int, known: Sequence[str]) -> None:
+def check_versions(attributes: dict[str, Attribute], shared: int) -> None:
     """Check C12 of kernel.func."""
     if VERSIONS not in attributes:
         return
@@ -111,6 +110,3 @@ def check_versions(attributes: dict[str, Attribute], shared: int, known: Sequenc
                 f"a version is for the length of a shared loop, of which there are {shared}, got "
                 f"d{version.loop.data}"
             )
-        for name in version.choices.data:
-            if name not in known:  # kernel_func_c12
-                raise VerifyException(f"a version cannot choose {name}")

@@ -15,21 +15,20 @@ from xdsl.dialects import arith, scf, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
-    ArrayAttr,
     IndexType,
     IntegerAttr,
     TensorType,
-    UnitAttr,
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
+from stepwell.analysis.levels import loop_ops, nestings_of, schedule_of, write_nestings
+from stepwell.analysis.levels.nesting import NO_LANES
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import is_border
-from stepwell.dialects.kernel.versions import VERSIONS
 from stepwell.dialects.types import tensor_type
 from stepwell.transforms.passes import fail
 
@@ -239,37 +238,17 @@ def _copy(
     copy = linalg.GenericOp(
         [value], [destination], Region(body), [map, map], parallel, [value.type]
     )
-    copy.attributes |= _shared_vectors(function)
     copy.location = before.location
     copy.res[0].name_hint = value.name_hint
+    ops, nestings = loop_ops(function), nestings_of(function)
     function.body.block.insert_op_before(copy, before)
+    for nesting in nestings:
+        lanes = dict(zip(ops, nesting.lanes, strict=True))
+        lanes[copy] = next((x for x in nesting.lanes if 0 <= x.axis < nesting.shared), NO_LANES)
+        nesting.lanes = tuple(lanes.get(op, NO_LANES) for op in loop_ops(function))
+    if (schedule := schedule_of(function)) is not None and not schedule.has_groups:
+        write_nestings(function, nestings)
     return copy.res[0]
-
-
-def _shared_vectors(function: kernel.FuncOp) -> dict[str, Attribute]:
-    """Return how the ops of the kernel, which agree, take a shared loop in vectors, if they do."""
-    shared = choices.number(function, "kernel.shared")
-
-    def is_shared(loops: Attribute | None) -> bool:
-        return isinstance(loops, kernel.LoopsAttr) and loops.axis.data < shared
-
-    found: dict[str, Attribute] = {}
-    for op in operations(function):
-        loops, versions = (op.attributes.get(name) for name in ("kernel.loops", VERSIONS))
-        if loops is not None and is_shared(loops):
-            found.setdefault("kernel.loops", loops)
-        if isinstance(versions, ArrayAttr):
-            each = [loops if is_shared(loops) else UnitAttr() for loops in versions]
-            found[VERSIONS] = _first_of(found.get(VERSIONS), ArrayAttr(each))
-    return found
-
-
-def _first_of(known: Attribute | None, each: ArrayAttr) -> ArrayAttr:
-    """Return for each version the vectors that an op before has, or else this one."""
-    if not isinstance(known, ArrayAttr):
-        return each
-    pairs = zip(known.data, each.data, strict=True)
-    return ArrayAttr(a if isinstance(a, kernel.LoopsAttr) else b for a, b in pairs)
 
 
 def _aligned(function: kernel.FuncOp, value: SSAValue, rank: int) -> AffineMap:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from stepwell.analysis.levels import nestings_of
 from stepwell.analysis.sizes import Shape, Sizes
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import is_border
-from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 from stepwell.dialects.types import dtype, tensor_type
 from stepwell.lowering.bufferize.chains import (
     Read,
@@ -315,28 +315,10 @@ def _in_flight(function: kernel.FuncOp) -> int:
 
     Of versions of the kernel, that which has most says so.
     """
-    shared, ops = choices.number(function, "kernel.shared"), list(function.body.block.ops)
-    own = [op.attributes.get("kernel.loops") for op in ops]
-    most = _at_a_time(shared, function.attributes, own)
-    for n, version in enumerate(versions_in(function.attributes.get(VERSIONS))):
-        of_ops = (op.attributes.get(VERSIONS) for op in ops)
-        loops = [each.data[n] for each in of_ops if isinstance(each, ArrayAttr)]
-        most = max(most, _at_a_time(shared, version.choices.data, loops))
-    return most
-
-
-def _at_a_time(
-    shared: int, chosen: Mapping[str, Attribute], vectors: Sequence[Attribute | None]
-) -> int:
-    """Return the same for choices on a kernel and the vectors of its ops."""
-    tile, band, lanes = chosen.get("kernel.tile"), chosen.get("kernel.band"), 1
-    for loops in vectors:
-        if isinstance(loops, kernel.LoopsAttr) and loops.axis.data < shared:
-            lanes = max(lanes, loops.width.data * (1 if tile else loops.interleave.data))
-    sizes = tile.data if isinstance(tile, ArrayAttr) else ()
-    each = prod(n.value.data for n in sizes if isinstance(n, IntegerAttr))
-    high = band.value.data if isinstance(band, IntegerAttr) else 1
-    return lanes * max(each, 1) * max(high, 1)
+    return max(
+        prod(max(found.step(loop), 1) for loop in range(found.shared))
+        for found in nestings_of(function)
+    )
 
 
 def _in_place(

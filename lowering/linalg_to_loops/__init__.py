@@ -1,7 +1,8 @@
 """Write the loops of every kernel: parallel, shared, and each op's own, with explicit vectors.
 
-Before:  kernel.func @k(%x: memref<?xf32>, %y: memref<?xf32>) attributes {kernel.shared = 1, ...} {
-           linalg.generic {one parallel loop} attrs = {kernel.loops = #kernel.loops<axis = 0, ...>}
+Before:  kernel.func @k(%x: memref<?xf32>, %y: memref<?xf32>) attributes {kernel.shared = 1,
+             kernel.schedule = #kernel.schedule<[parallel d0 by 1024, for d0 by 16, vector ...]>} {
+           linalg.generic {one parallel loop}
            kernel.return
          }
 After:   kernel.func @k(%x: memref<?xf32>, %y: memref<?xf32>) {
@@ -15,16 +16,18 @@ one iteration of the shared loops needs only its own element; running results ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import memref, scf
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator
 
+from stepwell.analysis.levels import Lanes, lanes_of
+from stepwell.analysis.levels.nesting import NO_LANES
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.choices import INDEPENDENT
 from stepwell.dialects.kernel.versions import VERSIONS
@@ -36,7 +39,7 @@ from stepwell.lowering.linalg_to_loops.columns import Columns
 from stepwell.lowering.linalg_to_loops.fetching import Ahead
 from stepwell.lowering.linalg_to_loops.neighbours import vectorise_neighbours
 from stepwell.lowering.linalg_to_loops.nest import Nest
-from stepwell.lowering.linalg_to_loops.plan import Schedule, make_plan, read_schedule
+from stepwell.lowering.linalg_to_loops.plan import RANGE, Schedule, make_plan, read_schedule
 from stepwell.lowering.linalg_to_loops.slivers import Slivers, lays_out
 from stepwell.lowering.linalg_to_loops.split import write_split
 from stepwell.lowering.linalg_to_loops.streamed import Streamed
@@ -56,26 +59,8 @@ SETUP = (
     memref.ReinterpretCastOp,
     memref.GetGlobalOp,
 )
-CHOICES = (
-    "shared",
-    "parallel",
-    "grain",
-    "split",
-    "tile",
-    "block",
-    "band",
-    "ahead",
-    "stream",
-    "pack_rows",
-    "in_floats",
-    "dots",
-    "unsigned_rows",
-    "nontemporal",
-    "pack_first",
-    "prefetch",
-    "unroll",
-    "range",
-)
+NOT_OF_LOOPS = ("kernel.shared", "kernel.schedule", "kernel.nontemporal", RANGE)
+"""What of a kernel is about ops that are gone."""
 
 
 @dataclass(frozen=True)
@@ -103,15 +88,15 @@ def _lower_kernel(function: kernel.FuncOp) -> None:
     schedule = read_schedule(function)
     entry = function.body.block
     writer = Writer(entry, entry)
-    if "kernel.scalar" in function.attributes and "kernel.grain" in function.attributes:
-        _share_tasks(entry, function.attributes["kernel.grain"])
-    _lower_block(writer, entry, schedule)
+    if "kernel.scalar" in function.attributes and (schedule.tasks or schedule.parallel):
+        _share_tasks(entry, IntegerAttr(schedule.grain, i64))
+    _lower_block(writer, entry, schedule, lanes_of(function))
     vectorise_neighbours(entry)
     vectorise_sums(entry)
     if schedule.ahead > 1:
         run_ahead(writer, schedule.ahead)
-    for name in CHOICES:
-        function.attributes.pop(f"kernel.{name}", None)
+    for name in NOT_OF_LOOPS:
+        function.attributes.pop(name, None)
 
 
 def _share_tasks(block: Block, grain: Attribute) -> None:
@@ -133,10 +118,12 @@ def _share_tasks(block: Block, grain: Attribute) -> None:
         Rewriter.replace_op(op, new, [])
 
 
-def _lower_block(writer: Writer, block: Block, schedule: Schedule) -> None:
+def _lower_block(
+    writer: Writer, block: Block, schedule: Schedule, lanes: Mapping[Operation, Lanes]
+) -> None:
     """Replace the structured ops of ``block``; each unbroken run of them becomes one nest."""
     ops = list(block.ops)
-    found = {op: loops for op in ops if (loops := read(op)) is not None}
+    found = {op: loops for op in ops if (loops := read(op, lanes.get(op, NO_LANES))) is not None}
     foreign = _foreign(ops, found)
     run: list[Structured] = []
     writer.block = block
@@ -185,7 +172,7 @@ def _lower_nested(writer: Writer, block: Block) -> None:
     """Lower what a loop written by hand contains, as it stands there."""
 
     def write() -> Sequence[SSAValue]:
-        _lower_block(writer, block, Schedule())
+        _lower_block(writer, block, Schedule(), {})
         return ()
 
     writer.inside(block, write)

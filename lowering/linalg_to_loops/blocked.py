@@ -20,7 +20,7 @@ from xdsl.ir import SSAValue
 
 from stepwell.analysis.products import dot_elements
 from stepwell.lowering.linalg_to_loops.dots import DotPacking, words
-from stepwell.lowering.linalg_to_loops.plan import NO_BLOCKS, Plan
+from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.tiles import Sliver, Tiles
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
 from stepwell.transforms.passes import fail
@@ -32,7 +32,7 @@ LEAST = 8
 
 
 class Blocked(Tiles):
-    """Writes the loops of a plan whose kernel has `kernel.block`."""
+    """Writes the loops of a plan whose sum is taken in steps."""
 
     evened: Index | None = None
     """How many rows a block has, where the launch finds that out."""
@@ -111,8 +111,8 @@ class Blocked(Tiles):
         if self.along and not whole:
             fail(
                 self.sum.op,
-                "kernel.block of operands that both vary with the columns needs a depth as large "
-                "as the last loop of the sum",
+                "where both operands vary with the columns, a step of the sum must be its whole "
+                "last loop",
             )
         for packing in filter(None, (self.packing, self.row_packing)):
             packing.allocate(extent.number or 1 if whole else self.deep)
@@ -183,4 +183,4 @@ def _number(writer: Writer, index: Index) -> int | SSAValue:
 
 def is_blocked(plan: Plan) -> bool:
     """Whether these ops are to be written in blocks."""
-    return plan.schedule.blocks != NO_BLOCKS and any(op.reduced for op in plan.ops)
+    return bool(plan.schedule.blocks) and any(op.reduced for op in plan.ops)

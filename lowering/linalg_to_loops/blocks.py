@@ -10,27 +10,27 @@ from stepwell.transforms.passes import fail
 def contraction_of(plan: Plan) -> Structured:
     """Return the op that sums, refusing kernels that are more than it and what comes after."""
     shared = plan.schedule.shared
-    choice = "kernel.stream" if plan.schedule.stream[0] else "kernel.block"
     sums = [op for op in plan.ops if op.reduced]
     found = sums[0]
     for op in plan.ops:
         if len(op.reductions) > shared and (op is not found or not all(op.reductions[shared:])):
             fail(
                 op.op,
-                f"{choice} needs one op with loops besides the shared ones, a sum over them all",
-                f"leave {choice} out",
+                "a sum is taken in steps only where one op has loops besides the shared ones, a "
+                "sum over them all",
+                "leave out the outer of the two levels of its loop",
             )
     if plan.schedule.tile == (1, 1) or plan.axis != shared - 1:
         fail(
             found.op,
-            f"{choice} needs kernel.tile, and vectors along the last shared loop",
-            "give every op kernel.loops with that axis",
+            "a sum in steps needs several results side by side, and vectors along the last shared "
+            "loop",
         )
     if len(found.outputs) != 1 or 0 not in found.initial or found.carried != [0]:
-        fail(found.op, f"{choice} needs a sum of one output that a linalg.fill starts")
+        fail(found.op, "a sum in steps has one output, which a linalg.fill starts")
     written = {o.buffer for op in plan.ops for o in op.outputs}
     if any(a.buffer in written for a in found.inputs):
-        fail(found.op, f"{choice} needs operands that the kernel does not write")
+        fail(found.op, "a sum in steps needs operands that the kernel does not write")
     return found
 
 
@@ -49,7 +49,7 @@ def roles_of(op: Structured, first: int, column: int) -> tuple[int, int]:
     if len(used) != 2 or len(streamed) != 1 or len(packed) != 1:
         fail(
             op.op,
-            "kernel.block needs two operands, one varying with the last shared loop but not with "
-            "those before it that it cuts, the other with the last of these",
+            "a block needs two operands: one varies with the last shared loop but not with those "
+            "before it that are cut, the other with the last of these",
         )
     return streamed[0], packed[0]

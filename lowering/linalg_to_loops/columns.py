@@ -3,7 +3,7 @@
 Each run reads its rows from end to end, a few at a time along all columns, its sums waiting in
 scratch. The runs' results are combined in order, and the ops after the sum see them whole. The
 number of runs is written in the kernel: no result depends on the number of threads. With
-`kernel.prefetch` each step asks for what the next few rows have at the same place.
+`prefetch` each step asks for what the next few rows have at the same place.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.transforms.passes import fail
 
 Sweep = Callable[[Index, int, int], None]
-ROWS = 8
-"""So many rows are read side by side: more runs of memory than that are not fetched ahead."""
 LENGTH = 1 << 14
 """So many elements are worth a run of their own."""
 
 
 class Columns(Nest):
-    """Writes the loops of a plan whose kernel has `kernel.split` and one shared loop."""
+    """Writes the loops of a plan whose sum over rows is cut into parts."""
 
     def __init__(self, writer: Writer, plan: Plan) -> None:
         super().__init__(writer, plan)
@@ -44,9 +42,11 @@ class Columns(Nest):
         if not known or not whole or any(op.parallel_after(1) for op in plan.ops):
             fail(
                 self.sum.op,
-                "kernel.split with a shared loop needs one op that reduces by known combiners, "
-                "and none with further loops in parallel",
+                "a sum over rows is cut into parts only where one op reduces, by known combiners, "
+                "and none has further loops in parallel",
             )
+        self.rows = plan.schedule.split_rows
+        """Rows that are read side by side."""
         self.here: dict[int, tuple[Index, Index]] = {}
         """The part of each loop of the sum that is at hand."""
         self.partials: list[SSAValue] = []
@@ -71,7 +71,7 @@ class Columns(Nest):
 
     def _ask(self, access: Access, points: Sequence[Point]) -> None:
         indices = [index or Index() for index in points[0].indices]
-        indices[self.cut] = indices[self.cut] + ROWS
+        indices[self.cut] = indices[self.cut] + self.rows
         last = points[-1].indices[0] or Index()
         count = ((last - indices[0]).number or 0) + points[0].width
         ask(self.writer, access, indices, 0, count)
@@ -87,9 +87,9 @@ class Columns(Nest):
         if columns is None or size > STACK:
             fail(
                 op.op,
-                f"kernel.split with a shared loop needs scratch for {most} sums of each column, "
+                f"a sum over rows in {most} parts needs scratch for as many sums of each column, "
                 f"at most {STACK} bytes",
-                "take a smaller number of runs, or leave kernel.split out",
+                "take fewer parts",
             )
         self.columns = columns
         self.combiners = [self.combiner(op, k) for k in op.carried]
@@ -102,9 +102,9 @@ class Columns(Nest):
         self.cut = max(op.reduced, key=lambda k: extents[k].number or LENGTH)
         extent = extents[self.cut]
         runs = self._runs([extents[k] for k in op.reduced], most)
-        per = runs * ROWS
+        per = runs * self.rows
         blocks = writer.divide(extent + per + -1, per.number or writer.value(per), arith.DivUIOp)
-        length = blocks * ROWS
+        length = blocks * self.rows
 
         def run(p: Index) -> None:
             lower = writer.minimum(self._product(p, length), extent)
@@ -161,7 +161,7 @@ class Columns(Nest):
         """Open the loops of the sum but the last; take the last a few rows at a time."""
         k, *rest = loops
         lower, upper = ranges.get(k) or super().bounds(self.sum, k)
-        step = 1 if rest else ROWS
+        step = 1 if rest else self.rows
 
         def part(at: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             self.here[k] = at, at + size

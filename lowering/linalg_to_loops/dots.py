@@ -49,18 +49,18 @@ def dot_body(op: Structured, schedule: Schedule, streamed: int) -> Structured:
     if elements is None or op.body is None or total != kernel.SUMS[TOTALS[elements[0]]]:
         fail(
             op.op,
-            "kernel.dots needs a sum of products of bytes, in i32, or of f16 or bf16, in f32",
-            "leave it out",
+            "only products of bytes that are summed in i32, and of f16 or bf16 in f32, are packed "
+            "as dot4",
+            "leave 'as dot4' out",
         )
     if not schedule.pack_rows or schedule.in_floats or schedule.pack_first or schedule.prefetch:
         fail(
             op.op,
-            "kernel.dots needs kernel.pack_rows, and goes with no other choice of how to pack",
-            "write kernel.pack_rows, and neither in_floats nor pack_first nor prefetch",
+            "both operands are packed as dot4, without 'sum as f32', 'as first' and 'prefetch'",
         )
     if schedule.unsigned_rows:
         if elements[streamed] != "i8":
-            fail(op.op, "kernel.unsigned_rows is for signed bytes", "leave it out")
+            fail(op.op, "only signed bytes are packed as biased_dot4", "pack them as dot4")
         elements = ("ui8", elements[1]) if streamed == 0 else (elements[0], "ui8")
     body = Block(arg_types=[i32, i32, total])
     for new, old in zip(body.args, op.body.args, strict=True):

@@ -75,7 +75,7 @@ class Fetching:
 
 
 class Ahead(Nest):
-    """Writes the loops of a plan whose kernel has `kernel.prefetch` and a tile but no blocks."""
+    """Writes the loops of a plan that asks for what its tiles read later."""
 
     def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
         """Ask for what a step of the innermost loop reads ``AHEAD`` steps later."""

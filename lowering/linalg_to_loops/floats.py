@@ -24,12 +24,12 @@ def in_floats(op: Structured, deep: int) -> Structured:
     """Return a sum of products of bytes with a body of floats, for parts of ``deep`` products."""
     signs = byte_products(op.body) if op.body is not None else None
     if signs is None or op.body is None:
-        fail(op.op, "kernel.in_floats needs a sum of products of bytes", "leave it out")
+        fail(op.op, "only products of bytes are summed as f32", "leave 'sum as f32' out")
     if deep > (most := exact_count(signs)):
         fail(
             op.op,
-            f"kernel.in_floats is exact for a depth of at most {most}, not {deep}",
-            "make the last number of kernel.block smaller",
+            f"'sum as f32' is exact for at most {most} products, not {deep}",
+            "take the sum in shorter steps",
         )
     body = Block(arg_types=[*op.body.arg_types[:2], f32])
     for new, old in zip(body.args, op.body.args, strict=True):

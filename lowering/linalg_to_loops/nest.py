@@ -22,9 +22,6 @@ from stepwell.lowering.linalg_to_loops.within import shared_part
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, element_of
 from stepwell.transforms.passes import fail
 
-BLOCK = 1024
-"""Elements of a vectorised parallel loop, or of the last of several, that one parallel iteration
-takes, where nothing runs inside."""
 REPEATED = 32
 """The last tile of rows begins early where that computes no more than such a part of them twice."""
 AT_ONCE = 3
@@ -188,12 +185,7 @@ class Nest(OwnLoops):
 
     def _block(self, k: int) -> int:
         """Return how many iterations of shared loop ``k`` one parallel iteration takes."""
-        size, schedule = self._sizes(k)[0], self.plan.schedule
-        shared = schedule.shared
-        alone = self.plan.axis < 0 and k == shared - 1 > 0 and size == 1
-        if k != self.plan.axis and not alone:
-            return size
-        return size if self._has_loops_inside() else -(-BLOCK // size) * size
+        return self.plan.schedule.steps[k]
 
     def _parallel(self) -> None:
         """Write the collapsed parallel loops; blocked where a loop is tiled or vectorised."""

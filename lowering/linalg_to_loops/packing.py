@@ -79,7 +79,7 @@ class Packing:
             return FloatAttr(0.0, kind)
         if isinstance(kind, IntegerType) and kind.bitwidth >= 8:
             return IntegerAttr(0, kind)
-        fail(self.op.op, f"kernel.block cannot pack elements of type {kind}")
+        fail(self.op.op, f"elements of type {kind} are not packed")
 
     def rest(self) -> Block | None:
         """Return the body as it is after the widening."""
@@ -110,8 +110,8 @@ class Packing:
         if DYNAMIC_INDEX in sizes:
             fail(
                 self.op.op,
-                "kernel.block packs an operand of a sum only whose first loops are of known length",
-                "leave kernel.block out",
+                "an operand is packed only where the sum's first loops are of known length",
+                "leave the level that packs out",
             )
         return sizes
 

@@ -14,15 +14,14 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
+from xdsl.utils.exceptions import VerifyException
 
+from stepwell.analysis.levels import Nesting, check_levels, nesting_of, schedule_of
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel import choices
-from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.lowering.linalg_to_loops.edges import Edges, take_edges
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.transforms.passes import fail
 
-NO_BLOCKS: tuple[int, ...] = ()
 RANGE = "kernel.range"
 """On a kernel while its loops are written: the version that it is."""
 
@@ -43,36 +42,9 @@ class Buffer:
 
 
 @dataclass
-class Schedule:
-    """The choices written on the kernel."""
+class Schedule(Nesting):
+    """How the loops of a kernel nest, and which of its memory is written how."""
 
-    shared: int = 0
-    parallel: int = 0
-    grain: int = 1
-    split: int = 0
-    tile: tuple[int, int] = (1, 1)
-    band: int = 1
-    """How many iterations of the last shared loop each op runs over at a time."""
-    ahead: int = 0
-    """In runs of so many rows the first loop of the next runs along with the second of each."""
-    blocks: tuple[int, ...] = NO_BLOCKS
-    """How much of the last shared loops, rows and columns being the last, then the depth."""
-    stream: tuple[int, int] = (0, 0)
-    """Columns of a stretch, and how many rows of the operand of the columns are read at a time."""
-    pack_rows: bool = False
-    """Whether blocks pack the operand that varies with the rows too."""
-    in_floats: bool = False
-    """Whether products of bytes are added up in floats, which is exact."""
-    dots: bool = False
-    """Whether products of bytes are added up four at a time."""
-    unsigned_rows: bool = False
-    """Whether 128 is added to the bytes of rows for that, and what comes of it taken off again."""
-    pack_first: bool = False
-    """Whether the first tile of a block packs what it reads, where that is simple."""
-    prefetch: bool = False
-    """Whether what a block packs next, or a tile reads later, is asked for while it computes."""
-    unroll: bool = False
-    """Whether the loops of each op's sum are written out by the compiler of the text."""
     in_place: bool = False
     """Whether an input may lie where an output does."""
     overwritten: frozenset[SSAValue] = frozenset()
@@ -83,11 +55,6 @@ class Schedule:
     """The destinations that are written past the caches."""
     lengths: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
     """The least and the greatest length of shared loops of which only the launch knows more."""
-
-    @property
-    def whole_reads(self) -> bool:
-        """Whether operands are packed or read in runs, not by the elements that a body takes."""
-        return bool(self.blocks or self.stream[0] or self.split)
 
 
 @dataclass
@@ -185,40 +152,24 @@ class Plan:
 
 
 def read_schedule(function: kernel.FuncOp) -> Schedule:
-    """Read the attributes of a kernel, which its verifier has checked."""
-    if SCHEDULE in function.attributes:
-        fail(function, f"no choice is made yet after {SCHEDULE}", "run schedule before bufferize")
-
-    def number(name: str, default: int) -> int:
-        return choices.number(function, f"kernel.{name}", default)
-
-    schedule = Schedule(number("shared", 0), number("parallel", 0), number("grain", 1))
-    schedule.split = number("split", 0)
-    schedule.pack_rows = "kernel.pack_rows" in function.attributes
-    schedule.in_floats = "kernel.in_floats" in function.attributes
-    schedule.dots = "kernel.dots" in function.attributes
-    schedule.unsigned_rows = "kernel.unsigned_rows" in function.attributes
-    schedule.pack_first = "kernel.pack_first" in function.attributes
-    schedule.prefetch = "kernel.prefetch" in function.attributes
-    schedule.unroll = "kernel.unroll" in function.attributes
+    """Read the levels of a kernel and what is known of its memory."""
+    if (levels := schedule_of(function)) is None:
+        nesting = nesting_of(function)
+    else:
+        try:
+            nesting = check_levels(function, levels)
+        except VerifyException as error:
+            fail(function, str(error), "`stepwell explain` shows the levels of any kernel")
+    schedule = Schedule(**vars(nesting))
     schedule.in_place = "kernel.in_place" in function.attributes
     if isinstance(pairs := function.attributes.get("kernel.in_place"), ArrayAttr):
         args = function.body.block.args
         numbers = [pair.get_values() for pair in pairs if isinstance(pair, DenseArrayBase)]
         schedule.pairs = tuple((args[int(a)], args[int(b)]) for a, b in numbers)
         schedule.overwritten = frozenset(a for a, _ in schedule.pairs)
-    schedule.band = max(number("band", 1), 1)
-    schedule.ahead = number("ahead", 0)
     if isinstance(past := function.attributes.get("kernel.nontemporal"), DenseArrayBase):
         numbers: Sequence[Any] = past.get_values()
         schedule.nontemporal = frozenset(function.body.block.args[n] for n in numbers)
-    if tile := choices.numbers(function, "kernel.tile"):
-        rows, vectors = tile
-        schedule.tile = (rows, vectors)
-    if stream := choices.numbers(function, "kernel.stream"):
-        columns, deep = stream
-        schedule.stream = (columns, deep)
-    schedule.blocks = choices.numbers(function, "kernel.block")
     if isinstance(version := function.attributes.get(RANGE), kernel.VersionAttr):
         schedule.lengths[version.loop.data] = version.low.data, version.high.data
     return schedule
@@ -335,13 +286,12 @@ def _check_shared(plan: Plan, op: Structured) -> None:
         fail(
             op.op,
             "ops of a kernel must agree on how their shared loops are vectorised",
-            "give every op the same kernel.loops",
         )
     if plan.schedule.band > 1 and first.axis == shared - 1:
         fail(
             op.op,
-            "kernel.band runs over the last shared loop, which kernel.loops makes vectors of",
+            "several iterations of the last shared loop, which is vectors, are taken at a time",
             "vectorise a loop of each op's own",
         )
     if plan.schedule.tile != (1, 1) and 0 <= plan.axis < shared - 1:
-        fail(op.op, "kernel.tile needs vectors along the last shared loop or one of an op's own")
+        fail(op.op, "tiles need vectors along the last shared loop or one of an op's own")

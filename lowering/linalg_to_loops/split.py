@@ -26,7 +26,7 @@ GUESS = 512
 
 
 def write_split(writer: Writer, plan: Plan) -> None:
-    """Write every op of a kernel that has `kernel.split`; ops without loops run once."""
+    """Write every op of a kernel whose sums are cut into parts; ops without loops run once."""
     nest = Nest(writer, plan)
     nest.prepare()
     nest.memory.open([Point(())])
@@ -43,7 +43,7 @@ def _write_runs(nest: Nest, op: Structured) -> None:
     """Write one full reduction: the runs side by side, then their results in order."""
     writer, most = nest.writer, nest.plan.schedule.split
     if not all(op.reductions) or len(op.carried) != len(op.outputs) or not op.unordered:
-        fail(op.op, "kernel.split needs full reductions by known combiners")
+        fail(op.op, "only full reductions by known combiners are cut into parts")
     point = Point((None,) * len(op.reductions))
     combiners = [nest.combiner(op, k) for k in op.carried]
     starts = [nest.start(op, k, point) for k in op.carried]

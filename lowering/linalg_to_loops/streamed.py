@@ -5,7 +5,7 @@ columns, so that memory is asked for few long runs, not for many short ones; the
 stretch wait in scratch meanwhile. What several rows of the other operand have to do with these is
 copied beside each other before, and widened, for it is read once for each tile of the stretch.
 Each stretch is one parallel iteration. The ops after the contraction see the sums once they are
-whole. With `kernel.prefetch` each step asks for what the next part reads at the same place.
+whole. With `prefetch` each step asks for what the next part reads at the same place.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from stepwell.transforms.passes import fail
 
 
 class Streamed(Nest):
-    """Writes the loops of a plan whose kernel has `kernel.stream`."""
+    """Writes the loops of a plan whose operand is read in stretches."""
 
     def __init__(self, writer: Writer, plan: Plan) -> None:
         super().__init__(writer, plan)
@@ -54,9 +54,9 @@ class Streamed(Nest):
         rows = self.extents[0][self.row].number
         kind = element_of(self.sum.outputs[0].buffer)
         if rows is None or len(self.sum.reduced) != 1:
-            fail(self.sum.op, "kernel.stream needs rows of known number and a sum of one loop")
+            fail(self.sum.op, "a stretch needs rows of known number and a sum of one loop")
         if (bytes := rows * self.columns * bytes_of(kind)) > STACK:
-            fail(self.sum.op, f"kernel.stream needs {bytes} bytes of scratch, more than {STACK}")
+            fail(self.sum.op, f"a stretch needs {bytes} bytes of scratch, more than {STACK}")
         self.rows = rows
         self.micro = self._micro()
 

@@ -19,7 +19,7 @@ from xdsl.ir.affine import (
 )
 
 from stepwell.analysis.combiners import COMBINERS, Combiner
-from stepwell.dialects import kernel
+from stepwell.analysis.levels.nesting import NO_LANES, Lanes
 from stepwell.dialects.kernel.sharing import parts_of
 from stepwell.lowering.linalg_to_loops.writer import Index
 from stepwell.transforms.passes import fail
@@ -129,7 +129,7 @@ def coefficient(expr: AffineExpr, dim: int) -> int | None:
             return None
 
 
-def read(op: Operation) -> Structured | None:
+def read(op: Operation, lanes: Lanes = NO_LANES) -> Structured | None:
     """Return the loops of ``op``, None where it has none of its own."""
     match op:
         case linalg.GenericOp():
@@ -145,7 +145,11 @@ def read(op: Operation) -> Structured | None:
             )
         case _:
             return None
-    _read_schedule(found)
+    found.axis, found.width, found.interleave = lanes
+    found.within = {
+        loop: (Index.of(op.operands[low]), Index.of(op.operands[high]))
+        for loop, low, high in parts_of(op)
+    }
     return found
 
 
@@ -181,28 +185,3 @@ def _read_fill(op: linalg.FillOp) -> Structured:
     rank = target.type.get_num_dims()
     identity = tuple(AffineExpr.dimension(i) for i in range(rank))
     return Structured(op, (False,) * rank, (), (Access(target, identity),), None, value)
-
-
-def _read_schedule(found: Structured) -> None:
-    """Read `kernel.loops` and refuse what this op cannot do."""
-    op = found.op
-    found.within = {
-        loop: (Index.of(op.operands[low]), Index.of(op.operands[high]))
-        for loop, low, high in parts_of(op)
-    }
-    loops = op.attributes.get("kernel.loops")
-    if loops is None:
-        return
-    if not isinstance(loops, kernel.LoopsAttr):
-        fail(op, f"kernel.loops must be a #kernel.loops<...>, got {loops}")
-    axis, width, interleave = loops.axis.data, loops.width.data, loops.interleave.data
-    rank = len(found.reductions)
-    if axis >= rank:
-        fail(op, f"kernel.loops names axis {axis}, but {op.name} has {rank} loops")
-    if width * interleave > 1 and found.reductions[axis] and not found.unordered:
-        fail(
-            op,
-            f"kernel.loops vectorises axis {axis}, whose iterations must run in order",
-            "leave it out, or choose a parallel axis",
-        )
-    found.axis, found.width, found.interleave = axis, width, interleave

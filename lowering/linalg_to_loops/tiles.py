@@ -50,7 +50,7 @@ class Sliver:
 
 
 class Tiles(Nest):
-    """Writes the tiles of a plan whose kernel has `kernel.block`."""
+    """Writes the tiles of a plan whose sum is taken in steps."""
 
     def __init__(self, writer: Writer, plan: Plan) -> None:
         super().__init__(writer, plan)
@@ -167,9 +167,8 @@ class Tiles(Nest):
         if (several and not self.plan.schedule.dots) or self.along:
             fail(
                 self.sum.op,
-                "kernel.pack_rows needs blocks of the last two shared loops, a sum of one loop, "
-                "and an operand that varies with the rows alone",
-                "leave kernel.pack_rows out",
+                "rows are packed only where blocks cut the last two shared loops, the sum has one "
+                "loop and the operand varies with the rows alone",
             )
 
     def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
@@ -474,8 +473,8 @@ def _check_sizes(nest: Tiles) -> None:
     if rows % nest.rows or columns % nest.columns:
         fail(
             nest.sum.op,
-            f"kernel.block = {[*nest.sizes, nest.deep]} is not made of whole tiles of "
-            f"{nest.rows} by {nest.columns}",
+            f"a block of {rows} by {columns} is not made of whole tiles of {nest.rows} by "
+            f"{nest.columns}",
         )
     whole = 0 <= size_of(nest.sum, nest.depth) <= nest.deep
     waiting = nest.rows if whole else prod(nest.sizes[:-1])
@@ -486,4 +485,4 @@ def _check_sizes(nest: Tiles) -> None:
     if (packing := nest.row_packing) is not None:
         bytes = max(bytes, packing.size(nest.deep) * packing.columns * bytes_of(packing.element))
     if bytes > STACK:
-        fail(nest.sum.op, f"kernel.block needs {bytes} bytes of scratch, more than {STACK}")
+        fail(nest.sum.op, f"a block needs {bytes} bytes of scratch, more than {STACK}")

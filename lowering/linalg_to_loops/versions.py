@@ -26,7 +26,7 @@ from stepwell.analysis.structured import indices
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 from stepwell.lowering.linalg_to_loops.plan import RANGE
-from stepwell.transforms.kernels.versions import take_version, version
+from stepwell.transforms.kernels.versions import version
 from stepwell.transforms.passes import fail
 
 
@@ -36,7 +36,6 @@ def lower_versions(function: kernel.FuncOp, lower: Callable[[kernel.FuncOp], Non
     where = [_size(function, some.loop.data) for some in versions]
     copies = [_copy(function, n, some) for n, some in enumerate(versions)]
     del function.attributes[VERSIONS]
-    take_version(function)
     for each in (*copies, function):
         lower(each)
     entry = function.body.block

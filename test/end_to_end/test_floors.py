@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 
 import numpy as np
@@ -75,10 +76,14 @@ def test_kernels_are_left_as_they_are() -> None:
 
 def test_an_edited_tile_holds() -> None:
     kernels = at(PRODUCT, "kernels")
-    before, _, rest = kernels.partition("kernel.tile = [")
-    edited = f"{before}kernel.tile = [2 : i64, 1 : i64{rest[rest.index(']') :]}"
-    assert edited != kernels
-    assert "kernel.tile = [2 : i64, 1 : i64]" in at(edited, "kernels")
+    found = re.search(r"#kernel.schedule<.*>(?=})", kernels)
+    assert found is not None
+    by_hand = (
+        "#kernel.schedule<[for d0 by 2, for d1 by 8], op 0 [for d2, unroll d0, vector d1 by 8]"
+    )
+    by_hand += ", op 1 [unroll d0, vector d1 by 8]>"
+    edited = kernels.replace(found.group(), by_hand, 1)
+    assert by_hand != found.group() and by_hand in at(edited, "kernels")
     a = RANDOM.standard_normal((37, 29)).astype(np.float32)
     b = RANDOM.standard_normal((29, 45)).astype(np.float32)
     c = np.zeros(3, np.float32)

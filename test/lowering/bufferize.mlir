@@ -6,7 +6,7 @@
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #v = affine_map<(d0) -> (d0)>
-kernel.func @softmax(%x: tensor<?x16xf32>, %y: tensor<?x16xf32>) -> tensor<?x16xf32> attributes {kernel.shared = 1 : i64, kernel.parallel = 1 : i64} {
+kernel.func @softmax(%x: tensor<?x16xf32>, %y: tensor<?x16xf32>) -> tensor<?x16xf32> attributes {kernel.shared = 1 : i64, kernel.schedule = #kernel.schedule<[parallel d0, for d1]>} {
   %c0 = arith.constant 0 : index
   %n = tensor.dim %x, %c0 : tensor<?x16xf32>
   %e0 = tensor.empty(%n) : tensor<?xf32>

@@ -3,12 +3,10 @@
 // The sum's loops run as the image lies in memory; a block takes several of its lines.
 
 // CHECK:          kernel.func @main_conv(
-// CHECK-SAME:       kernel.shared = 4 : i64, kernel.tile = [5 : i64, 4 : i64],
-// CHECK-SAME:       kernel.block = [1 : i64, 2 : i64, 15 : i64, 64 : i64, 100 : i64], kernel.parallel = 4 : i64
+// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1 by 2, parallel d2 by 15, parallel d3 by 64, for d6 by 100 {pack 1}, for d1, for d2 by 5, for d4, for d5, for d6, unroll d2, unroll d3 by 16, vector d3 by 16]>
 // CHECK:            linalg.generic
 // CHECK-SAME:       affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, (d1 + d4), (d2 + d5), d6)>
 // CHECK-SAME:       affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d3, d6, d4, d5)>
-// CHECK-SAME:       attrs =  {kernel.loops = #kernel.loops<axis = 3, width = 16, interleave = 1>}
 func.func @main(%x: tensor<2x16x16x100xf32>, %w: tensor<64x100x3x3xf32>) -> tensor<2x14x14x64xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<2x14x14x64xf32>

@@ -2,8 +2,7 @@
 
 // Few features of every second place: a tile has them all, and picks places from whole vectors.
 // CHECK-LABEL: kernel.func @picked_conv(
-// CHECK-SAME:    kernel.tile = [10 : i64, 1 : i64]
-// CHECK:         kernel.loops = #kernel.loops<axis = 3, width = 16, interleave = 1>
+// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1, parallel d2 by 10 {grain 2}, for d3 by 16, for d4, for d5, for d6, unroll d2, vector d3 by 16]>
 func.func @picked(%x: tensor<1x24x57x57xf32>, %w: tensor<10x24x3x3xf32>) -> tensor<1x10x28x28xf32> {
   %y = nd.convolution %x, %w {strides = [2, 2]} : (tensor<1x24x57x57xf32>, tensor<10x24x3x3xf32>) -> tensor<1x10x28x28xf32>
   func.return %y : tensor<1x10x28x28xf32>
@@ -12,8 +11,7 @@ func.func @picked(%x: tensor<1x24x57x57xf32>, %w: tensor<10x24x3x3xf32>) -> tens
 // Large windows would pick each place often: features go last, in vectors that they fill.
 // CHECK-LABEL: kernel.func @large_conv(
 // CHECK-SAME:    tensor<1x29x29x64xf32>
-// CHECK-SAME:    kernel.block = [{{.*}}16 : i64, 64 : i64]
-// CHECK:         kernel.loops = #kernel.loops<axis = 3, width = 8, interleave = 1>
+// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1 by 6, parallel d2 by 12, parallel d3 by 16, for d6 by 64 {pack 1}, for d1, for d4, for d5, for d6, unroll d2, unroll d3 by 8, vector d3 by 8]>
 func.func @large(%x: tensor<1x64x29x29xf32>, %w: tensor<14x64x7x7xf32>) -> tensor<1x14x12x12xf32> {
   %y = nd.convolution %x, %w {strides = [2, 2]} : (tensor<1x64x29x29xf32>, tensor<14x64x7x7xf32>) -> tensor<1x14x12x12xf32>
   func.return %y : tensor<1x14x12x12xf32>
@@ -21,7 +19,7 @@ func.func @large(%x: tensor<1x64x29x29xf32>, %w: tensor<14x64x7x7xf32>) -> tenso
 
 // Steps of two reach over four times as many places as there are results: a block takes fewer lines.
 // CHECK-LABEL: kernel.func @lines_conv(
-// CHECK-SAME:    kernel.block = [1 : i64, 12 : i64, 40 : i64, 48 : i64, 48 : i64]
+// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1 by 12, parallel d2 by 40, parallel d3 by 48, for d6 by 48 {pack 1, prefetch}, for d1, for d2 by 8, for d4, for d5, for d6, unroll d2, unroll d3 by 16, vector d3 by 16]>
 func.func @lines(%x: tensor<1x75x75x376xf32>, %w: tensor<215x376x5x5xf32>) -> tensor<1x36x36x215xf32> {
   %y = nd.convolution %x, %w {strides = [2, 2], x_layout = [0, 3, 1, 2], y_layout = [0, 3, 1, 2]} : (tensor<1x75x75x376xf32>, tensor<215x376x5x5xf32>) -> tensor<1x36x36x215xf32>
   func.return %y : tensor<1x36x36x215xf32>

@@ -6,13 +6,11 @@
 
 // What is chosen follows the machine that is described, whatever the host is: the tile its registers, the depth its
 // caches, prefetching and packing in the first tile what comes from beyond its second cache. What is written stays.
-// ZEN4:     kernel.tile = [6 : i64, 4 : i64], kernel.block = [342 : i64, 64 : i64, 344 : i64], kernel.pack_first, kernel.prefetch
-// XEON:     kernel.tile = [6 : i64, 4 : i64], kernel.block = [342 : i64, 64 : i64, 512 : i64], kernel.parallel
-// QUICK:    kernel.block = [342 : i64, 64 : i64, 512 : i64], kernel.pack_first, kernel.prefetch
-// HASWELL:  kernel.tile = [6 : i64, 2 : i64], kernel.block = [90 : i64, 16 : i64, 344 : i64], kernel.pack_first, kernel.prefetch
-// HASWELL:  kernel.loops = #kernel.loops<axis = 1, width = 8, interleave = 1>
-// NEOVERSE: kernel.tile = [6 : i64, 4 : i64], kernel.block = [210 : i64, 16 : i64, 512 : i64]
-// NEOVERSE: kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 1>
+// ZEN4:     #kernel.schedule<[parallel d0 by 342, parallel d1 by 64, for d2 by 344 {pack 1 as first, prefetch}, for d0 by 6, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>
+// XEON:     #kernel.schedule<[parallel d0 by 342, parallel d1 by 64, for d2 by 512 {pack 1}, for d0 by 6, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>
+// QUICK:    #kernel.schedule<[parallel d0 by 342, parallel d1 by 64, for d2 by 512 {pack 1 as first, prefetch}, for d0 by 6, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>
+// HASWELL:  #kernel.schedule<[parallel d0 by 90, parallel d1 by 16, for d2 by 344 {pack 1 as first, prefetch}, for d0 by 6, for d2, unroll d0, unroll d1 by 8, vector d1 by 8]>
+// NEOVERSE: #kernel.schedule<[parallel d0 by 210, parallel d1 by 16, for d2 by 512 {pack 1 as first, prefetch}, for d0 by 6, for d2, unroll d0, unroll d1 by 4, vector d1 by 4]>
 func.func @product(%x: tensor<1024x1024xf32>, %w: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
   %y = nd.matmul %x, %w : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
   func.return %y : tensor<1024x1024xf32>

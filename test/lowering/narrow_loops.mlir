@@ -18,10 +18,10 @@
 // LOOPS:         %[[END:.*]] = arith.muli %{{.*}}, %c16 : index
 // LOOPS:         scf.for %{{.*}} = %{{.*}} to %[[END]] step %c16
 // LOOPS:         vector.load %x[%c96]
-kernel.func @first(%i: memref<i64>, %x: memref<100xf32>, %s: memref<f32>) attributes {kernel.shared = 0} {
+kernel.func @first(%i: memref<i64>, %x: memref<100xf32>, %s: memref<f32>) attributes {kernel.shared = 0, kernel.schedule = #kernel.schedule<[for d0 by 16, unroll d0 by 8, vector d0 by 8]>} {
   %z = arith.constant 0.0 : f32
   linalg.fill ins(%z : f32) outs(%s : memref<f32>)
-  linalg.generic {indexing_maps = [#one, #id, #one], iterator_types = ["reduction"]} ins(%i, %x : memref<i64>, memref<100xf32>) outs(%s : memref<f32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 8, interleave = 2>} {
+  linalg.generic {indexing_maps = [#one, #id, #one], iterator_types = ["reduction"]} ins(%i, %x : memref<i64>, memref<100xf32>) outs(%s : memref<f32>) {
   ^bb0(%n: i64, %a: f32, %o: f32):
     %k = linalg.index 0 : index
     %j = arith.index_cast %k : index to i64
@@ -129,8 +129,8 @@ kernel.func @changed(%i: memref<i64>, %x: memref<100xi32>, %s: memref<i32>) attr
 // LOOPS:           scf.for %j = %c0 to %{{.*}} step %c8
 // LOOPS:             %[[AT:.*]] = arith.addi %{{.*}}, %j
 // LOOPS:             vector.load %x[%{{.*}}, %[[AT]]]
-kernel.func @updated(%i: memref<i64>, %x: memref<40x?xf32>, %y: memref<40x?xf32>) attributes {kernel.shared = 2, kernel.in_place = [array<i64: 1, 2>]} {
-  linalg.generic {indexing_maps = [#none, #all, #all], iterator_types = ["parallel", "parallel"]} ins(%i, %x : memref<i64>, memref<40x?xf32>) outs(%y : memref<40x?xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 8, interleave = 1>} {
+kernel.func @updated(%i: memref<i64>, %x: memref<40x?xf32>, %y: memref<40x?xf32>) attributes {kernel.shared = 2, kernel.in_place = [array<i64: 1, 2>], kernel.schedule = #kernel.schedule<[for d0, for d1 by 8, vector d1 by 8]>} {
+  linalg.generic {indexing_maps = [#none, #all, #all], iterator_types = ["parallel", "parallel"]} ins(%i, %x : memref<i64>, memref<40x?xf32>) outs(%y : memref<40x?xf32>) {
   ^bb0(%n: i64, %a: f32, %o: f32):
     %k = linalg.index 1 : index
     %j = arith.index_cast %k : index to i64
@@ -153,16 +153,16 @@ kernel.func @updated(%i: memref<i64>, %x: memref<40x?xf32>, %y: memref<40x?xf32>
 // LOOPS-NEXT:    scf.for
 // LOOPS:         vector.store %{{.*}}, %z[%c4]
 // LOOPS-NEXT:    kernel.return
-kernel.func @kept(%b: memref<12xi1>, %x: memref<9x12xf32>, %y: memref<12xf32>, %z: memref<12xf32>) attributes {kernel.shared = 1, kernel.in_place = [array<i64: 2, 3>]} {
+kernel.func @kept(%b: memref<12xi1>, %x: memref<9x12xf32>, %y: memref<12xf32>, %z: memref<12xf32>) attributes {kernel.shared = 1, kernel.in_place = [array<i64: 2, 3>], kernel.schedule = #kernel.schedule<[for d0 by 8], op 0 [for d1, vector d0 by 8], op 1 [vector d0 by 8]>} {
   %s = memref.alloc() : memref<12xf32>
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%s : memref<12xf32>)
-  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, #row], iterator_types = ["parallel", "reduction"]} ins(%x : memref<9x12xf32>) outs(%s : memref<12xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 8, interleave = 1>} {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, #row], iterator_types = ["parallel", "reduction"]} ins(%x : memref<9x12xf32>) outs(%s : memref<12xf32>) {
   ^bb0(%a: f32, %o: f32):
     %t = arith.addf %o, %a : f32
     linalg.yield %t : f32
   }
-  linalg.generic {indexing_maps = [#id, #id, #id, #id], iterator_types = ["parallel"]} ins(%b, %s, %y : memref<12xi1>, memref<12xf32>, memref<12xf32>) outs(%z : memref<12xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 8, interleave = 1>} {
+  linalg.generic {indexing_maps = [#id, #id, #id, #id], iterator_types = ["parallel"]} ins(%b, %s, %y : memref<12xi1>, memref<12xf32>, memref<12xf32>) outs(%z : memref<12xf32>) {
   ^bb0(%c: i1, %a: f32, %old: f32, %o: f32):
     %t = arith.select %c, %a, %old : f32
     linalg.yield %t : f32

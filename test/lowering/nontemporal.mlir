@@ -15,8 +15,8 @@
 // LOOPS-LABEL: kernel.func @returned
 // LOOPS:         vector.store %{{.*}}, %y[%{{.*}}] {nontemporal = true} : memref<520xf32>, vector<16xf32>
 // LOOPS:         memref.store %{{.*}}, %y[%{{.*}}] : memref<520xf32>
-kernel.func @returned(%x: tensor<520xf32>, %y: tensor<520xf32>) -> tensor<520xf32> attributes {kernel.shared = 1} {
-  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<520xf32>) outs(%y : tensor<520xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 16, interleave = 1>} {
+kernel.func @returned(%x: tensor<520xf32>, %y: tensor<520xf32>) -> tensor<520xf32> attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0 by 16, vector d0 by 16]>} {
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<520xf32>) outs(%y : tensor<520xf32>) {
   ^bb0(%a: f32, %o: f32):
     %s = arith.addf %a, %a : f32
     linalg.yield %s : f32
@@ -29,8 +29,8 @@ kernel.func @returned(%x: tensor<520xf32>, %y: tensor<520xf32>) -> tensor<520xf3
 // CHECK-NOT:     nontemporal
 // LOOPS-LABEL: kernel.func @read
 // LOOPS-NOT:     nontemporal
-kernel.func @read(%x: tensor<520xf32>, %y: tensor<520xf32>) -> tensor<520xf32> attributes {kernel.shared = 1} {
-  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<520xf32>) outs(%y : tensor<520xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 16, interleave = 1>} {
+kernel.func @read(%x: tensor<520xf32>, %y: tensor<520xf32>) -> tensor<520xf32> attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0 by 16, vector d0 by 16]>} {
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<520xf32>) outs(%y : tensor<520xf32>) {
   ^bb0(%a: f32, %o: f32):
     %s = arith.mulf %a, %a : f32
     linalg.yield %s : f32
@@ -42,8 +42,8 @@ kernel.func @read(%x: tensor<520xf32>, %y: tensor<520xf32>) -> tensor<520xf32> a
 // CHECK-LABEL: kernel.func @small
 // CHECK-NOT:     nontemporal
 // LOOPS-LABEL: kernel.func @small
-kernel.func @small(%x: tensor<512xf32>, %y: tensor<512xf32>) -> tensor<512xf32> attributes {kernel.shared = 1} {
-  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<512xf32>) outs(%y : tensor<512xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 16, interleave = 1>} {
+kernel.func @small(%x: tensor<512xf32>, %y: tensor<512xf32>) -> tensor<512xf32> attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0 by 16, vector d0 by 16]>} {
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<512xf32>) outs(%y : tensor<512xf32>) {
   ^bb0(%a: f32, %o: f32):
     %s = arith.addf %a, %a : f32
     linalg.yield %s : f32
@@ -56,10 +56,10 @@ kernel.func @small(%x: tensor<512xf32>, %y: tensor<512xf32>) -> tensor<512xf32> 
 // CHECK-SAME:    kernel.nontemporal = array<i64: 1>
 // LOOPS-LABEL: kernel.func @large
 // LOOPS:         vector.store {{.*}} {nontemporal = true}
-kernel.func @large(%x: tensor<8x160xf32>, %y: tensor<8x160xf32>, %z: tensor<8xf32>) -> (tensor<8x160xf32>, tensor<8xf32>) attributes {kernel.shared = 1} {
+kernel.func @large(%x: tensor<8x160xf32>, %y: tensor<8x160xf32>, %z: tensor<8xf32>) -> (tensor<8x160xf32>, tensor<8xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0, for d1 by 16, vector d1 by 16]>} {
   %zero = arith.constant 0.0 : f32
   %f = linalg.fill ins(%zero : f32) outs(%z : tensor<8xf32>) -> tensor<8xf32>
-  %r, %t = linalg.generic {indexing_maps = [#all, #all, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<8x160xf32>) outs(%y, %f : tensor<8x160xf32>, tensor<8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 1>} {
+  %r, %t = linalg.generic {indexing_maps = [#all, #all, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<8x160xf32>) outs(%y, %f : tensor<8x160xf32>, tensor<8xf32>) {
   ^bb0(%a: f32, %o: f32, %u: f32):
     %s = arith.negf %a : f32
     %v = arith.addf %u, %s : f32
@@ -74,13 +74,13 @@ kernel.func @large(%x: tensor<8x160xf32>, %y: tensor<8x160xf32>, %z: tensor<8xf3
 // LOOPS-LABEL: kernel.func @by_hand
 // LOOPS:         vector.store %{{.*}}, %y[%{{.*}}] :
 // LOOPS:         vector.store %{{.*}}, %z[%{{.*}}] {nontemporal = true} :
-kernel.func @by_hand(%x: tensor<4x32xf32>, %y: tensor<4x32xf32>, %z: tensor<4x32xf32>) -> (tensor<4x32xf32>, tensor<4x32xf32>) attributes {kernel.shared = 1, kernel.nontemporal = array<i64: 1, 2>} {
-  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x32xf32>) outs(%y : tensor<4x32xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 1>} {
+kernel.func @by_hand(%x: tensor<4x32xf32>, %y: tensor<4x32xf32>, %z: tensor<4x32xf32>) -> (tensor<4x32xf32>, tensor<4x32xf32>) attributes {kernel.shared = 1, kernel.nontemporal = array<i64: 1, 2>, kernel.schedule = #kernel.schedule<[for d0, for d1 by 16, vector d1 by 16]>} {
+  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x32xf32>) outs(%y : tensor<4x32xf32>) {
   ^bb0(%a: f32, %o: f32):
     %s = arith.mulf %a, %a : f32
     linalg.yield %s : f32
   } -> tensor<4x32xf32>
-  %q = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]} ins(%r : tensor<4x32xf32>) outs(%z : tensor<4x32xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 1>} {
+  %q = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]} ins(%r : tensor<4x32xf32>) outs(%z : tensor<4x32xf32>) {
   ^bb0(%a: f32, %o: f32):
     %s = arith.addf %a, %a : f32
     linalg.yield %s : f32

@@ -10,7 +10,7 @@
 // CHECK:            tensor.collapse_shape %w
 // CHECK-NEXT:       kernel.launch @main_pack
 kernel.func @conv(%x: tensor<1x16x16x4xf32>, %w: tensor<64x4x3x3xf32>, %y: tensor<1x14x14x64xf32>) -> tensor<1x14x14x64xf32>
-    attributes {kernel.shared = 4, kernel.tile = [5, 4], kernel.block = [7, 15, 64, 4], kernel.parallel = 4} {
+    attributes {kernel.shared = 4, kernel.schedule = #kernel.schedule<[parallel d0, parallel d1 by 7, parallel d2 by 15, parallel d3 by 64, for d6 by 4 {pack 1}, for d1, for d2 by 5, for d4, for d5, for d6, unroll d2, unroll d3 by 16, vector d3 by 16]>} {
   %zero = arith.constant 0.0 : f32
   %f = linalg.fill ins(%zero : f32) outs(%y : tensor<1x14x14x64xf32>) -> tensor<1x14x14x64xf32>
   %r = linalg.generic {indexing_maps = [
@@ -19,7 +19,7 @@ kernel.func @conv(%x: tensor<1x16x16x4xf32>, %w: tensor<64x4x3x3xf32>, %y: tenso
       affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1, d2, d3)>],
       iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
       ins(%x, %w : tensor<1x16x16x4xf32>, tensor<64x4x3x3xf32>) outs(%f : tensor<1x14x14x64xf32>)
-      attrs = {kernel.loops = #kernel.loops<axis = 3, width = 16, interleave = 1>} {
+      {
   ^bb0(%a: f32, %b: f32, %s: f32):
     %p = arith.mulf %a, %b : f32
     %t = arith.addf %s, %p : f32

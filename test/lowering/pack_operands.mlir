@@ -5,15 +5,13 @@
 #kn = affine_map<(d0, d1, d2) -> (d2, d1)>
 #nk = affine_map<(d0, d1, d2) -> (d1, d2)>
 #mn = affine_map<(d0, d1, d2) -> (d0, d1)>
-#l = #kernel.loops<axis = 1, width = 4, interleave = 1>
 
 // One packing kernel serves both weights of this layout; what lies beyond the last column is zero.
 // CHECK-LABEL: kernel.func @main_pack(
 // CHECK-SAME:    %w: tensor<5x11xf32>, %packed: tensor<2x5x8xf32>
-// CHECK-SAME:    kernel.shared = 1
+// CHECK-SAME:  #kernel.schedule<[for d0 by 4, for d1, vector d0 by 4]>
 // CHECK:         linalg.fill
 // CHECK:         indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> ((d0 floordiv 8), d1, (d0 mod 8))>]
-// CHECK-SAME:    kernel.loops<axis = 0, width = 4, interleave = 1>
 
 // An argument is not packed: its launch runs the kernel as it was.
 // CHECK:       kernel.func @matmul(%x: tensor<3x5xf32>, %w: tensor<5x11xf32>
@@ -22,10 +20,10 @@
 // LOOPS-LABEL: kernel.func @matmul_packed
 // LOOPS-NOT:     memref.alloca() {{.*}}packed
 // LOOPS:         vector.load %w_packed
-kernel.func @matmul(%x: tensor<3x5xf32>, %w: tensor<5x11xf32>, %y: tensor<3x11xf32>) -> tensor<3x11xf32> attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 8, 4]} {
+kernel.func @matmul(%x: tensor<3x5xf32>, %w: tensor<5x11xf32>, %y: tensor<3x11xf32>) -> tensor<3x11xf32> attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 8, for d2 by 4 {pack 1}, for d0 by 2, for d2, unroll d0, unroll d1 by 4, vector d1 by 4]>} {
   %zero = arith.constant 0.0 : f32
   %s = linalg.fill ins(%zero : f32) outs(%y : tensor<3x11xf32>) -> tensor<3x11xf32>
-  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<3x5xf32>, tensor<5x11xf32>) outs(%s : tensor<3x11xf32>) attrs = {kernel.loops = #l} {
+  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<3x5xf32>, tensor<5x11xf32>) outs(%s : tensor<3x11xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %p = arith.mulf %a, %b : f32
     %q = arith.addf %c, %p : f32
@@ -37,10 +35,10 @@ kernel.func @matmul(%x: tensor<3x5xf32>, %w: tensor<5x11xf32>, %y: tensor<3x11xf
 // Rows of the operand lie along the sum: the packing kernel turns them over.
 // CHECK:       kernel.func @main_pack_1(%w: tensor<11x5xf32>, %packed: tensor<2x5x8xf32>
 // CHECK:         indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> ((d0 floordiv 8), d1, (d0 mod 8))>]
-kernel.func @turned(%x: tensor<3x5xf32>, %w: tensor<11x5xf32>, %y: tensor<3x11xf32>) -> tensor<3x11xf32> attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 8, 8]} {
+kernel.func @turned(%x: tensor<3x5xf32>, %w: tensor<11x5xf32>, %y: tensor<3x11xf32>) -> tensor<3x11xf32> attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 8, for d2 by 8 {pack 1}, for d0 by 2, for d2, unroll d0, unroll d1 by 4, vector d1 by 4]>} {
   %zero = arith.constant 0.0 : f32
   %s = linalg.fill ins(%zero : f32) outs(%y : tensor<3x11xf32>) -> tensor<3x11xf32>
-  %r = linalg.generic {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<3x5xf32>, tensor<11x5xf32>) outs(%s : tensor<3x11xf32>) attrs = {kernel.loops = #l} {
+  %r = linalg.generic {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<3x5xf32>, tensor<11x5xf32>) outs(%s : tensor<3x11xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %p = arith.mulf %a, %b : f32
     %q = arith.addf %c, %p : f32
@@ -81,10 +79,10 @@ func.func @main(%x: tensor<3x5xf32>, %z: tensor<5x11xf32>, %v: tensor<5x11xf32> 
 // SMALL-LABEL: func.func @args
 // SMALL-NEXT:    tensor.empty
 // SMALL-NEXT:    kernel.launch @tall ins(%x, %z :
-kernel.func @tall(%x: tensor<9x5xf32>, %w: tensor<5x11xf32>, %y: tensor<9x11xf32>) -> tensor<9x11xf32> attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 8, 4]} {
+kernel.func @tall(%x: tensor<9x5xf32>, %w: tensor<5x11xf32>, %y: tensor<9x11xf32>) -> tensor<9x11xf32> attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 8, for d2 by 4 {pack 1}, for d0 by 2, for d2, unroll d0, unroll d1 by 4, vector d1 by 4]>} {
   %zero = arith.constant 0.0 : f32
   %s = linalg.fill ins(%zero : f32) outs(%y : tensor<9x11xf32>) -> tensor<9x11xf32>
-  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<9x5xf32>, tensor<5x11xf32>) outs(%s : tensor<9x11xf32>) attrs = {kernel.loops = #l} {
+  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<9x5xf32>, tensor<5x11xf32>) outs(%s : tensor<9x11xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %p = arith.mulf %a, %b : f32
     %q = arith.addf %c, %p : f32
@@ -102,10 +100,10 @@ func.func @args(%x: tensor<9x5xf32>, %z: tensor<5x11xf32>) -> tensor<9x11xf32> {
 // CHECK-LABEL: func.func @at_once
 // CHECK-NEXT:    tensor.empty
 // CHECK-NEXT:    kernel.launch @packing ins(%x, %z :
-kernel.func @packing(%x: tensor<9x5xf32>, %w: tensor<5x16xf32>, %y: tensor<9x16xf32>) -> tensor<9x16xf32> attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 8, 4], kernel.pack_first} {
+kernel.func @packing(%x: tensor<9x5xf32>, %w: tensor<5x16xf32>, %y: tensor<9x16xf32>) -> tensor<9x16xf32> attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 8, for d2 by 4 {pack 1 as first}, for d0 by 2, for d2, unroll d0, unroll d1 by 4, vector d1 by 4]>} {
   %zero = arith.constant 0.0 : f32
   %s = linalg.fill ins(%zero : f32) outs(%y : tensor<9x16xf32>) -> tensor<9x16xf32>
-  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<9x5xf32>, tensor<5x16xf32>) outs(%s : tensor<9x16xf32>) attrs = {kernel.loops = #l} {
+  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<9x5xf32>, tensor<5x16xf32>) outs(%s : tensor<9x16xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %p = arith.mulf %a, %b : f32
     %q = arith.addf %c, %p : f32
@@ -125,10 +123,10 @@ func.func @at_once(%x: tensor<9x5xf32>, %z: tensor<5x16xf32>) -> tensor<9x16xf32
 // CHECK:         scf.for
 // CHECK:           kernel.launch @short_packed ins(%{{.*}}, %z_packed
 // CHECK:         kernel.launch @short ins(%{{.*}}, %z :
-kernel.func @short(%x: tensor<4x5xf32>, %w: tensor<5x5xf32>, %y: tensor<4x5xf32>) -> tensor<4x5xf32> attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 8, 8]} {
+kernel.func @short(%x: tensor<4x5xf32>, %w: tensor<5x5xf32>, %y: tensor<4x5xf32>) -> tensor<4x5xf32> attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 8, for d2 by 8 {pack 1}, for d0 by 2, for d2, unroll d0, unroll d1 by 4, vector d1 by 4]>} {
   %zero = arith.constant 0.0 : f32
   %s = linalg.fill ins(%zero : f32) outs(%y : tensor<4x5xf32>) -> tensor<4x5xf32>
-  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<4x5xf32>, tensor<5x5xf32>) outs(%s : tensor<4x5xf32>) attrs = {kernel.loops = #l} {
+  %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<4x5xf32>, tensor<5x5xf32>) outs(%s : tensor<4x5xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %p = arith.mulf %a, %b : f32
     %q = arith.addf %c, %p : f32

@@ -12,12 +12,11 @@
 #columns = affine_map<(d0, d1, d2) -> (d2, d1)>
 #result = affine_map<(d0, d1, d2) -> (d0, d1)>
 kernel.func @product(%x: memref<24x16xf32>, %w: memref<16x64xf32>, %y: memref<24x64xf32>)
-    attributes {kernel.shared = 2, kernel.tile = [4, 2], kernel.block = [24, 32, 8], kernel.prefetch} {
+    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 24, for d1 by 32, for d2 by 8 {pack 1, prefetch}, for d0 by 4, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>} {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%y : memref<24x64xf32>)
   linalg.generic {indexing_maps = [#rows, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<24x16xf32>, memref<16x64xf32>) outs(%y : memref<24x64xf32>)
-      attrs = {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 1>} {
+      ins(%x, %w : memref<24x16xf32>, memref<16x64xf32>) outs(%y : memref<24x64xf32>) {
   ^bb0(%a: f32, %b: f32, %s: f32):
     %p = arith.mulf %a, %b : f32
     %t = arith.addf %s, %p : f32
@@ -34,13 +33,12 @@ kernel.func @product(%x: memref<24x16xf32>, %w: memref<16x64xf32>, %y: memref<24
 #filter = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d3, d6, d4, d5)>
 #images = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1, d2, d3)>
 kernel.func @filters(%x: memref<1x6x6x16xf32>, %w: memref<16x16x3x3xf32>, %y: memref<1x4x4x16xf32>)
-    attributes {kernel.shared = 4, kernel.tile = [2, 1], kernel.block = [1, 4, 4, 16, 8], kernel.prefetch} {
+    attributes {kernel.shared = 4, kernel.schedule = #kernel.schedule<[for d0, for d1 by 4, for d2 by 4, for d3 by 16, for d6 by 8 {pack 1, prefetch}, for d1, for d2 by 2, for d4, for d5, for d6, unroll d2, vector d3 by 16]>} {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%y : memref<1x4x4x16xf32>)
   linalg.generic {indexing_maps = [#image, #filter, #images],
       iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
-      ins(%x, %w : memref<1x6x6x16xf32>, memref<16x16x3x3xf32>) outs(%y : memref<1x4x4x16xf32>)
-      attrs = {kernel.loops = #kernel.loops<axis = 3, width = 16, interleave = 1>} {
+      ins(%x, %w : memref<1x6x6x16xf32>, memref<16x16x3x3xf32>) outs(%y : memref<1x4x4x16xf32>) {
   ^bb0(%a: f32, %b: f32, %s: f32):
     %p = arith.mulf %a, %b : f32
     %t = arith.addf %s, %p : f32
@@ -63,12 +61,11 @@ kernel.func @filters(%x: memref<1x6x6x16xf32>, %w: memref<16x16x3x3xf32>, %y: me
 // CHECK-NOT:         vector.store {{.*}}, %packed
 // CHECK:         kernel.return
 kernel.func @first(%x: memref<24x16xf32>, %w: memref<16x64xf32>, %y: memref<24x64xf32>)
-    attributes {kernel.shared = 2, kernel.tile = [4, 2], kernel.block = [24, 32, 8], kernel.pack_first} {
+    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 24, for d1 by 32, for d2 by 8 {pack 1 as first}, for d0 by 4, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>} {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%y : memref<24x64xf32>)
   linalg.generic {indexing_maps = [#rows, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<24x16xf32>, memref<16x64xf32>) outs(%y : memref<24x64xf32>)
-      attrs = {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 1>} {
+      ins(%x, %w : memref<24x16xf32>, memref<16x64xf32>) outs(%y : memref<24x64xf32>) {
   ^bb0(%a: f32, %b: f32, %s: f32):
     %p = arith.mulf %a, %b : f32
     %t = arith.addf %s, %p : f32
@@ -87,12 +84,11 @@ kernel.func @first(%x: memref<24x16xf32>, %w: memref<16x64xf32>, %y: memref<24x6
 // CHECK-NOT:       kernel.prefetch
 // CHECK:           vector.load %w
 kernel.func @in_place(%x: memref<4x160xf32>, %w: memref<160x64xf32>, %y: memref<4x64xf32>)
-    attributes {kernel.shared = 2, kernel.tile = [4, 2], kernel.prefetch} {
+    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 32, for d2 {prefetch}, unroll d0, unroll d1 by 16, vector d1 by 16]>} {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%y : memref<4x64xf32>)
   linalg.generic {indexing_maps = [#rows, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<4x160xf32>, memref<160x64xf32>) outs(%y : memref<4x64xf32>)
-      attrs = {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 1>} {
+      ins(%x, %w : memref<4x160xf32>, memref<160x64xf32>) outs(%y : memref<4x64xf32>) {
   ^bb0(%a: f32, %b: f32, %s: f32):
     %p = arith.mulf %a, %b : f32
     %t = arith.addf %s, %p : f32

@@ -10,15 +10,14 @@
 // OFF-NOT: @copied_reread
 
 // CHECK-LABEL: kernel.func @copied_reread(
-// CHECK-SAME:    %w: tensor<100x100xf32>, %copy: tensor<100x100xf32>) -> tensor<100x100xf32> attributes {kernel.shared = 1 : i64}
-// CHECK:         kernel.loops<axis = 1, width = 16, interleave = 4>
+// CHECK-SAME:  #kernel.schedule<[for d0, for d1 by 64, unroll d1 by 16, vector d1 by 16]>
 // LOOPS-LABEL: kernel.func @copied_reread(
 // LOOPS:         vector.load %w
 // LOOPS:         vector.store
-kernel.func @step(%x: tensor<100xf32>, %w: tensor<100x100xf32>, %y: tensor<100xf32>) -> tensor<100xf32> attributes {kernel.shared = 1} {
+kernel.func @step(%x: tensor<100xf32>, %w: tensor<100x100xf32>, %y: tensor<100xf32>) -> tensor<100xf32> attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0 by 64, for d1, unroll d0 by 16, vector d0 by 16]>} {
   %zero = arith.constant 0.0 : f32
   %s = linalg.fill ins(%zero : f32) outs(%y : tensor<100xf32>) -> tensor<100xf32>
-  %r = linalg.generic {indexing_maps = [#k, #kn, #n], iterator_types = ["parallel", "reduction"]} ins(%x, %w : tensor<100xf32>, tensor<100x100xf32>) outs(%s : tensor<100xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 16, interleave = 4>} {
+  %r = linalg.generic {indexing_maps = [#k, #kn, #n], iterator_types = ["parallel", "reduction"]} ins(%x, %w : tensor<100xf32>, tensor<100x100xf32>) outs(%s : tensor<100xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %p = arith.mulf %a, %b : f32
     %q = arith.addf %c, %p : f32
@@ -87,10 +86,10 @@ func.func @seldom(%x: tensor<100xf32>, %w: tensor<100x100xf32>) -> tensor<100xf3
 // CHECK-LABEL: func.func @named(
 // CHECK:         kernel.launch @named_reread_1 ins(%w
 // CHECK:           kernel.launch @named_reread ins(
-kernel.func @named_reread(%x: tensor<100xf32>, %w: tensor<101x100xf32>, %y: tensor<100xf32>) -> tensor<100xf32> attributes {kernel.shared = 1} {
+kernel.func @named_reread(%x: tensor<100xf32>, %w: tensor<101x100xf32>, %y: tensor<100xf32>) -> tensor<100xf32> attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0 by 64, for d1, unroll d0 by 16, vector d0 by 16]>} {
   %zero = arith.constant 0.0 : f32
   %s = linalg.fill ins(%zero : f32) outs(%y : tensor<100xf32>) -> tensor<100xf32>
-  %r = linalg.generic {indexing_maps = [#kn, #n], iterator_types = ["parallel", "reduction"]} ins(%w : tensor<101x100xf32>) outs(%s : tensor<100xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 16, interleave = 4>} {
+  %r = linalg.generic {indexing_maps = [#kn, #n], iterator_types = ["parallel", "reduction"]} ins(%w : tensor<101x100xf32>) outs(%s : tensor<100xf32>) {
   ^bb0(%a: f32, %c: f32):
     %q = arith.addf %c, %a : f32
     linalg.yield %q : f32

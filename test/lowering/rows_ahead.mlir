@@ -21,18 +21,18 @@
 //       CHECK:     memref.store %{{.*}}, %y[%[[P]]]
 //       CHECK:     scf.yield %{{.*}} : f32
 //       CHECK: } {kernel.grain = 2 : i64}
-kernel.func @rows(%x: memref<18x80xf32>, %y: memref<18xf32>) attributes {kernel.shared = 1, kernel.parallel = 1, kernel.grain = 8, kernel.ahead = 4} {
+kernel.func @rows(%x: memref<18x80xf32>, %y: memref<18xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[parallel d0 {grain 8, pipeline 4}], op 0 [for d1 by 32, unroll d1 by 16, vector d1 by 16], op 1 [for d1 by 16, vector d1 by 16]>} {
   %low = arith.constant 0xff800000 : f32
   %zero = arith.constant 0.0 : f32
   %m = memref.alloc() : memref<18xf32>
   linalg.fill ins(%low : f32) outs(%m : memref<18xf32>)
-  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : memref<18x80xf32>) outs(%m : memref<18xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 2>} {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : memref<18x80xf32>) outs(%m : memref<18xf32>) {
   ^bb0(%a: f32, %b: f32):
     %c = arith.maximumf %b, %a : f32
     linalg.yield %c : f32
   }
   linalg.fill ins(%zero : f32) outs(%y : memref<18xf32>)
-  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x, %m : memref<18x80xf32>, memref<18xf32>) outs(%y : memref<18xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 1>} {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x, %m : memref<18x80xf32>, memref<18xf32>) outs(%y : memref<18xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %d = arith.subf %a, %b : f32
     %e = arith.addf %c, %d : f32

@@ -8,11 +8,8 @@
 #result = affine_map<(d0, d1, d2) -> (d0, d1)>
 
 // CHECK-LABEL: kernel.func @product
-// CHECK-SAME:  kernel.shared = 2 : i64
-// CHECK-SAME:  kernel.parallel = 2 : i64
-// CHECK-SAME:  kernel.block = [4 : i64, 16 : i64, 8 : i64], kernel.tile = [2 : i64, 2 : i64]
+// CHECK-SAME:  #kernel.schedule<[parallel d0 by 4, parallel d1 by 16, for d2 by 8 {pack 1}, for d0 by 2, for d2, unroll d0, unroll d1 by 8, vector d1 by 8]>
 // CHECK-NOT:   kernel.schedule
-// CHECK:       #kernel.loops<axis = 1, width = 8, interleave = 1>
 // LOOPS-LABEL: kernel.func @product
 // LOOPS:         memref.alloca() {alignment = 64 : i64} : memref<8x16xf32>
 // LOOPS:         vector<8xf32>
@@ -35,8 +32,7 @@ kernel.func @product(%x: tensor<12x24xf32>, %w: tensor<24x32xf32>, %y: tensor<12
 
 // A sum in parts, added up in order.
 // CHECK-LABEL: kernel.func @total
-// CHECK-SAME:  kernel.split = 4
-// CHECK:       #kernel.loops<axis = 0, width = 8, interleave = 2>
+// CHECK-SAME:  #kernel.schedule<[parallel d0 into 4, for d0 by 16, unroll d0 by 8, vector d0 by 8]>
 kernel.func @total(%x: tensor<1000xf32>, %y: tensor<f32>) -> tensor<f32>
     attributes {kernel.shared = 0, kernel.schedule = #kernel.schedule<[
       parallel d0 into 4, for d0 by 16, unroll d0 by 8, vector d0 by 8]>} {
@@ -54,8 +50,7 @@ kernel.func @total(%x: tensor<1000xf32>, %y: tensor<f32>) -> tensor<f32>
 
 // Nothing in parallel stays so, however much there is to do.
 // CHECK-LABEL: kernel.func @serial
-// CHECK-SAME:  attributes {kernel.shared = 1 : i64} {
-// CHECK:       #kernel.loops<axis = 0, width = 4, interleave = 1>
+// CHECK-SAME:  #kernel.schedule<[for d0 by 4, vector d0 by 4]>
 kernel.func @serial(%x: tensor<9000000xf32>, %y: tensor<9000000xf32>) -> tensor<9000000xf32>
     attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0 by 4, vector d0 by 4]>} {
   %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<9000000xf32>) outs(%y : tensor<9000000xf32>) {

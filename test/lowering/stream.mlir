@@ -11,11 +11,11 @@
 // One row waits for memory alone: eight rows of %w at a time, along a stretch for each thread, two vectors in a tile.
 // What comes from memory in every call is asked for eight rows before, and so are rows of two pages at most.
 // CHECK-LABEL: kernel.func @row
-// CHECK-SAME:    kernel.tile = [1 : i64, 2 : i64], kernel.stream = [1088 : i64, 8 : i64], kernel.prefetch, kernel.parallel = 2 : i64, kernel.grain = 1 : i64
+// CHECK-SAME:  #kernel.schedule<[parallel d1 by 1088, for d2 by 8 {prefetch}, for d1 by 32, for d0, for d2, unroll d1 by 16, vector d1 by 16]>
 // ALONE-LABEL: kernel.func @row
-// ALONE-SAME:    kernel.stream = [2112 : i64, 8 : i64], kernel.parallel
+// ALONE-SAME:  #kernel.schedule<[parallel d1 by 2112, for d2 by 8, for d1 by 32, for d0, for d2, unroll d1 by 16, vector d1 by 16]>
 // FAR-LABEL:   kernel.func @row
-// FAR-SAME:      kernel.stream = [1088 : i64, 8 : i64], kernel.prefetch
+// FAR-SAME:  #kernel.schedule<[parallel d1 by 1088, for d2 by 8 {prefetch}, for d1 by 32, for d0, for d2, unroll d1 by 16, vector d1 by 16]>
 // ASKED-LABEL: kernel.func @row
 // ASKED:         arith.cmpi slt
 // ASKED-COUNT-2: arith.select
@@ -40,7 +40,7 @@ kernel.func @row(%x: tensor<1x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<1x2
 
 // What three rows have to do with eight of %w is copied beside each other.
 // CHECK-LABEL: kernel.func @three
-// CHECK-SAME:    kernel.tile = [3 : i64, 1 : i64], kernel.stream = [1088 : i64, 8 : i64]
+// CHECK-SAME:  #kernel.schedule<[parallel d1 by 1088, for d2 by 8 {prefetch}, for d1 by 16, for d0 by 3, for d2, unroll d0, vector d1 by 16]>
 // ALONE-LABEL: kernel.func @three
 // LOOPS-LABEL: kernel.func @three
 // LOOPS:         scf.parallel
@@ -61,7 +61,7 @@ kernel.func @three(%x: tensor<3x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<3
 
 // So many rows keep the machine busy with what the last cache holds.
 // CHECK-LABEL: kernel.func @rows
-// CHECK-NOT:     kernel.stream
+// CHECK-SAME:  #kernel.schedule<[parallel d0 by 6, parallel d1 by 64 {grain 66}, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>
 kernel.func @rows(%x: tensor<6x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<6x2100xf32>) -> tensor<6x2100xf32> attributes {kernel.shared = 2} {
   %zero = arith.constant 0.0 : f32
   %s = linalg.fill ins(%zero : f32) outs(%y : tensor<6x2100xf32>) -> tensor<6x2100xf32>
@@ -76,8 +76,7 @@ kernel.func @rows(%x: tensor<6x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<6x
 
 // Rows of both operands lie along the sum: several of each are summed at once.
 // CHECK-LABEL: kernel.func @dots
-// CHECK-SAME:    kernel.tile = [6 : i64, 4 : i64]
-// CHECK:         #kernel.loops<axis = 2, width = 16, interleave = 1>
+// CHECK-SAME:  #kernel.schedule<[parallel d0 by 6, parallel d1 by 4 {grain 7}, for d2 by 16, unroll d0, unroll d1, vector d2 by 16]>
 // LOOPS-LABEL: kernel.func @dots
 // LOOPS-COUNT-24: vector.reduction
 kernel.func @dots(%x: tensor<6x1000xf32>, %w: tensor<40x1000xf32>, %y: tensor<6x40xf32>) -> tensor<6x40xf32> attributes {kernel.shared = 2} {

@@ -2,10 +2,9 @@
 
 // Windows that overlap share what is read: seven results of a row at once, two vectors of features wide.
 // CHECK-LABEL: kernel.func @pool_max(
-// CHECK-SAME:    kernel.tile = [7 : i64, 2 : i64]
-// CHECK:         kernel.loops = #kernel.loops<axis = 3, width = 16, interleave = 1>
+// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1, parallel d2 by 7 {grain 38}, for d3 by 32, for d4, for d5, unroll d2, unroll d3 by 16, vector d3 by 16]>
 // CHECK:       kernel.func @depthwise_mul_sum(
-// CHECK-SAME:    kernel.tile = [7 : i64, 2 : i64]
+// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1, parallel d2 by 7 {grain 23}, for d3 by 32, for d4, for d5, unroll d2, unroll d3 by 16, vector d3 by 16]>
 func.func @pool(%x: tensor<1x32x16x16xf32>) -> tensor<1x32x14x14xf32> {
   %y = nd.max_pool %x {window = [3, 3], strides = [1, 1]} : tensor<1x32x16x16xf32> -> tensor<1x32x14x14xf32>
   func.return %y : tensor<1x32x14x14xf32>

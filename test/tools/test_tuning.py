@@ -14,6 +14,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 import stepwell as sw
+from stepwell.analysis.levels import Nesting, check_levels, schedule_of
 from stepwell.core.diagnostics import CompileError, Diagnostic, listening
 from stepwell.core.locks import Lock, Tuned, machine_key, parse_lock, write_lock
 from stepwell.core.machine import Machine
@@ -25,8 +26,6 @@ from stepwell.driver import tuning
 from stepwell.driver.lowering import Lowering, Source
 from stepwell.tools.main import main
 from stepwell.transforms.kernels.schedule import Schedule
-from stepwell.transforms.kernels.schedule.from_levels import erase_choices, write_levels
-from stepwell.transforms.kernels.schedule.levels import levels_of
 from stepwell.transforms.kernels.schedule.locked import kernel_key
 from stepwell.transforms.kernels.schedule.variants import variants
 
@@ -64,7 +63,9 @@ def scheduled(module: ModuleOp, lock: Path) -> tuple[Levels, list[Diagnostic]]:
     with listening(said.append):
         Schedule(lock=str(lock)).apply(Context(), module)
     (function,) = kernels(module)
-    return levels_of(function), said
+    levels = schedule_of(function)
+    assert levels is not None
+    return levels, said
 
 
 def test_the_key_is_of_what_is_computed() -> None:
@@ -125,9 +126,9 @@ def test_what_is_written_by_hand_wins(tmp_path: Path) -> None:
     module = outlined(SMALL).module
     (function,) = kernels(module)
     Schedule().apply(Context(), ModuleOp([hand := function.clone()]))
-    function.attributes["kernel.tile"] = hand.attributes["kernel.tile"]
+    function.attributes["kernel.schedule"] = hand.attributes["kernel.schedule"]
     found, said = scheduled(module, locked(tmp_path))
-    assert found == levels_of(hand) != schedule_from(LEVELS)
+    assert found == schedule_of(hand) != schedule_from(LEVELS)
     assert len(said) == 1
 
 
@@ -242,32 +243,25 @@ def test_choices_of_every_kind_are_read_and_written() -> None:
     bytes = bytes.replace("%w :", "%w {dtype = i32} :").replace("<512x512xi8>", "<512x512xi32>")
     for text in (attention, SMALL, PRODUCT.format(m=2, k=900, n=8000), bytes):
         for candidate in tuning.candidates_of(Source(text, "<test>", "main", MACHINE)):
-            assert text != bytes or {"pack_rows", "dots", "unsigned_rows"} <= set(
-                candidate.schedule
-            )
+            chosen = candidate.schedule
+            assert text != bytes or (chosen.pack_rows and chosen.dots and chosen.unsigned_rows)
             module = tuning.program_of(candidate, candidate.schedule)
             before = str(module)
             Schedule(vector_registers=32).apply(Context(), module)
             assert str(module) == before, "a lock file must leave nothing to be chosen"
             groups = variants(candidate.schedule, MACHINE)
             for choices in (schedule for group in groups for schedule in group):
-                check_levels(kernels(tuning.program_of(candidate, choices))[0])
-
-
-def check_levels(function: kernel.FuncOp) -> None:
-    """Levels read off a kernel can be written, and are read off it again."""
-    levels = levels_of(function)
-    assert schedule_from(str(levels)) == levels
-    erase_choices(function)
-    write_levels(function, levels)
-    assert levels_of(function) == levels
+                (function,) = kernels(tuning.program_of(candidate, choices))
+                levels = schedule_of(function)
+                assert levels is not None and schedule_from(str(levels)) == levels
+                check_levels(function, levels)
 
 
 class Model(tuning.Search):
     """A search in which the time of a schedule is a formula."""
 
-    def compiled(self, schedule: Any) -> Any:
-        rows, vectors = schedule["tile"]
+    def compiled(self, schedule: Nesting) -> Any:
+        rows, vectors = schedule.tile
         if rows == 7:
             raise CompileError(Diagnostic("error", "cannot be"))
         return lambda: abs(rows - 5) + abs(vectors - 3) + 1.0
@@ -334,7 +328,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     lock = replace(lock, kernels={kernel_key(function): TUNED})
     (tmp_path / "m.lock.json").write_text(lock.to_json())
     assert main(["compile", str(module), "--stage", "kernels"]) == 0
-    assert "kernel.tile = [2 : i64, 1 : i64]" in capsys.readouterr().out
+    assert f"#kernel.schedule<{LEVELS}>" in capsys.readouterr().out
     assert main(["explain", str(module)]) == 0
     assert "from the lock file, best of 9 timed" in capsys.readouterr().out
     assert main(["run", str(module), "--random", "--lock", str(tmp_path / "none.json")]) == 1

@@ -38,29 +38,29 @@ PROGRAMS = {
     "rows": (ROWS, [(23, 50)]),
 }
 NUMBERS = (0, 1, 2, 3, 4, 5, 7, 8, 16, 32, 33, 64, 100, 256, 1000)
-CHOICE = re.compile(r"kernel\.[a-z_]+ = (?:\[[^\]]*\]|#kernel\.loops<[^>]*>|\d+ : i64)")
+LEVEL = re.compile(r"(?:parallel|for|unroll|vector) d\d+[^,\]{]*(?: \{[^}]*\})?")
+KINDS, ACTIONS = ("parallel", "for", "unroll", "vector"), ("pack 1", "prefetch", "grain N")
 MORE = (
-    *("kernel.tile = [N : i64, N : i64]", "kernel.block = [N : i64, N : i64, N : i64]"),
-    *("kernel.band = N : i64", "kernel.ahead = N : i64", "kernel.split = N : i64"),
-    *("kernel.stream = [N : i64, N : i64]", "kernel.in_place = [array<i64: N, N>]"),
-    *("kernel.nontemporal = array<i64: N>", "kernel.pack_rows", "kernel.prefetch"),
-    *("kernel.parallel = N : i64", "kernel.shared = N : i64"),
+    *("kernel.in_place = [array<i64: N, N>]", "kernel.nontemporal = array<i64: N>"),
+    *("kernel.shared = N : i64", "kernel.schedule = #kernel.schedule<[for dN by N]>"),
 )
 
 
 def edited(text: str, random: Random) -> str:
-    """Alter a number of a choice, leave a choice off, or add one."""
-    found = list(CHOICE.finditer(text))
-    match = random.choice(found)
-    way = random.random()
-    if way < 0.6:
-        numbers = list(re.finditer(r"(?<![\di])\d+", match.group()))
+    """Alter a level, leave one off or add one, or write what says something of memory."""
+    match = random.choice(list(LEVEL.finditer(text)))
+    begin, end, way = match.start(), match.end(), random.random()
+    if way < 0.5 and (numbers := list(re.finditer(r"\d+", match.group()))):
         number = random.choice(numbers)
-        begin = match.start() + number.start()
-        return f"{text[:begin]}{random.choice(NUMBERS)}{text[begin + len(number.group()) :]}"
-    if way < 0.75:
-        end = match.end() + 2 * (text[match.end() :].startswith(", "))
-        return text[: match.start()] + text[end:]
+        begin, end = begin + number.start(), begin + number.end()
+        return f"{text[:begin]}{random.choice(NUMBERS)}{text[end:]}"
+    if way < 0.65:
+        return text[:begin] + text[end + 2 * text[end:].startswith(", ") :]
+    if way < 0.85:
+        level = f"{random.choice(KINDS)} d{random.randrange(4)} by {random.choice(NUMBERS)}"
+        action = f" {{{random.choice(ACTIONS)}}}" if random.random() < 0.3 else ""
+        new = re.sub("N", lambda _: str(random.choice(NUMBERS)), level + action)
+        return f"{text[:begin]}{new}, {text[begin:]}"
     new = re.sub("N", lambda _: str(random.choice(NUMBERS)), random.choice(MORE))
     place = random.choice([m.end() for m in re.finditer(r"attributes \{", text)])
     return f"{text[:place]}{new}, {text[place:]}"

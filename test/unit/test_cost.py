@@ -9,11 +9,11 @@ import pytest
 
 from stepwell.analysis.cost import Breakdown, predict
 from stepwell.analysis.cost.program import Program
+from stepwell.analysis.levels import schedule_of
 from stepwell.core.machine import Machine, known_machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Schedule, schedule_from
 from stepwell.driver.lowering import Lowering, Source
-from stepwell.transforms.kernels.schedule.levels import levels_of
 
 ZEN4 = replace(known_machine("zen4"), threads=2, cores=2)
 
@@ -29,7 +29,9 @@ def predicted(text: str, machine: Machine = ZEN4, stage: str = "kernels") -> lis
     lowered_to = lowered(text, machine, stage)
     program = Program(lowered_to.module)
     functions = [op for op in lowered_to.module.ops if isinstance(op, kernel.FuncOp)]
-    return [predict(f, levels_of(f), machine, program.shapes(f)[0]) for f in functions]
+    return [
+        predict(f, schedule_of(f) or Schedule(), machine, program.shapes(f)[0]) for f in functions
+    ]
 
 
 def product(m: int, k: int, n: int) -> str:
@@ -124,6 +126,6 @@ def test_sizes_that_only_the_run_knows_are_said() -> None:
     times: list[float] = []
     for sizes in (None, [1 << 20]):
         shapes, assumed = Program(lowered_to.module, sizes).shapes(function)
-        times.append(predict(function, levels_of(function), ZEN4, shapes).seconds)
+        times.append(predict(function, schedule_of(function) or Schedule(), ZEN4, shapes).seconds)
         assert bool(assumed) == (sizes is None)
     assert times[1] > 1000 * times[0]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from nestings import has
 from reading import parsed, same_in_loops
 
 import stepwell as sw
@@ -42,7 +43,7 @@ def _kernel(layout: str, attributes: str, width: int, types: list[str], signs: s
       linalg.generic {{indexing_maps = [{maps}],
           iterator_types = ["parallel", "parallel", "reduction"]}}
           ins(%x, %w : {tx}, {tw}) outs(%y : {ty})
-          attrs = {{kernel.loops = #kernel.loops<axis = 1, width = {width}, interleave = 1>}} {{
+          attrs = {{lanes = [1, {width}, 1]}} {{
         {BODY.format(x=signs[0], w=signs[1])}
       }}
       kernel.return
@@ -54,17 +55,17 @@ def _buffer(shape: tuple[int, ...], kind: str, static: bool) -> str:
     return f"memref<{''.join(f'{size}x' if static else '?x' for size in shape)}{kind}>"
 
 
-DOTS = "kernel.pack_rows, kernel.dots"
+DOTS = "pack_rows, dots"
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "block, width, signs",
     [
-        ("kernel.tile = [3, 2], kernel.block = [6, 16, 8]", 4, "ss, kernel.unsigned_rows"),
-        ("kernel.tile = [2, 2], kernel.block = [4, 8, 40], kernel.parallel = 2", 4, "us"),
-        ("kernel.tile = [2, 3], kernel.block = [4, 3, 6]", 1, "ss, kernel.unsigned_rows"),
-        ("kernel.tile = [2, 1], kernel.block = [6, 8, 4], kernel.parallel = 1", 4, "su"),
+        ("tile = [3, 2], blocks = [6, 16, 8]", 4, "ss, unsigned_rows"),
+        ("tile = [2, 2], blocks = [4, 8, 40], parallel = 2", 4, "us"),
+        ("tile = [2, 3], blocks = [4, 3, 6]", 1, "ss, unsigned_rows"),
+        ("tile = [2, 1], blocks = [6, 8, 4], parallel = 1", 4, "su"),
     ],
 )
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -85,16 +86,16 @@ def test_words_in_the_interpreter(
 @pytest.mark.parametrize(
     "attributes, signs, message",
     [
-        ("kernel.dots", "ss", "kernel.dots needs kernel.pack_rows, and goes with no other"),
-        (f"{DOTS}, kernel.in_floats", "ss", "kernel.dots needs kernel.pack_rows, and goes with no"),
-        (f"{DOTS}, kernel.unsigned_rows", "us", "kernel.unsigned_rows is for signed bytes"),
+        ("dots", "ss", "both operands are packed as dot4"),
+        (f"{DOTS}, in_floats", "ss", "both operands are packed as dot4"),
+        (f"{DOTS}, unsigned_rows", "us", "only signed bytes are packed as biased_dot4"),
     ],
 )
 def test_what_cannot_be_in_words(attributes: str, signs: str, message: str) -> None:
     types = [
         _buffer(s, kind, True) for s, kind in (((4, 8), "i8"), ((8, 8), "i8"), ((4, 8), "i32"))
     ]
-    block = "kernel.tile = [2, 2], kernel.block = [4, 8, 8]"
+    block = "tile = [2, 2], blocks = [4, 8, 8]"
     context, module = parsed(_kernel("mk,kn", f"{block}, {attributes}", 4, types, signs))
     with pytest.raises(CompileError, match=message):
         LinalgToLoops().apply(context, module)
@@ -104,10 +105,10 @@ def test_words_are_made_of_bytes() -> None:
     types = [
         _buffer(s, kind, True) for s, kind in (((4, 8), "i8"), ((8, 8), "i8"), ((4, 8), "i64"))
     ]
-    block = "kernel.tile = [2, 2], kernel.block = [4, 8, 8]"
+    block = "tile = [2, 2], blocks = [4, 8, 8]"
     text = _kernel("mk,kn", f"{block}, {DOTS}", 4, types, "ss").replace("i32", "i64")
     context, module = parsed(text)
-    with pytest.raises(CompileError, match="needs a sum of products of bytes, in i32, or of f16"):
+    with pytest.raises(CompileError, match="that are summed in i32"):
         LinalgToLoops().apply(context, module)
 
 
@@ -152,8 +153,8 @@ def test_words_chosen_by_the_compiler(
     module = _program(layout, batch, m, n, k, kinds)
     program = sw.compile(module, machine=machine)
     text = kernels_for(module, machine)
-    assert "kernel.dots" in text
-    assert ("kernel.unsigned_rows" in text) == (kinds[0] == "i8" and "signed" not in machine)
+    assert has(text, "dots")
+    assert (has(text, "unsigned_rows")) == (kinds[0] == "i8" and "signed" not in machine)
     head = (batch,) if batch else ()
     first, second, _ = _shapes(layout, m, n, k)
     x, w = (_bytes((*head, *s), kind) for s, kind in zip((first, second), kinds, strict=True))
@@ -185,7 +186,7 @@ def test_weights(m: int, turned: bool) -> None:
       func.return %y : tensor<{m}x190xi32>
     }}"""
     program = sw.compile(text, resources={"w": w})
-    assert ("kernel.dots" in kernels_for(text)) == (m > 1)
+    assert (has(kernels_for(text), "dots")) == (m > 1)
     x = _bytes((m, 333), "i8")
     want = x.astype(np.int64) @ (w.T if turned else w).astype(np.int64)
     np.testing.assert_array_equal(program(x), want)
@@ -205,7 +206,7 @@ def test_convolutions_over_one_place(batch: int, size: int, strides: int, sign: 
       func.return %y : tensor<{y}x{sign}i32>
     }}"""
     program = sw.compile(text)
-    assert "kernel.dots" in kernels_for(text)
+    assert has(kernels_for(text), "dots")
     a, b = _bytes((batch, size, size, 20), f"{sign}i8"), _bytes((1, 1, 20, 70), f"{sign}i8")
     want = a[:, ::strides, ::strides].astype(np.int64) @ b[0, 0].astype(np.int64)
     np.testing.assert_array_equal(program(a, b), want)
@@ -218,7 +219,7 @@ def test_sizes_known_only_when_it_runs() -> None:
       func.return %y : tensor<?x190xi32>
     }"""
     program = sw.compile(text)
-    assert "kernel.dots" in kernels_for(text)
+    assert has(kernels_for(text), "dots")
     for m, k in [(0, 3), (4, 0), (1, 1), (33, 1025), (130, 512), (64, 2050)]:
         x, w = _bytes((m, k), "i8"), _bytes((k, 190), "i8")
         want = (x.astype(np.int64) @ w.astype(np.int64)).astype(np.int32)
@@ -287,7 +288,7 @@ def test_convolutions(
     }}"""
     resources = {"w": given} if weights else None
     program = sw.compile(text, resources=resources, machine="threads=2")
-    assert natural or "kernel.dots" in kernels_for(text, "threads=2")
+    assert natural or has(kernels_for(text, "threads=2"), "dots")
     wide = np.pad(a.astype(np.int64), [(0, 0), *zip(get["low"], get["high"], strict=True), (0, 0)])
     want = np.zeros((n, *after, filters), np.int64)
     for i in range(window[0]):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from nestings import write_levels
 from xdsl.context import Context
 from xdsl.dialects import scf, vector
 from xdsl.dialects.builtin import ModuleOp
@@ -39,7 +40,7 @@ kernel.func @k(%x: {x}, %w: memref<{r}x{s}xf32>, %v: f32, %y: {y}) attributes {{
       affine_map<(d0, d1, d2, d3, d4) -> (d3, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2)>],
       iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}}
       ins(%p, %w : {p}, memref<{r}x{s}xf32>) outs(%y : {y})
-      attrs = {{kernel.loops = #kernel.loops<axis = 2, width = {width}, interleave = 1>}} {{
+      attrs = {{lanes = [2, {width}, 1]}} {{
   ^bb0(%a: f32, %b: f32, %acc: f32):
     %m = arith.mulf %a, %b : f32
     %t = arith.addf %acc, %m : f32
@@ -55,6 +56,7 @@ def _parse(text: str) -> tuple[Context, ModuleOp]:
     for name, load in Universe.get_multiverse().all_dialects.items():
         context.register_dialect(name, load)
     module = Parser(context, text).parse_module()
+    write_levels(module)
     module.verify()
     return context, module
 
@@ -64,7 +66,7 @@ def _kernel(
     window: tuple[int, int],
     border: tuple[int, int, int, int],
     steps: tuple[int, int, int] = (1, 1, 1),
-    schedule: str = "kernel.tile = [2, 1], kernel.unroll",
+    schedule: str = "tile = [2, 1], unroll",
     known: bool = True,
     width: int = 4,
 ) -> tuple[str, list[Any]]:
@@ -105,10 +107,10 @@ def _check(text: str, arrays: list[Any]) -> str:
 @pytest.mark.parametrize(
     "schedule",
     [
-        "kernel.tile = [2, 1], kernel.unroll",
-        "kernel.tile = [3, 2], kernel.parallel = 1",
-        "kernel.tile = [4, 1], kernel.parallel = 3",
-        "kernel.parallel = 2",
+        "tile = [2, 1], unroll",
+        "tile = [3, 2], parallel = 1",
+        "tile = [4, 1], parallel = 3",
+        "parallel = 2",
     ],
 )
 def test_borders_of_any_size(schedule: str, known: bool) -> None:
@@ -147,12 +149,12 @@ def test_low_tiles_at_the_edges(tile: int) -> None:
         ((1, 16, 12), (2, 5), (1, 5, 4, 4), (1, 1, 2)),
         ((1, 12, 12), (14, 3), (6, 7, 1, 1), (1, 1, 1)),
     ]:
-        schedule = f"kernel.tile = [{tile}, 1], kernel.unroll"
+        schedule = f"tile = [{tile}, 1], unroll"
         _check(*_kernel(size, window, border, steps, schedule))
 
 
 def test_low_tiles_are_less_code() -> None:
-    text, _ = _kernel((1, 28, 9), (3, 3), (1, 1, 1, 1), schedule="kernel.tile = [7, 1]")
+    text, _ = _kernel((1, 28, 9), (3, 3), (1, 1, 1, 1), schedule="tile = [7, 1]")
     context, module = _parse(text)
     LinalgToLoops().apply(context, module)
     stores = [op for op in module.walk() if isinstance(op, vector.StoreOp)]
@@ -167,8 +169,8 @@ def test_low_tiles_are_less_code() -> None:
         ("(d0, d1 + 1, d2 + 1)>]", "(d0, d2 + 1, d1 + 1)>]", "kernel.border marks a copy"),
         ("  linalg.fill ins(%v : f32) outs(%p : memref<1x7x7xf32>)\n", "", "which one fill writes"),
         (
-            "kernel.tile = [2, 1], kernel.unroll",
-            "kernel.tile = [2, 1], kernel.block = [2, 4, 4]",
+            "tile = [2, 1], unroll",
+            "tile = [2, 1], blocks = [2, 4, 4]",
             "alone",
         ),
     ],

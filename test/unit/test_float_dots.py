@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from nestings import has
 from reading import same_in_loops
 
 import stepwell as sw
@@ -34,13 +35,13 @@ def _kernel(layout: str, size: dict[str, Any], width: int, block: str, static: b
     )
     return f"""
     kernel.func @k(%x: {tx}, %w: {tw}, %y: {ty})
-        attributes {{kernel.shared = 2, {block}, kernel.pack_rows, kernel.dots}} {{
+        attributes {{kernel.shared = 2, {block}, pack_rows, dots}} {{
       %seven = arith.constant 7.0 : f32
       linalg.fill ins(%seven : f32) outs(%y : {ty})
       linalg.generic {{indexing_maps = [{maps}],
           iterator_types = ["parallel", "parallel", "reduction"]}}
           ins(%x, %w : {tx}, {tw}) outs(%y : {ty})
-          attrs = {{kernel.loops = #kernel.loops<axis = 1, width = {width}, interleave = 1>}} {{
+          attrs = {{lanes = [1, {width}, 1]}} {{
       ^bb0(%a: bf16, %c: bf16, %acc: f32):
         %e = arith.extf %a : bf16 to f32
         %f = arith.extf %c : bf16 to f32
@@ -57,9 +58,9 @@ def _kernel(layout: str, size: dict[str, Any], width: int, block: str, static: b
 @pytest.mark.parametrize(
     "block, width",
     [
-        ("kernel.tile = [3, 2], kernel.block = [6, 16, 8]", 4),
-        ("kernel.tile = [2, 2], kernel.block = [4, 8, 40], kernel.parallel = 2", 4),
-        ("kernel.tile = [2, 3], kernel.block = [4, 3, 6]", 1),
+        ("tile = [3, 2], blocks = [6, 16, 8]", 4),
+        ("tile = [2, 2], blocks = [4, 8, 40], parallel = 2", 4),
+        ("tile = [2, 3], blocks = [4, 3, 6]", 1),
     ],
 )
 @pytest.mark.parametrize("layout", MAPS)
@@ -130,7 +131,7 @@ def test_sums_of_bf16_keep_their_promise(m: int, n: int, k: int, layout: str, ma
     parts = [machine] if machine else []
     for sets in (BF16, "instructions=avx512_vnni"):
         described = ",".join([*parts, sets])
-        assert ("kernel.dots" in kernels_for(text, described)) == (sets == BF16)
+        assert has(kernels_for(text, described), "dots") == (sets == BF16)
         left = x if layout[0] == "m" else np.ascontiguousarray(x.T)
         right = w if layout[3] == "k" else np.ascontiguousarray(w.T)
         _check(sw.compile(text, machine=described)(left, right), x, w)
@@ -140,7 +141,7 @@ def test_sums_of_bf16_keep_their_promise(m: int, n: int, k: int, layout: str, ma
 def test_other_kinds_are_widened(x: str, w: str) -> None:
     """No instruction adds products of f16, or of two kinds, up in f32."""
     text = _program(37, 70, 141, x, w)
-    assert "kernel.dots" not in kernels_for(text, BF16)
+    assert not has(kernels_for(text, BF16), "dots")
     a, b = _numbers((37, 141), x), _numbers((141, 70), w)
     _check(sw.compile(text)(a, b), a, b)
 
@@ -152,7 +153,7 @@ def test_sizes_known_only_when_it_runs() -> None:
         : (tensor<?x?xbf16>, tensor<?x190xbf16>) -> tensor<?x190xf32>
       func.return %y : tensor<?x190xf32>
     }"""
-    assert "kernel.dots" in kernels_for(text, BF16)
+    assert has(kernels_for(text, BF16), "dots")
     program = sw.compile(text, machine=BF16)
     for m, k in [(0, 3), (4, 0), (1, 1), (33, 1025), (13, 2)]:
         x, w = _numbers((m, k), "bf16"), _numbers((k, 190), "bf16")

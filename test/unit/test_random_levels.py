@@ -15,6 +15,7 @@ from xdsl.context import Context
 from xdsl.utils.exceptions import VerifyException
 
 import stepwell as sw
+from stepwell.analysis.levels import schedule_of
 from stepwell.core.diagnostics import CompileError
 from stepwell.core.machine import Machine
 from stepwell.core.targets import machine_for
@@ -22,7 +23,6 @@ from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Action, Level, Schedule, schedule_from
 from stepwell.driver.lowering import Lowering, Source
 from stepwell.transforms.kernels.schedule import Schedule as SchedulePass
-from stepwell.transforms.kernels.schedule.levels import levels_of
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "40"))
 COMPILED = EXAMPLES // 8
@@ -98,7 +98,7 @@ def obeyed(text: str, levels: Schedule, machine: Machine) -> str | None:
         SchedulePass().apply(Context(), descent.module)
     except (CompileError, VerifyException):
         return None
-    assert levels_of(function) == levels
+    assert schedule_of(function) == levels
     return written
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from nestings import has
 
 import stepwell as sw
 import stepwell.numpy as snp
@@ -67,7 +68,7 @@ def test_ahead_or_not(name: str, shape: tuple[int, ...]) -> None:
     compiled = sw.jit(PROGRAMS[name]).trace(x).compile()
     np.testing.assert_allclose(compiled(x), exact(name, x), rtol=2e-5, atol=2e-6)
     text = compiled.texts()["kernels"]
-    one_by_one, found = re.subn(r", kernel\.ahead = \d+ : i64", "", text)
+    one_by_one, found = re.subn(r", pipeline \d+| \{pipeline \d+\}", "", text)
     assert found == 1
     entry = re.findall(r"func\.func @(\w+)\(", one_by_one)[-1]
     x[..., 2, 3] = np.nan
@@ -92,11 +93,10 @@ def test_as_written_by_hand(rows: int, dtype: str) -> None:
           %y = nd.softmax %x {{axis = 1}} : {kind}
           func.return %y : {kind} }}"""
         scheduled = sw.compile(program).texts()["kernels"]
-        shared = "kernel.shared = 1 : i64"
-        assert shared in scheduled
-        scheduled = re.sub(r", kernel\.(ahead|parallel|grain) = \d+ : i64", "", scheduled)
-        by_hand = f"{shared}, kernel.parallel = 1 : i64, kernel.ahead = {rows} : i64"
-        ahead = sw.compile(scheduled.replace(shared, by_hand))
+        outer = re.compile(r"\[(parallel|for) d0( \{[^}]*\})?\]")
+        assert outer.search(scheduled)
+        scheduled = outer.sub("[for d0]", scheduled)
+        ahead = sw.compile(outer.sub(f"[parallel d0 {{pipeline {rows}}}]", scheduled))
         np.testing.assert_array_equal(ahead(x), sw.compile(scheduled)(x))
 
 
@@ -106,7 +106,7 @@ def test_any_number_of_threads_gives_the_same() -> None:
         pytest.skip("no extension")
     x = RANDOM.standard_normal((1031, 200)).astype(np.float32)
     compiled, found = sw.jit(PROGRAMS["softmax"]).trace(x).compile(), set[bytes]()
-    assert "kernel.ahead" in compiled.texts()["kernels"]
+    assert has(compiled.texts()["kernels"], "ahead")
     for threads in (1, 2, 3):
         extension.set_threads(threads)
         found.add(compiled(x).tobytes())
@@ -118,4 +118,4 @@ def test_where_it_does_not_pay() -> None:
     long = [("softmax", (512, 2048)), ("logsumexp", (512, 4096))]
     for name, shape in [("softmax", (64, 512)), ("softmax", (512, 32)), *long]:
         compiled = sw.jit(PROGRAMS[name]).trace(np.zeros(shape, np.float32)).compile()
-        assert "kernel.ahead" not in compiled.texts()["kernels"]
+        assert not has(compiled.texts()["kernels"], "ahead")

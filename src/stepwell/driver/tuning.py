@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -31,10 +31,12 @@ from xdsl.dialects.builtin import (
     i8,
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.constness import constants_of, entries
 from stepwell.analysis.costs import kernel_costs
 from stepwell.analysis.launch_sizes import Launches
+from stepwell.analysis.levels import Nesting, levels_of, nesting_of, write_nesting
 from stepwell.analysis.sizes import Sizes as FunctionSizes
 from stepwell.analysis.sizes import static_shape
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
@@ -52,14 +54,7 @@ from stepwell.runtime.program import Program, load_program, write_program
 from stepwell.runtime.timing import Timed
 from stepwell.runtime.toolchain import find_compiler
 from stepwell.transforms.kernels.kernel_signature import launches_of
-from stepwell.transforms.kernels.schedule.levels import levels_of
-from stepwell.transforms.kernels.schedule.locked import (
-    choices_of,
-    is_untouched,
-    kernel_key,
-    operands_of,
-    write_choices,
-)
+from stepwell.transforms.kernels.schedule.locked import is_untouched, kernel_key, operands_of
 from stepwell.transforms.kernels.schedule.on_machines import schedule_for
 from stepwell.transforms.kernels.schedule.variants import variants
 
@@ -77,7 +72,6 @@ LONGEST = 1 << 28
 """A number that the host computes is no size of an array if it is more, or negative."""
 
 Sizes: TypeAlias = tuple[int, ...]
-Schedule = Mapping[str, Any]
 Run = Callable[[], float]
 """Runs a program once, and returns the seconds that it took."""
 
@@ -88,7 +82,7 @@ class Candidate:
 
     function: kernel.FuncOp
     key: str
-    schedule: Schedule
+    schedule: Nesting
     constant: tuple[bool, ...]
     """Which inputs are the same in every call."""
     sizes: tuple[Sizes, ...] | None
@@ -220,11 +214,11 @@ def _sizes(
     return tuple(found)
 
 
-def _as_chosen(function: kernel.FuncOp, constant: Sequence[bool], machine: Machine) -> Schedule:
+def _as_chosen(function: kernel.FuncOp, constant: Sequence[bool], machine: Machine) -> Nesting:
     """Return what the cost model chooses for a kernel."""
     module = _alone(function, constant)
     schedule_for(machine).apply(Context(), module)
-    return choices_of(_kernel_of(module))
+    return nesting_of(_kernel_of(module))
 
 
 @dataclass
@@ -262,27 +256,27 @@ class Search:
         if new > old * BETTER or sum(b < a for a, b in rounds) < ROUNDS - 1:
             return None  # on a busy machine a lucky one looks better than it is
         name = self.candidate.name
-        levels = str(levels_of(_kernel_of(program_of(self.candidate, best))))
+        levels = str(levels_of(self.candidate.function, best))
         return Tuned(name, levels, float(f"{new:.3g}"), float(f"{old:.3g}"), self.tried)
 
-    def _time(self, schedule: Schedule) -> float:
+    def _time(self, schedule: Nesting) -> float:
         """Return the seconds of a launch; for ever where it cannot be compiled, or was tried."""
         if repr(schedule) in self.runs or (run := self._run(schedule)) is None:
             return float("inf")
         return seconds_of(run)
 
-    def _run(self, schedule: Schedule) -> Run | None:
+    def _run(self, schedule: Nesting) -> Run | None:
         """Return what runs the kernel once as scheduled; None where that is not possible."""
         key = repr(schedule)
         if key not in self.runs:
             self.tried += 1
             try:
                 self.runs[key] = self.compiled(schedule)
-            except CompileError:
+            except (CompileError, VerifyException):
                 self.runs[key] = None
         return self.runs[key]
 
-    def compiled(self, schedule: Schedule) -> Launched:
+    def compiled(self, schedule: Nesting) -> Launched:
         """Compile the kernel alone, so scheduled, and load it."""
         lowering = Lowering.of_lower_floor(self.source, program_of(self.candidate, schedule))
         lowering.after_scheduling()
@@ -329,10 +323,10 @@ class Launched:
         return time.perf_counter() - start
 
 
-def program_of(candidate: Candidate, schedule: Schedule) -> ModuleOp:
+def program_of(candidate: Candidate, schedule: Nesting) -> ModuleOp:
     """Return a module with the kernel, scheduled, and a function that launches it."""
     module = _alone(candidate.function, candidate.constant)
-    write_choices(_kernel_of(module), schedule)
+    write_nesting(_kernel_of(module), schedule)
     return module
 
 

@@ -17,6 +17,7 @@ from stepwell.analysis.cost import Breakdown, predict
 from stepwell.analysis.cost.accesses import ASSUMED
 from stepwell.analysis.cost.program import Program
 from stepwell.analysis.costs import Cost
+from stepwell.analysis.levels import schedule_of
 from stepwell.analysis.sizes import Sizes
 from stepwell.api.modules import ModuleText
 from stepwell.core.deep import with_deep_stack
@@ -24,13 +25,13 @@ from stepwell.core.diagnostics import did_you_mean
 from stepwell.core.escape import quoted
 from stepwell.core.machine import Machine, this_machine
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.levels import Schedule
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 from stepwell.dialects.types import places
 from stepwell.driver.lowering import Lowering, Source
 from stepwell.runtime import measuring
 from stepwell.runtime.profiling import spans, spell_seconds
 from stepwell.tools.inputs import fail, inputs_of, module_of, program_of, source_of
-from stepwell.transforms.kernels.schedule.levels import levels_of
 from stepwell.transforms.kernels.schedule.reasons import Reasons, reasons_given, spell_bytes
 from stepwell.transforms.kernels.versions import version
 
@@ -70,7 +71,7 @@ class Scheduled:
         """Return where the time of a launch should go, and whether sizes were assumed for it."""
         shapes, assumed = self.program.shapes(function)
         idle = self.program.idle.get(function.sym_name.data, {})
-        found = predict(function, levels_of(function), self.machine, shapes, idle)
+        found = predict(function, schedule_of(function) or Schedule(), self.machine, shapes, idle)
         return found, bool(assumed)
 
 
@@ -140,7 +141,7 @@ def _explained(function: kernel.FuncOp, found: Scheduled, measured: float | None
         yield f"  version    {each.range}"
         reasons = found.reasons.get(f"{name} {each.range}", [])
         yield from _choices(version(function, number), reasons)
-    if not levels_of(function).has_groups:  # the model knows processors
+    if not (schedule_of(function) or Schedule()).has_groups:  # the model knows processors
         yield from _times(*found.predicted(function), measured)
     elif measured is not None:
         yield f"  measured   {spell_seconds(measured)}"
@@ -173,7 +174,7 @@ def _spelled(cost: Cost) -> str:
 
 def _schedule(function: kernel.FuncOp) -> Iterator[str]:
     """Spell the levels of a kernel's loops, a list a line, then what is not told by levels."""
-    found = levels_of(function)
+    found = schedule_of(function) or Schedule()
     if found.levels or not found.ops:
         yield f"[{', '.join(map(str, found.levels))}]" if found.levels else "none"
     for number, levels in found.ops.items():

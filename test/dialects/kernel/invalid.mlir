@@ -44,72 +44,8 @@ kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared
 // -----
 
 // kernel_func_c4
-// expected-error@+1 {{kernel.parallel = 2 is more than the 1 loops of kernel.shared}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 1, kernel.parallel = 2} {
-  kernel.return %x : tensor<4x4xf32>
-}
-
-// -----
-
-// kernel_func_c4
-// expected-error@+1 {{kernel.split cuts reductions to one result or one row of them, so kernel.shared must be 0 or 1, and there is no kernel.parallel}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.split = 64} {
-  kernel.return %x : tensor<4x4xf32>
-}
-
-// -----
-
-// kernel_func_c4
-// expected-error@+1 {{kernel.band needs a shared loop, and neither kernel.tile nor kernel.block}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 0, kernel.band = 4} {
-  kernel.return %x : tensor<4x4xf32>
-}
-
-// -----
-
-// kernel_func_c4
-// expected-error@+1 {{kernel.ahead needs kernel.parallel, and none of kernel.tile, kernel.block and kernel.band}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 1, kernel.ahead = 4} {
-  kernel.return %x : tensor<4x4xf32>
-}
-
-// -----
-
-// kernel_func_c4
-// expected-error@+1 {{kernel.ahead needs kernel.parallel, and none of kernel.tile, kernel.block and kernel.band}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 1, kernel.parallel = 1, kernel.ahead = 4, kernel.band = 2} {
-  kernel.return %x : tensor<4x4xf32>
-}
-
-// -----
-
-// kernel_func_c4
-// expected-error@+1 {{kernel.tile must be two positive numbers, for the last two of two or more shared loops, got [6 : i64, 0 : i64] for 2}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tile = [6, 0]} {
-  kernel.return %x : tensor<4x4xf32>
-}
-
-// -----
-
-// kernel_func_c4
-// expected-error@+1 {{kernel.tile writes out 200000 iterations side by side, at most 256 may be}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tile = [1000, 200]} {
-  kernel.return %x : tensor<4x4xf32>
-}
-
-// -----
-
-// kernel_func_c4
-// expected-error@+1 {{kernel.band writes out 257 iterations side by side, at most 256 may be}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 1, kernel.band = 257} {
-  kernel.return %x : tensor<4x4xf32>
-}
-
-// -----
-
-// kernel_func_c4
-// expected-error@+1 {{kernel.block must be positive numbers for the last two or more shared loops, then one for the sum, got [6 : i64, 64 : i64] for 2}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.block = [6, 64]} {
+// expected-error@+1 {{kernel.shared must be a number of 0 or more, got -1 : i64}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = -1} {
   kernel.return %x : tensor<4x4xf32>
 }
 
@@ -148,48 +84,8 @@ kernel.func @k(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) -> tensor<4x4xf32> attr
 // -----
 
 // kernel_func_c7
-// expected-error@+1 {{there is no choice kernel.tille for a kernel; did you mean 'kernel.tile'?}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tille = [6, 4]} {
-  kernel.return %x : tensor<4x4xf32>
-}
-
-// -----
-
-// kernel_func_c7
-// expected-error@+1 {{kernel.pack_rows says how blocks are packed, so it needs kernel.block}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tile = [6, 4], kernel.pack_rows} {
-  kernel.return %x : tensor<4x4xf32>
-}
-
-// -----
-
-// kernel_func_c7
-// expected-error@+1 {{kernel.in_floats says how blocks are packed, so it needs kernel.block}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.in_floats} {
-  kernel.return %x : tensor<4x4xf32>
-}
-
-// -----
-
-// kernel_func_c7
-// expected-error@+1 {{kernel.unsigned_rows says how bytes are multiplied, so it needs kernel.dots}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tile = [6, 4], kernel.block = [6, 64, 8], kernel.unsigned_rows} {
-  kernel.return %x : tensor<4x4xf32>
-}
-
-// -----
-
-// kernel_func_c7
-// expected-error@+1 {{kernel.unroll says how tiles are written, so it needs kernel.tile}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.unroll} {
-  kernel.return %x : tensor<4x4xf32>
-}
-
-// -----
-
-// kernel_func_c7
-// expected-error@+1 {{kernel.stream reads an operand in place and kernel.block packs it: write one of them}}
-kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shared = 2, kernel.tile = [6, 4], kernel.stream = [512, 4], kernel.block = [6, 64, 8]} {
+// expected-error@+1 {{a kernel has no kernel.shred; did you mean 'kernel.shared'?}}
+kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shred = 2} {
   kernel.return %x : tensor<4x4xf32>
 }
 
@@ -272,24 +168,6 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// kernel_loops_c1
-// expected-error@+1 {{kernel.loops needs axis >= 0, width >= 1 and interleave >= 1, got 0, 0 and 1}}
-"test.op"() {kernel.loops = #kernel.loops<axis = 0, width = 0, interleave = 1>} : () -> ()
-
-// -----
-
-// kernel_loops_c2
-// expected-error@+1 {{width of kernel.loops must be a power of two, got 7}}
-"test.op"() {kernel.loops = #kernel.loops<axis = 0, width = 7, interleave = 1>} : () -> ()
-
-// -----
-
-// kernel_loops_c3
-// expected-error@+1 {{kernel.loops must have width up to 256 and interleave up to 64, got 16 and 999}}
-"test.op"() {kernel.loops = #kernel.loops<axis = 0, width = 16, interleave = 999>} : () -> ()
-
-// -----
-
 // kernel_concurrent_c1
 func.func @main() {
   // expected-error@+1 {{there must be two branches or more, without arguments}}
@@ -312,14 +190,6 @@ func.func @main(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>) {
     kernel.launch @k ins(%y : memref<4xf32>) outs(%z : memref<4xf32>)
   }
   func.return
-}
-
-// -----
-
-// kernel_func_c7
-// expected-error@+1 {{so it needs kernel.tile, kernel.block, kernel.stream or kernel.split}}
-kernel.func @k() attributes {kernel.prefetch} {
-  kernel.return
 }
 
 // -----

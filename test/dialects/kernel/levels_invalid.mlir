@@ -10,14 +10,6 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 
 // -----
 
-// kernel_func_c11
-// expected-error@+1 {{kernel.schedule says it all: leave kernel.parallel, kernel.grain out}}
-kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.shared = 1, kernel.parallel = 1, kernel.grain = 4, kernel.schedule = #kernel.schedule<[for d0]>} {
-  kernel.return %y : tensor<4xf32>
-}
-
-// -----
-
 // kernel_schedule_c1
 // expected-error@+1 {{'for d0': a step is of 1 to 2147483648 iterations}}
 "test.op"() {s = #kernel.schedule<[for d0 by 0]>} : () -> ()
@@ -25,8 +17,14 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 // -----
 
 // kernel_schedule_c1
-// expected-error@+1 {{'for d0 by 8' of op 2 must divide the 4 iterations around it}}
+// expected-error@+1 {{'for d0 by 8' of op 2 must be less than the 4 iterations around it}}
 "test.op"() {s = #kernel.schedule<[for d0 by 4], op 2 [for d0 by 8]>} : () -> ()
+
+// -----
+
+// kernel_schedule_c1
+// expected-error@+1 {{'unroll d0 by 3' must divide the 8 iterations around it}}
+"test.op"() {s = #kernel.schedule<[for d0 by 8, unroll d0 by 3]>} : () -> ()
 
 // -----
 
@@ -69,6 +67,24 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 // kernel_schedule_c4
 // expected-error@+1 {{'for d0 by 4' has one step: leave it out}}
 "test.op"() {s = #kernel.schedule<[parallel d0 by 4, for d0 by 4]>} : () -> ()
+
+// -----
+
+// kernel_schedule_c5
+// expected-error@+1 {{'vector d0 by 7': a vector has a power of two of iterations, up to 256}}
+"test.op"() {s = #kernel.schedule<[vector d0 by 7]>} : () -> ()
+
+// -----
+
+// kernel_schedule_c5
+// expected-error@+1 {{'vector d0 by 512': a vector has a power of two of iterations, up to 256}}
+"test.op"() {s = #kernel.schedule<[vector d0 by 512]>} : () -> ()
+
+// -----
+
+// kernel_schedule_c5
+// expected-error@+1 {{'unroll d1 by 16': 480 iterations stand side by side, at most 256 may}}
+"test.op"() {s = #kernel.schedule<[for d0 by 60, for d1 by 128, unroll d0, unroll d1 by 16, vector d1 by 16]>} : () -> ()
 
 // -----
 

@@ -2,7 +2,7 @@
 // RUN: %stepwell-opt %s --print-op-generic | %stepwell-opt | filecheck %s
 
 // A kernel, its schedule and its launch round-trip.
-kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {loops = #kernel.loops<axis = 0, width = 16, interleave = 4>} {
+kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {levels = #kernel.schedule<[parallel d0 by 64 {grain 2}, unroll d0 by 16, vector d0 by 16]>} {
   kernel.return %x : tensor<4xf32>
 }
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -12,7 +12,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 
 // CHECK:      kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32>
-// CHECK-SAME: #kernel.loops<axis = 0, width = 16, interleave = 4>
+// CHECK-SAME: #kernel.schedule<[parallel d0 by 64 {grain 2}, unroll d0 by 16, vector d0 by 16]>
 // CHECK-NEXT:   kernel.return %x : tensor<4xf32>
 // CHECK:      func.func @main
 // CHECK:        %y = kernel.launch @k ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
@@ -97,12 +97,12 @@ func.func @stack(%a: tensor<2x3xf32>, %b: tensor<2x3xf32>) -> tensor<2x8xf32> {
 // CHECK-NEXT:   %s = kernel.stack %a, %b : tensor<2x3xf32> -> tensor<2x8xf32>
 
 // A kernel whose loop only the launch counts may say how it runs where it is short.
-kernel.func @versions(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> attributes {kernel.shared = 1, kernel.versions = [#kernel.version<d0 from 0 to 8, {kernel.parallel = 0}>]} {
+kernel.func @versions(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> attributes {kernel.shared = 1, kernel.versions = [#kernel.version<d0 from 0 to 8, #kernel.schedule<[for d0]>>]} {
   kernel.return %y : tensor<?xf32>
 }
 
 // CHECK:      kernel.func @versions
-// CHECK-SAME:   kernel.versions = [#kernel.version<d0 from 0 to 8, {kernel.parallel = 0 : i64}>]
+// CHECK-SAME:   kernel.versions = [#kernel.version<d0 from 0 to 8, #kernel.schedule<[for d0]>>]
 
 // How much of a parallel loop is worth a thread, where only the launch knows.
 func.func @grain(%n: index) {

@@ -4,7 +4,7 @@
 
 // kernel_version_c1
 // expected-error@+1 {{a version runs from one length to one as large, of 0 or more, got 4 to 2}}
-"test.op"() {v = #kernel.version<d0 from 4 to 2, {}>} : () -> ()
+"test.op"() {v = #kernel.version<d0 from 4 to 2, #kernel.schedule<[for d0]>>} : () -> ()
 
 // -----
 
@@ -23,14 +23,11 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 
 // kernel_func_c12
 // expected-error@+1 {{a version is for the length of a shared loop, of which there are 1, got d1}}
-kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.shared = 1, kernel.versions = [#kernel.version<d1 from 1 to 1, {}>]} {
+kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.shared = 1, kernel.versions = [#kernel.version<d1 from 1 to 1, #kernel.schedule<[for d0]>>]} {
   kernel.return %y : tensor<4xf32>
 }
 
 // -----
 
-// kernel_func_c12
-// expected-error@+1 {{a version cannot choose kernel.versions}}
-kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.shared = 1, kernel.versions = [#kernel.version<d0 from 1 to 1, {kernel.versions = 1}>]} {
-  kernel.return %y : tensor<4xf32>
-}
+// expected-error@+1 {{expected #kernel.schedule<[...]>}}
+"test.op"() {v = #kernel.version<d0 from 4 to 8, {}>} : () -> ()

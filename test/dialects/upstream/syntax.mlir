@@ -41,7 +41,7 @@ func.func @parallel(%n: index, %x: memref<?xf32>) -> f32 {
 // CHECK-NEXT:    %sum = scf.parallel (%i_1, %j) = (%zero, %zero) to (%n, %n) step (%one, %one) init (%start) -> f32 {
 
 func.func @several(%x: tensor<4xf32>, %a: tensor<4xf32>, %b: tensor<f32>) -> (tensor<4xf32>, tensor<f32>) {
-  %y, %z = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%x : tensor<4xf32>) outs(%a, %b : tensor<4xf32>, tensor<f32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 4, interleave = 1>} {
+  %y, %z = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%x : tensor<4xf32>) outs(%a, %b : tensor<4xf32>, tensor<f32>) attrs = {kernel.within = 4 : i64} {
   ^bb0(%p: f32, %q: f32, %r: f32):
     %s = arith.addf %p, %r : f32
     linalg.yield %s, %s : f32, f32
@@ -50,5 +50,5 @@ func.func @several(%x: tensor<4xf32>, %a: tensor<4xf32>, %b: tensor<f32>) -> (te
 }
 // CHECK-LABEL: func.func @several
 // CHECK:         linalg.generic
-// CHECK-SAME:    attrs = {kernel.loops = #kernel.loops<axis = 0, width = 4, interleave = 1>}
+// CHECK-SAME:    attrs = {kernel.within = 4 : i64}
 // CHECK:         } -> (tensor<4xf32>, tensor<f32>)

@@ -38,16 +38,17 @@ func.func @of_while(%go: tensor<i1>) -> (tensor<8xf32>, tensor<8xf32>) {
 
 // One value that two sums of a kernel begin as is copied, in vectors as the kernel's other ops.
 // CHECK-LABEL: kernel.func @sums
+// CHECK-SAME:    #kernel.schedule<[for d0 by 8], op 0 [vector d0 by 8], op 1 [vector d0 by 8], op 2 [for d1, vector d0 by 8]>
 // CHECK:         %[[C:.*]] = memref.alloc() : memref<8xf32>
-// CHECK-NEXT:    linalg.generic {{.*}} outs(%[[C]] : memref<8xf32>) attrs =  {kernel.loops = #kernel.loops<axis = 0, width = 8, interleave = 1>}
-kernel.func @sums(%y: tensor<8xf32>, %xs: tensor<2x8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> attributes {kernel.shared = 1 : i64} {
+// CHECK-NEXT:    linalg.generic {{.*}} outs(%[[C]] : memref<8xf32>)
+kernel.func @sums(%y: tensor<8xf32>, %xs: tensor<2x8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> attributes {kernel.shared = 1 : i64, kernel.schedule = #kernel.schedule<[for d0 by 8], op 0 [vector d0 by 8], op 1 [for d1, vector d0 by 8]>} {
   %0 = tensor.empty() : tensor<8xf32>
-  %t = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%y : tensor<8xf32>) outs(%0 : tensor<8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 8, interleave = 1>} {
+  %t = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%y : tensor<8xf32>) outs(%0 : tensor<8xf32>) {
   ^bb0(%v: f32, %o: f32):
     %n = arith.negf %v : f32
     linalg.yield %n : f32
   } -> tensor<8xf32>
-  %p, %q = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%xs : tensor<2x8xf32>) outs(%t, %t : tensor<8xf32>, tensor<8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 8, interleave = 1>} {
+  %p, %q = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%xs : tensor<2x8xf32>) outs(%t, %t : tensor<8xf32>, tensor<8xf32>) {
   ^bb0(%x: f32, %c: f32, %d: f32):
     linalg.yield %x, %c : f32, f32
   } -> (tensor<8xf32>, tensor<8xf32>)

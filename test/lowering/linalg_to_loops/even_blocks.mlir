@@ -15,12 +15,12 @@
 //       CHECK:   [[BLOCK:%.*]] = arith.maxsi [[EVEN:%.*]], %c4 : index
 //       CHECK:   scf.parallel (%p)
 //       CHECK:     arith.muli [[AT:%.*]], [[BLOCK]] : index
-kernel.func @product(%x: memref<?x8xf32>, %w: memref<8x32xf32>, %y: memref<?x32xf32>) attributes {kernel.shared = 2, kernel.parallel = 2, kernel.tile = [4, 1], kernel.block = [12, 16, 8]} {
+kernel.func @product(%x: memref<?x8xf32>, %w: memref<8x32xf32>, %y: memref<?x32xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[parallel d0 by 12, parallel d1 by 16, for d2 by 8 {pack 1}, for d0 by 4, for d2, unroll d0, vector d1 by 16]>} {
   %0 = arith.constant 0.0 : f32
   linalg.fill ins(%0 : f32) outs(%y : memref<?x32xf32>)
   linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : memref<?x8xf32>, memref<8x32xf32>) outs(%y : memref<?x32xf32>)
-      attrs = {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 1>} {
+      {
   ^bb0(%a: f32, %b: f32, %o: f32):
     %p = arith.mulf %a, %b : f32
     %z = arith.addf %o, %p : f32

@@ -2,10 +2,10 @@
 //
 // Schedules that an op cannot follow, and ops that are not loops over buffers.
 
-kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) {
-  // expected-error@+1 {{kernel.loops names axis 2, but linalg.generic has 2 loops}}
+// expected-error@+1 {{'vector d2 by 4': there is no loop d2, the op has 2}}
+kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) attributes {kernel.schedule = #kernel.schedule<[for d0, for d1, vector d2 by 4]>} {
   linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
-      ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 2, width = 4, interleave = 1>} {
+      ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) {
   ^bb0(%a: f32, %acc: f32):
     %s = arith.addf %acc, %a : f32
     linalg.yield %s : f32
@@ -15,10 +15,10 @@ kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) {
 
 // -----
 
-kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) {
-  // expected-error@+1 {{kernel.loops vectorises axis 1, whose iterations must run in order}}
+// expected-error@+1 {{'vector d1 by 4': iterations of d1 run in order}}
+kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) attributes {kernel.schedule = #kernel.schedule<[for d0, for d1 by 4, vector d1 by 4]>} {
   linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
-      ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 1>} {
+      ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) {
   ^bb0(%a: f32, %acc: f32):
     %s = arith.subf %a, %acc : f32
     linalg.yield %s : f32
@@ -28,10 +28,10 @@ kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) {
 
 // -----
 
-kernel.func @k(%x: memref<8x8xf32>, %z: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.tile = [2, 2]} {
-  // expected-error@+1 {{kernel.tile needs vectors along the last shared loop or one of an op's own}}
+kernel.func @k(%x: memref<8x8xf32>, %z: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 8, for d1 by 2, unroll d1, unroll d0 by 4, vector d0 by 4]>} {
+  // expected-error@+1 {{tiles need vectors along the last shared loop or one of an op's own}}
   linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
-      ins(%x : memref<8x8xf32>) outs(%z : memref<8x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 4, interleave = 1>} {
+      ins(%x : memref<8x8xf32>) outs(%z : memref<8x8xf32>) {
   ^bb0(%a: f32, %acc: f32):
     %s = arith.addf %acc, %a : f32
     linalg.yield %s : f32
@@ -49,9 +49,9 @@ kernel.func @k(%c: f32, %y: memref<8xf32>) attributes {kernel.shared = 2} {
 
 // -----
 
-kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>, %z: memref<8xf32>) attributes {kernel.shared = 1} {
+kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>, %z: memref<8xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0 by 4], op 0 [for d1, vector d0 by 4], op 1 [unroll d0]>} {
   linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
-      ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 4, interleave = 1>} {
+      ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) {
   ^bb0(%a: f32, %acc: f32):
     %s = arith.addf %acc, %a : f32
     linalg.yield %s : f32
@@ -68,8 +68,8 @@ kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>, %z: memref<8xf32>) attrib
 
 // -----
 
-kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) attributes {kernel.split = 4} {
-  // expected-error@+1 {{kernel.split needs full reductions by known combiners}}
+kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) attributes {kernel.schedule = #kernel.schedule<[parallel d1 into 4, for d1]>} {
+  // expected-error@+1 {{only full reductions by known combiners are cut into parts}}
   linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
       ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) {
   ^bb0(%a: f32, %acc: f32):
@@ -110,11 +110,11 @@ kernel.func @k(%c: f32, %y: tensor<8xf32>) {
 
 // -----
 
-kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [3, 8, 4]} {
+kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 3, for d1 by 8, for d2 by 4 {pack 1}, for d0 by 2, for d2, unroll d0, unroll d1 by 4, vector d1 by 4]>} {
   linalg.fill ins(%c : f32) outs(%y : memref<8x8xf32>)
-  // expected-error@+1 {{kernel.block = [3, 8, 4] is not made of whole tiles of 2 by 8}}
+  // expected-error@+1 {{a block of 3 by 8 is not made of whole tiles of 2 by 8}}
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 1>} {
+      ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) {
   ^bb0(%a: f32, %b: f32, %acc: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %acc, %p : f32
@@ -125,11 +125,11 @@ kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8
 
 // -----
 
-kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.block = [4, 8, 4]} {
+kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 8, for d1 by 4, for d2 by 4 {pack 1}, for d0, for d2, vector d1 by 4]>} {
   linalg.fill ins(%c : f32) outs(%y : memref<8x8xf32>)
-  // expected-error@+1 {{kernel.block needs kernel.tile, and vectors along the last shared loop}}
+  // expected-error@+1 {{a sum in steps needs several results side by side, and vectors along the last shared loop}}
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 1>} {
+      ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) {
   ^bb0(%a: f32, %b: f32, %acc: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %acc, %p : f32
@@ -140,10 +140,10 @@ kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8
 
 // -----
 
-kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 8, 4]} {
-  // expected-error@+1 {{kernel.block needs a sum of one output that a linalg.fill starts}}
+kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 8, for d2 by 4 {pack 1}, for d0 by 2, for d2, unroll d0, unroll d1 by 4, vector d1 by 4]>} {
+  // expected-error@+1 {{a sum in steps has one output, which a linalg.fill starts}}
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 1>} {
+      ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) {
   ^bb0(%a: f32, %b: f32, %acc: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %acc, %p : f32
@@ -154,11 +154,11 @@ kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8
 
 // -----
 
-kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.tile = [2, 2], kernel.block = [4, 8, 16384]} {
+kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 8, for d2 by 16384 {pack 1}, for d0 by 2, for d2, unroll d0, unroll d1 by 4, vector d1 by 4]>} {
   linalg.fill ins(%c : f32) outs(%y : memref<8x8xf32>)
-  // expected-error@+1 {{kernel.block needs 524288 bytes of scratch, more than 262144}}
+  // expected-error@+1 {{a block needs 524288 bytes of scratch, more than 262144}}
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 1>} {
+      ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) {
   ^bb0(%a: f32, %b: f32, %acc: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %acc, %p : f32

@@ -25,10 +25,10 @@
 //       CHECK: memref.load %x[%[[I]]]
 //       CHECK: } {kernel.grain = 4 : i64}
 
-kernel.func @axpy(%x: memref<?xf32>, %y: memref<?xf32>) attributes {kernel.shared = 1, kernel.parallel = 1, kernel.grain = 4096} {
+kernel.func @axpy(%x: memref<?xf32>, %y: memref<?xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[parallel d0 by 1024 {grain 4096}, for d0 by 64, unroll d0 by 16, vector d0 by 16]>} {
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
       ins(%x : memref<?xf32>)
-      outs(%y : memref<?xf32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 16, interleave = 4>} {
+      outs(%y : memref<?xf32>) {
   ^bb0(%xi: f32, %yi: f32):
     %two = arith.constant 2.0 : f32
     %p = arith.mulf %xi, %two : f32
@@ -54,7 +54,7 @@ kernel.func @axpy(%x: memref<?xf32>, %y: memref<?xf32>) attributes {kernel.share
 //       CHECK: vector.load %[[ROW]]
 //       CHECK: vector.store %{{.*}}, %y[%p, %{{.*}}]
 
-kernel.func @softmax(%x: memref<?x20xf32>, %y: memref<?x20xf32>) attributes {kernel.shared = 1, kernel.parallel = 1, kernel.grain = 16} {
+kernel.func @softmax(%x: memref<?x20xf32>, %y: memref<?x20xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[parallel d0 {grain 16}], op 0 [for d1 by 8, unroll d1 by 4, vector d1 by 4], op 1 [for d1 by 4, vector d1 by 4], op 2 [for d1 by 4, vector d1 by 4]>} {
   %low = arith.constant -3.4e38 : f32
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
@@ -67,7 +67,7 @@ kernel.func @softmax(%x: memref<?x20xf32>, %y: memref<?x20xf32>) attributes {ker
       outs(%m : memref<?xf32>)
   linalg.generic {indexing_maps = [#rc, #r], iterator_types = ["parallel", "reduction"]}
       ins(%x : memref<?x20xf32>)
-      outs(%m : memref<?xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 2>} {
+      outs(%m : memref<?xf32>) {
   ^bb0(%xi: f32, %mi: f32):
     %s = arith.maximumf %mi, %xi : f32
     linalg.yield %s : f32
@@ -77,7 +77,7 @@ kernel.func @softmax(%x: memref<?x20xf32>, %y: memref<?x20xf32>) attributes {ker
       outs(%u : memref<?xf32>)
   linalg.generic {indexing_maps = [#rc, #r, #rc, #r], iterator_types = ["parallel", "reduction"]}
       ins(%x, %m : memref<?x20xf32>, memref<?xf32>)
-      outs(%t, %u : memref<?x20xf32>, memref<?xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 1>} {
+      outs(%t, %u : memref<?x20xf32>, memref<?xf32>) {
   ^bb0(%xi: f32, %mi: f32, %ti: f32, %ui: f32):
     %d = arith.subf %xi, %mi : f32
     %e = math.exp %d : f32
@@ -86,7 +86,7 @@ kernel.func @softmax(%x: memref<?x20xf32>, %y: memref<?x20xf32>) attributes {ker
   }
   linalg.generic {indexing_maps = [#rc, #r, #rc], iterator_types = ["parallel", "parallel"]}
       ins(%t, %u : memref<?x20xf32>, memref<?xf32>)
-      outs(%y : memref<?x20xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 4, interleave = 1>} {
+      outs(%y : memref<?x20xf32>) {
   ^bb0(%ti: f32, %ui: f32, %yi: f32):
     %d = arith.divf %ti, %ui : f32
     linalg.yield %d : f32
@@ -107,14 +107,14 @@ kernel.func @softmax(%x: memref<?x20xf32>, %y: memref<?x20xf32>) attributes {ker
 //       CHECK: vector.load %b[%j]
 // CHECK-COUNT-4: vector.store
 
-kernel.func @matmul_bias(%x: memref<?x8xf32>, %w: memref<8x?xf32>, %b: memref<?xf32>, %y: memref<?x?xf32>) attributes {kernel.shared = 2, kernel.parallel = 2, kernel.grain = 16, kernel.tile = [2, 2]} {
+kernel.func @matmul_bias(%x: memref<?x8xf32>, %w: memref<8x?xf32>, %b: memref<?xf32>, %y: memref<?x?xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[parallel d0 by 2, parallel d1 by 32 {grain 16}], op 0 [for d2, unroll d0, unroll d1 by 16, vector d1 by 16], op 1 [unroll d0, unroll d1 by 16, vector d1 by 16]>} {
   %zero = arith.constant 0.0 : f32
   linalg.fill
       ins(%zero : f32)
       outs(%y : memref<?x?xf32>)
   linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : memref<?x8xf32>, memref<8x?xf32>)
-      outs(%y : memref<?x?xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 1>} {
+      outs(%y : memref<?x?xf32>) {
   ^bb0(%a: f32, %c: f32, %acc: f32):
     %d = arith.mulf %a, %c : f32
     %s = arith.addf %acc, %d : f32
@@ -122,7 +122,7 @@ kernel.func @matmul_bias(%x: memref<?x8xf32>, %w: memref<8x?xf32>, %b: memref<?x
   }
   linalg.generic {indexing_maps = [#c, #rc], iterator_types = ["parallel", "parallel"]}
       ins(%b : memref<?xf32>)
-      outs(%y : memref<?x?xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 1>} {
+      outs(%y : memref<?x?xf32>) {
   ^bb0(%a: f32, %acc: f32):
     %s = arith.addf %acc, %a : f32
     linalg.yield %s : f32
@@ -142,14 +142,14 @@ kernel.func @matmul_bias(%x: memref<?x8xf32>, %w: memref<8x?xf32>, %b: memref<?x
 //       CHECK: memref.load %partial[%r]
 //       CHECK: memref.store %{{.*}}, %y[]
 
-kernel.func @sum(%x: memref<?xf32>, %y: memref<f32>) attributes {kernel.split = 8} {
+kernel.func @sum(%x: memref<?xf32>, %y: memref<f32>) attributes {kernel.schedule = #kernel.schedule<[parallel d0 into 8, for d0 by 64, unroll d0 by 16, vector d0 by 16]>} {
   %zero = arith.constant 0.0 : f32
   linalg.fill
       ins(%zero : f32)
       outs(%y : memref<f32>)
   linalg.generic {indexing_maps = [#id, affine_map<(d0) -> ()>], iterator_types = ["reduction"]}
       ins(%x : memref<?xf32>)
-      outs(%y : memref<f32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 16, interleave = 4>} {
+      outs(%y : memref<f32>) {
   ^bb0(%a: f32, %acc: f32):
     %s = arith.addf %acc, %a : f32
     linalg.yield %s : f32
@@ -164,7 +164,7 @@ kernel.func @sum(%x: memref<?xf32>, %y: memref<f32>) attributes {kernel.split = 
 //       CHECK: scf.parallel (%p) = (%c0) to (%c8) step (%c1) {
 //       CHECK: scf.for %i = %c0 to %c3 step %c1
 
-kernel.func @sum_long(%x: memref<3x100000xf32>, %y: memref<f32>) attributes {kernel.split = 8} {
+kernel.func @sum_long(%x: memref<3x100000xf32>, %y: memref<f32>) attributes {kernel.schedule = #kernel.schedule<[parallel d1 into 8, for d0, for d1]>} {
   linalg.generic {indexing_maps = [#rc, affine_map<(d0, d1) -> ()>], iterator_types = ["reduction", "reduction"]}
       ins(%x : memref<3x100000xf32>)
       outs(%y : memref<f32>) {
@@ -197,10 +197,10 @@ kernel.func @sum_long(%x: memref<3x100000xf32>, %y: memref<f32>) attributes {ker
 //       CHECK: %[[MET:.*]] = vector.reduction <or>, %{{.*}} : vector<16xi1> into i1
 //       CHECK: arith.select %[[MET]], %{{.*}}, %[[FOUND]] : f32
 
-kernel.func @greatest(%x: memref<?xf32>, %y: memref<f32>) {
+kernel.func @greatest(%x: memref<?xf32>, %y: memref<f32>) attributes {kernel.schedule = #kernel.schedule<[for d0 by 64, unroll d0 by 16, vector d0 by 16]>} {
   linalg.generic {indexing_maps = [#id, affine_map<(d0) -> ()>], iterator_types = ["reduction"]}
       ins(%x : memref<?xf32>)
-      outs(%y : memref<f32>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 16, interleave = 4>} {
+      outs(%y : memref<f32>) {
   ^bb0(%a: f32, %acc: f32):
     %s = arith.maximumf %acc, %a : f32
     linalg.yield %s : f32

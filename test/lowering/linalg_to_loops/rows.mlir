@@ -11,9 +11,9 @@
 //       CHECK: %[[AT:.*]] = memref.load %i[%{{.*}}] : memref<4xindex>
 //       CHECK: vector.load %x[%[[AT]], %{{.*}}] : memref<9x8xf32>, vector<8xf32>
 //   CHECK-NOT: memref.load %x
-kernel.func @rows(%x: memref<9x8xf32>, %i: memref<4xindex>, %y: memref<4x8xf32>) attributes {kernel.shared = 1} {
+kernel.func @rows(%x: memref<9x8xf32>, %i: memref<4xindex>, %y: memref<4x8xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0, for d1 by 8, vector d1 by 8]>} {
   linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
-      ins(%i : memref<4xindex>) outs(%y : memref<4x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 8, interleave = 1>} {
+      ins(%i : memref<4xindex>) outs(%y : memref<4x8xf32>) {
   ^bb0(%at: index, %old: f32):
     %j = linalg.index 1 : index
     %v = memref.load %x[%at, %j] : memref<9x8xf32>
@@ -26,9 +26,9 @@ kernel.func @rows(%x: memref<9x8xf32>, %i: memref<4xindex>, %y: memref<4x8xf32>)
 //       CHECK: vector.load %i
 //   CHECK-NOT: vector.load %x
 //       CHECK: memref.load %x
-kernel.func @columns(%x: memref<8x8xf32>, %i: memref<8xindex>, %y: memref<4x8xf32>) attributes {kernel.shared = 1} {
+kernel.func @columns(%x: memref<8x8xf32>, %i: memref<8xindex>, %y: memref<4x8xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0, for d1 by 8, vector d1 by 8]>} {
   linalg.generic {indexing_maps = [#column, #id], iterator_types = ["parallel", "parallel"]}
-      ins(%i : memref<8xindex>) outs(%y : memref<4x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 8, interleave = 1>} {
+      ins(%i : memref<8xindex>) outs(%y : memref<4x8xf32>) {
   ^bb0(%at: index, %old: f32):
     %j = linalg.index 1 : index
     %v = memref.load %x[%at, %j] : memref<8x8xf32>
@@ -47,9 +47,9 @@ kernel.func @columns(%x: memref<8x8xf32>, %i: memref<8xindex>, %y: memref<4x8xf3
 //       CHECK:   vector.load %x[%[[AT]]]
 //       CHECK: else
 //       CHECK:   memref.load %x
-kernel.func @shifted(%x: memref<32xf32>, %i: memref<4xi64>, %y: memref<4x8xf32>) attributes {kernel.shared = 1} {
+kernel.func @shifted(%x: memref<32xf32>, %i: memref<4xi64>, %y: memref<4x8xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0, for d1 by 8, vector d1 by 8]>} {
   linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
-      ins(%i : memref<4xi64>) outs(%y : memref<4x8xf32>) attrs = {kernel.loops = #kernel.loops<axis = 1, width = 8, interleave = 1>} {
+      ins(%i : memref<4xi64>) outs(%y : memref<4x8xf32>) {
   ^bb0(%by: i64, %old: f32):
     %j = linalg.index 1 : index
     %c = arith.index_cast %j : index to i64
@@ -71,9 +71,9 @@ kernel.func @shifted(%x: memref<32xf32>, %i: memref<4xi64>, %y: memref<4x8xf32>)
 //   CHECK-NOT: vector<8xindex>
 //       CHECK: %[[START:.*]] = arith.index_cast %i : index to i16
 //       CHECK: vector.broadcast %[[START]] : i16 to vector<8xi16>
-kernel.func @numbers(%y: memref<64xi16>) attributes {kernel.shared = 0} {
+kernel.func @numbers(%y: memref<64xi16>) attributes {kernel.shared = 0, kernel.schedule = #kernel.schedule<[for d0 by 16, unroll d0 by 8, vector d0 by 8]>} {
   linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
-      outs(%y : memref<64xi16>) attrs = {kernel.loops = #kernel.loops<axis = 0, width = 8, interleave = 2>} {
+      outs(%y : memref<64xi16>) {
   ^bb0(%old: i16):
     %j = linalg.index 0 : index
     %v = arith.index_cast %j : index to i16

@@ -23,12 +23,12 @@
 //       CHECK:         vector.store [[SUM:%.*]], %y{{\[}}[[LAST]], %j]
 //       CHECK:     } else {
 //       CHECK:   kernel.return
-kernel.func @product(%x: memref<?x8xf32>, %w: memref<8x16xf32>, %y: memref<?x16xf32>) attributes {kernel.shared = 2, kernel.tile = [6, 1], kernel.versions = [#kernel.version<d0 from 1 to 1, {kernel.tile = [1, 1]}>, #kernel.version<d0 from 2 to 4, {kernel.tile = [4, 1]}>]} {
+kernel.func @product(%x: memref<?x8xf32>, %w: memref<8x16xf32>, %y: memref<?x16xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 6, for d1 by 8, for d2, unroll d0, vector d1 by 8]>, kernel.versions = [#kernel.version<d0 from 1 to 1, #kernel.schedule<[for d0, for d1 by 16, for d2, vector d1 by 16]>>, #kernel.version<d0 from 2 to 4, #kernel.schedule<[for d0 by 4, for d1 by 8, for d2, unroll d0, vector d1 by 8]>>]} {
   %0 = arith.constant 0.0 : f32
   linalg.fill ins(%0 : f32) outs(%y : memref<?x16xf32>)
   linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : memref<?x8xf32>, memref<8x16xf32>) outs(%y : memref<?x16xf32>)
-      attrs = {kernel.loops = #kernel.loops<axis = 1, width = 8, interleave = 1>, kernel.versions = [#kernel.loops<axis = 1, width = 16, interleave = 1>, #kernel.loops<axis = 1, width = 8, interleave = 1>]} {
+      {
   ^bb0(%a: f32, %b: f32, %o: f32):
     %p = arith.mulf %a, %b : f32
     %z = arith.addf %o, %p : f32

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
+from stepwell.analysis.levels import nesting_of
 from stepwell.dialects import kernel
 from stepwell.dialects.types import dtype, fuse_locations
 from stepwell.transforms.kernels.schedule.vectors import read
@@ -173,7 +174,8 @@ def _time(function: kernel.FuncOp) -> tuple[float, bool] | None:
             total += loops.iterations * loops.work / speed
         elif op.regions:
             return None
-    divided = any(f"kernel.{name}" in function.attributes for name in ("parallel", "split"))
+    nesting = nesting_of(function)
+    divided = bool(nesting.parallel or nesting.split or nesting.tasks)
     return total, divided
 
 

@@ -29,8 +29,7 @@ def is_unscheduled(function: kernel.FuncOp) -> bool:
     """Whether nothing of the kernel's schedule is written yet, and all its ops are known."""
     chosen = [name for name in function.attributes if name.startswith("kernel.")]
     return chosen == ["kernel.shared"] and all(
-        isinstance(op, PLAIN) and not is_not_fused(op) and "kernel.loops" not in op.attributes
-        for op in function.body.block.ops
+        isinstance(op, PLAIN) and not is_not_fused(op) for op in function.body.block.ops
     )
 
 

@@ -1,11 +1,11 @@
 """Lay operands of blocked contractions out once, in the order in which the blocks read them.
 
-Before:  kernel.func @k(%x, %w: tensor<1000x1000xf32>, %y) attributes {kernel.block = ...} {
+Before:  kernel.func @k(%x, %w: tensor<1000x1000xf32>, %y) attributes {... {pack 1} ...} {
            linalg.generic {maps: (i, k), (k, j), (i, j)} ins(%x, %w) ... }
          %y = kernel.launch @k ins(%x, %w) outs(%e)
 After:   kernel.func @main_pack(%w, %p: tensor<16x1000x64xf32>) {
            linalg.fill ...  linalg.generic {maps: (k, j), (j floordiv 64, k, j mod 64)} ... }
-         kernel.func @k(%x, %w: tensor<16x1000x64xf32>, %y) attributes {kernel.block = ...} {
+         kernel.func @k(%x, %w: tensor<16x1000x64xf32>, %y) attributes {... {pack 1} ...} {
            linalg.generic {maps: (i, k), (j floordiv 64, k, j mod 64), (i, j)} ins(%x, %w) ... }
          %p = kernel.launch @main_pack ins(%w) outs(%z)
          %y = kernel.launch @k ins(%x, %p) outs(%e)
@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, TensorType, 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from stepwell.analysis.constness import constants_of, entries
+from stepwell.analysis.levels import nesting_of
 from stepwell.dialects import kernel
 from stepwell.transforms.kernels.pack_operands.kernels import (
     Operand,
@@ -41,7 +42,6 @@ from stepwell.transforms.kernels.same_kernels import Shared
 from stepwell.transforms.kernels.schedule.reasons import because, because_as
 from stepwell.transforms.passes import Pass
 
-BLOCK = "kernel.block"
 REPEATED = 3
 """Packing a sliver so often, once for each block of rows, costs more than packing it once."""
 AT_ONCE = 7
@@ -70,7 +70,8 @@ class PackOperands(Pass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Pack what is worth it."""
         wanted: dict[kernel.FuncOp, Operand] = {}
-        blocked = [f for f in op.ops if isinstance(f, kernel.FuncOp) and BLOCK in f.attributes]
+        functions = [f for f in op.ops if isinstance(f, kernel.FuncOp)]
+        blocked = [f for f in functions if nesting_of(f).blocks]
         for function in blocked:
             if (found := operand_of(function)) is not None:
                 wanted[function] = found
@@ -105,9 +106,10 @@ class _Packing:
         for function, found in launches.items():
             operand = self.wanted[function]
             small = operand.bytes <= self.most
-            once = AT_ONCE if "kernel.pack_first" in function.attributes else REPEATED
+            nesting = nesting_of(function)
+            once = AT_ONCE if nesting.pack_first else REPEATED
             again = small and operand.repeated >= (TURNED if operand.convolves else once)
-            if "kernel.dots" in function.attributes:  # blocks lay words out, of runs if they can
+            if nesting.dots:  # blocks lay words out, of runs if they can
                 again = small and operand.convolves
             number = operand.argument.index
             packed = [

@@ -22,6 +22,14 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
+from stepwell.analysis.levels import (
+    Lanes,
+    Nesting,
+    nesting_of,
+    nestings_of,
+    write_nesting,
+    write_nestings,
+)
 from stepwell.analysis.structured import (
     Index,
     array_of_maps,
@@ -129,12 +137,11 @@ def operand_of(function: kernel.FuncOp) -> Operand | None:
         for op in function.body.block.ops
         if isinstance(op, linalg.GenericOp) and not all(is_parallel(op))
     ]
-    tile = choices.numbers(function, "kernel.tile")
-    choice = sums[0].attributes.get("kernel.loops") if len(sums) == 1 else None
-    if len(tile) != 2 or not isinstance(choice, kernel.LoopsAttr):
+    nesting = nesting_of(function)
+    if not nesting.blocks or len(sums) != 1:
         return None
     (op,) = sums
-    lanes, where = choice.width.data, indices(op)
+    lanes, where = nesting.lanes[0].width, indices(op)
     along = [
         k
         for k in range(len(op.inputs))
@@ -144,9 +151,9 @@ def operand_of(function: kernel.FuncOp) -> Operand | None:
     value = op.inputs[number]
     if number < 0 or not isinstance(value, BlockArgument):
         return None
-    block = choices.numbers(function, "kernel.block")
-    found = _operand(op, number, value, where[number], shared, tile[1] * lanes, lanes)
-    return found and replace(found, repeated=_repeated(op, shared, block))
+    columns = nesting.tile[1] * lanes
+    found = _operand(op, number, value, where[number], shared, columns, lanes)
+    return found and replace(found, repeated=_repeated(op, shared, nesting.blocks))
 
 
 def _repeated(op: linalg.GenericOp, shared: int, block: Sequence[int]) -> int:
@@ -244,19 +251,18 @@ def packing_kernel(operand: Operand) -> kernel.FuncOp:
     maps = array_of_maps(loops, _maps(operand))
     kinds = [IteratorTypeAttr.parallel()] * loops
     copy = linalg.GenericOp([given], [into], Region(body), maps, kinds, [target])
-    copy.attributes["kernel.loops"] = kernel.LoopsAttr.of(operand.column, operand.lanes, 1)
     block.add_ops([copy, kernel.ReturnOp([copy.results[0]])])
     shared = operand.column + 1
-    chosen = {"shared": shared}
+    nesting = Nesting(shared, lanes=(Lanes(operand.column, operand.lanes),))
     if (work := prod(operand.sizes)) >= 2 * WORTH:
         each = work // max(prod(operand.extents[: operand.column]) * operand.sizes[shared - 1], 1)
-        chosen |= {"parallel": shared, "grain": -(-WORTH // max(each, 1)) * operand.width}
-    attributes: dict[str, Attribute] = {
-        f"kernel.{name}": choices.spelled(n) for name, n in chosen.items()
-    }
+        nesting.parallel, nesting.grain = shared, -(-WORTH // max(each, 1)) * operand.width
+        nesting.steps = (*(1 for _ in range(operand.column)), operand.width)
+    attributes: dict[str, Attribute] = {"kernel.shared": choices.spelled(shared)}
     function = kernel.FuncOp(
         "pack", FunctionType.from_lists([source, target], [target]), Region(block), attributes
     )
+    write_nesting(function, nesting)
     locate(function, operand.op.location)
     return function
 
@@ -273,7 +279,7 @@ def reading(function: kernel.FuncOp, operand: Operand) -> bool:
 
     Then the packed operand is one more argument, right after the other.
     """
-    old = operand.argument
+    old, nestings = operand.argument, nestings_of(function)
     new = function.body.block.insert_arg(TensorType(element(old), operand.sizes), old.index + 1)
     new.name_hint = f"{old.name_hint}_packed" if old.name_hint else "packed"
     op = operand.op
@@ -285,8 +291,8 @@ def reading(function: kernel.FuncOp, operand: Operand) -> bool:
     maps = list(op.indexing_maps.data)
     maps[operand.number] = map_attribute(loops, index)
     op.indexing_maps = ArrayAttr(maps)
-    for name in ("kernel.pack_first", "kernel.prefetch"):  # nothing is packed there now
-        function.attributes.pop(name, None)
+    found = [replace(each, pack_first=False, prefetch=False) for each in nestings]
+    write_nestings(function, found)  # nothing is packed there now
     keep_packed_versions(function)
     read = old.first_use is not None
     if not read:

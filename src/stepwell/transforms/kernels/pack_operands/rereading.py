@@ -26,12 +26,15 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.analysis.constness import RESOURCE, attributes_of
+from stepwell.analysis.levels import Lanes, Nesting, lanes_of, nesting_of, write_nesting
+from stepwell.analysis.levels.nesting import NO_LANES
 from stepwell.analysis.structured import array_of_maps, constant_of, element, identity, indices
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.types import dtype, locate
 from stepwell.transforms.kernels.same_kernels import Shared
 from stepwell.transforms.kernels.schedule.reasons import because, spell_bytes
+from stepwell.transforms.kernels.schedule.threads import parallel_steps
 
 OFTEN = 16
 """So many iterations repay a copy."""
@@ -56,12 +59,12 @@ def copy_what_is_reread(module: ModuleOp, most: int) -> None:
             if not isinstance(launch, kernel.LaunchOp):
                 continue
             callee = kernels[launch.callee.string_value()]
-            if "kernel.block" in callee.attributes:  # packs what it reads, or reads it packed
+            if nesting_of(callee).blocks:  # packs what it reads, or reads it packed
                 continue
             for n, value in enumerate(launch.inputs):
                 if not LEAST <= _bytes(value) <= most or not _is_argument(value, function):
                     continue
-                lanes = _lanes(callee.body.block.args[n])
+                lanes = _lanes(callee, callee.body.block.args[n])
                 loop = loop_around(value, launch) if lanes > 1 else None
                 if loop is None:
                     continue
@@ -87,19 +90,19 @@ def _is_argument(value: SSAValue, function: func.FuncOp) -> bool:
     return RESOURCE not in attributes_of(function, value.index)
 
 
-def _lanes(argument: BlockArgument) -> int:
+def _lanes(callee: kernel.FuncOp, argument: BlockArgument) -> int:
     """Return the lanes of the vectors in which a kernel reads all of an argument; else 0."""
-    found = 0
+    found, chosen = 0, lanes_of(callee)
     for use in argument.uses:
         op = use.operation
-        choice = op.attributes.get("kernel.loops")
-        if not isinstance(op, linalg.GenericOp) or not isinstance(choice, kernel.LoopsAttr):
+        lanes = chosen.get(op, NO_LANES)
+        if not isinstance(op, linalg.GenericOp) or lanes.axis < 0:
             return 0
         index = indices(op)[use.index]
         loops = [expr.position for expr in index if isinstance(expr, AffineDimExpr)]
-        if len(set(loops)) != len(index) or loops[-1] != choice.axis.data:
+        if len(set(loops)) != len(index) or loops[-1] != lanes.axis:
             return 0
-        found = max(found, choice.width.data)
+        found = max(found, lanes.width)
     return found
 
 
@@ -168,19 +171,18 @@ def _copying(
     maps = array_of_maps(rank, [identity(rank), identity(rank)])
     kinds = [IteratorTypeAttr.parallel()] * rank
     copy = linalg.GenericOp([given], [made], Region(body), maps, kinds, [kind])
-    copy.attributes["kernel.loops"] = kernel.LoopsAttr.of(rank - 1, lanes, AT_ONCE)
     block.add_ops([copy, kernel.ReturnOp([copy.results[0]])])
     outer = max(rank - 1, 1)
-    numbers = {"shared": outer}
+    nesting = Nesting(outer, lanes=(Lanes(rank - 1, lanes, AT_ONCE),))
     if prod(sizes) >= 2 * WORTH:
         each = sizes[-1] if rank > 1 else 1
-        numbers |= {"parallel": outer, "grain": -(-WORTH // max(each, 1))}
-    attributes: dict[str, Attribute] = {
-        f"kernel.{name}": choices.spelled(n) for name, n in numbers.items()
-    }
+        nesting.parallel, nesting.grain = outer, -(-WORTH // max(each, 1))
+        nesting.steps = parallel_steps(nesting, [[True] * rank])
+    attributes: dict[str, Attribute] = {"kernel.shared": choices.spelled(outer)}
     function = kernel.FuncOp(
         "reread", FunctionType.from_lists([kind, kind], [kind]), Region(block), attributes
     )
+    write_nesting(function, nesting)
     locate(function, loop.location)
     return function
 

@@ -1,13 +1,14 @@
-"""Choose how the loops of every kernel run, and write the choices as attributes.
+"""Choose how the loops of every kernel run, and write that as levels.
 
 Before:  kernel.func @k(...) attributes {kernel.shared = 1} { linalg.generic {rows, columns} ... }
-After:   kernel.func @k(...) attributes {kernel.shared = 1, kernel.parallel = 1, kernel.grain = 8} {
-           linalg.generic {kernel.loops = #kernel.loops<axis = 1, width = 16, interleave = 4>} ... }
+After:   kernel.func @k(...) attributes {kernel.shared = 1,
+             kernel.schedule = #kernel.schedule<[parallel d0 {grain 8}, for d1 by 64,
+                                                 unroll d1 by 16, vector d1 by 16]>} { ... }
 
 Afterwards every kernel says which shared loops run in parallel and how many iterations are worth
 a thread, every op which of its loops becomes vectors, a contraction its register tile and a large
-full reduction in how many runs it is cut. A choice that is written already is kept. What results
-depend on does not depend on the number of threads.
+full reduction in how many parts it is cut. Levels that are written already are checked and kept.
+What results depend on does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -16,30 +17,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import ClassVar, TypeGuard
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.constness import constant_arguments
+from stepwell.analysis.levels import Lanes, Nesting, check_levels, schedule_of, write_nesting
+from stepwell.analysis.levels.nesting import LoopedOp, loop_ops
 from stepwell.analysis.structured import element, indices, is_not_fused
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
-from stepwell.dialects.kernel.sharing import SCHEDULE, is_border
+from stepwell.dialects.kernel.sharing import is_border
 from stepwell.transforms.kernels.schedule.ahead import rows_ahead
-from stepwell.transforms.kernels.schedule.along import sums_along, vectorise_apart, write
+from stepwell.transforms.kernels.schedule.along import sums_along, vectorise_apart
 from stepwell.transforms.kernels.schedule.blocking import Contraction, asks_ahead, choose
-from stepwell.transforms.kernels.schedule.from_levels import write_levels
 from stepwell.transforms.kernels.schedule.groups import Device, write_groups
 from stepwell.transforms.kernels.schedule.locked import write_all_tuned
-from stepwell.transforms.kernels.schedule.reasons import because, unheard
+from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.rows import cut_rows
 from stepwell.transforms.kernels.schedule.scalar import share_tasks
 from stepwell.transforms.kernels.schedule.slivers import slivers_of, vectorise_slivers
 from stepwell.transforms.kernels.schedule.sums import choose_lanes, is_full_reduction
+from stepwell.transforms.kernels.schedule.threads import parallel_steps
 from stepwell.transforms.kernels.schedule.tiles import register_tile
 from stepwell.transforms.kernels.schedule.turning import turning
 from stepwell.transforms.kernels.schedule.vectors import (
@@ -72,10 +75,6 @@ BORDERS = 8
 """In so many runs or more a scattered border is filled, however small it is, ..."""
 SCATTERED = "a border in many places is filled by the threads in whose caches the rest lies"
 """... for this reason."""
-CHOSEN = ("tile", "block", "stream", "parallel")
-"""What of a kernel, written by hand, keeps its contraction from being blocked."""
-CUT = tuple(f"kernel.{name}" for name in (*CHOSEN, "band", "split"))
-"""What of a kernel keeps a sum over rows from being cut in runs of rows."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ class Schedule(Pass):
         for function in op.ops:
             if not isinstance(function, kernel.FuncOp) or function in done:
                 continue
-            if not _write_by_hand(function) and not self._in_groups(function):
+            if not _is_by_hand(function) and not self._in_groups(function):
                 choose_lanes(function, machine)
                 known = ready.get(function.sym_name.data, set[int]())
                 schedule = partial(_schedule, machine=machine, l2=self.l2, ready=known)
@@ -145,7 +144,7 @@ class Schedule(Pass):
         """Give the loops of a kernel to groups, where a device has them and it is known how."""
         if self.lanes < 2 or not all(isinstance(op, STRAIGHT) for op in function.body.block.ops):
             return False
-        ops = [read(op) for op in function.body.block.ops if _is_scheduled(op)]
+        ops = [read(op) for op in loop_ops(function)]
         device = Device(self.lanes, self.local_memory, self.compute_units)
         return write_groups(function, ops, choices.number(function, "kernel.shared"), device)
 
@@ -169,22 +168,19 @@ class Schedule(Pass):
         )
 
 
-def _write_by_hand(function: kernel.FuncOp) -> bool:
-    """Write the choices that levels written on a kernel stand for, where there are any."""
-    levels = function.attributes.pop(SCHEDULE, None)
-    if not isinstance(levels, kernel.ScheduleAttr):
+def _is_by_hand(function: kernel.FuncOp) -> bool:
+    """Whether levels are written on a kernel; these are checked."""
+    if (levels := schedule_of(function)) is None:
         return False
     if not function.function_type.outputs:
         fail(
             function, "schedules are written on kernels of tensors", "run schedule before bufferize"
         )
-    if levels.data.has_groups:  # read by those who write the loops
-        function.attributes[SCHEDULE] = levels
+    if levels.has_groups:  # read by those who write the loops
         because(function, lambda: "groups as written by hand")
         return True
     try:
-        write_levels(function, levels.data)
-        function.verify_()
+        check_levels(function, levels)
     except VerifyException as error:
         fail(function, str(error), "`stepwell explain` shows the levels of any kernel")
     because(function, lambda: "as written by hand")
@@ -194,40 +190,45 @@ def _write_by_hand(function: kernel.FuncOp) -> bool:
 def _schedule(
     function: kernel.FuncOp, some: Range | None, machine: Vectors, l2: int, ready: set[int]
 ) -> None:
-    ops = [read(op, some) for op in function.body.block.ops if _is_scheduled(op)]
+    ops = [_read(op, some) for op in loop_ops(function)]
     if not ops:
         return share_tasks(function)
     shared = choices.number(function, "kernel.shared")
-    by_hand = any("kernel.loops" in loops.op.attributes for loops in ops)
-    if by_hand:
-        because(function, lambda: "vectors as written, by hand or from a lock file")
-        axis = None
-    elif (slivers := slivers_of(ops, shared)) is not None:
-        vectorise_slivers(function, ops[0], slivers, machine)
+    nesting, slivers = Nesting(shared), slivers_of(ops, shared)
+    if slivers is not None:
+        vectorise_slivers(function, ops[0], nesting, slivers, machine)
     elif l2 and (square := turning(ops, shared, machine)) is not None:
-        _write_square(function, ops[0], shared, square)
-        axis = shared - 1
+        _write_square(function, ops[0], nesting, square)
     elif l2 and sums_along(ops, shared, machine):
-        vectorise_apart(function, ops, shared, machine, l2, True)
+        vectorise_apart(function, ops, nesting, machine, l2, True)
     elif blocks := _blocks(function, ops, shared, machine, l2, ready):
-        _write_blocks(function, ops, shared, blocks)
+        _write_blocks(ops, nesting, blocks)
+        _write(function, ops, nesting)
         return
     elif sum(loops.contracts for loops in ops) > 1 and _have_own(ops, shared):
-        _vectorise_band(function, ops, shared, machine)
+        _vectorise_band(function, ops, nesting, machine)
     elif (axis := _shared_axis(ops, shared)) is not None:
-        _vectorise_shared(function, ops, axis, shared, machine, l2)
+        _vectorise_shared(function, ops, axis, nesting, machine, l2)
     else:
-        vectorise_apart(function, ops, shared, machine, l2)
-    _run_in_parallel(function, ops, shared, machine, 0 if by_hand else l2)
+        vectorise_apart(function, ops, nesting, machine, l2)
+    _run_in_parallel(function, ops, nesting, machine, l2)
+    _write(function, ops, nesting, slivers)
 
 
-def _is_scheduled(op: Operation) -> TypeGuard[linalg.GenericOp | linalg.FillOp]:
-    """Whether ``op`` has loops of its own: a fill that starts a sum is part of the sum."""
-    if isinstance(op, linalg.GenericOp | linalg.FillOp) and len(op.results) < len(op.outputs):
+def _write(
+    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, slivers: int | None = None
+) -> None:
+    """Write what is chosen as levels."""
+    chosen = {loops.op: loops.lanes for loops in ops}
+    nesting.lanes = tuple(chosen[op] for op in loop_ops(function))
+    nesting.steps = parallel_steps(nesting, [loops.parallel for loops in ops], slivers)
+    write_nesting(function, nesting)
+
+
+def _read(op: LoopedOp, some: Range | None) -> Loops:
+    if len(op.results) < len(op.outputs):
         fail(op, "schedules are chosen for kernels of tensors", "run schedule before bufferize")
-    if isinstance(op, linalg.FillOp):
-        return all(isinstance(use.operation, kernel.ReturnOp) for use in op.results[0].uses)
-    return isinstance(op, linalg.GenericOp) and not is_border(op)
+    return read(op, some)
 
 
 def _shared_axis(ops: Sequence[Loops], shared: int) -> int | None:
@@ -258,44 +259,38 @@ def _blocks(
     l2: int,
     ready: set[int],
 ) -> Contraction | None:
-    """Return the blocks of a large contraction that nobody has scheduled by hand."""
+    """Return the blocks of a large contraction."""
     plain = all(isinstance(op, STRAIGHT) and not is_border(op) for op in function.body.block.ops)
-    chosen = any(f"kernel.{name}" in function.attributes for name in CHOSEN)
-    return choose(ops, shared, machine, l2, ready) if plain and not chosen else None
+    return choose(ops, shared, machine, l2, ready) if plain else None
 
 
-def _write_square(function: kernel.FuncOp, loops: Loops, shared: int, width: int) -> None:
+def _write_square(function: kernel.FuncOp, loops: Loops, nesting: Nesting, width: int) -> None:
     """Copy in squares, as many rows as a vector has lanes."""
     because(
         function,
         lambda: f"a copy across rows, in squares of {width} by {width} turned over in registers",
     )
-    loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(shared - 1, width, 1)
-    write(function, "kernel.tile", (width, 1))
+    loops.lanes, nesting.tile = Lanes(nesting.shared - 1, width), (width, 1)
 
 
-def _write_blocks(
-    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, blocks: Contraction
-) -> None:
+def _write_blocks(ops: Sequence[Loops], nesting: Nesting, chosen: Contraction) -> None:
     for loops in ops:
-        loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(shared - 1, blocks.width, 1)
-    for name in ("tile", "block", "stream"):
-        if sizes := getattr(blocks, name):
-            write(function, f"kernel.{name}", sizes)
+        loops.lanes = Lanes(nesting.shared - 1, chosen.width)
+    nesting.tile, nesting.blocks = chosen.tile, chosen.block
+    nesting.stream = chosen.stream or (0, 0)
     for name in ("pack_rows", "in_floats", "dots", "unsigned_rows", "pack_first", "prefetch"):
-        if getattr(blocks, name):
-            write(function, f"kernel.{name}")
-    write(function, "kernel.parallel", shared)
-    write(function, "kernel.grain", 1)
+        setattr(nesting, name, getattr(chosen, name))
+    nesting.parallel = nesting.shared
 
 
 def _vectorise_band(
-    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machine: Vectors
+    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Vectors
 ) -> None:
     """Run contractions that share rows over several rows at a time, each op in its own loops.
 
     The rows of a band by the vectors in flight are the register tile of each contraction.
     """
+    shared = nesting.shared
     for loops in ops:
         axis = own_axis(loops, shared)
         if axis is None:
@@ -306,11 +301,10 @@ def _vectorise_band(
         many = 1
         if loops.contracts and loops.parallel[axis]:
             many = min(4 if machine.bits >= 512 else 2, max(loops.size(axis) // width, 1))
-        loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
+        loops.lanes = Lanes(axis, width, many)
     if shared:
         rows = ops[0].extents[shared - 1]
-        band = BAND if rows == DYNAMIC_INDEX else max(min(BAND, rows), 1)
-        write(function, "kernel.band", band)
+        nesting.band = band = BAND if rows == DYNAMIC_INDEX else max(min(BAND, rows), 1)
         because(
             function,
             lambda: f"bands of {band} rows: what one contraction leaves for another is scratch",
@@ -339,10 +333,11 @@ def _vectorise_shared(
     function: kernel.FuncOp,
     ops: Sequence[Loops],
     axis: int,
-    shared: int,
+    nesting: Nesting,
     machine: Vectors,
     l2: int,
 ) -> None:
+    shared = nesting.shared
     contraction = next((loops for loops in ops if loops.contracts), None)
     window = next((loops for loops in ops if slides(loops, shared)), None)
     tiled = (contraction or window) is not None and axis == shared - 1 and shared >= 2
@@ -361,16 +356,13 @@ def _vectorise_shared(
         ),
     )
     for loops in ops:
-        loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
+        loops.lanes = Lanes(axis, width, many)
     if contraction and tiled:
-        _tile(function, contraction, shared, width, machine)
-        if "kernel.tile" in function.attributes and asks_ahead(contraction, shared, l2):
-            write(function, "kernel.prefetch")
+        _tile(function, contraction, nesting, width, machine)
+        nesting.prefetch = nesting.tile != (1, 1) and asks_ahead(contraction, shared, l2)
     elif window and tiled:
-        tile = window_tile(window, shared, width, machine)
-        write(function, "kernel.tile", tile)
-        if written_out(window, shared, tile):
-            write(function, "kernel.unroll")
+        nesting.tile = window_tile(window, shared, width, machine)
+        nesting.unroll = written_out(window, shared, nesting.tile)
 
 
 def _many(ops: Sequence[Loops], axis: int, width: int, machine: Vectors, l2: int) -> int:
@@ -412,9 +404,10 @@ def _read_again(ops: Sequence[Loops], width: int) -> int:
 
 
 def _tile(
-    function: kernel.FuncOp, contraction: Loops, shared: int, width: int, machine: Vectors
+    function: kernel.FuncOp, contraction: Loops, nesting: Nesting, width: int, machine: Vectors
 ) -> None:
     """Keep a block of the result in registers: rows by vectors."""
+    shared = nesting.shared
     high, wide = contraction.extents[shared - 2], contraction.extents[shared - 1]
     likely = contraction.likely
     high, wide = likely.get(shared - 2, high), likely.get(shared - 1, wide)
@@ -429,38 +422,35 @@ def _tile(
                 "the sum runs"
             ),
         )
-        write(function, "kernel.tile", (rows, vectors))
+        nesting.tile = rows, vectors
 
 
 def _run_in_parallel(
-    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machine: Vectors, l2: int
+    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Vectors, l2: int
 ) -> None:
     """Choose the parallel loops and the grain, or the runs of a reduction."""
+    shared = nesting.shared
     total = sum(loops.iterations * loops.work for loops in ops)
     dynamic = any(DYNAMIC_INDEX in loops.extents for loops in ops)
-    by_hand = any(f"kernel.{name}" in function.attributes for name in ("parallel", "split"))
-    if by_hand:
-        because(function, lambda: "parallel as written, by hand or from a lock file")
-    tell = unheard if by_hand else because
     if not shared:
         if (dynamic or total >= LARGE) and is_full_reduction(ops):
-            tell(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
-            write(function, "kernel.split", ENOUGH)
+            because(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
+            nesting.split = ENOUGH
         return
-    written = any(map(function.attributes.get, CUT))
-    if l2 and not written and cut_rows(function, ops, shared, machine, l2):
+    plain = nesting.tile == (1, 1) and nesting.band == 1
+    if l2 and plain and cut_rows(function, ops, nesting, machine, l2):
         return
     scattered = isinstance(ops[0].op, linalg.FillOp) and is_not_fused(ops[0].op)
     if not dynamic and total < 2 * CHUNK and not scattered:
-        tell(function, lambda: f"serial: work of {total:,} is not worth a second thread")
+        because(function, lambda: f"serial: work of {total:,} is not worth a second thread")
         return
     sizes = ops[0].extents[:shared]
     count, trips = 0, 1
-    run = 0 if by_hand or not l2 else rows_ahead(function, ops, shared, ENOUGH, machine.l1)
+    run = rows_ahead(ops, nesting, ENOUGH, machine.l1) if l2 else 0
     while count < shared and (trips < machine.busy(ENOUGH) or run):
         trips *= 1 if sizes[count] == DYNAMIC_INDEX else sizes[count]
         count += 1
-    write(function, "kernel.parallel", count)
+    nesting.parallel = count
     each = sum(
         loops.work * prod(loops.size(k) for k in range(count, len(loops.extents))) for loops in ops
     )
@@ -469,9 +459,9 @@ def _run_in_parallel(
     if machine.versions and not run and not scattered and _varies(ops, count):
         grain = 0
     if scattered:
-        tell(function, lambda: SCATTERED)
+        because(function, lambda: SCATTERED)
         grain = min(grain, max(trips // BORDERS, 1))
-    tell(
+    because(
         function,
         lambda: (
             f"the first {f'{count} shared loops run' if count > 1 else 'shared loop runs'} in "
@@ -479,9 +469,9 @@ def _run_in_parallel(
             f"of which {grain or 'the launch finds out how many'} are worth a thread"
         ),
     )
-    write(function, "kernel.grain", grain)
+    nesting.grain = nesting.grain if nesting.grain > 1 else grain
     if run:
-        write(function, "kernel.ahead", run)
+        nesting.ahead = run
         because(
             function,
             lambda: f"in runs of {run} rows the first loop of the next runs along with the second",
@@ -490,6 +480,5 @@ def _run_in_parallel(
 
 def _varies(ops: Sequence[Loops], count: int) -> bool:
     """Whether only the launch knows how much one iteration of the parallel loops does."""
-    choice = ops[0].op.attributes.get("kernel.loops")
-    vectors = isinstance(choice, kernel.LoopsAttr) and choice.axis.data == count - 1
+    vectors = ops[0].lanes.axis == count - 1
     return any(DYNAMIC_INDEX in loops.extents[count - vectors :] for loops in ops)

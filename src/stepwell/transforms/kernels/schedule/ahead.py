@@ -8,8 +8,8 @@ from math import prod
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 
+from stepwell.analysis.levels import Nesting
 from stepwell.analysis.structured import element
-from stepwell.dialects import kernel
 from stepwell.transforms.kernels.schedule.vectors import Loops, bits_of
 
 RUN = 16
@@ -21,12 +21,9 @@ SHORTEST = 64
 ROOM = 2
 """More than one in so many bytes of the first cache, of this row, the next and a result, leave no
 room for what else is read."""
-OTHERS = ("tile", "block", "stream", "band", "split")
 
 
-def rows_ahead(
-    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, enough: int, l1: int
-) -> int:
+def rows_ahead(ops: Sequence[Loops], nesting: Nesting, enough: int, l1: int) -> int:
     """Return how many rows run one after the other; 0 where their loops run apart.
 
     The first op reduces a row, the second walks over the same row and wants what the first found.
@@ -34,7 +31,8 @@ def rows_ahead(
     enough : runs of rows keep every thread busy
     l1 : bytes of the first cache
     """
-    if not shared or any(f"kernel.{name}" in function.attributes for name in OTHERS):
+    shared = nesting.shared
+    if not shared or nesting.tile != (1, 1) or nesting.whole_reads or nesting.band > 1:
         return 0
     long = [loops for loops in ops if len(loops.extents) > shared]
     if len(long) < 2 or long[0] is not ops[0] or not long[0].free or long[0].writes_along:
@@ -55,5 +53,4 @@ def rows_ahead(
 
 
 def _runs_in_vectors(loops: Loops, shared: int) -> bool:
-    choice = loops.op.attributes.get("kernel.loops")
-    return isinstance(choice, kernel.LoopsAttr) and choice.axis.data >= shared
+    return loops.lanes.axis >= shared

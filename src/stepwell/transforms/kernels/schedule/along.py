@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, UnitAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 
+from stepwell.analysis.levels import Lanes, Nesting
 from stepwell.analysis.structured import is_not_fused
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel import choices
 from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.vectors import (
     Loops,
@@ -53,37 +53,38 @@ def sums_along(ops: Sequence[Loops], shared: int, machine: Vectors) -> bool:
     return whole and prod(map(found.size, range(shared, len(found.parallel)))) >= SUMMED * width
 
 
-def _run_rows_abreast(function: kernel.FuncOp, ops: Sequence[Loops], shared: int) -> None:
+def _run_rows_abreast(function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting) -> None:
     """Run what must be taken in order, as a running sum, for several rows at a time.
 
     Each step waits for the one before; those of other rows fill the time.
     """
     ordered = [loops for loops in ops if not all(loops.parallel)]
-    if not shared or any("kernel.loops" in loops.op.attributes for loops in ordered):
+    shared = nesting.shared
+    if not shared or any(loops.lanes.axis >= 0 for loops in ordered):
         return
     if not ordered or any(o.free or o.parallel.count(False) != 1 for o in ordered):
         return
     rows = ops[0].extents[shared - 1]
     band = ABREAST if rows == DYNAMIC_INDEX else min(ABREAST, rows)
     if band > 1:
-        write(function, "kernel.band", band)
+        nesting.band = band
         because(function, lambda: f"{band} rows at a time, for steps along one wait for each other")
 
 
 def vectorise_apart(
     function: kernel.FuncOp,
     ops: Sequence[Loops],
-    shared: int,
+    nesting: Nesting,
     machine: Vectors,
     l2: int,
     long: bool = False,
 ) -> None:
     """Let each op have vectors along a loop of its own, a sum in tiles if it is ``long``."""
     for loops in ops:
-        _vectorise_own(loops, shared, machine)
+        _vectorise_own(loops, nesting.shared, machine)
     if l2:
-        _tile_own(function, ops, shared, machine, long)
-        _run_rows_abreast(function, ops, shared)
+        _tile_own(function, ops, nesting, machine, long)
+        _run_rows_abreast(function, ops, nesting)
 
 
 def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:
@@ -98,21 +99,21 @@ def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:
         loops.op,
         lambda: f"{name}: vectors of {width}, {many} at once, along its own loop {axis}",
     )
-    loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, many)
+    loops.lanes = Lanes(axis, width, many)
 
 
 def _tile_own(
-    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machine: Vectors, long: bool
+    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Vectors, long: bool
 ) -> None:
     """Take several rows and columns of a contraction along whose sum the vectors run.
 
     Then each vector of either operand is read once for several sums.
     """
+    shared = nesting.shared
     (found, *others) = [each for each in ops if len(each.parallel) > shared] or [None]
-    choice = found.op.attributes.get("kernel.loops") if found else None
-    if found is None or others or shared < 2 or not isinstance(choice, kernel.LoopsAttr):
+    if found is None or others or shared < 2 or found.lanes.axis < 0:
         return
-    axis, width = choice.axis.data, choice.width.data
+    axis, width, _ = found.lanes
     high, wide = found.extents[shared - 2], found.extents[shared - 1]
     alone = found.contracts and found.score(axis) == 1.0 and not found.gathers
     long = long or found.size(axis) >= SUMMED * width
@@ -126,11 +127,4 @@ def _tile_own(
         function,
         lambda: f"{rows} rows by {columns} columns of the result are summed at once",
     )
-    found.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, 1)
-    write(function, "kernel.tile", (rows, columns))
-
-
-def write(function: kernel.FuncOp, name: str, value: int | Sequence[int] | None = None) -> None:
-    """Write a choice where none is written yet; a mark, where there is no value."""
-    told = UnitAttr() if value is None else choices.spelled(value)
-    function.attributes.setdefault(name, told)
+    found.lanes, nesting.tile = Lanes(axis, width), (rows, columns)

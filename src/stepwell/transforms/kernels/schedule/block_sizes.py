@@ -169,7 +169,7 @@ def streams_from(high: int, meeting: bool, machine: Vectors, l2: int) -> int:
 
 def stretch(
     found: Loops, packed: int, shared: int, bytes: int, machine: Vectors, l2: int
-) -> tuple[int, ...]:
+) -> tuple[int, int] | None:
     """Return columns and depth of a stretch of a large operand that few rows wait for.
 
     It is worth it where memory is what they wait for, the more so the fewer they are, and where
@@ -181,18 +181,18 @@ def stretch(
     high, wide = found.extents[shared - 2], found.extents[shared - 1]
     known = DYNAMIC_INDEX not in (high, wide) and len(found.parallel) == shared + 1
     if not known or stride(indices(op)[packed], shared - 1) != 1 or not 0 < high <= SKINNY:
-        return ()
+        return None
     each = bits_of(element(op.operands[packed])) // 8
     meeting = found.size(shared) * each % machine.page == 0
     if bytes < streams_from(high, meeting, machine, l2):
-        return ()
+        return None
     least = FEW_COLUMNS if high <= LONE else STRETCH[0]
     run = machine.l1 // STRETCH[1]
     sum = bits_of(element(op.outputs[0])) // 8
     most = min(run // max(each, 1), max(l2, LEAST_L2) // SUMS // (high * max(sum, 1)))
     count = -(-wide // (machine.threads * most)) * machine.threads
     columns = -(-max(-(-wide // max(count, 1)), least) // UNIT) * UNIT
-    return (columns, RUNS) if wide >= 2 * least and most >= least else ()
+    return (columns, RUNS) if wide >= 2 * least and most >= least else None
 
 
 def depth_of(machine: Vectors, l2: int) -> int:

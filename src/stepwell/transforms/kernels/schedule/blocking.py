@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, SSAValue
 
+from stepwell.analysis.levels.nesting import first_of_rows
 from stepwell.analysis.products import byte_products, dot_elements, exact_count
 from stepwell.analysis.structured import CASTS, combiner, element, indices
 from stepwell.core.dot_instructions import TOTALS, speedup, terms_of
@@ -80,7 +81,7 @@ class Contraction:
     width: int
     tile: tuple[int, int]
     block: tuple[int, ...] = ()
-    stream: tuple[int, ...] = ()
+    stream: tuple[int, int] | None = None
     """Columns and depth, where the operand is read in place once and there is no block."""
     pack_rows: bool = False
     in_floats: bool = False
@@ -245,7 +246,7 @@ def _narrowed(width: int, wide: int) -> int:
 
 
 def _streamed(
-    operand: SSAValue, high: int, width: int, machine: Vectors, stream: tuple[int, ...]
+    operand: SSAValue, high: int, width: int, machine: Vectors, stream: tuple[int, int]
 ) -> Contraction:
     """Return what is written where ``operand`` is read in stretches."""
     rows, vectors = tile_of_few(high, 0, width, machine)
@@ -285,7 +286,7 @@ def _why_packed(operand: SSAValue, bytes: int, enough: int, l2: int, free: bool)
     return f"in blocks, {name} packed: it has {spell_bytes(bytes)} and {least}"
 
 
-def _why_streamed(operand: SSAValue, high: int, stream: tuple[int, ...]) -> str:
+def _why_streamed(operand: SSAValue, high: int, stream: tuple[int, int]) -> str:
     """Say why an operand is read in stretches."""
     name = f"%{operand.name_hint}" if operand.name_hint else "the operand of the columns"
     return (
@@ -382,13 +383,8 @@ def _is_widened(op: linalg.GenericOp) -> bool:
 
 def _first(found: Loops, packed: int, shared: int) -> int:
     """Return the first of the shared loops that stand between the rows and what is packed anew."""
-    op = found.op
-    assert isinstance(op, linalg.GenericOp)
-    used = {d for expr in indices(op)[packed] for d in expr.used_dims()}
-    first = shared - 2
-    while first and first - 1 not in used:
-        first -= 1
-    return first
+    assert isinstance(found.op, linalg.GenericOp)
+    return first_of_rows(indices(found.op)[packed], shared)
 
 
 def _in_rows(found: Loops, packed: int, shared: int, columns: int) -> bool:

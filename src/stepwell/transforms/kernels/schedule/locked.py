@@ -1,32 +1,22 @@
-"""Schedules of a lock file: the key of a kernel, and its levels; choices as numbers and back."""
+"""Schedules of a lock file: the key of a kernel, and its levels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
-from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import ParseError, VerifyException
 
+from stepwell.analysis.levels import check_levels
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
 from stepwell.core.locks import Tuned, read_lock
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.levels import schedule_from
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.printing import text_of
-from stepwell.transforms.kernels.schedule.from_levels import write_levels
-from stepwell.transforms.kernels.schedule.levels import (
-    CHOICES,
-    LISTS,
-    LOOPS,
-    MARKS,
-    NUMBERS,
-)
 from stepwell.transforms.kernels.schedule.reasons import because
 
 
@@ -45,40 +35,6 @@ def kernel_key(function: kernel.FuncOp) -> str:
                 for argument in block.args:
                     argument.name_hint = None
     return sha256(text_of(plain).encode()).hexdigest()[:16]
-
-
-def choices_of(function: kernel.FuncOp) -> dict[str, Any]:
-    """Return the choices written on a kernel."""
-    found: dict[str, Any] = {}
-    for name in LISTS:
-        if sizes := choices.numbers(function, f"kernel.{name}"):
-            found[name] = list(sizes)
-    for name in NUMBERS:
-        if (key := f"kernel.{name}") in function.attributes:
-            found[name] = choices.number(function, key)
-    found |= {name: True for name in MARKS if f"kernel.{name}" in function.attributes}
-    loops = [op.attributes.get(LOOPS) for op in _generics(function)]
-    found["loops"] = [
-        [each.axis.data, each.width.data, each.interleave.data]
-        if isinstance(each, kernel.LoopsAttr)
-        else None
-        for each in loops
-    ]
-    return found
-
-
-def write_choices(function: kernel.FuncOp, schedule: Mapping[str, Any]) -> None:
-    """Write choices on a kernel that has none."""
-    for name in (*LISTS, *NUMBERS):
-        if name in schedule:
-            function.attributes[f"kernel.{name}"] = choices.spelled(schedule[name])
-    for name in MARKS:
-        if schedule.get(name):
-            function.attributes[f"kernel.{name}"] = UnitAttr()
-    generics = _generics(function)
-    for op, loops in zip(generics, schedule["loops"], strict=True):
-        if loops is not None:
-            op.attributes[LOOPS] = kernel.LoopsAttr.of(*loops)
 
 
 def write_all_tuned(module: ModuleOp, lock: str) -> set[kernel.FuncOp]:
@@ -105,8 +61,9 @@ def write_all_tuned(module: ModuleOp, lock: str) -> set[kernel.FuncOp]:
 def write_tuned(function: kernel.FuncOp, tuned: Tuned) -> None:
     """Write what a lock file says on its kernel; `CompileError` where that cannot be."""
     try:
-        write_levels(function, schedule_from(tuned.schedule))
-        function.verify_()
+        levels = schedule_from(tuned.schedule)
+        check_levels(function, levels)
+        function.attributes[SCHEDULE] = kernel.ScheduleAttr(levels)
     except (VerifyException, ParseError) as error:
         said = error.msg if isinstance(error, ParseError) else error
         message = f"the schedule of kernel '{tuned.name}' in the lock file cannot be: {said}"
@@ -116,8 +73,7 @@ def write_tuned(function: kernel.FuncOp, tuned: Tuned) -> None:
 
 def is_untouched(function: kernel.FuncOp) -> bool:
     """Whether nothing is scheduled by hand."""
-    hand = any(name in function.attributes for name in (SCHEDULE, *CHOICES))
-    return not hand and all(LOOPS not in op.attributes for op in _generics(function))
+    return SCHEDULE not in function.attributes
 
 
 def operands_of(function: kernel.FuncOp) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:
@@ -125,7 +81,3 @@ def operands_of(function: kernel.FuncOp) -> tuple[Sequence[SSAValue], Sequence[S
     arguments = function.body.block.args
     count = len(arguments) - len(function.function_type.outputs)
     return arguments[:count], arguments[count:]
-
-
-def _generics(function: kernel.FuncOp) -> list[linalg.GenericOp]:
-    return [op for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]

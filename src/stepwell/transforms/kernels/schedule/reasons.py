@@ -30,10 +30,6 @@ def because(op: Operation, say: Callable[[], str]) -> None:
         reasons.setdefault(found.sym_name.data, []).append(say())
 
 
-def unheard(op: Operation, say: Callable[[], str]) -> None:
-    """Give no reason, where what would have been chosen is not what is written."""
-
-
 def because_as(function: kernel.FuncOp, name: str) -> None:
     """Give for a kernel the reasons that were given for the one named ``name``."""
     if (reasons := _listener.get()) is not None and name in reasons:

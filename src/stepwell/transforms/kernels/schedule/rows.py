@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, UnitAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 
+from stepwell.analysis.levels import Lanes, Nesting
 from stepwell.analysis.structured import element, indices
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel import choices
 from stepwell.transforms.kernels.schedule.beyond import ends_soon, is_beyond
 from stepwell.transforms.kernels.schedule.block_sizes import LEAST_L2
 from stepwell.transforms.kernels.schedule.reasons import because
@@ -30,26 +30,25 @@ ENOUGH = 1 << 19
 
 ROW = 1 << 8
 """Rows of fewer bytes are fetched ahead as one run."""
+ABREAST = 8
+"""So many rows are read side by side: more runs of memory than that are not fetched ahead."""
 VECTORS = 2
 """So many vectors of each row are added up in registers at a time."""
 
 
 def cut_rows(
-    function: kernel.FuncOp, ops: Sequence[Loops], shared: int, machine: Vectors, l2: int
+    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Vectors, l2: int
 ) -> bool:
     """Cut a sum over rows in runs, if that is worth it."""
-    if not (runs := _runs(ops, shared, max(l2, LEAST_L2) // PARTIALS)):
+    if not (runs := _runs(ops, nesting.shared, max(l2, LEAST_L2) // PARTIALS)):
         return False
-    function.attributes["kernel.split"] = choices.spelled(runs)
+    nesting.split, nesting.split_rows = runs, ABREAST
     for loops in ops:
-        axis = loops.op.attributes["kernel.loops"]
-        assert isinstance(axis, kernel.LoopsAttr)
-        many = min(axis.interleave.data, VECTORS)
-        loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(0, axis.width.data, many)
+        loops.lanes = Lanes(0, loops.lanes.width, min(loops.lanes.many, VECTORS))
     why = f"summed in {runs} runs of rows, read from end to end, for threads to share"
     because(function, lambda: why)
     if _asks(ops, machine, l2):
-        function.attributes["kernel.prefetch"] = UnitAttr()
+        nesting.prefetch = True
     return True
 
 
@@ -85,12 +84,11 @@ def _runs(ops: Sequence[Loops], shared: int, most: int) -> int:
     if shared != 1 or len(sums) != 1 or any(any(loops.parallel[1:]) for loops in ops):
         return 0
     (loops,) = sums
-    op, axis = loops.op, loops.op.attributes.get("kernel.loops")
+    op = loops.op
     if not isinstance(op, linalg.GenericOp) or not loops.free or not sums_rows(loops, 0):
         return 0
     results = indices(op)[len(op.inputs) :]
-    along = isinstance(axis, kernel.LoopsAttr) and axis.axis.data == 0
-    if not along or any(e.used_dims() - {0} for index in results for e in index):
+    if loops.lanes.axis != 0 or any(e.used_dims() - {0} for index in results for e in index):
         return 0
     columns, rows = loops.extents[0], loops.size(1)
     size = sum(bits_of(element(o)) // 8 for o in op.outputs)

@@ -7,8 +7,8 @@ from math import prod
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, TensorType
 
+from stepwell.analysis.levels import Nesting, write_nesting
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.choices import INDEPENDENT
 from stepwell.transforms.kernels.schedule.reasons import because
 
@@ -23,14 +23,11 @@ def share_tasks(function: kernel.FuncOp) -> None:
     for op in function.body.block.ops:
         if not isinstance(op, scf.ForOp) or INDEPENDENT not in op.attributes:
             continue
-        if "kernel.grain" in function.attributes:
-            because(function, lambda: "parallel as written, by hand or from a lock file")
-            continue
         elements = sum(_elements(r.type) for r in op.results)
         if elements * ELEMENT < 2 * CHUNK or _runs_once(op):
             because(function, lambda: "serial: the tasks are not worth a second thread")
             continue
-        function.attributes["kernel.grain"] = choices.spelled(1)
+        write_nesting(function, Nesting(tasks=True))
         because(
             function, lambda: "its tasks have nothing to do with each other: threads share them"
         )

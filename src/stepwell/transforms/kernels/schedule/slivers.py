@@ -7,10 +7,9 @@ from math import prod
 
 from xdsl.dialects.linalg import ops as linalg
 
+from stepwell.analysis.levels import Lanes, Nesting
 from stepwell.analysis.structured import in_slivers, indices
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel import choices
-from stepwell.transforms.kernels.schedule.along import write
 from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, Vectors, full_lanes
 
@@ -27,15 +26,14 @@ def slivers_of(ops: Sequence[Loops], shared: int) -> int | None:
 
 
 def vectorise_slivers(
-    function: kernel.FuncOp, loops: Loops, columns: int, machine: Vectors
+    function: kernel.FuncOp, loops: Loops, nesting: Nesting, columns: int, machine: Vectors
 ) -> None:
     """Turn squares of lanes over in registers; a grain is of whole slivers."""
-    axis = choices.number(function, "kernel.shared") - 1
+    axis = nesting.shared - 1
     width = full_lanes([loops], machine)
     while columns % width:
         width //= 2
-    loops.op.attributes["kernel.loops"] = kernel.LoopsAttr.of(axis, width, 1)
+    loops.lanes = Lanes(axis, width)
     each = prod(loops.size(k) for k in range(axis + 1, len(loops.extents))) * loops.work
-    grain = -(-CHUNK // max(each * columns, 1)) * columns
-    write(function, "kernel.grain", grain)
+    nesting.grain = -(-CHUNK // max(each * columns, 1)) * columns
     because(function, lambda: f"an operand laid out in slivers of {columns}, in squares of {width}")

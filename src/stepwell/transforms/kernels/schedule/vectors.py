@@ -13,21 +13,19 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from stepwell.analysis.levels.nesting import NO_LANES, Lanes, is_free
 from stepwell.analysis.shifts import shift_of
 from stepwell.analysis.structured import (
     Index,
-    combiner,
     cost,
     extents,
     identity,
     in_slivers,
     indices,
-    inverse,
     is_contraction,
     is_parallel,
     linear,
     shape,
-    yielded,
 )
 from stepwell.dialects import kernel
 
@@ -118,6 +116,8 @@ class Loops:
     """How many of the accesses, the first ones, are operands that are read."""
     likely: dict[int, int] = field(default_factory=dict[int, int])
     """How long loops are thought to be where only the run knows, if not as long as any."""
+    lanes: Lanes = NO_LANES
+    """Which loop is chosen to be vectors."""
 
     def size(self, loop: int) -> int:
         """Return how long ``loop`` is, or is thought to be."""
@@ -192,7 +192,7 @@ def _read(op: linalg.GenericOp | linalg.FillOp) -> Loops:
     rows = [_row_read(op, inner) for inner in block.walk() if isinstance(inner, tensor.ExtractOp)]
     touched += [row for row in rows if row]
     gathers = not all(rows)
-    free = _is_free(op, parallel)
+    free = is_free(op, parallel)
     return Loops(op, parallel, extents(op), touched, work, free, gathers, reads)
 
 
@@ -227,25 +227,6 @@ def _loops_behind(op: linalg.GenericOp, value: SSAValue) -> set[int]:
 def _is_running(index: Index, parallel: list[bool]) -> bool:
     """Whether what is written at ``index`` is a reduction's result, set once at its end."""
     return not all(parallel) and all(parallel[d] for expr in index for d in expr.used_dims())
-
-
-def _is_free(op: linalg.GenericOp, parallel: list[bool]) -> bool:
-    """Whether every result is a reduction by a known combiner over all the reduction loops.
-
-    What is written at every iteration and does not look at what a reduction has so far may stand
-    beside them.
-    """
-    arguments, results = op.body.block.args[len(op.inputs) :], yielded(op.body.block)
-    for k, index in enumerate(indices(op)[len(op.inputs) :]):
-        if inverse(index, len(parallel)) is not None and not all(parallel):
-            if arguments[k].first_use is not None:
-                return False
-            continue
-        if any(not parallel[d] for expr in index for d in expr.used_dims()):
-            return False
-        if combiner(op, k) is None or not results[k].has_one_use():
-            return False
-    return True
 
 
 def stride(index: Index, loop: int) -> int | None:

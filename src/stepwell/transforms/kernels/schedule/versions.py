@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, UnitAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, BlockArgument
+from xdsl.ir import BlockArgument
 from xdsl.ir.affine import AffineDimExpr
 
+from stepwell.analysis.levels import nesting_of, write_nesting
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
+from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import VERSIONS
 from stepwell.transforms.kernels.kernel_signature import is_unscheduled
+from stepwell.transforms.kernels.schedule.threads import parallel_steps
 from stepwell.transforms.kernels.schedule.vectors import Loops, Range, read
 
 FEW = (1, 1), (2, 4), (5, 8)
@@ -27,7 +30,6 @@ it sticks out it computes the last row again, which costs less than a second pas
 operand of the columns."""
 NARROW = 16
 """So few columns are one vector: where they are packed, tiles of zeros are computed beside them."""
-LOOPS = "kernel.loops"
 
 
 def with_versions(
@@ -51,7 +53,7 @@ def with_versions(
             _lower(function, copy, version)
         else:
             schedule(copy, version)
-        if _chosen(copy) != _chosen(function) or _loops(copy) != _loops(function):
+        if copy.attributes.get(SCHEDULE) != function.attributes.get(SCHEDULE):
             kept.append((version, copy))
     if kept:
         _write(function, kept)
@@ -96,36 +98,24 @@ def _packs(function: kernel.FuncOp, ready: Collection[int]) -> bool:
 
 def _packed(function: kernel.FuncOp) -> bool:
     """Whether a kernel runs in blocks."""
-    return "kernel.block" in function.attributes
+    return bool(nesting_of(function).blocks)
 
 
 def _lower(function: kernel.FuncOp, copy: kernel.FuncOp, some: Range) -> None:
-    """Write the kernel's own choices for a version, with a tile and blocks of fewer rows."""
-    copy.attributes = dict(function.attributes)
-    for old, new in zip(function.body.block.ops, copy.body.block.ops, strict=True):
-        if LOOPS in old.attributes:
-            new.attributes[LOOPS] = old.attributes[LOOPS]
-    _, vectors = choices.numbers(function, "kernel.tile")
-    *first, _, columns, deep = choices.numbers(function, "kernel.block")
-    copy.attributes["kernel.tile"] = choices.spelled((some.high, vectors))
-    copy.attributes["kernel.block"] = choices.spelled((*first, some.high, columns, deep))
-
-
-def _chosen(function: kernel.FuncOp) -> dict[str, Attribute]:
-    return {n: a for n, a in function.attributes.items() if n != "kernel.shared"}
-
-
-def _loops(function: kernel.FuncOp) -> list[Attribute]:
-    return [op.attributes.get(LOOPS, UnitAttr()) for op in function.body.block.ops]
+    """Write the kernel's own levels for a version, with a tile and blocks of fewer rows."""
+    nesting = nesting_of(function)
+    *first, _, columns, deep = nesting.blocks
+    nesting.tile = some.high, nesting.tile[1]
+    nesting.blocks = (*first, some.high, columns, deep)
+    nesting.steps = parallel_steps(nesting, ())
+    write_nesting(copy, nesting)
 
 
 def _write(function: kernel.FuncOp, versions: list[tuple[Range, kernel.FuncOp]]) -> None:
-    """Write versions on a kernel, and on its ops."""
-    function.attributes[VERSIONS] = ArrayAttr(
-        kernel.VersionAttr.of(some.loop, some.low, some.high, _chosen(copy))
-        for some, copy in versions
-    )
-    loops = zip(*(_loops(copy) for _, copy in versions), strict=True)
-    for op, each in zip(function.body.block.ops, loops, strict=True):
-        if isinstance(op, linalg.GenericOp | linalg.FillOp):
-            op.attributes[VERSIONS] = ArrayAttr(each)
+    """Write versions on a kernel."""
+    found: list[kernel.VersionAttr] = []
+    for some, copy in versions:
+        schedule = copy.attributes[SCHEDULE]
+        assert isinstance(schedule, kernel.ScheduleAttr)
+        found.append(kernel.VersionAttr.of(some.loop, some.low, some.high, schedule))
+    function.attributes[VERSIONS] = ArrayAttr(found)

@@ -1,0 +1,286 @@
+"""How the loops of a kernel nest, read off its levels; refused where no loops are made so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import VerifyException
+
+from stepwell.analysis.levels.nesting import (
+    NO_LANES,
+    Lanes,
+    LoopedOp,
+    Nesting,
+    first_of_rows,
+    is_free,
+    loop_ops,
+    loops_of,
+)
+from stepwell.analysis.levels.writing import levels_of
+from stepwell.analysis.structured import indices
+from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
+from stepwell.dialects.kernel.levels import (
+    FOR,
+    PARALLEL,
+    UNROLL,
+    VECTOR,
+    Action,
+    Level,
+    Levels,
+    Schedule,
+)
+from stepwell.dialects.kernel.sharing import SCHEDULE
+from stepwell.dialects.kernel.versions import VERSIONS, versions_in
+
+OUTER = (PARALLEL, FOR)
+
+
+def schedule_of(function: kernel.FuncOp) -> Schedule | None:
+    """Return the levels that are written on a kernel, if there are any."""
+    found = function.attributes.get(SCHEDULE)
+    return found.data if isinstance(found, kernel.ScheduleAttr) else None
+
+
+def nesting_of(function: kernel.FuncOp) -> Nesting:
+    """Return how the loops of a kernel nest, whose levels were checked when they were written.
+
+    Without levels, and with groups, which `lowering.nests` reads, it is one loop inside of the
+    other, in order.
+    """
+    schedule = schedule_of(function)
+    if schedule is None or schedule.has_groups:
+        shared = choices.number(function, "kernel.shared")
+        return Nesting(shared, lanes=(NO_LANES,) * len(loop_ops(function)))
+    return _Reader(function, schedule).nesting()
+
+
+def nestings_of(function: kernel.FuncOp) -> list[Nesting]:
+    """Return how the loops of a kernel nest, then how those of each of its versions do."""
+    versions = versions_in(function.attributes.get(VERSIONS))
+    others = (_Reader(function, each.schedule.data).nesting() for each in versions)
+    return [nesting_of(function), *others]
+
+
+def lanes_of(function: kernel.FuncOp) -> dict[Operation, Lanes]:
+    """Return of each op that has loops which of them is vectors."""
+    return dict(zip(loop_ops(function), nesting_of(function).lanes, strict=True))
+
+
+def check_levels(function: kernel.FuncOp, schedule: Schedule) -> Nesting:
+    """Return how the loops of a kernel nest; VerifyException where levels say what is not done.
+
+    What is read must be spelled as these very levels: so nothing is accepted that has no effect.
+    """
+    reader = _Reader(function, schedule)
+    reader.check_loops()
+    nesting = reader.nesting()
+    _check_steps(nesting)
+    if (spelled := levels_of(function, nesting)) != schedule:
+        raise VerifyException(f"no loops can be made so; the nearest are {spelled}")
+    return nesting
+
+
+def _check_steps(nesting: Nesting) -> None:
+    """Check that threads take whole steps of what is inside, but of stretches."""
+    for loop, step in enumerate(() if nesting.stream[0] else nesting.steps):
+        inner = nesting.step(loop)
+        if step % inner or (not nesting.blocks and loop != nesting.axis and 1 < inner < step):
+            said = f"a thread takes {step} iterations of d{loop}, inside of which {inner} stand"
+            many = "a multiple of them" if loop == nesting.axis or nesting.blocks else "as many"
+            raise VerifyException(f"{said} side by side: take {many}")
+
+
+class _Reader:
+    """Reads the levels of one kernel."""
+
+    def __init__(self, function: kernel.FuncOp, schedule: Schedule) -> None:
+        self.schedule, self.ops = schedule, loop_ops(function)
+        self.shared = choices.number(function, "kernel.shared")
+        self.loops = [loops_of(op) for op in self.ops]
+        self.all = [schedule.of(number) for number in range(len(self.ops))]
+        self.levels = schedule.levels or (self.all[0] if self.all else ())
+        self.sums = [number for number, loops in enumerate(self.loops) if not all(loops)]
+
+    def check_loops(self) -> None:
+        """Refuse levels over loops that there are not."""
+        for number in self.schedule.ops:
+            if number >= len(self.ops):
+                count = len(self.ops)
+                raise VerifyException(f"there is no op {number}: the kernel has {count} with loops")
+        for levels, op, loops in zip(self.all, self.ops, self.loops, strict=True):
+            for level in levels:
+                self._check_loop(level, op, loops)
+
+    def _check_loop(self, level: Level, op: LoopedOp, loops: list[bool]) -> None:
+        if level.loop >= len(loops) and len(self.ops) == 1:
+            raise VerifyException(
+                f"'{level}': there is no loop d{level.loop}, the op has {len(loops)}"
+            )
+        known = level.loop < len(loops)
+        taken_at_once = level.kind in (UNROLL, VECTOR) and level.step > 1
+        if known and taken_at_once and not loops[level.loop] and not is_free(op, loops):
+            raise VerifyException(f"'{level}': iterations of d{level.loop} run in order")
+        if known and level.parts and loops[level.loop]:
+            raise VerifyException(f"'{level}': only a sum's loop is cut into parts")
+        if known and level.kind == PARALLEL and not (level.parts or level.loop < self.shared):
+            raise VerifyException(f"'{level}': only loops that all ops share run in parallel")
+
+    def nesting(self) -> Nesting:
+        """Return what the levels say."""
+        found = Nesting(self.shared)
+        if not self.ops:
+            self._read_threads(found)
+            found.tasks, found.parallel, found.steps = found.parallel > 0, 0, ()
+            return found
+        found.lanes = tuple(map(self._lanes, range(len(self.ops))))
+        if parts := self._parts():
+            found.split, found.prefetch = parts.parts, parts.action("prefetch") is not None
+            found.split_rows = self._rows_of_parts()
+            return found
+        self._read_threads(found)
+        for mark in set(self._marks()):
+            setattr(found, mark, True)
+        found.blocks, found.stream = self._block(), self._stream()
+        rows, columns = self._last(self.shared - 2), self._last(self.shared - 1)
+        if found.blocks or found.stream[0]:
+            found.lanes = tuple(Lanes(self.shared - 1) if x == NO_LANES else x for x in found.lanes)
+        if found.lanes[0].axis == self.shared - 1:
+            columns = max(columns // found.lanes[0].width, 1)
+            alone = rows == 1 and not (found.blocks or found.stream[0] or found.prefetch)
+            tile = (1, 1) if alone else (rows, columns)
+        elif rows == 1 and columns > 1:
+            found.band, tile = columns, (1, 1)
+        else:
+            tile = rows, columns
+        if self.shared >= 2 and tile != (1, 1):
+            found.tile = tile
+            found.lanes = tuple(
+                x._replace(many=1) if x.axis < self.shared else x for x in found.lanes
+            )
+        return found
+
+    def _read_threads(self, found: Nesting) -> None:
+        """Read which loops threads share, and how much of them each takes."""
+        levels = [level for level in self.levels if level.kind == PARALLEL and not level.parts]
+        if not levels:
+            return
+        loops = {level.loop for level in levels}
+        found.parallel = len(loops) if loops == set(range(len(loops))) else self.shared
+        steps = {level.loop: level.step for level in levels}
+        found.steps = tuple(steps.get(k, 1) for k in range(found.parallel))
+        grain, ahead = levels[-1].action("grain"), levels[-1].action("pipeline")
+        found.grain = 1 if grain is None or grain.number is None else grain.number
+        found.ahead = (ahead and ahead.number) or 0
+
+    def _parts(self) -> Level | None:
+        return next((level for levels in self.all for level in levels if level.parts), None)
+
+    def _rows_of_parts(self) -> int:
+        """Return how many rows a part of a sum over rows reads side by side."""
+        for levels in self.all:
+            cut = next((level.loop for level in levels if level.parts), None)
+            for level in levels if self.shared else ():
+                if level.loop == cut and level.kind == FOR:
+                    return level.step
+        return 0
+
+    def _lanes(self, number: int) -> Lanes:
+        """Return which loop of an op is vectors, and how many stand side by side."""
+        levels = self.all[number]
+        vector = next((level for level in levels if level.kind == VECTOR), None)
+        axis, width = (vector.loop, vector.step) if vector else (self._abreast(levels), 1)
+        if axis < 0:
+            return NO_LANES
+        found = [level for level in levels if level.loop == axis and level is not vector]
+        unrolled = len(found) > 1 and found[-1].kind == UNROLL
+        return Lanes(axis, width, found[-2].step // width if unrolled else 1)
+
+    def _abreast(self, levels: Levels) -> int:
+        """Return the own loop of which iterations stand side by side, one by one; or -1."""
+        walked: set[int] = set()
+        rows = {level.loop for level in levels if level.parts and self.shared}
+        for level in levels:
+            own = level.loop >= self.shared and level.loop not in rows
+            if level.kind == UNROLL and level.loop in walked and own:
+                return level.loop
+            walked.add(level.loop)
+        return -1
+
+    def _marks(self) -> Iterator[str]:
+        """Yield the marks that actions, and loops written out, stand for."""
+        for number, levels in enumerate(self.all):
+            loops, axis = self.loops[number], self._lanes(number).axis
+            for level in levels:
+                own = self.shared <= level.loop < len(loops)
+                written_out = level.kind == UNROLL and level.loop != axis
+                if written_out and own and not loops[level.loop]:
+                    yield "unroll"
+                for action in level.actions:
+                    yield from self._mark(number, action)
+
+    def _mark(self, number: int, action: Action) -> Iterator[str]:
+        if action.name == "prefetch":
+            yield "prefetch"
+        elif action.name == "sum":
+            yield "in_floats"
+        elif action.name == "pack" and number in self.sums:
+            op = self.ops[number]
+            where = indices(op) if isinstance(op, linalg.GenericOp) else []
+            index = where[action.number or 0] if (action.number or 0) < len(op.inputs) else ()
+            if action.detail in ("dot4", "biased_dot4"):
+                yield "dots"
+            if any(self.shared - 1 in e.used_dims() for e in index):
+                yield from ["pack_first"] if action.detail == "first" else []
+            else:
+                yield "pack_rows"
+                if action.detail == "biased_dot4":
+                    yield "unsigned_rows"
+
+    def _last(self, k: int) -> int:
+        """Return how many iterations of loop ``k`` the innermost levels compute."""
+        steps = [level.step for level in self.levels if level.loop == k and level.kind in OUTER]
+        return steps[-1] if steps else 1
+
+    def _cut(self) -> Level | None:
+        """Return the level that takes a sum in parts, which wait for each other in scratch."""
+        for number in self.sums[:1]:
+            *_, depth = [k for k, parallel in enumerate(self.loops[number]) if not parallel]
+            found = [level for level in self.all[number] if level.loop == depth]
+            if len(found) > 1 and found[0].kind == FOR and found[1].kind == FOR:
+                return found[0]
+        return None
+
+    def _block(self) -> tuple[int, ...]:
+        cut = self._cut()
+        if cut is None or cut not in self.levels:
+            return ()
+        before = self.levels[: self.levels.index(cut)]
+        columns = [level for level in before if level.loop == self.shared - 1]
+        rows = [level for level in before if level.loop == self.shared - 2]
+        if not columns or not rows:
+            return ()
+        sizes = {level.loop: level.step for level in reversed(before) if level.loop < self.shared}
+        first = self._first_of_rows()
+        if any(n > 1 for k, n in sizes.items() if k < first):
+            return ()
+        return (*(sizes.get(k, 1) for k in range(first, self.shared)), cut.step)
+
+    def _first_of_rows(self) -> int:
+        """Return the first of the shared loops for which what a block packs is the same."""
+        op = self.ops[self.sums[0]]
+        for index in indices(op)[: len(op.inputs)] if isinstance(op, linalg.GenericOp) else ():
+            used = {d for expr in index for d in expr.used_dims()}
+            if self.shared - 1 in used and self.shared - 2 not in used:
+                return first_of_rows(index, self.shared)
+        return self.shared - 2
+
+    def _stream(self) -> tuple[int, int]:
+        cut = self._cut()
+        if cut is None or cut not in self.levels or self._block():
+            return 0, 0
+        before = self.levels[: self.levels.index(cut)]
+        columns = [level.step for level in before if level.loop == self.shared - 1]
+        return (columns[0], cut.step) if columns else (0, 0)

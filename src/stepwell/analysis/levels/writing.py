@@ -1,0 +1,218 @@
+"""The levels of a nesting: the one spelling that there is of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr
+from xdsl.dialects.linalg import ops as linalg
+
+from stepwell.analysis.levels.nesting import LoopedOp, Nesting, loop_ops, loops_of
+from stepwell.analysis.structured import extents, in_slivers, indices
+from stepwell.dialects import kernel
+from stepwell.dialects.kernel.levels import (
+    FOR,
+    PARALLEL,
+    UNROLL,
+    VECTOR,
+    Action,
+    Level,
+    Levels,
+    Schedule,
+)
+from stepwell.dialects.kernel.sharing import SCHEDULE
+from stepwell.dialects.kernel.versions import VERSIONS, versions_in
+
+GUESSED_LOOP, GUESSED_ROWS = 512, 1 << 14
+"""How long a sum's loop is thought to be where only the run knows: of one result, and of rows."""
+
+
+def write_nesting(function: kernel.FuncOp, nesting: Nesting) -> None:
+    """Write how its loops nest on a kernel."""
+    function.attributes[SCHEDULE] = kernel.ScheduleAttr(levels_of(function, nesting))
+
+
+def write_nestings(function: kernel.FuncOp, nestings: Sequence[Nesting]) -> None:
+    """Write how its loops nest on a kernel that has as many versions, as they were read."""
+    own, *others = nestings
+    write_nesting(function, own)
+    if versions := versions_in(function.attributes.get(VERSIONS)):
+        function.attributes[VERSIONS] = ArrayAttr(
+            each.with_schedule(kernel.ScheduleAttr(levels_of(function, nesting)))
+            for each, nesting in zip(versions, others, strict=True)
+        )
+
+
+def levels_of(function: kernel.FuncOp, nesting: Nesting) -> Schedule:
+    """Return the levels that say how the loops of a kernel nest."""
+    return _Writer(function, nesting).levels()
+
+
+class _Writer:
+    """Spells the nesting of one kernel."""
+
+    def __init__(self, function: kernel.FuncOp, nesting: Nesting) -> None:
+        self.ops, self.nesting = loop_ops(function), nesting
+        self.shared = nesting.shared
+        self.loops = [loops_of(op) for op in self.ops]
+
+    def levels(self) -> Schedule:
+        found = self.nesting
+        sums = [n for n, loops in enumerate(self.loops) if not all(loops)]
+        if not self.ops:
+            return self._of_tasks()
+        if found.split:
+            return self._in_parts()
+        if sums and found.blocks:
+            return self._together(self._blocked(sums[0], *found.blocks))
+        if sums and found.stream[0]:
+            return self._together(self._streamed(sums[0], *found.stream))
+        return self._together(self._nest())
+
+    def _of_tasks(self) -> Schedule:
+        """Return the levels of scalar code: its tasks, loops without dependences, are one loop."""
+        tasks = (Level(PARALLEL, 0),) if self.nesting.tasks else ()
+        return Schedule(self._with_grain(tasks))
+
+    def _together(self, found: Iterable[Level]) -> Schedule:
+        """Add what each op has of its own; one list where there is but one op with loops."""
+        levels = self._with_grain(tuple(found))
+        own = {number: tuple(self._inner(number)) for number in range(len(self.ops))}
+        if len(set(own.values())) == 1:
+            return Schedule((*levels, *own[0]))
+        return Schedule(tuple(levels), {number: each for number, each in own.items() if each})
+
+    def _with_grain(self, levels: Levels) -> Levels:
+        """Say on the last parallel level what threads take at a time."""
+        last = sum(level.kind == PARALLEL for level in levels) - 1
+        grain, ahead = self.nesting.grain, self.nesting.ahead
+        actions = [Action("grain", grain)] if grain != 1 else []
+        actions += [Action("pipeline", ahead)] if ahead else []
+        return tuple(
+            level.doing(*actions) if number == last else level
+            for number, level in enumerate(levels)
+        )
+
+    # the levels of all ops
+
+    def _nest(self) -> Iterator[Level]:
+        found = self.nesting
+        steps = dict(enumerate(found.steps[: found.parallel]))
+        for k, step in steps.items():
+            yield Level(PARALLEL, k, step)
+        for k in range(self.shared):
+            if steps.get(k) != found.step(k):
+                yield Level(FOR, k, found.step(k))
+
+    def _blocked(self, number: int, *block: int) -> Iterator[Level]:
+        *sizes, deep = block
+        first, row, column = self.shared - len(sizes), self.shared - 2, self.shared - 1
+        size = {k: sizes[k - first] if k >= first else 1 for k in range(self.shared)}
+        for k in range(self.shared):
+            yield Level(PARALLEL if k < self.nesting.parallel else FOR, k, size[k])
+        if size[column] != self.nesting.step(column):
+            yield Level(FOR, column, self.nesting.step(column))
+        depth = max(k for k, parallel in enumerate(self.loops[number]) if not parallel)
+        actions = tuple(self._packing(self.ops[number], first, column))
+        yield Level(FOR, depth, deep, actions=actions)
+        for k in range(first, column):
+            if size[k] != (step := self.nesting.step(k) if k == row else 1):
+                yield Level(FOR, k, step)
+
+    def _packing(self, op: LoopedOp, first: int, column: int) -> Iterator[Action]:
+        """Yield what a block does before it computes."""
+        assert isinstance(op, linalg.GenericOp)
+        found = self.nesting
+        where = indices(op)[: len(op.inputs)]
+        dims = [set[int]().union(*(e.used_dims() for e in index)) for index in where]
+        rows = set(range(first, column))
+        for number, index in enumerate(where):
+            if column in dims[number] and not rows & dims[number]:
+                ready = in_slivers(index, column)
+                if ready is None or ready[1] != found.step(column):
+                    how = "dot4" if found.dots else "first" if found.pack_first else ""
+                    yield Action("pack", number, how)
+            elif found.pack_rows and column - 1 in dims[number]:
+                dots = "biased_dot4" if found.unsigned_rows else "dot4"
+                yield Action("pack", number, dots if found.dots else "")
+        if found.in_floats:
+            yield Action("sum", detail="f32")
+        if found.prefetch:
+            yield Action("prefetch")
+
+    def _streamed(self, number: int, columns: int, deep: int) -> Iterator[Level]:
+        row, column, parallel = self.shared - 2, self.shared - 1, self.nesting.parallel
+        for k in range(row):
+            yield Level(PARALLEL if k < parallel else FOR, k)
+        yield Level(PARALLEL if column < parallel else FOR, column, columns)
+        depth = max(k for k, parallel in enumerate(self.loops[number]) if not parallel)
+        actions = (Action("prefetch"),) if self.nesting.prefetch else ()
+        yield Level(FOR, depth, deep, actions=actions)
+        if columns != self.nesting.step(column):
+            yield Level(FOR, column, self.nesting.step(column))
+        yield Level(FOR, row, self.nesting.step(row))
+
+    # the levels of one op
+
+    def _inner(self, number: int) -> Iterator[Level]:
+        found, loops = self.nesting, self.loops[number]
+        axis, width, many = found.lanes[number]
+        own = range(self.shared, len(loops))
+        ordered = [k for k in own if loops[k]] + [k for k in own if not loops[k]]
+        plain = not (found.blocks or found.stream[0])
+        ask = found.prefetch and plain and not all(loops) and found.axis >= 0
+        for k in ordered:
+            written_out = found.unroll and not loops[k] and k != axis
+            step = width * many if k == axis else 1
+            level = Level(UNROLL if written_out else FOR, k, step)
+            yield level.doing(Action("prefetch")) if ask and k == ordered[-1] else level
+        for k in range(self.shared):
+            if k != axis and found.step(k) > 1:
+                yield Level(UNROLL, k)
+        if axis < 0:
+            return
+        step = found.step(axis) if axis < self.shared else width * many
+        if step > width:
+            yield Level(UNROLL, axis, width)
+        if width > 1:
+            yield Level(VECTOR, axis, width)
+
+    # sums in parts
+
+    def _in_parts(self) -> Schedule:
+        """Return the levels of sums that are cut into parts, whose results are added in order."""
+        nesting = self.nesting
+        prefetch = (Action("prefetch"),) if nesting.prefetch else ()
+        found: dict[int, Levels] = {}
+        for number, loops in enumerate(self.loops):
+            if all(loops):
+                found[number] = (*self._nest(), *self._inner(number))
+                continue
+            cut = self._cut(number)
+            axis, width, many = nesting.lanes[number]
+            levels = [Level(PARALLEL, cut, 1, nesting.split, prefetch)]
+            if self.shared:
+                levels += [Level(FOR, cut, nesting.split_rows), Level(FOR, 0, width * many)]
+            for k, parallel in enumerate(loops):
+                if not parallel and not (self.shared and k == cut):
+                    levels.append(Level(FOR, k, width * many if k == axis else 1))
+            if self.shared:
+                levels.append(Level(UNROLL, cut))
+            if width * many > width:
+                levels.append(Level(UNROLL, axis, width))
+            if width > 1:
+                levels.append(Level(VECTOR, axis, width))
+            found[number] = tuple(levels)
+        found = {number: levels for number, levels in found.items() if levels}
+        return Schedule(found[0]) if len(self.ops) == 1 else Schedule((), found)
+
+    def _cut(self, number: int) -> int:
+        """Return which loop of a sum is cut: the longest, counted in what is taken at once."""
+        op = self.ops[number]
+        assert isinstance(op, linalg.GenericOp)
+        axis, width, many = self.nesting.lanes[number]
+        guess = GUESSED_ROWS if self.shared else GUESSED_LOOP
+        sizes = [guess if n == DYNAMIC_INDEX else n for n in extents(op)]
+        units = [width * many if k == axis and not self.shared else 1 for k in range(len(sizes))]
+        reduced = [k for k, parallel in enumerate(self.loops[number]) if not parallel]
+        return max(reduced, key=lambda k: (sizes[k] // units[k], -k))
