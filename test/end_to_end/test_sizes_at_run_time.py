@@ -370,3 +370,33 @@ def test_a_scan_that_scatters_what_it_carries_onto_itself() -> None:
       func.return %y : tensor<?xi32>
     }"""
     both(text, np.array([3, 1, 0, 4, 2], np.int32))
+
+
+# -- an arena that grew
+
+
+def test_an_arena_that_grew_for_a_large_call_shrinks_after_small_ones() -> None:
+    text = """func.func @main(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) -> tensor<?x64xf32> {
+      %a = nd.matmul %x, %w : (tensor<?x64xf32>, tensor<64x64xf32>) -> tensor<?x64xf32>
+      %b = nd.softmax %a {axis = 0} : tensor<?x64xf32>
+      %c = nd.matmul %b, %w : (tensor<?x64xf32>, tensor<64x64xf32>) -> tensor<?x64xf32>
+      func.return %c : tensor<?x64xf32>
+    }"""
+    compiled, w = sw.compile(text), np.ones((64, 64), np.float32)
+    program: Any = compiled.program
+    small, large = np.ones((100, 64), np.float32), np.ones((20000, 64), np.float32)
+    compiled(small, w)
+    before = program.arena
+    compiled(large, w)
+    most = program.arena
+    assert most >= 20000 * 64 * 4 > 2 * before
+    for _ in range(40):  # now and then a large call: it stays
+        compiled(small, w)
+    compiled(large, w)
+    for _ in range(63):
+        compiled(small, w)
+    assert program.arena == most
+    np.testing.assert_allclose(compiled(small, w), 0.64, rtol=1e-5)
+    assert program.arena == before
+    np.testing.assert_allclose(compiled(large, w), 0.0032, rtol=1e-4)
+    assert program.arena == most

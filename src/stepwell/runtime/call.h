@@ -27,6 +27,7 @@ typedef int32_t (*checks_function)(const int64_t *);
 
 enum { FEW = 4 }; /* results in the place of arguments, up to which each is compared with each other array */
 enum { HEAVY_BYTES = 32 << 10, LARGE_BYTES = 1 << 20, LINE = 64 };
+enum { ROOMY_CALLS = 64 }; /* so many calls in a row that leave half of a large arena empty give it back */
 
 typedef struct { /* what one array must be; sizes < 0 are `?` */
   PyArray_Descr *descr;
@@ -60,8 +61,8 @@ typedef struct {
   Equal *equal;
   void **constant_data;
   char *arena;
-  int64_t capacity;
-  int arena_busy;
+  int64_t capacity, recent; /* bytes of the arena; the most that a call wanted since it was half empty */
+  int arena_busy, roomy;    /* calls since then that have left half of it empty */
   PyObject *keep, *miss, *failed;
   PyObject *foreign; /* foreign(arguments, outs) runs a program for a device; NULL for one of C */
 } Program;
@@ -81,10 +82,19 @@ static void arena_free(char *p, int64_t bytes) {
     free(p);
 }
 
-/* The program's own arena, grown to `bytes`; a new one where another thread is using that. */
+/* Whether a large arena has been half empty for many calls, so that it may shrink to the most they wanted. */
+static int arena_is_roomy(Program *p, int64_t bytes) {
+  if (bytes > p->capacity / 2) return p->roomy = 0, p->recent = 0;
+  if (bytes > p->recent) p->recent = bytes;
+  return ++p->roomy >= ROOMY_CALLS;
+}
+
+/* The program's own arena, grown to `bytes` or shrunk; a new one where another thread is using that. */
 static char *arena_acquire(Program *p, int64_t bytes) {
   if (p->arena_busy) return arena_new(bytes);
-  if (p->capacity < bytes) {
+  int roomy = p->capacity >= LARGE_BYTES && arena_is_roomy(p, bytes);
+  if (p->capacity < bytes || roomy) {
+    if (roomy) bytes = p->recent, p->roomy = 0, p->recent = 0;
     arena_free(p->arena, p->capacity);
     p->arena = arena_new(bytes);
     p->capacity = p->arena ? bytes : 0;
@@ -633,6 +643,10 @@ static PyMethodDef program_methods[] = {
      "invoke(arguments, outs): call without ever asking `miss`."},
     {NULL, NULL, 0, NULL}};
 
+static PyMemberDef program_members[] = {
+    {"arena", T_LONGLONG, offsetof(Program, capacity), READONLY, "Bytes of scratch that are kept between calls."},
+    {NULL, 0, 0, 0, NULL}};
+
 static PyTypeObject ProgramType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stepwell.runtime.Program",
     .tp_doc = "A compiled function: arrays in, fresh arrays (or those of out=) out.",
@@ -645,6 +659,7 @@ static PyTypeObject ProgramType = {
     .tp_call = PyVectorcall_Call,
     .tp_vectorcall_offset = offsetof(Program, vectorcall),
     .tp_methods = program_methods,
+    .tp_members = program_members,
 };
 
 #endif
