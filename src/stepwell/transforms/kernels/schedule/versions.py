@@ -46,10 +46,12 @@ def with_versions(
     schedule(function, None)
     kept: list[tuple[Range, kernel.FuncOp]] = []
     for version, copy in zip(some, copies, strict=True):
-        if version.loop != choices.number(function, "kernel.shared") - 2 and not _packed(function):
+        packs = _packs(function, ready or ())
+        columns = version.loop == choices.number(function, "kernel.shared") - 1
+        if columns and (packs or not _packed(function)):
             continue
         copy.set_name(named(function, version))
-        if _packs(function, ready or ()):
+        if packs:
             _lower(function, copy, version)
         else:
             schedule(copy, version)
