@@ -154,20 +154,21 @@ def apart(found: Sequence[Access], ranges: Sequence[float]) -> Sequence[Access]:
     """Return those of the accesses to one array that overlap none before in a part of the loops."""
     if len(found) < 2:
         return found
-    chosen: list[Access] = []
+    chosen: list[tuple[Access, list[float]]] = []
     for access in found:
-        if not any(_overlap(access, other, ranges) for other in chosen):
-            chosen.append(access)
-    return chosen
+        touched = [axis.touched(ranges) for axis in access.axes]
+        if not any(_overlap(access, touched, *other) for other in chosen):
+            chosen.append((access, touched))
+    return [access for access, _ in chosen]
 
 
-def _overlap(a: Access, b: Access, ranges: Sequence[float]) -> bool:
+def _overlap(a: Access, touched: list[float], b: Access, others: list[float]) -> bool:
     if len(a.axes) != len(b.axes):
         return True
-    return all(
-        abs(x.begin - y.begin) < max(x.touched(ranges), y.touched(ranges))
-        for x, y in zip(a.axes, b.axes, strict=True)
-    )
+    for x, y, m, n in zip(a.axes, b.axes, touched, others, strict=True):
+        if x.begin != y.begin and abs(x.begin - y.begin) >= max(m, n):
+            return False
+    return True
 
 
 def accesses(op: linalg.GenericOp | linalg.FillOp, shapes: Shapes) -> list[Access]:

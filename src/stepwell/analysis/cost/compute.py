@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import product as combinations
 from math import ceil, log2, prod
+from operator import add
 
 from xdsl.dialects.linalg import ops as linalg
 
@@ -41,18 +42,22 @@ class Ports:
 
     def __add__(self, other: Ports) -> Ports:
         """Add up what is done one after the other."""
-        return Ports(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+        return Ports(*map(add, self.all(), other.all()))
+
+    def all(self) -> tuple[float, ...]:
+        """Return the cycles of all of them, in order."""
+        return tuple(vars(self).values())
 
     @property
     def cycles(self) -> float:
         """Cycles of the port that is busiest, or of waiting; starts come on top."""
-        return max(astuple(self)[:-1]) + self.starts
+        return max(self.all()[:-1]) + self.starts
 
     @property
     def busiest(self) -> str:
         """What takes the most cycles, in words."""
         names = [field.name.replace("_", "-") for field in fields(self)]
-        return max(zip(astuple(self), names, strict=True))[1]
+        return max(zip(self.all(), names, strict=True))[1]
 
 
 @dataclass(frozen=True)

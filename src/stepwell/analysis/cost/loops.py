@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
+from dataclasses import replace
 
 from xdsl.dialects import memref, scf, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -57,7 +57,7 @@ def _loop(body: Block, trips: float, machine: Machine) -> Ports:
     each = _of(body, machine) + Ports(instructions=CONTROL / machine.issue)
     carried = [chain_from(body, argument) for argument in body.args[1:]]
     waiting = max([each.waiting, max(carried, default=0.0) * machine.fma_latency])
-    found = Ports(*(n * trips for n in astuple(each)))
+    found = Ports(*(n * trips for n in each.all()))
     return replace(found, waiting=waiting * trips, starts=found.starts + machine.mispredict)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf, prod
 
@@ -47,12 +47,13 @@ def seconds(
     """
     levels = machine.levels()
     cores = max(min(machine.threads, machine.cores), 1)
-    whole = sum(_touched(nests, 0, machine).values())
+    sizes = _Sizes(nests, machine.l1_line)
+    whole = sizes.of(None, 0)
     missed: list[Missed] = []
     for level in levels[:-1]:
         caches = max(-(-cores * machine.threads_per_core // level.shared_by), 1)
         held = level.size * caches
-        missed.append(_missed(nests, level, machine, idle, held if whole <= held else -1.0))
+        missed.append(_missed(sizes, level, idle, held if whole <= held else -1.0))
     missed.append(Missed())
     found = [near.beyond(far) for near, far in pairwise(missed)]
     return [
@@ -69,10 +70,33 @@ def _time(level: Level, found: Missed, machine: Machine, threads: int) -> float:
     return max((found.read + found.written) / rate, alone)
 
 
+@dataclass
+class _Sizes:
+    """Bytes that steps of a kernel touch, each counted once."""
+
+    nests: Sequence[Nest]
+    line: int
+    known: dict[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])
+
+    def of(self, nest: Nest | None, depth: int) -> float:
+        """Return the bytes of one step of so many levels: of one op, or of all for None."""
+        key = id(nest), depth
+        if key not in self.known:
+            beside = self.nests if nest is None else [nest]
+            self.known[key] = sum(_touched(beside, depth, self.line).values())
+        return self.known[key]
+
+    def fitting(self, nest: Nest, size: int) -> int:
+        """Return after how many levels all that is touched fits a cache."""
+        for depth in range(len(nest.steps) + 1):
+            if self.of(None if depth <= nest.shared else nest, depth) <= size:
+                return depth
+        return len(nest.steps)
+
+
 def _missed(
-    nests: Sequence[Nest],
+    sizes: _Sizes,
     level: Level,
-    machine: Machine,
     idle: Mapping[int, float],
     held: float,
 ) -> Missed:
@@ -82,8 +106,9 @@ def _missed(
     """
     read = written = lines = 0.0
     seen: dict[SSAValue, float] = {}
-    for nest in nests:
-        depth = _fitting(nest, nests, level, machine)
+    line = sizes.line
+    for nest in sizes.nests:
+        depth = sizes.fitting(nest, level.size)
         shared = depth <= nest.shared
         for array, found in nest.arrays.items():
             if idle.get(found[0].argument, 0.0) <= held or (found[0].local and shared):
@@ -91,31 +116,22 @@ def _missed(
             within = [nest.packed[a.operand] for a in found if a.operand in nest.packed]
             at = min([depth, *within])
             parts = apart(found, nest.ranges(at))
-            bytes = sum(_through(nest, access, at, machine) for access in parts)
+            bytes = sum(_through(nest, access, at, line) for access in parts)
             new = max(bytes - seen.get(array, 0.0), 0.0) if shared else bytes
             seen[array] = max(bytes, seen.get(array, 0.0))
-            if _in_turn(nest, found[0]) < machine.l1_line * FORESEEN:
-                lines += new / machine.l1_line
+            if _in_turn(nest, found[0]) < line * FORESEEN:
+                lines += new / line
             if any(access.written for access in found):
                 written += new
             if not all(access.written for access in found):
                 read += new
         for access in nest.accesses:
             if access.is_copy and depth > nest.packed[access.operand]:
-                read += _through(nest, access, depth, machine)
+                read += _through(nest, access, depth, line)
     return Missed(read, written, lines)
 
 
-def _fitting(nest: Nest, nests: Sequence[Nest], level: Level, machine: Machine) -> int:
-    """Return after how many levels all that is touched fits a cache."""
-    for depth in range(len(nest.steps) + 1):
-        beside = nests if depth <= nest.shared else [nest]
-        if sum(_touched(beside, depth, machine).values()) <= level.size:
-            return depth
-    return len(nest.steps)
-
-
-def _touched(nests: Sequence[Nest], depth: int, machine: Machine) -> dict[SSAValue, float]:
+def _touched(nests: Sequence[Nest], depth: int, line: int) -> dict[SSAValue, float]:
     """Return the bytes of each array that one step of so many levels touches."""
     found: dict[SSAValue, float] = {}
     for nest in nests:
@@ -123,15 +139,15 @@ def _touched(nests: Sequence[Nest], depth: int, machine: Machine) -> dict[SSAVal
         ranges = nest.ranges(at)
         for array, accesses in nest.arrays.items():
             here = [a for a in accesses if at < nest.packed.get(a.operand, len(nest.steps) + 1)]
-            bytes = sum(a.footprint(ranges, machine.l1_line) for a in apart(here, ranges))
+            bytes = sum(a.footprint(ranges, line) for a in apart(here, ranges))
             found[array] = max(found.get(array, 0.0), bytes)
         for access in nest.accesses:
             if access.is_copy and at >= nest.packed[access.operand]:
-                found[access.array] += access.footprint(ranges, machine.l1_line)
+                found[access.array] += access.footprint(ranges, line)
     return found
 
 
-def _through(nest: Nest, access: Access, depth: int, machine: Machine) -> float:
+def _through(nest: Nest, access: Access, depth: int, line: int) -> float:
     """Return the bytes of an access that pass into a cache that holds a step of ``depth`` levels.
 
     What two steps one after the other touch both stays there in between.
@@ -139,7 +155,7 @@ def _through(nest: Nest, access: Access, depth: int, machine: Machine) -> float:
     while depth and nest.steps[depth - 1].loop not in access.loops:
         depth -= 1
     depth = max(depth - 1, 0)
-    bytes = access.footprint(nest.ranges(depth), machine.l1_line)
+    bytes = access.footprint(nest.ranges(depth), line)
     return bytes * prod((step.trips for step in nest.steps[:depth]), start=1.0)
 
 
