@@ -9,7 +9,7 @@ import pytest
 
 from stepwell.analysis.cost import Breakdown, predict
 from stepwell.analysis.cost.program import Program
-from stepwell.analysis.levels import schedule_of
+from stepwell.analysis.levels import nesting_of, schedule_of
 from stepwell.core.machine import Machine, known_machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Schedule, schedule_from
@@ -129,3 +129,37 @@ def test_sizes_that_only_the_run_knows_are_said() -> None:
         times.append(predict(function, schedule_of(function) or Schedule(), ZEN4, shapes).seconds)
         assert bool(assumed) == (sizes is None)
     assert times[1] > 1000 * times[0]
+
+
+def blocks_of(text: str, machine: str) -> tuple[tuple[int, ...], int]:
+    """Return the blocks that are chosen for a product, and among how many threads they are."""
+    chosen = Machine().override(machine)
+    (function,) = (f for f in lowered(text, chosen).module.ops if isinstance(f, kernel.FuncOp))
+    threads = predict(function, schedule_of(function) or Schedule(), chosen).threads
+    return nesting_of(function).blocks, threads
+
+
+def test_threads_share_blocks_evenly() -> None:
+    """Rules see one block where the model sees two threads; 15 blocks leave one waiting."""
+    deep = product(26, 6819, 38)
+    alone, _ = blocks_of(deep, "zen4,threads=1,cores=1")
+    blocks, threads = blocks_of(deep, "zen4,threads=2,cores=2")
+    assert threads == 2 and blocks[1] < 38 and blocks[2] == alone[2]
+    assert blocks_of(product(284, 133, 958), "zen4,threads=2,cores=2")[0][1] == 48
+    assert blocks_of(product(512, 512, 512), "zen4,threads=2,cores=2")[0] == (258, 64, 256)
+
+
+def test_shares_count_what_is_left_over() -> None:
+    text = unary("exp", "17x65536xf32")
+    one, two = (
+        scheduled(text, f"[parallel d0{by}, for d1 by 16, vector d1 by 16]", machine).compute
+        for by, machine in ((" by 17", replace(ZEN4, threads=1)), (" by 16", ZEN4))
+    )
+    assert two == pytest.approx(one * 16 / 17, rel=0.01)
+
+
+def test_a_machine_is_described_whole() -> None:
+    for name in ("zen4", "haswell", "neoverse", "h100"):
+        machine = known_machine(name)
+        described = Machine().override(machine.described)
+        assert described == replace(machine, name="", features="")

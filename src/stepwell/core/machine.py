@@ -207,9 +207,25 @@ class Machine:
         level = next(filter(holds, self.levels()))
         return bytes / (1e6 * min(level.rate * cores, max(level.rate_all, level.rate)))
 
+    @property
+    def described(self) -> str:
+        """What `override` makes this of a machine that nobody knows, but for its name.
+
+        >>> Machine(threads=2).described, Machine().override(Machine(l2=0).described).l2
+        ('threads=2', 0)
+        """
+        usual = Machine()
+        names = [name for name in PROPERTIES if name not in ("name", "features")]
+        values = {name: getattr(self, name) for name in names}
+        return ",".join(
+            f"{name}={int(value) if isinstance(value, bool) else value}"
+            for name, value in values.items()
+            if value != getattr(usual, name)
+        )
+
     def options(self) -> dict[str, Any]:
         """Return what passes may have as options: the properties, and what is derived of them."""
-        derived = ("unit_bits", "in_flight", "last_cache", "far_bytes")
+        derived = ("unit_bits", "in_flight", "last_cache", "far_bytes", "described")
         known = PROPERTIES.keys() - {"name", "kind"}  # words that options of passes may be called
         return {name: getattr(self, name) for name in (*known, *derived)}
 

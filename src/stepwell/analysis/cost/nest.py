@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.analysis.cost.accesses import Access, Shapes, accesses
-from stepwell.analysis.structured import indices, is_parallel
+from stepwell.analysis.levels.nesting import LoopedOp, loop_ops, loops_of
+from stepwell.analysis.structured import indices
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import PARALLEL, UNROLL, VECTOR, Level, Schedule
-from stepwell.dialects.kernel.sharing import is_border
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Pack:
 class Nest:
     """The loops around the body of one op."""
 
-    op: linalg.GenericOp | linalg.FillOp
+    op: LoopedOp
     sizes: tuple[int, ...]
     parallel: tuple[bool, ...]
     given: list[Access]
@@ -113,25 +113,13 @@ class Nest:
 
 def nests_of(function: kernel.FuncOp, schedule: Schedule, shapes: Shapes) -> list[Nest]:
     """Return the loops of every op of a kernel under a schedule."""
-    ops = [op for op in function.body.block.ops if _has_loops(op)]
     shared = len(schedule.levels)
-    return [_nest(op, schedule.of(number), shared, shapes) for number, op in enumerate(ops)]
+    ops = enumerate(loop_ops(function))
+    return [_nest(op, schedule.of(number), shared, shapes) for number, op in ops]
 
 
-def _has_loops(op: Operation) -> bool:
-    """Whether an op has loops of its own: a fill that starts a sum is part of the sum."""
-    if isinstance(op, linalg.FillOp):
-        values = op.results or op.outputs
-        uses = [use for use in values[0].uses if use.operation is not op]
-        return not any(isinstance(use.operation, linalg.GenericOp) for use in uses)
-    return isinstance(op, linalg.GenericOp) and not is_border(op)
-
-
-def _nest(op: Operation, levels: Sequence[Level], shared: int, shapes: Shapes) -> Nest:
-    assert isinstance(op, linalg.GenericOp | linalg.FillOp)
-    sizes = loop_sizes(op, shapes)
-    is_fill = isinstance(op, linalg.FillOp)
-    parallel = (True,) * len(sizes) if is_fill else tuple(is_parallel(op))
+def _nest(op: LoopedOp, levels: Sequence[Level], shared: int, shapes: Shapes) -> Nest:
+    sizes, parallel = loop_sizes(op, shapes), tuple(loops_of(op))
     nest = Nest(op, sizes, parallel, accesses(op, shapes))
     ranges = list(nest.whole)
     for number, level in enumerate(levels):
@@ -165,7 +153,7 @@ def _packs(nest: Nest) -> list[Pack]:
     return found
 
 
-def loop_sizes(op: linalg.GenericOp | linalg.FillOp, shapes: Shapes) -> tuple[int, ...]:
+def loop_sizes(op: LoopedOp, shapes: Shapes) -> tuple[int, ...]:
     """Return how long each loop of an op is; those that no operand tells have one iteration."""
     if isinstance(op, linalg.FillOp):
         return tuple(shapes(op.outputs[0]))

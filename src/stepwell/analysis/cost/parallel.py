@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, prod
+from itertools import pairwise, product
+from math import prod
 
-from stepwell.analysis.cost.nest import Nest
+from stepwell.analysis.cost.nest import Nest, Step
 from stepwell.core.machine import Machine
+
+FEW = 1 << 10
+"""Steps in larger numbers are taken to be alike: the shorter ones at ends are but a few."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,24 @@ def _shares(nest: Nest, machine: Machine) -> Shares:
     steps = [step for step in nest.steps if step.is_parallel]
     if not steps:
         return Shares()
-    count = prod(ceil(step.trips - 1e-9) for step in steps)
+    sizes = [_steps(nest, step) for step in steps]
+    count = prod(map(len, sizes))
     grains = [a.number or 1 for s in steps for a in s.level.actions if a.name == "grain"]
     grain = max(max(grains, default=1) // steps[-1].level.step, 1)
     most = min(machine.threads, machine.cores)
     threads = max(min(most, count // grain), 1)
-    return Shares(threads, ceil(count / threads) / count)
+    runs = [count * k // threads for k in range(threads + 1)]
+    longest = max(end - begin for begin, end in pairwise(runs)) / count
+    if threads > 1 and count <= FEW and any(len(set(each)) > 1 for each in sizes):
+        work = [prod(chosen) for chosen in product(*sizes)]
+        longest = max(sum(work[begin:end]) for begin, end in pairwise(runs)) / sum(work)
+    return Shares(threads, longest)
+
+
+def _steps(nest: Nest, step: Step) -> Sequence[float]:
+    """Return how many iterations each step of a parallel level has, in order."""
+    if step.level.parts:
+        return [1.0] * step.level.parts
+    size, by = nest.sizes[step.loop], step.level.step
+    whole, rest = divmod(size, by)
+    return [float(by)] * whole + ([float(rest)] if rest else [])

@@ -40,6 +40,7 @@ from stepwell.transforms.kernels.schedule.locked import write_all_tuned
 from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.rows import cut_rows
 from stepwell.transforms.kernels.schedule.scalar import share_tasks
+from stepwell.transforms.kernels.schedule.searching import improve
 from stepwell.transforms.kernels.schedule.slivers import slivers_of, vectorise_slivers
 from stepwell.transforms.kernels.schedule.sums import choose_lanes, is_full_reduction
 from stepwell.transforms.kernels.schedule.threads import parallel_steps
@@ -99,6 +100,7 @@ class Schedule(Pass):
     lanes : how many work-items of a device go in step; 0 or 1 for a processor
     local-memory : bytes of memory that a group of work-items of a device shares
     compute-units : how many parts of a device run groups
+    described : all of the machine, NAME=VALUE with commas; nobody asks the cost model without
     lock : a lock file; its schedules are written on the kernels it was made for
     """
 
@@ -124,6 +126,7 @@ class Schedule(Pass):
     lanes: int = 0
     local_memory: int = 0
     compute_units: int = 0
+    described: str = ""
     lock: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -165,6 +168,7 @@ class Schedule(Pass):
             fma_ports=self.fma_ports,
             in_flight=self.in_flight,
             versions=self.versions,
+            described=self.described,
         )
 
 
@@ -204,6 +208,8 @@ def _schedule(
     elif blocks := _blocks(function, ops, shared, machine, l2, ready):
         _write_blocks(ops, nesting, blocks)
         _write(function, ops, nesting)
+        if machine.described and some is None:
+            improve(function, nesting, machine.described)
         return
     elif sum(loops.contracts for loops in ops) > 1 and _have_own(ops, shared):
         _vectorise_band(function, ops, nesting, machine)

@@ -71,6 +71,8 @@ class Vectors(NamedTuple):
     """Independent multiply-adds that keep these ports busy."""
     versions: bool = True
     """Whether a launch may choose by its sizes: among versions, and how much threads take."""
+    described: str = ""
+    """All of the machine, as `Machine.described` has it; empty where nobody says."""
 
     def busy(self, least: int) -> int:
         """Return how many blocks keep every thread busy: ``least``, or two for each thread.

@@ -1,0 +1,98 @@
+"""Blocks near those that rules choose, compared by the cost model.
+
+Rules choose a register tile and blocks for a core; how evenly threads share the blocks is what they
+see least of. Where threads would wait for each other, tiles and blocks nearby are predicted, and
+one that promises more than the model's own error is taken. Depths stay, for they are part of the
+result: rounding must not depend on how many threads there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+from math import ceil
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+
+from stepwell.analysis.cost import Breakdown, predict
+from stepwell.analysis.cost.accesses import assumed
+from stepwell.analysis.cost.nest import loop_sizes, nests_of
+from stepwell.analysis.cost.parallel import shares_of
+from stepwell.analysis.levels import Nesting, levels_of, loop_ops, write_nesting
+from stepwell.analysis.structured import shape
+from stepwell.core.machine import Machine
+from stepwell.dialects import kernel
+from stepwell.transforms.kernels.schedule.locked import kernel_key
+from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.variants import variants
+
+WORSE = 0.1
+"""The model's median error, rounded up (docs/predicted.md): what is predicted to be quicker by less
+is not taken for quicker."""
+UNEVEN = 1 + WORSE / 2
+"""Threads that wait for each other for less time than so many times what they work could gain no
+more than half of that."""
+MOST = 48
+"""Predictions for one kernel, of about a millisecond each."""
+
+_found: dict[tuple[str, Machine], Nesting | None] = {}
+"""What was found in this process, by kernel and machine."""
+
+
+@lru_cache(64)
+def machine_of(described: str) -> Machine:
+    """Return the machine that an option of `schedule` describes."""
+    return Machine().override(described, "schedule")
+
+
+def improve(function: kernel.FuncOp, nesting: Nesting, described: str) -> None:
+    """Write better blocks on the kernel of one contraction, whose levels are ``nesting``."""
+    machine = machine_of(described)
+    known = all(DYNAMIC_INDEX not in shape(v) for op in loop_ops(function) for v in op.operands)
+    if machine.threads < 2 or machine.kind != "cpu" or not nesting.blocks or not known:
+        return
+    nests = nests_of(function, levels_of(function, nesting), assumed)
+    if shares_of(nests, machine).longest * min(machine.threads, machine.cores) <= UNEVEN:
+        return
+    key = kernel_key(function), machine
+    if key not in _found:
+        _found[key] = _better(function, nesting, machine)
+    if (found := _found[key]) is not None:
+        write_nesting(function, found)
+
+
+def _better(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> Nesting | None:
+    """Return the nearby schedule that is predicted to be best; None where this is good enough."""
+
+    def predicted(near: Nesting) -> Breakdown:
+        return predict(function, levels_of(function, near), machine)
+
+    before = predicted(nesting)
+    rows = loop_sizes(loop_ops(function)[0], assumed)[nesting.shared - 2]
+    near = islice(_near(nesting, rows, machine), MOST)
+    found = [(predicted(each), each) for each in near]
+    best, chosen = min(found, key=lambda pair: pair[0].seconds, default=(before, nesting))
+    if best.seconds > (1 - WORSE) * before.seconds:
+        return None
+    because(
+        function,
+        lambda: (
+            f"the blocks are such that {best.threads} threads share them evenly: predicted to take "
+            f"{best.seconds / before.seconds:.2f} of the time"
+        ),
+    )
+    return chosen
+
+
+def _near(nesting: Nesting, rows: int, machine: Machine) -> Iterator[Nesting]:
+    """Yield schedules of another tile, or of other blocks as deep.
+
+    There are not more blocks of rows, for each packs what the rows need.
+    """
+    *_, most, _, deep = nesting.blocks
+    for several in variants(nesting, machine):
+        for each in several:
+            *_, high, _, depth = each.blocks
+            if depth == deep and ceil(rows / high) <= ceil(rows / most):
+                yield each
