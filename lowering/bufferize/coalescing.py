@@ -14,7 +14,8 @@ from xdsl.ir import Operation, SSAValue
 
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.assignment import Storage
-from stepwell.lowering.bufferize.copies import Copies, Copy, Loop
+from stepwell.lowering.bufferize.copies import Copy, Loop
+from stepwell.lowering.bufferize.copy_insertion import Copies
 from stepwell.lowering.bufferize.exchanges import Exchanges
 from stepwell.lowering.bufferize.facts import Facts
 from stepwell.lowering.bufferize.interference import ENDS, Interference, why_not

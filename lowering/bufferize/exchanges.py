@@ -13,7 +13,8 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 
 from stepwell.lowering.bufferize.assignment import Member, Storage
-from stepwell.lowering.bufferize.copies import Copies, Copy, Edges, Loop
+from stepwell.lowering.bufferize.copies import Copy, Edges, Loop
+from stepwell.lowering.bufferize.copy_insertion import Copies
 from stepwell.lowering.bufferize.interference import Interference
 from stepwell.lowering.bufferize.intervals import WRITTEN, Variable
 from stepwell.lowering.bufferize.views import Steps, covers, join, part

@@ -14,7 +14,8 @@ from xdsl.ir import Operation
 
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.assignment import Member, Storage
-from stepwell.lowering.bufferize.copies import Copies, Copy, Loop
+from stepwell.lowering.bufferize.copies import Copy, Loop
+from stepwell.lowering.bufferize.copy_insertion import Copies
 from stepwell.lowering.bufferize.intervals import Reads, Variable
 from stepwell.lowering.bufferize.views import Slice, Steps, covers, disjoint, inverse, join, part
 
@@ -49,7 +50,8 @@ class Interference:
 
     def is_removed(self, copy: Copy) -> bool:
         """Whether a copy has nothing to do."""
-        if copy.exchanged or self.copies.seen(copy.value)[0] in self.copies.undefined:
+        undefined = self.copies.undefined
+        if copy.exchanged or copy.into in undefined or self.copies.seen(copy.value)[0] in undefined:
             return True
         source, target = self.ends(copy)
         return source == target

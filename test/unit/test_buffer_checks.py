@@ -22,7 +22,7 @@ from stepwell.dialects.kernel import LaunchOp
 from stepwell.lowering import bufferize
 from stepwell.lowering.bufferize import Bufferize
 from stepwell.lowering.bufferize.checking import Given, check_buffers
-from stepwell.lowering.bufferize.copies import Copies
+from stepwell.lowering.bufferize.copy_insertion import Copies
 from stepwell.lowering.bufferize.intervals import Positions
 
 CALLS = 4
