@@ -34,6 +34,7 @@ from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.transforms.kernels.schedule.ahead import rows_ahead
 from stepwell.transforms.kernels.schedule.along import sums_along, vectorise_apart
+from stepwell.transforms.kernels.schedule.block_sizes import lanes_of_columns
 from stepwell.transforms.kernels.schedule.blocking import Contraction, asks_ahead, choose
 from stepwell.transforms.kernels.schedule.groups import Device, write_groups
 from stepwell.transforms.kernels.schedule.locked import write_all_tuned
@@ -348,6 +349,8 @@ def _vectorise_shared(
     window = next((loops for loops in ops if slides(loops, shared)), None)
     tiled = (contraction or window) is not None and axis == shared - 1 and shared >= 2
     width = lanes(ops, axis, machine, overlap=tiled)
+    if contraction and tiled:
+        width = lanes_of_columns(contraction, axis, width, machine)
     if width == 1:
         because(function, lambda: f"no vectors: loop {axis} is too short for the elements' size")
         return

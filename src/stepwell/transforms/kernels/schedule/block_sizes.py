@@ -15,7 +15,14 @@ from xdsl.ir.affine import AffineExpr
 
 from stepwell.analysis.structured import element, indices, linear
 from stepwell.transforms.kernels.schedule.reasons import because
-from stepwell.transforms.kernels.schedule.vectors import NARROWEST, Loops, Vectors, bits_of, stride
+from stepwell.transforms.kernels.schedule.vectors import (
+    NARROWEST,
+    Loops,
+    Vectors,
+    bits_of,
+    full_lanes,
+    stride,
+)
 
 IN_L1 = 3, 4
 """The part of the first cache that a sliver of packed columns may take, rows beside it, ..."""
@@ -93,6 +100,19 @@ BUSY = 2
 PRODUCTS = 1 << 19
 """So many products of bytes are worth a block of their own."""
 SPLIT = "and the machine computes with so many lanes at once"
+
+
+def lanes_of_columns(found: Loops, axis: int, width: int, machine: Vectors) -> int:
+    """Return how many lanes leave least over of columns that are read in place.
+
+    Halves of whole vectors do where the machine computes with so many lanes at once anyway.
+    """
+    half, wide = width // 2, found.extents[axis]
+    whole = width == full_lanes([found], machine) and 0 < machine.unit <= machine.bits // 2
+    picks = any(stride(index, axis) not in (0, 1) for index in found.accesses)
+    if wide == DYNAMIC_INDEX or half < NARROWEST or picks or not whole:
+        return width
+    return half if -(-wide // half) < HALVED * 2 * -(-wide // width) else width
 
 
 def fastest_tile(

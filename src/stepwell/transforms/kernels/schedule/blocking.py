@@ -67,6 +67,10 @@ MANY_ROWS = 64
 """... unless so many rows read it."""
 RAGGED = 1 << 16
 """An operand of more bytes is packed where its columns do not fill vectors."""
+SLIVER = 4
+"""An operand of at most so many vectors of columns lies as a sliver of it would, end to end, ..."""
+REPAID = 128
+"""... so that packing it does not pay for so few rows: on Zen 4 packing wins from 500 rows on."""
 LONG = 128
 """In so many steps or more of a tile it pays to ask for what later ones read."""
 LINES = 128
@@ -468,6 +472,8 @@ def _enough(
     if _is_widened(op) or step != 1:
         return machine.l1 // SMALL if high < MANY_ROWS else 0
     wide = found.extents[shared - 1]
+    if wide != DYNAMIC_INDEX and wide <= SLIVER * width and high <= REPAID:
+        return sys.maxsize
     if wide != DYNAMIC_INDEX and wide % width and wide > 2 * width:
         return min(RAGGED, reads_in_place(l2))
     return reads_in_place(l2)
