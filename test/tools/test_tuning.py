@@ -161,7 +161,7 @@ def test_every_kind_of_variant_is_obeyed_and_right(m: int, k: int, n: int, tmp_p
         for schedule in (choices[0], choices[-1]):
             run = search.compiled(schedule)
             assert run() > 0
-            result: Any = run.results
+            (result,) = run.results
             # the arrays made up for the arguments, in the same order
             random = np.random.default_rng(0)
             x, w = (random.uniform(0.5, 1.5, s).astype(np.float32) for s in ((m, k), (k, n)))
@@ -182,15 +182,31 @@ func.func @main(%x: tensor<?x?xf32>, %v: tensor<?xf32>) -> (tensor<?x?xf32>, ten
 def test_sizes_that_only_a_call_tells_are_given(tmp_path: Path) -> None:
     source = Source(SIZED, "<test>", "main", machine_for("c"))
     assert all(each.sizes is None for each in tuning.candidates_of(source))
-    candidates = tuning.candidates_of(source, 37)
+    candidates = tuning.candidates_of(source, [37, 5])
     assert len(candidates) >= 2
     for number, candidate in enumerate(candidates):
         search = tuning.Search(candidate, source, tmp_path / str(number))
         groups = variants(candidate.schedule, source.machine)
         for schedule in [candidate.schedule, *(choices[-1] for choices in groups)]:
-            result: Any = search.compiled(schedule).results
-            assert np.shape(result) in ((37,), (37, 37)) and np.isfinite(result).all()
+            launched: Any = search.compiled(schedule)
+            for n, result in zip((37, 5), launched.results, strict=True):
+                assert np.shape(result) in ((n,), (n, n)) and np.isfinite(result).all()
+            assert launched() > 0
             search.tried += 1
+
+
+def test_versions_stay_beside_a_schedule_from_a_lock_file(tmp_path: Path) -> None:
+    text = PRODUCT.format(m="?", k=20, n=50)
+    (function,) = kernels(outlined(text).module)
+    module = ModuleOp([function.clone()])
+    Schedule().apply(Context(), module)
+    (chosen,) = kernels(module)
+    path = locked(tmp_path, text=text)
+    module = outlined(text).module
+    found, said = scheduled(module, path)
+    (tuned,) = kernels(module)
+    assert found == schedule_from(LEVELS) and not said
+    assert tuned.attributes["kernel.versions"] == chosen.attributes["kernel.versions"]
 
 
 def test_sizes_that_are_not_given_are_told(

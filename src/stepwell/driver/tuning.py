@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import exp, log
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -34,7 +35,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.constness import constants_of, entries
-from stepwell.analysis.costs import kernel_costs
+from stepwell.analysis.costs import Cost, kernel_costs
 from stepwell.analysis.launch_sizes import Launches
 from stepwell.analysis.levels import Nesting, levels_of, nesting_of, write_nesting
 from stepwell.analysis.sizes import Sizes as FunctionSizes
@@ -46,6 +47,7 @@ from stepwell.core.machine import Machine
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.targets import Target, target_of
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.versions import VERSIONS
 from stepwell.driver.lowering import Lowering, Source
 from stepwell.driver.pipeline import STAGE_NAMES
 from stepwell.runtime.device_arrays import put
@@ -85,8 +87,9 @@ class Candidate:
     schedule: Nesting
     constant: tuple[bool, ...]
     """Which inputs are the same in every call."""
-    sizes: tuple[Sizes, ...] | None
-    """Of each argument: an array's shape, or a number that the host computes; None if unknown."""
+    sizes: tuple[tuple[Sizes, ...], ...] | None
+    """What it is timed on, each time of each argument: an array's shape, or a number that the host
+    computes. None if unknown."""
 
     @property
     def name(self) -> str:
@@ -95,29 +98,33 @@ class Candidate:
 
     weight: float
     """About how long all its launches take, in any unit."""
+    versions: Attribute | None = None
+    """Its versions for sizes that only the launch knows, which stay as they are."""
 
 
 def tune(
     source: Source,
     budget: float = BUDGET,
-    size: int | None = None,
+    size: int | Sequence[int] | None = None,
     say: Callable[[str], None] = lambda _: None,
     target: str = "c",
     device: str = "",
 ) -> Lock:
     """Return better schedules for the kernels of a module, found in ``budget`` seconds.
 
-    size : what each `?` of the arguments is while schedules are timed
+    size : what each `?` of the arguments is while schedules are timed; of several numbers each in
+        turn, and the geometric mean of the times counts
     say : is told of each kernel what was found
     target, device : what programs are timed on; ``source`` has the machine of it
     """
     if not budget > 0:
         help = "give the seconds a search may take"
         raise CompileError(Diagnostic("error", f"no schedule is found in {budget:g} s", help=help))
-    found = candidates_of(source, size)
+    tried = () if size is None else (size,) if isinstance(size, int) else tuple(size)
+    found = candidates_of(source, tried)
     candidates = [each for each in found if each.sizes is not None]
     if len(candidates) < len(found):
-        _tell_unsized([each.name for each in found if each.sizes is None], size)
+        _tell_unsized([each.name for each in found if each.sizes is None], tried)
     end = time.monotonic() + budget
     better: dict[str, Tuned] = {}
     left: list[str] = []
@@ -140,17 +147,20 @@ def tune(
     return Lock(machine_key(source.machine), better)
 
 
-def _tell_unsized(names: Sequence[str], size: int | None) -> None:
+def _tell_unsized(names: Sequence[str], tried: Sequence[int]) -> None:
     """Say which kernels are not tuned, and why."""
-    known = "only a call tells their sizes" if size is None else "their sizes are not told by `?`"
-    help = "stepwell compile --tune --size N tunes them for `?` of N" if size is None else ""
+    known = "only a call tells their sizes" if not tried else "their sizes are not told by `?`"
+    help = "stepwell compile --tune --size N tunes them for `?` of N" if not tried else ""
     said = f"not tuned, for {known}: {', '.join(names)}"
     if not report(Diagnostic("warning", said, help=help)):
         LOG.warning("%s", said)
 
 
-def candidates_of(source: Source, size: int | None = None) -> list[Candidate]:
-    """Return the kernels that nobody has scheduled, those with most to do first."""
+def candidates_of(source: Source, tried: Sequence[int] = ()) -> list[Candidate]:
+    """Return the kernels that nobody has scheduled, those with most to do first.
+
+    tried : what `?` of the arguments are, one number after the other
+    """
     bare = Lowering.of(source)
     if bare.first > STAGE_NAMES.index("kernels"):
         message = "schedules are chosen before buffers, and the module has no tensors any more"
@@ -160,25 +170,33 @@ def candidates_of(source: Source, size: int | None = None) -> list[Candidate]:
     constants = {v for f in entries(bare.module) for v in constants_of(f)}
     costs = kernel_costs(bare.module)
     placed = Launches(bare.module)
-    dims = [size] * _dynamic(bare.module, source.entry) if size is not None else None
+    dims = [[size] * _dynamic(bare.module, source.entry) for size in tried] or [None]
     found: dict[str, Candidate] = {}
     for function in bare.module.ops:
         if not isinstance(function, kernel.FuncOp) or not is_untouched(function):
             continue
         name = function.sym_name.data
         uses = launches.get(name, [])
-        cost = costs[name].known if dims is None else costs[name].at(dims)
+        known = costs[name].known if dims[0] is None else costs[name].at(dims[0])
+        cost = max([known, *(costs[name].at(d) for d in dims[1:] if d)], key=_much)
         inputs, _ = operands_of(function)
         constant = tuple(
             bool(uses) and all(use.operands[k] in constants for use in uses)
             for k in range(len(inputs))
         )
-        weight = len(uses) * ((cost.flops or 0) / 64 + (cost.bytes or 0) / 16)
-        schedule = _as_chosen(function, constant, source.machine)
+        weight = len(uses) * _much(cost)
+        chosen = _as_chosen(function, constant, source.machine)
+        schedule, versions = nesting_of(chosen), chosen.attributes.get(VERSIONS)
         key = kernel_key(function)
-        sizes = _sizes(function, placed, dims)
-        found[name] = Candidate(function, key, schedule, constant, sizes, weight)
+        each = [_sizes(function, placed, d) for d in dims]
+        sizes = None if None in each else tuple(one for one in each if one is not None)
+        found[name] = Candidate(function, key, schedule, constant, sizes, weight, versions)
     return sorted(found.values(), key=lambda c: -c.weight)
+
+
+def _much(cost: Cost) -> float:
+    """Return about how long a launch takes, in any unit."""
+    return (cost.flops or 0) / 64 + (cost.bytes or 0) / 16
 
 
 def _dynamic(module: ModuleOp, entry: str) -> int:
@@ -214,11 +232,13 @@ def _sizes(
     return tuple(found)
 
 
-def _as_chosen(function: kernel.FuncOp, constant: Sequence[bool], machine: Machine) -> Nesting:
-    """Return what the cost model chooses for a kernel."""
+def _as_chosen(
+    function: kernel.FuncOp, constant: Sequence[bool], machine: Machine
+) -> kernel.FuncOp:
+    """Return a kernel as the cost model schedules it."""
     module = _alone(function, constant)
     schedule_for(machine).apply(Context(), module)
-    return nesting_of(_kernel_of(module))
+    return _kernel_of(module)
 
 
 @dataclass
@@ -288,45 +308,58 @@ class Search:
         random = np.random.default_rng(0)
         resources = _weights(random, self.candidate)
         program = load_program(folder, resources, device=self.device)
-        shapes = _shapes(self.candidate)
-        arguments = [
-            _array(random, argument.dtype, shape)
-            for argument, shape in zip(signature.arguments, shapes, strict=True)
-        ]
-        return Launched(program, arguments)
+        return Launched(
+            program,
+            [
+                [
+                    _array(random, argument.dtype, shape)
+                    for argument, shape in zip(signature.arguments, shapes, strict=True)
+                ]
+                for shapes in _shapes(self.candidate)
+            ],
+        )
 
 
 @dataclass
 class Launched:
-    """A program on its arguments: a call of this runs it once, and returns the seconds of that.
+    """A program and arguments: a call of this runs it once on each, and returns their mean time.
 
     On a device these are its kernels' alone, by its clock.
     """
 
     program: Program
-    arguments: Sequence[Any]
-    results: Any = None
+    arguments: Sequence[Sequence[Any]]
+    results: Sequence[Any] = ()
     timed: Timed | None = None
 
     def __post_init__(self) -> None:
-        self.results = self.program.call(*self.arguments)
+        self.results = [self.program.call(*each) for each in self.arguments]
         if self.program.device is not None:
             self.timed = self.program.target.timed_program(self.program, False)
-            self.arguments = [put(array, self.program.device) for array in self.arguments]
+            device = self.program.device
+            self.arguments = [[put(array, device) for array in each] for each in self.arguments]
 
     def __call__(self) -> float:
-        """Run it once."""
+        """Run it once on each; return the geometric mean of the seconds."""
+        numbers = range(len(self.arguments))
+        return exp(sum(log(max(self._seconds(n), 1e-9)) for n in numbers) / len(numbers))
+
+    def _seconds(self, number: int) -> float:
+        arguments = self.arguments[number]
         if self.timed is not None:
-            return self.timed.run(self.arguments).busy
+            return self.timed.run(arguments).busy
         start = time.perf_counter()
-        self.program.call(*self.arguments, out=self.results)
+        self.program.call(*arguments, out=self.results[number])
         return time.perf_counter() - start
 
 
 def program_of(candidate: Candidate, schedule: Nesting) -> ModuleOp:
     """Return a module with the kernel, scheduled, and a function that launches it."""
     module = _alone(candidate.function, candidate.constant)
-    write_nesting(_kernel_of(module), schedule)
+    function = _kernel_of(module)
+    write_nesting(function, schedule)
+    if candidate.versions is not None:
+        function.attributes[VERSIONS] = candidate.versions
     return module
 
 
@@ -380,10 +413,17 @@ def _weights(random: np.random.Generator, candidate: Candidate) -> dict[str, NDA
     return found
 
 
-def _shapes(candidate: Candidate) -> list[Sizes]:
-    """Return the shapes of the arguments, weights apart, of the module made of a kernel alone."""
+def _shapes(candidate: Candidate) -> list[list[Sizes]]:
+    """Return the shapes of the arguments, weights apart, of the module made of a kernel alone.
+
+    There is a list of them for each time that it is run.
+    """
+    return [_shapes_of(candidate, sizes) for sizes in candidate.sizes or ()]
+
+
+def _shapes_of(candidate: Candidate, sizes: Sequence[Sizes]) -> list[Sizes]:
     inputs, outputs = operands_of(candidate.function)
-    sizes, constant = candidate.sizes or (), candidate.constant
+    constant = candidate.constant
     arrays = [sizes[k] for k, c in enumerate(constant) if not c and _is_array(inputs[k])]
     numbers = [sizes[k] for k, value in enumerate(inputs) if not _is_array(value)]
     results = [

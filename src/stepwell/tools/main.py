@@ -73,7 +73,9 @@ def arguments() -> argparse.ArgumentParser:
     build.add_argument("-o", "--output", metavar="DIR", help="the folder to write (default: print)")
     build.add_argument("--tune", action="store_true", help="search for schedules by timing first")
     build.add_argument("--budget", type=float, metavar="SECONDS", help="for --tune (default 60)")
-    build.add_argument("--size", type=_size, help="what `?` is while schedules are timed")
+    build.add_argument(
+        "--size", type=_several, help="what `?` is while schedules are timed: 8, or 1,8,260"
+    )
     build.add_argument(
         "--stage", help="print the module after nd, structured, kernels, buffers or loops instead"
     )
@@ -128,6 +130,11 @@ def _size(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a number of 0 or more, got '{text}'")
     return int(text)
+
+
+def _several(text: str) -> tuple[int, ...]:
+    """Read how long axes are to be, one number after the other."""
+    return tuple(map(_size, text.split(",")))
 
 
 def _command(commands: Any, name: str, about: str) -> argparse.ArgumentParser:

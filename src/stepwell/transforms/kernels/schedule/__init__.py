@@ -136,13 +136,15 @@ class Schedule(Pass):
         machine = self.vectors()
         ready = constant_arguments(op)
         for function in op.ops:
-            if not isinstance(function, kernel.FuncOp) or function in done:
+            if not isinstance(function, kernel.FuncOp):
                 continue
-            if not _is_by_hand(function) and not self._in_groups(function):
+            tuned = function in done
+            if tuned or (not _is_by_hand(function) and not self._in_groups(function)):
                 choose_lanes(function, machine)
                 known = ready.get(function.sym_name.data, set[int]())
                 schedule = partial(_schedule, machine=machine, l2=self.l2, ready=known)
-                with_versions(function, known if self.l2 and self.versions else None, schedule)
+                some = known if self.l2 and self.versions else None
+                with_versions(function, some, schedule, tuned)
 
     def _in_groups(self, function: kernel.FuncOp) -> bool:
         """Give the loops of a kernel to groups, where a device has them and it is known how."""

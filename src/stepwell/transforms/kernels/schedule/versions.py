@@ -36,14 +36,20 @@ def with_versions(
     function: kernel.FuncOp,
     ready: Collection[int] | None,
     schedule: Callable[[kernel.FuncOp, Range | None], None],
+    tuned: bool = False,
 ) -> None:
     """Let ``schedule`` choose for a kernel, and for each version that it should have.
 
     ready : arguments that are the same in every call; None where the target has no versions
+    tuned : the kernel has a schedule from a lock file, which stays; versions stand beside it
     """
+    own = function.attributes.pop(SCHEDULE, None) if tuned else None
     some = [] if ready is None else list(ranges(function))
     copies = [function.clone() for _ in some]
-    schedule(function, None)
+    if own is None:
+        schedule(function, None)
+    else:
+        function.attributes[SCHEDULE] = own
     kept: list[tuple[Range, kernel.FuncOp]] = []
     for version, copy in zip(some, copies, strict=True):
         packs = _packs(function, ready or ())
