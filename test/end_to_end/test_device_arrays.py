@@ -266,3 +266,35 @@ def test_many_calls_keep_nothing(device: Device) -> None:
     gc.collect()
     assert device.memory._kept <= kept + 4096  # pyright: ignore[reportPrivateUsage]
     assert len(gc.get_objects()) < objects + 200
+
+
+def test_arrays_from_outside_stay_where_they_are(memories: Device) -> None:
+    parts = {"w": sw.device_put(X.T.copy(), CPU), "b": sw.device_put(X[:, 0].copy(), CPU)}
+    on_host = np.arange(9, dtype=np.float32).reshape(3, 3)
+    large = np.ones((1 << 15, 3), np.float32)
+
+    @sw.jit(device=CPU)
+    def layer(x: Any) -> Any:
+        return x @ parts["w"] + parts["b"] + on_host
+
+    @sw.jit(device=CPU)
+    def longer(x: Any) -> Any:
+        return large + x
+
+    step = sw.jit(lambda w: w * 2, device=CPU, donate_argnums=0)
+    x = sw.device_put(X, CPU)
+    for _ in range(3):
+        expected = X @ np.asarray(parts["w"]) + X[:, 0] + on_host
+        np.testing.assert_allclose(layer(x), expected, rtol=1e-6)
+        np.testing.assert_allclose(layer(X), expected, rtol=1e-6)
+        assert step(parts["w"]) is parts["w"]  # a new content, which the next call sees
+    assert layer.cache_info().traces == 1
+    small = sw.device_put(np.ones(3, np.float32), CPU)
+    found = longer(small)
+    large[...] = 7
+    assert type(found) is DeviceArray and float(np.asarray(found)[5, 1]) == 2
+    np.testing.assert_array_equal(np.asarray(longer(small))[5], [8, 8, 8])
+    parts["w"] = sw.device_put(X.T.copy(), CPU)
+    before = copy.copy(memories.memory.transfers)
+    layer(x)
+    assert memories.memory.transfers.bytes_to_device == before.bytes_to_device

@@ -25,11 +25,16 @@ from stepwell.frontend.state.variables import TracedVariable, Variable, array_of
 from stepwell.frontend.statics import guard_of, is_final
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.weights import is_frozen
+from stepwell.runtime.device_arrays import DeviceArray
 
 MAX_COMPARED_BYTES = 256
 """Arrays of at most this many bytes are compared by content: no dearer than by address."""
 TABLES = 64 << 10
 """Bytes of arrays of integers or booleans that are compared where tracing needs their numbers."""
+
+
+_ARRAYS = (np.ndarray, DeviceArray)
+"""Classes of arrays that become hidden arguments."""
 
 
 class Leaf:
@@ -125,7 +130,7 @@ class Captures:
         kind = type(value)
         if kind is Variable:
             return self.variable(value)
-        if kind is not np.ndarray or (leaf := self.leaves.get(id(value))) is None:
+        if kind not in _ARRAYS or (leaf := self.leaves.get(id(value))) is None:
             return value
         return self.given(leaf)
 
@@ -163,7 +168,7 @@ class Captures:
             return None
         return self.given(leaf)
 
-    def bind(self, array: Array, path: str) -> Leaf:
+    def bind(self, array: Any, path: str) -> Leaf:
         """Note that this very array is read, wherever it comes from."""
         self.read(ITSELF, array, None, path, array)
         return self.leaves[id(array)]
@@ -185,7 +190,7 @@ class Captures:
     def _tree(self, value: Any, path: str, capture: Capture | None) -> tuple[Any, bool]:
         """Return what must be there (trees.h, with leaves in it), and whether it cannot change."""
         kind = type(value)
-        if kind is np.ndarray:
+        if kind in _ARRAYS:
             return self._leaf(value, path)
         if kind is Variable:
             return self._of_variable(value, path)
@@ -218,28 +223,35 @@ class Captures:
         if isinstance(value.func, partial):
             self.hold(value.func, path)
         for each in (*value.args, *value.keywords.values()):
-            if type(each) is np.ndarray and id(each) not in self.leaves:
+            if type(each) in _ARRAYS and id(each) not in self.leaves:
                 self.bind(each, path)
             else:
                 self._tree(each, path, None)
 
-    def _leaf(self, array: Array, path: str) -> tuple[Any, bool]:
+    def _leaf(self, array: Any, path: str) -> tuple[Any, bool]:
         known = self.leaves.get(id(array))
         if known is not None and known.content is None:
             known.pinned = True  # in two places: they must stay one array
             return (object, array), True
         if known is not None:
             return (np.ndarray, known.content), False
-        if is_frozen(array) or array.dtype.hasobject:
+        on_host = type(array) is np.ndarray
+        if on_host and (is_frozen(array) or array.dtype.hasobject):
             return (object, array), True
-        content = None
-        unknown = dtype_of(array.dtype.newbyteorder("=")) is None
-        if unknown or self.by_content or self.known(path, array):
-            content = array.copy(order="C")
-            content.flags.writeable = False
+        # of an array on a device the content is not looked at: a call may donate it
+        content = self._content(path, array) if on_host else None
         leaf = self.leaves[id(array)] = Leaf(path, array, content)
         self.alive.append(array)
         return (leaf, False) if content is None else ((np.ndarray, content), False)
+
+    def _content(self, path: str, array: Array) -> Array | None:
+        """Return a copy of what an array holds, where it is known by that."""
+        unknown = dtype_of(array.dtype.newbyteorder("=")) is None
+        if not unknown and not self.by_content and not self.known(path, array):
+            return None
+        content = array.copy(order="C")
+        content.flags.writeable = False
+        return content
 
     def _of_variable(self, variable: Variable, path: str) -> tuple[Any, bool]:
         """Note a variable: always a hidden argument, since its content changes."""

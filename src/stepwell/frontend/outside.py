@@ -17,6 +17,7 @@ from stepwell.frontend.pytree import Branch
 from stepwell.frontend.state.variables import Variable, array_of
 from stepwell.frontend.statics import key_of
 from stepwell.frontend.tensor import Tensor
+from stepwell.runtime.device_arrays import DeviceArray
 from stepwell.runtime.extension import load_extension
 
 IN_DICT, IN_CELL, IN_LIST, ATTRIBUTE, ITSELF = range(5)
@@ -122,6 +123,9 @@ def fits(tree: Any, value: Any, arrays: list[Any]) -> bool:
     """Whether ``value`` is what a tree says, as trees.h does it; its arrays go to ``arrays``."""
     if isinstance(tree, bool):
         return tree or value is NOTHING
+    if tree is ... and type(value) is DeviceArray:
+        arrays.append(value)
+        return True
     if tree is ...:
         array = isinstance(value, np.ndarray | np.generic)
         arrays += [np.asarray(value)] if array else []
@@ -197,7 +201,7 @@ def _told(tree: Any) -> str:
 
 def shown(value: Any) -> str:
     """Spell a value in a few words."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | DeviceArray):
         return f"an array {value.dtype}{list(value.shape)}"
     if type(value) is Variable:
         return f"a Variable {value.dtype}{list(value.shape)}"

@@ -21,6 +21,7 @@ from stepwell.frontend.state.variables import Variable
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import current_trace
 from stepwell.frontend.widening import remark
+from stepwell.runtime.device_arrays import DeviceArray
 
 FLOAT = DTYPES["f64"]
 """The dtype of floats where nothing says another, as in NumPy."""
@@ -164,6 +165,8 @@ def lift(x: Any, dtype: DType | None = None) -> Tensor:
         return _lift_sequence(x)
     if isinstance(x, Variable):
         return lift(x.now())
+    if type(x) is DeviceArray:
+        return current_trace().resident(x)
     if hasattr(x, "__array__"):
         return current_trace().constant(np.asarray(x))
     raise TypeError(f"expected an array or a number, got {type(x).__name__}")

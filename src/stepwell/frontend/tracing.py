@@ -40,6 +40,7 @@ from stepwell.frontend.spelling import (
 )
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.weights import kept
+from stepwell.runtime.device_arrays import DeviceArray
 from stepwell.runtime.weights import TracedWeights, fingerprint
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -207,6 +208,13 @@ class Trace:
         of : the class of the handle
         """
         return of(self, self.name(stem), kind, shape, 0, place or place_of(users_frame()))
+
+    def resident(self, array: DeviceArray) -> Tensor:
+        """Return an array of a device: a hidden argument, or what it holds where there is none."""
+        if self.captures is None:
+            return self.constant(np.asarray(array))
+        leaf = self.captures.leaves.get(id(array)) or self.captures.bind(array, "array")
+        return self.captures.given(leaf)
 
     def constant(self, array: NDArray[Any]) -> Tensor:
         """Return an array of the user's as a value: spelled out, as a weight, or an argument."""

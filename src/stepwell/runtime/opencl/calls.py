@@ -8,6 +8,7 @@ the host's memory.
 
 from __future__ import annotations
 
+import logging
 import os
 import struct
 import threading
@@ -36,6 +37,10 @@ from stepwell.runtime.opencl.steps import (
     valued,
 )
 
+LOG = logging.getLogger("stepwell")
+LITTLE = 1 << 16
+"""Bytes of an array of NumPy that are copied sooner than waited for, beside arrays of the device:
+a copy takes some microseconds, as long as waking the host."""
 NO_ROOM = ("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY")
 """Errors of drivers that say that there is no memory."""
 
@@ -85,6 +90,7 @@ class OpenCLProgram:
         self.noted: list[Noted] = []
         """Of the last call, where it is timed."""
         self._timed = timed
+        self._told = False
         self._queue = self.device.timed_queue if timed else self.device.queue
         self._memory = self.device.memory
         self._build = build(source, self.device)
@@ -249,15 +255,21 @@ class OpenCLProgram:
                 break
         else:
             access = flags.READ_ONLY
-            if stays:  # the caller may change it before the device has read it
+            if stays and array.nbytes <= LITTLE:
                 return self._uploaded(call, array)
         held = self._memory.wrapped(array, access)
         if held is None:
             return self._uploaded(call, array)
+        call.waits |= stays  # the caller may change it before the device has read it
         self._memory.transfers.give(array.nbytes)
         return held
 
     def _uploaded(self, call: Call, array: Array) -> Any:
+        if array.nbytes > LITTLE and not self._told:
+            self._told = True
+            name, where = self.entry.signature.entry, self.device.name
+            said = "%s: %s bytes of NumPy go to %s in every call; sw.device_put keeps them there"
+            LOG.info(said, name, f"{array.nbytes:,}", where)
         held = self._memory.upload(array)
         call.scratch.append((held, array.nbytes))
         return held
@@ -279,7 +291,7 @@ class OpenCLProgram:
         """Wait for results of NumPy; let the device begin where there are none."""
         cl, queue, memory = self.device.cl, self._queue, self._memory
         mapped: list[Any] = []
-        waits = self._timed or self._build.is_new
+        waits = self._timed or self._build.is_new or call.waits
         for number, array in enumerate(results):
             if type(array) is DeviceArray:
                 continue

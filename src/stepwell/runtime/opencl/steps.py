@@ -52,6 +52,8 @@ class Call:
     memory: dict[str, Place]
     scratch: list[tuple[Any, int]] = field(default_factory=list[tuple[Any, int]])
     """Buffers that are given back when all is enqueued, and how many bytes each was asked for."""
+    waits: bool = False
+    """Whether the device reads memory that the caller may change when the call has returned."""
     noted: list[Noted] = field(default_factory=list[Noted])
     """Where the call is timed."""
 
