@@ -6,6 +6,7 @@ from stepwell.dialects.kernel import interpretation
 from stepwell.dialects.kernel.callback import CallbackOp
 from stepwell.dialects.kernel.check import CheckOp
 from stepwell.dialects.kernel.concurrent import ConcurrentOp
+from stepwell.dialects.kernel.dot_tiles import DotTileOp
 from stepwell.dialects.kernel.dots import SUMS, DotOp
 from stepwell.dialects.kernel.grain import GrainOp
 from stepwell.dialects.kernel.levels import ScheduleAttr
@@ -19,7 +20,7 @@ KERNEL = Dialect(
     "kernel",
     [
         *(FuncOp, LaunchOp, ConcurrentOp, ReturnOp, StackOp),
-        *(PrefetchOp, GrainOp, LookupOp, DotOp, CheckOp, CallbackOp),
+        *(PrefetchOp, GrainOp, LookupOp, DotOp, DotTileOp, CheckOp, CallbackOp),
     ],
     [ScheduleAttr, VersionAttr],
 )
@@ -31,6 +32,7 @@ __all__ = [
     "CheckOp",
     "ConcurrentOp",
     "DotOp",
+    "DotTileOp",
     "FuncOp",
     "GrainOp",
     "LaunchOp",

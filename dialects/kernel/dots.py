@@ -90,13 +90,7 @@ class DotOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Check what the words hold, and that as many lanes are added up."""
-        if self.x_of not in NAMES or self.w_of not in NAMES:
-            raise VerifyException(f"words hold one of {', '.join(ELEMENTS)}")  # kernel_dot_c1
-        x, w = self.elements
-        if x != w and not TOTALS[x] == TOTALS[w] == "i32":
-            raise VerifyException(f"no instruction multiplies {x} by {w}")  # kernel_dot_c1
-        if get_element_type_or_self(self.total.type) != SUMS[TOTALS[x]]:
-            raise VerifyException(f"products of {x} are added to {TOTALS[x]}")  # kernel_dot_c1
+        check_elements(self.x_of, self.w_of, self.total.type)  # kernel_dot_c1
         lanes = [
             value.type.get_shape() if isinstance(value.type, VectorType) else ()
             for value in (self.total, self.x)
@@ -105,13 +99,32 @@ class DotOp(IRDLOperation):
             raise VerifyException("there is a total for each lane of words")  # kernel_dot_c2
 
 
+def check_elements(x_of: Attribute, w_of: Attribute, total: Attribute) -> None:
+    """Check that words of two kinds can be multiplied, and added to a type.
+
+    raises VerifyException : they cannot
+    """
+    if x_of not in NAMES or w_of not in NAMES:
+        raise VerifyException(f"words hold one of {', '.join(ELEMENTS)}")
+    x, w = NAMES[x_of], NAMES[w_of]
+    if x != w and not TOTALS[x] == TOTALS[w] == "i32":
+        raise VerifyException(f"no instruction multiplies {x} by {w}")
+    if get_element_type_or_self(total) != SUMS[TOTALS[x]]:
+        raise VerifyException(f"products of {x} are added to {TOTALS[x]}")
+
+
 @reference(DotOp)
 def _dot(op: DotOp, operands: Sequence[Array]) -> Array:
-    total, *words = (np.asarray(v) for v in operands)
-    x, w = (_elements(word, name) for word, name in zip(words, op.elements, strict=True))
-    if TOTALS[op.elements[0]] == "i32":
+    total, x, w = (np.asarray(v) for v in operands)
+    return add_products(total, x, w, op.elements)
+
+
+def add_products(total: Array, x: Array, w: Array, elements: tuple[str, str]) -> Array:
+    """Return totals with the products of words added, place by place."""
+    x, w = (_elements(word, name) for word, name in zip((x, w), elements, strict=True))
+    if TOTALS[elements[0]] == "i32":
         return (total + (x * w).sum(axis=-1)).astype(np.int32)
-    for term in reversed(range(terms_of(op.elements[0]))):
+    for term in reversed(range(terms_of(elements[0]))):
         # the product of two such numbers is exact in f64
         total = (total.astype(np.float64) + x[..., term] * w[..., term]).astype(np.float32)
     return total

@@ -9,6 +9,7 @@ from stepwell.lowering.emit import (
     arith,
     callbacks,
     conditions,
+    dot_tiles,
     dots,
     functions,
     math,
@@ -20,7 +21,7 @@ from stepwell.lowering.emit.c import CText, emit_c
 from stepwell.lowering.emit.parts import PartedProgram
 from stepwell.lowering.emit.writer import Writer, emit
 
-RULES = (arith, callbacks, conditions, dots, functions, math, memref, scf, vector)
+RULES = (arith, callbacks, conditions, dot_tiles, dots, functions, math, memref, scf, vector)
 """The files whose rules fill the table."""
 
 __all__ = [

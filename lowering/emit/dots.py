@@ -16,12 +16,20 @@ from stepwell.lowering.emit.writer import Writer, emit
 
 @emit(kernel.DotOp)
 def _dot(w: Writer, op: kernel.DotOp) -> None:
-    kind, words, s, (x, y) = w.kind(op.result), w.kind(op.x), w.spelling, op.elements
-    plain = _floats(s, kind, x) if kind.element == "f32" else _bytes(s, kind, op.elements)
+    operands = w[op.total], w[op.x], w[op.w]
+    w.define(op.result, dot(w.spelling, w.kind(op.result), op.elements, *operands))
+
+
+def dot(
+    s: Spelling, kind: Kind, elements: tuple[str, str], total: str, left: str, right: str
+) -> str:
+    """Return ``total`` with the products of the elements of two words added."""
+    words, (x, y) = kind.of("i32"), elements
+    plain = _floats(s, kind, x) if kind.element == "f32" else _bytes(s, kind, elements)
     body = quickly(s, f"dot {x} {y}", kind, plain)
     parameters = [(kind, "z"), (words, "x"), (words, "y")]
     name = s.helper(f"sw_dot_{x}_{y}_{kind}", kind, parameters, body)
-    w.define(op.result, f"{name}({w[op.total]}, {w[op.x]}, {w[op.w]})")
+    return f"{name}({total}, {left}, {right})"
 
 
 def _bytes(s: Spelling, kind: Kind, elements: tuple[str, str]) -> list[str]:

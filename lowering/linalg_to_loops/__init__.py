@@ -36,7 +36,9 @@ from stepwell.lowering import nests
 from stepwell.lowering.linalg_to_loops.ahead import run_ahead
 from stepwell.lowering.linalg_to_loops.blocked import Blocked, is_blocked
 from stepwell.lowering.linalg_to_loops.columns import Columns
+from stepwell.lowering.linalg_to_loops.dots import is_for_matrix_unit
 from stepwell.lowering.linalg_to_loops.fetching import Ahead
+from stepwell.lowering.linalg_to_loops.matrix_unit import MatrixUnit
 from stepwell.lowering.linalg_to_loops.neighbours import vectorise_neighbours
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.plan import RANGE, Schedule, make_plan, read_schedule
@@ -161,7 +163,7 @@ def _write_run(
     elif schedule.stream[0] and any(op.reduced for op in plan.ops):
         Streamed(writer, plan).write()
     elif is_blocked(plan):
-        Blocked(writer, plan).write()
+        (MatrixUnit if is_for_matrix_unit(plan) else Blocked)(writer, plan).write()
     elif schedule.prefetch:
         Ahead(writer, plan).write()
     else:

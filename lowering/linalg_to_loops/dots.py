@@ -23,11 +23,12 @@ from xdsl.utils.type import get_element_type_or_self
 from stepwell.analysis.products import dot_elements
 from stepwell.core.dot_instructions import TOTALS, WORD
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.dot_tiles import SIDE
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.packing import Packing, bits_of
-from stepwell.lowering.linalg_to_loops.plan import Buffer, Schedule
+from stepwell.lowering.linalg_to_loops.plan import Buffer, Plan, Schedule
 from stepwell.lowering.linalg_to_loops.runs import Run
 from stepwell.lowering.linalg_to_loops.squares import turn
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
@@ -73,6 +74,12 @@ def dot_body(op: Structured, schedule: Schedule, streamed: int) -> Structured:
     return replace(op, body=body)
 
 
+def is_for_matrix_unit(plan: Plan) -> bool:
+    """Whether tiles of words have so many rows that no registers hold their sums."""
+    schedule = plan.schedule
+    return schedule.dots and schedule.tile[0] % SIDE == 0 and not schedule.unsigned_rows
+
+
 def words(writer: Writer, count: Index, terms: int) -> Index:
     """Return how many words ``count`` elements fill, ``terms`` each."""
     return writer.divide(count + (terms - 1), terms, arith.DivUIOp)
@@ -91,6 +98,7 @@ class DotPacking(Packing):
         columns: int,
         rows: bool = False,
         biased: bool = False,
+        by_rows: bool = False,
     ) -> None:
         super().__init__(nest, op, operand, column, sums, columns)
         self.element, self.widening = i32, []
@@ -102,7 +110,7 @@ class DotPacking(Packing):
         wide = self.terms * self.width
         self.deep = self.width > 1 and lanes_at(self.source, self.depth, wide) == wide
         """Whether elements that follow each other in the sum lie side by side."""
-        self.kept = rows and self.deep
+        self.kept = rows and (self.deep or by_rows)
         """Whether they stay so."""
         if not self.kept:
             self.columns = -(-columns // self.width) * self.width
@@ -157,6 +165,8 @@ class DotPacking(Packing):
         writer = self.nest.writer
         if self.deep:
             self._along(inside)
+        elif self.kept:
+            self._alone(inside)
         elif self.width > 1 and lanes_at(self.source, self.column, self.width) == self.width:
             if inside.number == self.columns:
                 self._across(inside)

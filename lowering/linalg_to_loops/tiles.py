@@ -21,7 +21,12 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from stepwell.analysis.structured import in_slivers
 from stepwell.lowering.linalg_to_loops.blocks import contraction_of, roles_of
 from stepwell.lowering.linalg_to_loops.body import Point
-from stepwell.lowering.linalg_to_loops.dots import DotPacking, dot_body, without_bias
+from stepwell.lowering.linalg_to_loops.dots import (
+    DotPacking,
+    dot_body,
+    is_for_matrix_unit,
+    without_bias,
+)
 from stepwell.lowering.linalg_to_loops.epilogue import is_long
 from stepwell.lowering.linalg_to_loops.fetching import Fetching
 from stepwell.lowering.linalg_to_loops.floats import in_floats, joined
@@ -150,6 +155,7 @@ class Tiles(Nest):
             self.sizes[-2],
             rows=True,
             biased=self.plan.schedule.unsigned_rows,
+            by_rows=is_for_matrix_unit(self.plan),
         )
 
     def _pack_rows(self, streamed: int) -> Packing:

@@ -125,3 +125,32 @@ kernel.func @halves(%x: memref<4x17xbf16>, %w: memref<17x16xbf16>, %y: memref<4x
   }
   kernel.return
 }
+
+// A tile of 32 rows is for a unit that multiplies whole tiles: rows of words lie one behind the other, whatever the layout of the
+// operand, the sums wait in scratch, and what follows reads them there.
+// CHECK-LABEL: kernel.func @unit
+// CHECK:         %packed = memref.alloca() {alignment = 64 : i64} : memref<5x32xi32>
+// CHECK:         %packed_1 = memref.alloca() {alignment = 64 : i64} : memref<64x21xi32>
+// CHECK:         memref.store {{.*}}, %packed_1
+// CHECK:         %sums = memref.alloca() {alignment = 64 : i64} : memref<32x32xi32>
+// CHECK:         scf.for %i
+// CHECK:           vector.store {{.*}}, %sums
+// CHECK:           kernel.dot_tile %sums[%{{.*}}], %packed_1[%{{.*}}] of i8, %packed of i8, %{{.*}} rows 32
+// CHECK:           vector.load %sums
+// CHECK:           vector.store {{.*}}, %y
+#across = affine_map<(d0, d1, d2) -> (d2, d0)>
+kernel.func @unit(%x: memref<18x64xi8>, %w: memref<18x32xi8>, %y: memref<64x32xi32>)
+    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 64, for d1 by 32, for d2 by 20 {pack 0 as dot4, pack 1 as dot4}, for d0 by 32, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>} {
+  %zero = arith.constant 0 : i32
+  linalg.fill ins(%zero : i32) outs(%y : memref<64x32xi32>)
+  linalg.generic {indexing_maps = [#across, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<18x64xi8>, memref<18x32xi8>) outs(%y : memref<64x32xi32>) {
+  ^bb0(%a: i8, %b: i8, %s: i32):
+    %e = arith.extsi %a : i8 to i32
+    %f = arith.extsi %b : i8 to i32
+    %p = arith.muli %e, %f : i32
+    %t = arith.addi %s, %p : i32
+    linalg.yield %t : i32
+  }
+  kernel.return
+}

@@ -49,6 +49,7 @@ class DotInstruction:
     text : how the assembler spells it: %0 is the total, %1 and %2 are the factors
     builtins : functions of total and factors that compilers have for it, tried in order
     intrinsic, header : what vendors call it
+    rows : of the tile of sums that it adds to, where it adds to more than one register
     per_fma : how many begin while one multiply-add of as many lanes does
     flushes : whether subnormal factors and sums count as zero
     """
@@ -63,6 +64,7 @@ class DotInstruction:
     intrinsic: str
     header: str
     builtins: tuple[Builtin, ...] = ()
+    rows: int = 1
     per_fma: float = 1.0
     flushes: bool = False
 
@@ -86,6 +88,10 @@ def terms_of(element: str) -> int:
     return WORD // BITS[element]
 
 
+PER_FMA_OF_TILES = 8.0
+"""An instruction for tiles takes 16 cycles for 16 rows, 16 lanes and 16 words, in which two
+ports begin 32 multiply-adds: 256 of 32, so eight times as many lanes (Intel's manual; not measured
+here)."""
 _X86, _ARM = "immintrin.h", "arm_neon.h"
 _VL = " && defined(__AVX512VL__)"
 _BUSD, _BF = "vpdpbusd %2, %1, %0", "vdpbf16ps %2, %1, %0"
@@ -96,7 +102,7 @@ _BFS = (
 )
 
 # fmt: off
-DOT_INSTRUCTIONS: tuple[DotInstruction, ...] = (
+_OF_REGISTERS = (
     DotInstruction("avx512_vnni", "ui8", "i8", (16,), "defined(__AVX512VNNI__)",
                    "-mavx512vnni", _BUSD, "_mm512_dpbusd_epi32", _X86, _BUSDS),
     DotInstruction("avx512_vnni", "ui8", "i8", (8, 4), "defined(__AVX512VNNI__)" + _VL,
@@ -119,6 +125,24 @@ DOT_INSTRUCTIONS: tuple[DotInstruction, ...] = (
                    flushes=True),
 )
 # fmt: on
+_AMX = (
+    ("amx_int8", "i8", "i8", "bssd"),
+    ("amx_int8", "i8", "ui8", "bsud"),
+    ("amx_int8", "ui8", "i8", "busd"),
+    ("amx_int8", "ui8", "ui8", "buud"),
+    ("amx_bf16", "bf16", "bf16", "bf16ps"),
+)
+_OF_TILES = tuple(
+    DotInstruction(
+        *(set, x, w, (16,), f"defined(__{set.upper()}__)"),
+        *(f"-m{set.replace('_', '-')}", f"tdp{name}", f"_tile_dp{name}", _X86),
+        rows=16,
+        per_fma=PER_FMA_OF_TILES,
+        flushes=x == "bf16",
+    )
+    for set, x, w, name in _AMX
+)
+DOT_INSTRUCTIONS: tuple[DotInstruction, ...] = (*_OF_REGISTERS, *_OF_TILES)
 """What there is, the widest and quickest of one kind first.
 
 f16 has no row. AVX512-FP16 and NEON add products of f16 up in f16, which keeps 11 bits of a sum of
@@ -134,9 +158,23 @@ def instructions_for(x: str, w: str, lanes: int = 0) -> list[tuple[DotInstructio
     """
     found: list[tuple[DotInstruction, bool]] = []
     for row in DOT_INSTRUCTIONS:
-        if (not lanes or lanes in row.lanes) and {(row.x, row.w)} & {(x, w), (w, x)}:
+        if (
+            row.rows == 1
+            and (not lanes or lanes in row.lanes)
+            and {(row.x, row.w)} & {(x, w), (w, x)}
+        ):
             found.append((row, (row.x, row.w) != (x, w)))
     return found
+
+
+def tile_instruction(sets: Sequence[str], x: str, w: str) -> DotInstruction | None:
+    """Return the instruction of a machine that adds to a whole tile of sums, None without one.
+
+    >>> tile_instruction(["amx_int8"], "ui8", "i8").text
+    'tdpbusd'
+    """
+    fits = (row for row in DOT_INSTRUCTIONS if (row.x, row.w) == (x, w) and row.rows > 1)
+    return next((row for row in fits if row.set in sets), None)
 
 
 def speedup(sets: Sequence[str], x: str, w: str) -> float:
@@ -150,4 +188,5 @@ def speedup(sets: Sequence[str], x: str, w: str) -> float:
     0.0
     """
     rates = [row.terms * row.per_fma for row, _ in instructions_for(x, w) if row.set in sets]
-    return max(rates, default=0.0)
+    tiles = tile_instruction(sets, x, w)
+    return max([*rates, tiles.terms * tiles.per_fma] if tiles else rates, default=0.0)

@@ -76,6 +76,15 @@ func.func @dots(%s: i32, %x: i32, %w: i32, %t: vector<4xi32>, %v: vector<4xi32>,
 // CHECK-NEXT:    %e = kernel.dot %f, %v of bf16, %v of bf16 : vector<4xi32> -> vector<4xf32>
 // CHECK-NEXT:    %g = kernel.dot %r, %x of f16, %w of f16 : i32 -> f32
 
+// Products of words are added to 32 rows of sums in memory, 64 of which are there.
+func.func @tiles(%z: memref<64x32xf32>, %x: memref<64x40xi32>, %w: memref<40x32xi32>, %i: index, %n: index) {
+  kernel.dot_tile %z[%i], %x[%i] of bf16, %w of bf16, %n rows 32 : memref<64x32xf32>, memref<64x40xi32>, memref<40x32xi32>
+  func.return
+}
+
+// CHECK-LABEL: func.func @tiles
+// CHECK-NEXT:    kernel.dot_tile %z[%i], %x[%i] of bf16, %w of bf16, %n rows 32 : memref<64x32xf32>, memref<64x40xi32>, memref<40x32xi32>
+
 // What ends the call with an exception.
 func.func @check(%c: i1, %i: i64) {
   kernel.check %c {kind = "AssertionError", words = [""]}

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, SSAValue
 
 from stepwell.analysis.levels.nesting import first_of_rows
-from stepwell.analysis.products import byte_products, dot_elements, exact_count
+from stepwell.analysis.products import byte_products, exact_count
 from stepwell.analysis.structured import CASTS, combiner, element, indices
-from stepwell.core.dot_instructions import TOTALS, speedup, terms_of
+from stepwell.core.dot_instructions import TOTALS, terms_of
 from stepwell.transforms.kernels.schedule.beyond import (
     ends_soon,
     is_beyond,
@@ -41,6 +41,15 @@ from stepwell.transforms.kernels.schedule.block_sizes import (
     stretch,
     tile_of_few,
 )
+from stepwell.transforms.kernels.schedule.dot_products import (
+    IN_DOTS,
+    IN_TILES,
+    MATRIX_TILE,
+    SIDE,
+    WORDS,
+    fills_matrix_unit,
+    multiplied,
+)
 from stepwell.transforms.kernels.schedule.reasons import because, spell_bytes
 from stepwell.transforms.kernels.schedule.vectors import (
     NARROWEST,
@@ -57,10 +66,6 @@ FEW_ROWS = 12
 """Packing for fewer rows costs more than it saves."""
 FEW_ROWS_OF_WORDS = 2
 """The same where words of bytes are packed, of which one instruction multiplies many."""
-ROWS_OF_A_LINE = 4
-"""So many places of a line repay laying filters out as words for each line."""
-SHORT = 8
-"""Sums of fewer products are not worth making words for."""
 SMALL = 4
 """An operand of one in so many bytes of the first cache need not be packed, however it lies, ..."""
 MANY_ROWS = 64
@@ -141,23 +146,19 @@ def _chosen(
     deep = prod(map(found.size, range(shared, len(found.parallel))))
     bytes = wide * deep * bits_of(element(found.op.operands[packed])) // 8
     operand = found.op.operands[packed]
-    dots = None if along else _dots(found, first, shared, machine)
+    dots = None if along else multiplied(found, first, shared, machine)
     free = isinstance(operand, BlockArgument) and operand.index in ready and not along
     free = free and dots is None  # blocks lay words out
     enough = _enough(found, packed, shared, width, machine, l2, high)
     enough = min(enough, machine.l1 // SMALL) if free else enough
-    if not free and not along and (stream := stretch(found, packed, shared, bytes, machine, l2)):
-        because(found.op, lambda: _why_streamed(operand, high, stream))
-        each = bits_of(element(operand)) // 8
-        return replace(
-            _streamed(operand, high, width, machine, stream),
-            prefetch=is_beyond(found.op, bytes, machine, l2)
-            or (high <= LONE and ends_soon(found.op, stream[0] * each, bytes, l2)),
-        )
+    of_bytes = dots is not None and TOTALS[dots[0]] == "i32"
+    in_words = of_bytes and high >= FEW_ROWS_OF_WORDS and bytes < machine.last_cache // 8
+    settled = free or along or in_words
+    if not settled and (stream := stretch(found, packed, shared, bytes, machine, l2)):
+        return _in_stretches(found, packed, stream, (high, width, bytes), machine, l2)
     size = machine.bits // width // 8
     width = width if along else _narrowed(width, wide)
-    bytes_in_words = dots is not None and TOTALS[dots[0]] == "i32"
-    least = 1 if free else FEW_ROWS_OF_WORDS if bytes_in_words else FEW_ROWS
+    least = 1 if free else FEW_ROWS_OF_WORDS if of_bytes else FEW_ROWS
     if high < least or wide < width or bytes <= enough:
         because(found.op, lambda: _why_in_place((high, least), wide < width, bytes, enough))
         return None
@@ -216,11 +217,15 @@ def _in_words(
         tile = tile_of_few(high, wide, width, machine)
     else:
         tile, width = fastest_tile(found, shared, width, 4, machine, False)
-    because(found.op, lambda: IN_DOTS.format(_WORDS[elements[0]]))
+    unit = fills_matrix_unit(found, first, shared, machine, elements)
+    if unit:
+        tile, width = MATRIX_TILE, SIDE
+        because(found.op, lambda: IN_TILES)
+    because(found.op, lambda: IN_DOTS.format(WORDS[elements[0]]))
     terms = terms_of(elements[0])
     sizes = block_of_words(found, first, shared, (tile[0], tile[1] * width), l2, machine, terms)
     because(found.op, lambda: _why_so_large(tile, sizes, EACH // terms))
-    biased = elements == ("i8", "i8") and not machine.signed_dots
+    biased = elements == ("i8", "i8") and not machine.signed_dots and not unit
     return Contraction(width, tile, sizes, pack_rows=True, dots=True, unsigned_rows=biased)
 
 
@@ -247,6 +252,26 @@ def _narrowed(width: int, wide: int) -> int:
     while wide < width and width > NARROWEST:
         width //= 2
     return width
+
+
+def _in_stretches(
+    found: Loops,
+    packed: int,
+    stream: tuple[int, int],
+    sizes: tuple[int, int, int],
+    machine: Vectors,
+    l2: int,
+) -> Contraction:
+    """Return the choice for few rows that wait for a large operand.
+
+    sizes : rows, lanes, and bytes of the operand
+    """
+    (high, width, bytes), op = sizes, found.op
+    operand = op.operands[packed]
+    because(op, lambda: _why_streamed(operand, high, stream))
+    row = stream[0] * bits_of(element(operand)) // 8
+    asks = is_beyond(op, bytes, machine, l2) or (high <= LONE and ends_soon(op, row, bytes, l2))
+    return replace(_streamed(operand, high, width, machine, stream), prefetch=asks)
 
 
 def _streamed(
@@ -323,31 +348,6 @@ def _is_along(found: Loops, packed: int, shared: int) -> bool:
 
 WIDENED = "rows are packed too: they are narrower than what is computed with, and widened once"
 IN_FLOATS = "; products of bytes are added up in floats, which is exact for a part so deep"
-IN_DOTS = (
-    "in blocks, both operands packed as words of {}, whose products are added up by one "
-    "instruction where there is such a one"
-)
-
-_WORDS = {"i8": "four bytes", "ui8": "four bytes", "f16": "two f16", "bf16": "two bf16"}
-
-
-def _dots(found: Loops, first: int, shared: int, machine: Vectors) -> tuple[str, str] | None:
-    """Return what is multiplied where an instruction, or two shorts at a time, adds products up.
-
-    Bytes are worth it on any machine, floats where there is an instruction. Columns are laid out
-    anew for each iteration of loops before the rows.
-    """
-    op = found.op
-    assert isinstance(op, linalg.GenericOp)
-    again = prod(map(found.size, range(first, shared - 2)))
-    repaid = again <= 1 or found.size(shared - 2) >= ROWS_OF_A_LINE
-    short = found.size(len(found.parallel) - 1) < SHORT
-    if not repaid or short:
-        return None
-    elements = dot_elements(op.body.block)
-    if elements is None or TOTALS[elements[0]] == "i32":
-        return elements if element(op.outputs[0]) == i32 else None
-    return elements if speedup(machine.sets, *elements) > 1 else None
 
 
 def _widened(

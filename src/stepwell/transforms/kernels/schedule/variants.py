@@ -98,7 +98,7 @@ def _blocks(old: Nesting) -> list[list[Nesting]]:
 def _fits(old: Nesting, block: tuple[int, ...]) -> bool:
     """Whether what is packed and what is summed up in parts fit into their scratch."""
     *high, columns, deep = block
-    each = 1 if old.dots else BYTES
+    each = 2 if old.dots else BYTES  # bytes, or bf16
     rows = high[-1] * (each * deep + BESIDE) if old.pack_rows else 0
     return max(columns * deep * BYTES, prod(high) * columns * BYTES, rows) <= SCRATCH
 

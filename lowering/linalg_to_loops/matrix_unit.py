@@ -1,0 +1,82 @@
+"""Tiles of dot products whose sums are in memory, for units that multiply whole tiles.
+
+Blocks, parts of a sum and packing are those of `blocked`; rows of words lie one behind the other.
+The sums of a tile wait in scratch, where `kernel.dot_tile` adds to them all that a part has, and
+the ops after the contraction read them from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from xdsl.ir import SSAValue
+
+from stepwell.analysis.products import dot_elements
+from stepwell.dialects import kernel
+from stepwell.dialects.kernel.dot_tiles import SIDE
+from stepwell.lowering.linalg_to_loops.blocked import Blocked
+from stepwell.lowering.linalg_to_loops.blocks import roles_of
+from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.tiles import Sliver
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
+from stepwell.transforms.passes import fail
+
+
+class MatrixUnit(Blocked):
+    """Writes blocks of dot products a tile of sums at a time."""
+
+    def __init__(self, writer: Writer, plan: Plan) -> None:
+        super().__init__(writer, plan)
+        if len(self.sum.reduced) != 1 or self.first != self.row or self.columns % SIDE:
+            fail(
+                self.sum.op,
+                f"tiles of {SIDE} rows of dot products need a sum of one loop, blocks of rows and "
+                f"columns, and as many columns or twice as many",
+                "make the first number of kernel.tile smaller",
+            )
+        elements = dot_elements(self.sum.body) if self.sum.body is not None else None
+        assert elements is not None
+        streamed, packed = roles_of(self.sum, self.first, self.column)
+        self.elements = elements[streamed], elements[packed]
+
+    @cached_property
+    def long(self) -> bool:
+        """Sums wait for what follows them, always."""
+        return True
+
+    def _whole_tile(self, at: Sliver, start: list[Index], rows: int) -> None:
+        waiting = Index() if at.extent is None else self._waiting(at, start)
+        if at.extent is None:
+            self._begin_tile()
+        assert self.row_packing is not None and self.packing is not None
+        value = self.writer.value
+        self.writer.insert(
+            kernel.DotTileOp(
+                (self.sums, value(waiting)),
+                (self.row_packing.scratch, value(start[-1] - at.ranges[self.row][0])),
+                self.packing.scratch,
+                value(self.part[1]),
+                self.rows,
+                self.elements,
+            )
+        )
+        if at.extent is None:
+            self._finish_edge(at, start, rows, waiting)
+            return
+        self._branch(
+            (at.k + self.count, at.extent),
+            lambda: self._finish_edge(at, start, rows, waiting),
+            lambda: None,
+        )
+
+    def _begin_tile(self) -> None:
+        """Begin the sums of a tile whose sum comes in one part."""
+        value = self.writer.broadcast(self.sum.initial[0], self.sum.width)
+
+        def row(i: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            for c in range(0, self.columns, self.sum.width):
+                self.writer.store(value, self.sums, [i, Index.of(c)])
+            return ()
+
+        self.writer.loop((Index(), Index.of(self.rows)), 1, (), row, "i")

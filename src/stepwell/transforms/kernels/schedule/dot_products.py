@@ -1,0 +1,59 @@
+"""Which products an instruction of the machine adds up several at a time, or a tile at a time."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import i32
+from xdsl.dialects.linalg import ops as linalg
+
+from stepwell.analysis.products import dot_elements
+from stepwell.analysis.structured import element
+from stepwell.core.dot_instructions import TOTALS, speedup, tile_instruction
+from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors
+
+ROWS_OF_A_LINE = 4
+"""So many places of a line repay laying filters out as words for each line."""
+SHORT = 8
+"""Sums of fewer products are not worth making words for."""
+SIDE = 16
+"""Rows, columns and words of a tile of a matrix unit."""
+MATRIX_TILE = 2 * SIDE, 2
+"""Four tiles of sums: each tile of words that is loaded serves two products."""
+IN_TILES = (
+    "a unit of the machine multiplies tiles of 16 rows and columns, of which four are at hand"
+)
+IN_DOTS = (
+    "in blocks, both operands packed as words of {}, whose products are added up by one "
+    "instruction where there is such a one"
+)
+WORDS = {"i8": "four bytes", "ui8": "four bytes", "f16": "two f16", "bf16": "two bf16"}
+
+
+def multiplied(found: Loops, first: int, shared: int, machine: Vectors) -> tuple[str, str] | None:
+    """Return what is multiplied where an instruction, or two shorts at a time, adds products up.
+
+    Bytes are worth it on any machine, floats where there is an instruction. Columns are laid out
+    anew for each iteration of loops before the rows.
+    """
+    op = found.op
+    assert isinstance(op, linalg.GenericOp)
+    again = prod(map(found.size, range(first, shared - 2)))
+    repaid = again <= 1 or found.size(shared - 2) >= ROWS_OF_A_LINE
+    short = found.size(len(found.parallel) - 1) < SHORT
+    if not repaid or short:
+        return None
+    elements = dot_elements(op.body.block)
+    if elements is None or TOTALS[elements[0]] == "i32":
+        return elements if element(op.outputs[0]) == i32 else None
+    return elements if speedup(machine.sets, *elements) > 1 else None
+
+
+def fills_matrix_unit(
+    found: Loops, first: int, shared: int, machine: Vectors, elements: tuple[str, str]
+) -> bool:
+    """Whether the machine multiplies whole tiles, and the product is worth filling them."""
+    plain = first == shared - 2 and len(found.parallel) == shared + 1
+    lanes = min(machine.bits // 32, machine.lanes)
+    worth = min(found.size(shared - 2), found.size(shared - 1)) >= SIDE
+    return plain and worth and lanes >= SIDE and bool(tile_instruction(machine.sets, *elements))
