@@ -298,3 +298,43 @@ def test_arrays_from_outside_stay_where_they_are(memories: Device) -> None:
     before = copy.copy(memories.memory.transfers)
     layer(x)
     assert memories.memory.transfers.bytes_to_device == before.bytes_to_device
+
+
+def test_a_step_of_training_transfers_nothing(device: Device) -> None:
+    def loss(p: Any, x: Any) -> Any:
+        return snp.mean((snp.tanh(x @ p["w"]) + p["b"]) ** 2)
+
+    def step(p: Any, x: Any) -> Any:
+        value, slopes = sw.value_and_grad(loss)(p, x)
+        return value, {name: p[name] - 0.5 * slopes[name] for name in p}
+
+    there = sw.jit(step, device=CPU, donate_argnames="p")
+    params = {"w": X.T.copy(), "b": np.ones(3, np.float32)}
+    held, x = sw.device_put((params, X), CPU)
+    first, again = there(held, x)
+    before = copy.copy(device.memory.transfers)
+    second, again = there(again, x)
+    assert device.memory.transfers == before
+    assert all(again[name] is held[name] for name in held)
+    assert f"{second:.5f}" < f"{first:.5f}"
+    right = params
+    for _ in range(2):
+        right = sw.jit(step)(right, X)[1]
+    np.testing.assert_allclose(again["w"], right["w"], rtol=1e-5)
+
+
+def test_without_the_extension(monkeypatch: pytest.MonkeyPatch, device: Device) -> None:
+    from stepwell.runtime import program as programs
+
+    monkeypatch.setattr(programs, "load_extension", lambda: None)
+    plain = sw.jit(lambda x, y: x - y, device=CPU)
+    x = sw.device_put(X, CPU)
+    assert not plain.trace(X, X).compile().dispatched
+    for _ in range(2):
+        found = plain(x, X)
+        assert type(found) is DeviceArray
+        np.testing.assert_array_equal(found, X * 0)
+    np.testing.assert_array_equal(plain(X, y=X * 2), -X)
+    other = DeviceArray(Device(device.cl, device.handle, "gpu:7", 0), None, x.dtype, x.shape)
+    with pytest.raises(TypeError, match="lies on gpu:7, and the program runs on cpu:0"):
+        plain(other, x)
