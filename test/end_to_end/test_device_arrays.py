@@ -137,6 +137,18 @@ def test_of_another_device_or_deleted(device: Device) -> None:
             use()
 
 
+def test_without_jit_and_in_graphs() -> None:
+    x = sw.device_put(X, CPU)
+    with sw.disable_jit():
+        found = scaled(x, y=x)
+    assert type(found) is np.ndarray
+    np.testing.assert_array_equal(found, X * 3)
+    with sw.Graph(device=CPU) as graph:
+        a = graph.placeholder("a", shape=(3, 4), dtype="float32")
+        graph.name("b", a + a)
+    np.testing.assert_array_equal(graph.run("b", {"a": x}), X * 2)
+
+
 def test_what_cannot_be_put() -> None:
     with pytest.raises(TypeError, match=r"'x\[1\]' is a sw.Variable, which stays on the host"):
         sw.device_put([X, sw.Variable(X)], CPU)

@@ -20,6 +20,7 @@ import numpy as np
 from stepwell.frontend.pytree import flatten, unflatten
 from stepwell.frontend.state.variables import Variable
 from stepwell.frontend.tracing import active_trace
+from stepwell.runtime.device_arrays import DeviceArray
 
 _off: ContextVar[bool] = ContextVar("disable_jit", default=False)
 _lock = threading.RLock()
@@ -78,6 +79,7 @@ def _either(function: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         if not _off.get() or active_trace() is not None:
             return call(*args, **kwargs)
+        args, kwargs = _on_host((args, kwargs))
         out = kwargs.pop("out", None) if takes_out else None
         result = plain(*args, **kwargs)
         if out is None:
@@ -87,6 +89,14 @@ def _either(function: Any, call: Callable[..., Any]) -> Callable[..., Any]:
         return out
 
     return run
+
+
+def _on_host(given: Any) -> Any:
+    """Return arguments with a copy by NumPy of each array that is on a device."""
+    leaves, tree = flatten(given)
+    if not any(type(leaf) is DeviceArray for leaf in leaves):
+        return given
+    return unflatten(tree, [np.asarray(v) if type(v) is DeviceArray else v for v in leaves])
 
 
 _kept: dict[ModuleType, dict[str, Any]] = {}

@@ -247,14 +247,11 @@ class OpenCLProgram:
         """Return the memory of an argument."""
         if type(array) is DeviceArray:
             return array.memory
-        array = self._aligned(array)
         flags = self.device.cl.mem_flags
-        for result in results:
-            if result is array:  # the result that replaces it
-                access = flags.READ_WRITE
-                break
+        if any(result is array for result in results):  # the result that replaces it
+            access = flags.READ_WRITE
         else:
-            access = flags.READ_ONLY
+            access, array = flags.READ_ONLY, self._aligned(array)
             if stays and array.nbytes <= LITTLE:
                 return self._uploaded(call, array)
         held = self._memory.wrapped(array, access)
