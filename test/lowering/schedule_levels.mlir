@@ -60,3 +60,23 @@ kernel.func @serial(%x: tensor<9000000xf32>, %y: tensor<9000000xf32>) -> tensor<
   } -> tensor<9000000xf32>
   kernel.return %r : tensor<9000000xf32>
 }
+
+// -----
+
+// Vectors of the loop before the last shared one: a step of it is a vector, not rows of a tile.
+
+// CHECK-LABEL: kernel.func @vectors_of_rows
+// LOOPS-LABEL: kernel.func @vectors_of_rows
+// LOOPS:         vector<8xf32>
+kernel.func @vectors_of_rows(%x: tensor<4x16x3x5xf32>, %y: tensor<4x16x3xf32>) -> tensor<4x16x3xf32>
+    attributes {kernel.shared = 3, kernel.schedule = #kernel.schedule<[
+      parallel d0, parallel d1 by 8, parallel d2 {grain 4}, for d3, vector d1 by 8]>} {
+  %zero = arith.constant 0.0 : f32
+  %s = linalg.fill ins(%zero : f32) outs(%y : tensor<4x16x3xf32>) -> tensor<4x16x3xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%x : tensor<4x16x3x5xf32>) outs(%s : tensor<4x16x3xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %t = arith.addf %c, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4x16x3xf32>
+  kernel.return %r : tensor<4x16x3xf32>
+}

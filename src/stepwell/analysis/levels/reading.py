@@ -147,6 +147,8 @@ class _Reader:
         rows, columns = self._last(self.shared - 2), self._last(self.shared - 1)
         if found.blocks or found.stream[0]:
             found.lanes = tuple(Lanes(self.shared - 1) if x == NO_LANES else x for x in found.lanes)
+        if 0 <= found.lanes[0].axis == self.shared - 2:
+            rows = 1  # a step of that loop is a vector
         if found.lanes[0].axis == self.shared - 1:
             columns = max(columns // found.lanes[0].width, 1)
             alone = rows == 1 and not (found.blocks or found.stream[0] or found.prefetch)
