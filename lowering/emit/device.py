@@ -8,7 +8,7 @@ in every part that needs it; buffers allocated there are scratch memory of the d
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.dialects import kernel
 from stepwell.dialects.upstream.effects import touches_nothing
+from stepwell.lowering.emit.buffers import product
 from stepwell.lowering.emit.carried import pass_through_memory
 from stepwell.lowering.emit.kinds import INDEX, Kind
 from stepwell.lowering.emit.names import FAULT
@@ -29,6 +30,10 @@ from stepwell.transforms.passes import fail
 
 GLOBAL = "__global "
 LOCAL = "__local "
+COPYING = 64
+"""Lanes of a group that copies a row: two that go in step, for short rows leave others idle."""
+SHORT = 16
+"""Elements of a row that is too short for a group."""
 LANE = "(long)get_local_id(0)"
 LANE_LOOP = "kernel.lane"
 BARRIER = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
@@ -197,22 +202,35 @@ class OpenCLUnit(Unit):
         return Part(name, kept, loop, lanes_of(loop) if loop is not None else 0)
 
     def copying(self, op: memref.CopyOp) -> Part:
-        """Return a kernel that copies between strided buffers, one work item for each row."""
+        """Return a kernel that copies between strided buffers, one group for each row.
+
+        Its lanes, however many there are, have neighbouring elements. A row is short where the last
+        axis is: then it is of the last two.
+        """
         name = self.name("kernel", "copy")
         w = self.writer(name)
         w.note = self.notes.of(op.location)
         ends = [op.source, op.destination]
         wanted = parameters(w, op, ends, GLOBAL, {op.destination})
         source, target = (w.buffer(v) for v in ends)
-        inside = [w.fresh("i", "long")]
-        w.line(f"const long {inside[0]} = get_global_id(0);")
-        for size in target.sizes[1:]:
-            index = w.fresh("i", "long")
-            w.line(f"for (long {index} = 0; {index} < {size}; {index}++)")
-            inside.append(index)
-            w.depth += 1
-        w.line(f"{target.at(inside)} = {source.at(inside)};")
-        return self._finish(w, name, op, wanted, None)
+        outside = len(target.sizes) - row_axes(op.destination)
+        inside = self._counted(w, "(long)get_group_id(0)", target.sizes[:outside])
+        at, end = w.fresh("i", "long"), product(target.sizes[outside:])
+        first, step = LANE, "(long)get_local_size(0)"
+        with w.block(f"for (long {at} = {first}; {at} < {end}; {at} += {step})"):
+            inside += self._counted(w, at, target.sizes[outside:])
+            w.line(f"{target.at(inside)} = {source.at(inside)};")
+        return replace(self._finish(w, name, op, wanted, None), lanes=COPYING)
+
+    def _counted(self, w: FunctionWriter, place: str, sizes: Sequence[str]) -> list[str]:
+        """Take a place in a row of all elements apart into indices."""
+        found: list[str] = []
+        for axis in reversed(range(len(sizes))):
+            name = w.fresh("i", "long")
+            w.line(f"const long {name} = {place}{f' % {sizes[axis]}' if axis else ''};")
+            place = f"{place} / {sizes[axis]}"
+            found.insert(0, name)
+        return found
 
     def text(self, title: str) -> str:
         """Return the whole text."""
@@ -237,6 +255,13 @@ def _space(value: SSAValue) -> str:
     owner = value.owner
     found = owner.attributes.get("kernel.space") if isinstance(owner, Operation) else None
     return found.data if isinstance(found, StringAttr) else ""
+
+
+def row_axes(buffer: SSAValue) -> int:
+    """Return how many axes of a buffer a group copies, of those that there are."""
+    assert isinstance(buffer.type, MemRefType)
+    shape = buffer.type.get_shape()
+    return min(len(shape), 2 if shape and 0 <= shape[-1] < SHORT else 1)
 
 
 def work_item(w: FunctionWriter, index: SSAValue, low: str, step: str) -> None:

@@ -20,7 +20,7 @@ from stepwell.core.host_schedule import Step, Tree
 from stepwell.dialects import kernel
 from stepwell.lowering.emit import host_guards as guards
 from stepwell.lowering.emit.arith import constant
-from stepwell.lowering.emit.device import OpenCLUnit, Part, scratch
+from stepwell.lowering.emit.device import OpenCLUnit, Part, row_axes, scratch
 from stepwell.lowering.emit.entry import Entry
 from stepwell.lowering.emit.guard_numbers import Guards
 from stepwell.lowering.emit.host_callbacks import called
@@ -343,7 +343,8 @@ def _copy(h: Host, op: memref.CopyOp) -> None:
         h.steps.append({"do": "copy", **ends, "bytes": bytes})
         return
     part = h.unit.copying(op)
-    h._launch(part, [op.source, op.destination], target.sizes[0])  # pyright: ignore
+    rows = target.sizes[: len(target.sizes) - row_axes(op.destination)]
+    h._launch(part, [op.source, op.destination], count(rows))  # pyright: ignore
 
 
 def _call(h: Host, op: func.CallOp) -> None:

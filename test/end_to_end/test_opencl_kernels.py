@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from op_rows import FAMILIES
 
 import stepwell as sw
 from stepwell.runtime.entry import numpy_dtype
+from stepwell.runtime.opencl import device
+from stepwell.testing.op_rows.together import Together
 
 pytest.importorskip("pyopencl")
 
@@ -138,3 +143,47 @@ func.func @main(%x: tensor<2x5x17x19xf32>, %w: {w}) -> tensor<2x33x9x19xf32> {{
     x, k = (rng.integers(-3, 4, n).astype(np.float32) for n in ((2, 5, 17, 19), (33, 5, 3, 3)))
     got = sw.compile(text, target="opencl", machine=GPU)(x, k)
     np.testing.assert_array_equal(got, sw.compile(text)(x, k))
+
+
+@pytest.mark.parametrize("machine", ["", GPU])
+def test_copies_with_strides(machine: str) -> None:
+    """What is inserted into larger arrays: long rows, short ones, and no row at all."""
+    shapes = ((3, 5, 40), (7, 3, 4), (0, 3))
+    kinds = ["x".join(map(str, s)) for s in shapes]
+    wider = ["x".join(str(n + 2) for n in s) for s in shapes]
+    taken = ", ".join(f"%x{k}: tensor<{kind}xf32>" for k, kind in enumerate(kinds))
+    given = ", ".join(f"tensor<{kind}xf32>" for kind in wider)
+    rows = "\n".join(
+        f"  %z{k} = nd.pad %x{k}, %v {{low = {[1] * len(s)}, high = {[1] * len(s)}}} : "
+        f"(tensor<{kinds[k]}xf32>, tensor<f32>) -> tensor<{wider[k]}xf32>"
+        for k, s in enumerate(shapes)
+    )
+    text = f"""\
+func.func @main({taken}) -> ({given}) {{
+  %v = nd.constant dense<2.0> : tensor<f32>
+{rows}
+  func.return %z0, %z1, %z2 : {given}
+}}
+"""
+    options = {"machine": machine} if machine else {}
+    x = [np.random.default_rng(k).random(s, np.float32) for k, s in enumerate(shapes)]
+    program = sw.compile(text, target="opencl", **options)
+    for got, each in zip(program(*x), x, strict=True):
+        np.testing.assert_array_equal(got, np.pad(each, 1, constant_values=2))
+    assert "get_local_size(0)" in program.source
+
+
+def test_both_versions_of_the_language_have_it(grouped: sw.Compiled) -> None:
+    """As OpenCL C 1.2 it was built; PoCL's front end is clang, which knows 3.0 too."""
+    here = device.open_device()
+    here.cl.Program(here.context, grouped.source).build(["-cl-std=CL3.0"], cache_dir=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__.split(".")[-1])
+def test_rows_of_ops_in_groups(family: Any) -> None:
+    rows = [(row, row.dtypes[0]) for row in family.ROWS]
+    for begin in range(0, len(rows), 12):
+        together = Together.of(rows[begin : begin + 12])
+        options = {"target": "opencl", "machine": GPU, "resources": together.resources}
+        together.check(sw.compile(together.text, **options))
