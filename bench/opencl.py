@@ -132,7 +132,7 @@ def main(arguments: list[str]) -> int:
     for name, (text, shapes) in chosen.items():
         rng = np.random.default_rng(1)
         x = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
-        device = {"machine": told.machine} if told.machine else {}
+        device: dict[str, Any] = {"machine": told.machine} if told.machine else {}
         programs = [
             sw.compile(text),
             sw.compile(text, machine="vector_bits=256,vector_registers=16"),

@@ -165,7 +165,7 @@ func.func @main({taken}) -> ({given}) {{
   func.return %z0, %z1, %z2 : {given}
 }}
 """
-    options = {"machine": machine} if machine else {}
+    options: dict[str, Any] = {"machine": machine} if machine else {}
     x = [np.random.default_rng(k).random(s, np.float32) for k, s in enumerate(shapes)]
     program = sw.compile(text, target="opencl", **options)
     for got, each in zip(program(*x), x, strict=True):
@@ -185,5 +185,7 @@ def test_rows_of_ops_in_groups(family: Any) -> None:
     rows = [(row, row.dtypes[0]) for row in family.ROWS]
     for begin in range(0, len(rows), 12):
         together = Together.of(rows[begin : begin + 12])
-        options = {"target": "opencl", "machine": GPU, "resources": together.resources}
-        together.check(sw.compile(together.text, **options))
+        program = sw.compile(
+            together.text, target="opencl", machine=GPU, resources=together.resources
+        )
+        together.check(program)
