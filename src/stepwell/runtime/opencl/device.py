@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
@@ -120,6 +120,10 @@ class Device:
         handle, platform = self.handle, self.handle.platform
         told = (platform.name, platform.version, handle.name, handle.driver_version, *self.flags)
         return digest(*(text.strip() for text in told))
+
+    def lanes(self, step: Mapping[str, Any]) -> int:
+        """Return how many lanes a group has: of a copy any number, and a processor has one."""
+        return 1 if self.is_cpu and not step["of"] else step["lanes"]
 
     def groups(self, items: int, lanes: int = 0) -> list[tuple[int, int, int]]:
         """Cut ``items`` work items into launches of (first, count, size of a work group).

@@ -168,7 +168,7 @@ class Translator:
             if settings:
                 return None
             places = tuple((number, names.index(name)) for number, name in pointers)
-            ranges = self._ranges(step["items"], self._lanes(step))
+            ranges = self._ranges(step["items"], self.device.lanes(step))
             plan += [Planned(kernel, places, *each) for each in ranges]
         return plan
 
@@ -297,7 +297,7 @@ class Translator:
         kernel = self._kernel(step["kernel"], step["arguments"])
         pointers, settings = self._arguments(kernel, step["arguments"])
         set_arg, enqueue = kernel.set_arg, self._enqueuing(kernel, step["of"] or COPY)
-        items, lanes = step["items"], self._lanes(step)
+        items, lanes = step["items"], self.device.lanes(step)
         if isinstance(items, int) and not settings:  # as all are where sizes are known
             ranges = self._ranges(items, lanes)
 
@@ -323,10 +323,6 @@ class Translator:
                 enqueue(call, *each)
 
         return run
-
-    def _lanes(self, step: Step) -> int:
-        """Return how many lanes a group has: of a copy any number, and a processor has one."""
-        return 1 if self.device.is_cpu and not step["of"] else step["lanes"]
 
     def _ranges(self, items: int, lanes: int) -> list[tuple[Any, ...]]:
         """Return the global size, local size and offset of each launch of so many work items.
