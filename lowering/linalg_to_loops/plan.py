@@ -137,6 +137,9 @@ class Plan:
             return False
         argument, access = op.body.args[numbers[0]], op.inputs[numbers[0]]
         uses = list(argument.uses)
+        if len(uses) == 1 and uses[0].operation is op.body.last_op:  # a copy
+            written = op.outputs[uses[0].index]
+            return written.buffer is output and written.exprs == access.exprs
         if len(uses) != 1 or not isinstance(chosen := uses[0].operation, arith.SelectOp):
             return False
         yielded = op.body.last_op

@@ -21,13 +21,20 @@ SCATTERED = 8
 
 
 def fill_borders(block: Block) -> bool:
-    """Rewrite each insertion into a filled tensor that leaves a border around; say if any is."""
-    found = [op for op in block.ops if isinstance(op, tensor.InsertSliceOp) and _pads(op)]
+    """Rewrite each insertion into a filled tensor that leaves a border around; say if any is.
+
+    Where only a call tells sizes the whole is filled, but an argument is copied in the same way.
+    """
+    inserts = [op for op in block.ops if isinstance(op, tensor.InsertSliceOp)]
+    found = [op for op in inserts if _pads(op)]
+    unknown = [op for op in inserts if _pads_unknown(op)]
+    for op in unknown:
+        _copy_source(op)
     for op in found:
         _fill_border(op)
         if isinstance(op.source, BlockArgument):
             _copy_source(op)
-    return bool(found)
+    return bool(found or unknown)
 
 
 def _pads(op: tensor.InsertSliceOp) -> bool:
@@ -41,6 +48,18 @@ def _pads(op: tensor.InsertSliceOp) -> bool:
         and not (op.offsets or op.sizes or op.strides)
         and set(_numbers(op, "strides")) <= {1}
         and MIN_ELEMENTS <= prod(whole) < MAX_GROWTH * prod(inside)
+    )
+
+
+def _pads_unknown(op: tensor.InsertSliceOp) -> bool:
+    """Whether ``op`` puts an argument, whose sizes a call tells, into what is filled."""
+    return (
+        isinstance(op.source, BlockArgument)
+        and isinstance(op.dest.owner, linalg.FillOp)
+        and DYNAMIC_INDEX in shape(op.source)
+        and len(op.sizes) == shape(op.source).count(DYNAMIC_INDEX)
+        and not (op.offsets or op.strides)
+        and set(_numbers(op, "strides")) <= {1}
     )
 
 
@@ -96,7 +115,7 @@ def _insert(
 def _copy_source(op: tensor.InsertSliceOp) -> None:
     """Copy an argument by a kernel, which writes where it is wanted."""
     value, rank = op.source, len(shape(op.source))
-    empty = tensor.EmptyOp((), value.type)
+    empty = tensor.EmptyOp(tuple(op.sizes), value.type)
     block = Block(arg_types=[element(value)] * 2)
     block.add_op(located(linalg.YieldOp(block.args[0]), op.location))
     copy = linalg.GenericOp(
