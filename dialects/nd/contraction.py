@@ -15,10 +15,10 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.core.dtypes import DType
-from stepwell.core.shapes import Shape
+from stepwell.core.shapes import DYNAMIC, Shape
 from stepwell.core.shapes import contraction as shapes
 from stepwell.dialects.nd.base import ANY, NdOp, check_elements, tensor_of
-from stepwell.dialects.nd.shape import TransposeOp
+from stepwell.dialects.nd.shape import ReshapeOp, TransposeOp
 from stepwell.dialects.nd.syntax import (
     AXES,
     SpelledOp,
@@ -235,6 +235,10 @@ def _matmul_shape(op: MatmulOp) -> Sequence[Attribute]:
     return (TensorType(op.element, shapes.matmul(shape_of(op.x), shape_of(op.w))),)
 
 
+LARGE = 1 << 20
+"""A matrix of so many elements comes from the last cache or from memory, ..."""
+WIDE = 512
+"""... which answers well where so many neighbours in a row are read together: half a page."""
 _PLAIN = {"strides": 1, "low": 0, "high": 0, "lhs_dilation": 1, "rhs_dilation": 1}
 """What each number of a convolution's lists is where the list is not written."""
 
@@ -411,6 +415,8 @@ def _matmul_decomposition(builder: Builder, op: MatmulOp) -> Sequence[SSAValue]:
 
     Where only the right operand has batch axes, they come out after the rows and are moved.
     """
+    if (product := _of_row(builder, op)) is not None:
+        return (product,)
     x, w = len(shape_of(op.x)), len(shape_of(op.w))
     inner = (max(w - 2, 0),)
     both = range(x - 2) if x > 2 and w > 2 else range(0)
@@ -420,6 +426,26 @@ def _matmul_decomposition(builder: Builder, op: MatmulOp) -> Sequence[SSAValue]:
     dot.y.name_hint = "dot"
     permutation = [*range(1, w - 1), 0, w - 1]
     return (builder.insert(TransposeOp(dot.y, permutation)).y,)
+
+
+def _of_row(builder: Builder, op: MatmulOp) -> SSAValue | None:
+    """Return a vector times a large matrix as a product of a row; None where it is no such one.
+
+    A product of a row reads long stretches of some rows of the matrix at a time. A transposed
+    matrix times a vector is such a one of the matrix as it lies.
+    """
+    vector, matrix = op.x, op.w
+    if len(shape_of(matrix)) == 1 and isinstance(matrix_of := vector.owner, TransposeOp):
+        vector, matrix = matrix, matrix_of.x
+    if len(shape_of(vector)) != 1 or len(shape_of(matrix)) != 2:
+        return None
+    rows, columns = shape_of(matrix)
+    if DYNAMIC in (rows, columns) or columns < WIDE or rows * columns < LARGE:
+        return None
+    row = builder.insert(ReshapeOp(vector, (1, rows))).y
+    dot = builder.insert(DotGeneralOp(row, matrix, ((), ()), ((1,), (0,)), op.dtype)).y
+    row.name_hint, dot.name_hint = vector.name_hint, "dot"
+    return builder.insert(ReshapeOp(dot, (columns,))).y
 
 
 products.update((DotGeneralOp, ConvolutionOp))
