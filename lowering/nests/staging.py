@@ -9,7 +9,8 @@ from typing import TypeVar
 from xdsl.dialects import arith
 
 from stepwell.analysis.reach import spans
-from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.dialects.kernel.levels import LANE
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.lowering.linalg_to_loops.writer import Index, element_of
 from stepwell.lowering.nests.frame import Frame
 from stepwell.lowering.nests.places import LOCAL, Tile
@@ -31,6 +32,17 @@ def stage(
     return found
 
 
+def _is_walked_down(frame: Frame, access: Access, shape: Sequence[int]) -> bool:
+    """Whether neighbouring lanes read different rows of a copy.
+
+    Rows then have an element more, so that lanes meet different banks of local memory. Where lanes
+    walk along rows, these stay aligned, and the elements of a lane are read as one vector.
+    """
+    lanes = [step.loop for step in frame.steps(frame.number) if step.kind == LANE]
+    along = bool(lanes) and lanes[-1] in dims_of(access.exprs[-1:])
+    return len(shape) > 1 and shape[-1] > 1 and not along
+
+
 def _copied(frame: Frame, op: Structured, number: int, scope: Scope) -> Tile:
     access, writer = op.inputs[number], frame.writer
     shape = spans(access.exprs, scope.step_sizes())
@@ -39,8 +51,7 @@ def _copied(frame: Frame, op: Structured, number: int, scope: Scope) -> Tile:
     begins = [writer.affine(e, scope.points[0].indices) for e in access.exprs]
     key = (op, number)
     if key not in frame.local:
-        # one element more a row: lanes that walk down a column meet different banks of memory
-        padded = [*shape[:-1], shape[-1] + 1] if len(shape) > 1 and shape[-1] > 1 else shape
+        padded = [*shape[:-1], shape[-1] + 1] if _is_walked_down(frame, access, shape) else shape
         hint = f"{access.buffer.name_hint or 'x'}_local"
         frame.local[key] = frame.places.allocate(padded, element_of(access.buffer), LOCAL, hint)
     memory = frame.local[key]

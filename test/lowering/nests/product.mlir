@@ -9,7 +9,7 @@
 // A tile for each group: 3 x 2 of them. What is staged, and who has it.
 // CHECK-LABEL: kernel.func @product
 // CHECK:       scf.parallel (%[[G:.*]]) = (%{{.*}}) to (%c6) step
-// CHECK-DAG:     %y_local = memref.alloca() {kernel.space = "local"{{.*}}} : memref<8x33xf32>
+// CHECK-DAG:     %y_local = memref.alloca() {kernel.space = "local"{{.*}}} : memref<8x32xf32>
 // CHECK-DAG:     %x_local = memref.alloca() {kernel.space = "local"{{.*}}} : memref<16x9xf32>
 // CHECK-DAG:     %[[SUMS:.*]] = memref.alloca() {kernel.space = "lanes"{{.*}}} : memref<64x8xf32>
 // Lanes begin, ...
@@ -43,7 +43,7 @@
 // One kernel, whose lanes wait for each other between these, and not after the last.
 // TEXT:       __kernel void kernel_product(
 // TEXT:         const long g = (long)get_group_id(0);
-// TEXT-DAG:     __local float y_local[264]
+// TEXT-DAG:     __local float y_local[256]
 // TEXT-DAG:     __local float x_local[144]
 // TEXT-DAG:     float {{.*}}[8];
 // TEXT-COUNT-4: barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
