@@ -83,7 +83,7 @@ limits: dev  ## measure what this machine can do at most
 figures: dev  ## measure start-up, compile times, calls and the cost model: docs/figures.md
 	$(BIN)/python bench/figures.py
 
-NOTED := loops in_place decoding random_numbers sorting
+NOTED := loops in_place decoding products random_numbers sorting
 note-figures: dev  ## measure what notes 042, 043, 047 and 054 say (NOTED="loops")
 	set -e; for each in $(NOTED); do $(BIN)/python bench/$$each.py; done
 

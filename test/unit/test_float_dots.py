@@ -6,6 +6,7 @@ unit in the last place of an f32 as large as the sum of all magnitudes.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -15,7 +16,7 @@ from nestings import has
 from reading import same_in_loops
 
 import stepwell as sw
-from stepwell.testing.machines import kernels_for
+from stepwell.testing.machines import MACHINES, can_cross_compile, kernels_for
 
 RANDOM = np.random.default_rng(31)
 BF16 = "instructions=avx512_bf16"
@@ -144,6 +145,17 @@ def test_other_kinds_are_widened(x: str, w: str) -> None:
     assert not has(kernels_for(text, BF16), "dots")
     a, b = _numbers((37, 141), x), _numbers((141, 70), w)
     _check(sw.compile(text)(a, b), a, b)
+
+
+@pytest.mark.skipif(not can_cross_compile(), reason="no cross compiler")
+def test_arm_has_an_instruction_for_them(tmp_path: Path) -> None:
+    """What it computes nobody has run here: the text is what a compiler for ARM takes."""
+    machine = MACHINES["neon, 64 cores"]
+    described = f"{machine.text},instructions=neon+neon_bf16"
+    program = sw.compile(_program(37, 70, 141, "bf16", "bf16"), machine=described)
+    assert "bfdot" in program.source
+    (tmp_path / "k.c").write_text(program.source)
+    machine.cross_compile(tmp_path / "k.c", tmp_path / "k.o")
 
 
 def test_sizes_known_only_when_it_runs() -> None:
