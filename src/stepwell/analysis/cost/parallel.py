@@ -37,7 +37,9 @@ def _shares(nest: Nest, machine: Machine) -> Shares:
     sizes = [_steps(nest, step) for step in steps]
     count = prod(map(len, sizes))
     grains = [a.number or 1 for s in steps for a in s.level.actions if a.name == "grain"]
-    grain = max(max(grains, default=1) // steps[-1].level.step, 1)
+    grain = max(grains, default=1)
+    for step in steps:  # a grain is of iterations, not of steps
+        grain = max(grain // min(step.level.step, nest.sizes[step.loop]), 1)
     most = min(machine.threads, machine.cores)
     threads = max(min(most, count // grain), 1)
     runs = [count * k // threads for k in range(threads + 1)]

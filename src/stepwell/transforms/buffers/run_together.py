@@ -16,7 +16,8 @@ time is chosen; a launch runs as it did, so no result depends on the choice.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from math import prod
 
 from xdsl.context import Context
@@ -25,23 +26,22 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
-from stepwell.analysis.levels import nesting_of
+from stepwell.analysis.cost import predict
+from stepwell.analysis.levels import schedule_of
+from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.levels import Schedule
 from stepwell.dialects.types import dtype, fuse_locations
-from stepwell.transforms.kernels.schedule.vectors import read
 from stepwell.transforms.passes import Pass, remark
 
-FORK = 500
-"""Nanoseconds until all threads have begun and ended a part of the work."""
 MIN_GAIN_NS = 2000
 """Nanoseconds that must be gained, and a tenth of the whole."""
-MULTIPLIED, ADDED = 250, 60
-"""Units of work in a nanosecond: of a contraction, of anything else."""
 WINDOW = 64
 """So many launches are looked at together."""
 MAX_BESIDE_BYTES = 1 << 20
 """Temporaries of branches that run at a time may take this many bytes more."""
 
+LOOPED = (linalg.GenericOp, linalg.FillOp)
 _PURE = (
     memref.AllocOp,
     memref.CastOp,
@@ -59,6 +59,7 @@ class RunTogether(Pass):
     """Group launches into branches of kernel.concurrent where that is expected to be faster.
 
     threads : how many threads there are to run branches
+    described : all of the machine, NAME=VALUE with commas
 
     Before:  launches in a row, of which some do not need each other
     After:   kernel.concurrent { ... } and { ... }
@@ -71,18 +72,21 @@ class RunTogether(Pass):
     expects_work = False
 
     threads: int = 2
+    described: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Group the launches of each host function."""
         if self.threads < 2:
             return
+        machine = Machine().override(self.described) if self.described else Machine()
+        machine = replace(machine, threads=self.threads, cores=max(machine.cores, self.threads))
         kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, kernel.FuncOp)}
-        known: dict[str, tuple[float, bool] | None] = {}
+        known: dict[str, tuple[float, float] | None] = {}
         for function in op.ops:
             if isinstance(function, func.FuncOp) and function.body.blocks:
                 for block in _blocks(function.body.block):
-                    for units in _runs(block, kernels, known):
-                        _group(units, self.threads)
+                    for units in _runs(block, kernels, known, machine):
+                        _group(units, machine)
 
 
 @dataclass
@@ -91,15 +95,11 @@ class _Unit:
 
     op: kernel.LaunchOp
     time: float
-    divided: bool
-    """Whether threads share it."""
+    alone: float
+    """How long it takes where all threads are there for it."""
     reads: set[SSAValue]
     writes: set[SSAValue]
     room: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-
-    def alone(self, threads: int) -> float:
-        """Return how long it takes where all threads are there for it."""
-        return min(self.time, self.time / threads + FORK) if self.divided else self.time
 
 
 def _blocks(block: Block) -> Iterator[Block]:
@@ -114,14 +114,15 @@ def _blocks(block: Block) -> Iterator[Block]:
 def _runs(
     block: Block,
     kernels: Mapping[str, kernel.FuncOp],
-    known: dict[str, tuple[float, bool] | None],
+    known: dict[str, tuple[float, float] | None],
+    machine: Machine,
 ) -> list[list[_Unit]]:
     """Return launches in a row, with nothing between them but views, sizes and numbers."""
     runs: list[list[_Unit]] = [[]]
     for op in block.ops:
         if isinstance(op, kernel.LaunchOp) and not op.results:
             ends = "kernel.checks" in op.attributes
-            unit = None if ends else _unit(op, kernels, known)
+            unit = None if ends else _unit(op, kernels, known, machine)
             if unit is None:
                 runs.append([])
             if unit is not None:
@@ -138,11 +139,12 @@ def _is_arithmetic(op: Operation) -> bool:
 def _unit(
     op: kernel.LaunchOp,
     kernels: Mapping[str, kernel.FuncOp],
-    known: dict[str, tuple[float, bool] | None],
+    known: dict[str, tuple[float, float] | None],
+    machine: Machine,
 ) -> _Unit | None:
     name = op.callee.string_value()
     if name not in known:
-        known[name] = _time(kernels[name]) if name in kernels else None
+        known[name] = _time(kernels[name], machine) if name in kernels else None
     if (found := known[name]) is None:
         return None
     roots = [(v, _root(v)) for v in op.operands if isinstance(v.type, MemRefType)]
@@ -161,22 +163,22 @@ def _root(value: SSAValue) -> SSAValue:
     return value
 
 
-def _time(function: kernel.FuncOp) -> tuple[float, bool] | None:
-    """Return how many nanoseconds one thread takes, and whether threads share the kernel."""
+def _time(function: kernel.FuncOp, machine: Machine) -> tuple[float, float] | None:
+    """Return how many nanoseconds one thread takes, and how many where all threads are there."""
     types = function.function_type.inputs.data
     if any(isinstance(t, MemRefType) and DYNAMIC_INDEX in t.get_shape() for t in types):
         return None
-    total = 0.0
-    for op in function.body.block.ops:
-        if isinstance(op, linalg.GenericOp | linalg.FillOp):
-            loops = read(op)
-            speed = MULTIPLIED if loops.contracts else ADDED
-            total += loops.iterations * loops.work / speed
-        elif op.regions:
-            return None
-    nesting = nesting_of(function)
-    divided = bool(nesting.parallel or nesting.split or nesting.tasks)
-    return total, divided
+    if any(op.regions and not isinstance(op, LOOPED) for op in function.body.block.ops):
+        return None
+    schedule = schedule_of(function) or Schedule()
+    shared = predict(function, schedule, machine)
+    one = shared if shared.threads == 1 else predict(function, schedule, _with_one(machine))
+    return 1e9 * one.seconds, 1e9 * shared.seconds
+
+
+@cache
+def _with_one(machine: Machine) -> Machine:
+    return replace(machine, threads=1)
 
 
 @dataclass
@@ -213,12 +215,12 @@ class _Branches:
         for root in unit.writes:
             self.writer[root] = number
 
-    def together(self, threads: int) -> float:
+    def together(self, machine: Machine) -> float:
         """Return how long all takes with each branch on one thread."""
-        busy = [0.0] * threads
+        busy = [0.0] * machine.threads
         for time in sorted(self.times.values(), reverse=True):
             busy[busy.index(min(busy))] += time
-        return max(busy) + FORK
+        return max(busy) + 2 * machine.launch
 
     def lists(self) -> list[list[_Unit]]:
         """Return the launches of each branch, in order."""
@@ -228,25 +230,25 @@ class _Branches:
         return list(found.values())
 
 
-def _group(units: Sequence[_Unit], threads: int) -> None:
+def _group(units: Sequence[_Unit], machine: Machine) -> None:
     """Group what pays most from the first unit on, then what comes after it."""
-    now = [unit.alone(threads) for unit in units]
+    now = [unit.alone for unit in units]
     saved = [0.0]
     for unit, time in zip(units, now, strict=True):
-        saved.append(saved[-1] + time - unit.time / threads)
+        saved.append(saved[-1] + time - unit.time / machine.threads)
     first = 0
     while first < len(units) - 1:
         end = min(first + WINDOW, len(units))
         last, gain = first, 0.0
-        if saved[end] - saved[first] - FORK > MIN_GAIN_NS:  # else no grouping gains so much
-            last, gain = _best(units[first:end], now[first:end], threads)
+        if saved[end] - saved[first] - machine.launch > MIN_GAIN_NS:
+            last, gain = _best(units[first:end], now[first:end], machine)
             last += first
         if gain:
             _write(units[first : last + 1], gain)
         first = last + 1
 
 
-def _best(units: Sequence[_Unit], now: Sequence[float], threads: int) -> tuple[int, float]:
+def _best(units: Sequence[_Unit], now: Sequence[float], machine: Machine) -> tuple[int, float]:
     """Return up to which unit to group from the first on, and how many nanoseconds that gains."""
     branches, total, room = _Branches(), 0.0, dict[SSAValue, int]()
     best = 0, 0.0
@@ -256,7 +258,7 @@ def _best(units: Sequence[_Unit], now: Sequence[float], threads: int) -> tuple[i
         room.update(unit.room)
         if sum(room.values()) > MAX_BESIDE_BYTES:
             break
-        gain = total - branches.together(threads)
+        gain = total - branches.together(machine)
         if len(branches.times) > 1 and gain > max(MIN_GAIN_NS, total / 10, best[1]):
             best = last, gain
     return best
