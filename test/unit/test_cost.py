@@ -163,3 +163,15 @@ def test_a_machine_is_described_whole() -> None:
         machine = known_machine(name)
         described = Machine().override(machine.described)
         assert described == replace(machine, name="", features="")
+
+
+def test_threads_are_not_woken_for_nothing() -> None:
+    """A thread more pays where it saves more than a launch takes; that depends on the machine."""
+    tiny, small, large = (product(n, n, n) for n in (16, 24, 256))
+    threads = {
+        name: [
+            predicted(text, Machine().override(machine))[0].threads for text in (tiny, small, large)
+        ]
+        for name, machine in (("quick", "zen4,threads=2,cores=2"), ("slow", "threads=2,cores=2"))
+    }
+    assert threads == {"quick": [1, 2, 2], "slow": [1, 1, 2]}

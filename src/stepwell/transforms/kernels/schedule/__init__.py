@@ -41,7 +41,7 @@ from stepwell.transforms.kernels.schedule.locked import write_all_tuned
 from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.rows import cut_rows
 from stepwell.transforms.kernels.schedule.scalar import share_tasks
-from stepwell.transforms.kernels.schedule.searching import improve
+from stepwell.transforms.kernels.schedule.searching import improve, stay_alone
 from stepwell.transforms.kernels.schedule.slivers import slivers_of, vectorise_slivers
 from stepwell.transforms.kernels.schedule.sums import choose_lanes, is_full_reduction
 from stepwell.transforms.kernels.schedule.threads import parallel_steps
@@ -73,6 +73,8 @@ ENOUGH = 64
 most. A reduction has so many runs on any machine, for its result depends on their number."""
 LARGE = 1 << 17
 """A reduction of so much work is worth cutting into runs: two threads of two `CHUNK` each."""
+SURELY = 8
+"""So many times the least that is worth a thread is worth it on any machine: nobody is asked."""
 BORDERS = 8
 """In so many runs or more a scattered border is filled, however small it is, ..."""
 SCATTERED = "a border in many places is filled by the threads in whose caches the rest lies"
@@ -222,6 +224,9 @@ def _schedule(
         vectorise_apart(function, ops, nesting, machine, l2)
     _run_in_parallel(function, ops, nesting, machine, l2)
     _write(function, ops, nesting, slivers)
+    work = sum(loops.iterations * loops.work for loops in ops)
+    if machine.described and some is None and work < SURELY * CHUNK and not _is_scattered(ops):
+        stay_alone(function, nesting, machine.described)
 
 
 def _write(
@@ -451,7 +456,7 @@ def _run_in_parallel(
     plain = nesting.tile == (1, 1) and nesting.band == 1
     if l2 and plain and cut_rows(function, ops, nesting, machine, l2):
         return
-    scattered = isinstance(ops[0].op, linalg.FillOp) and is_not_fused(ops[0].op)
+    scattered = _is_scattered(ops)
     if not dynamic and total < 2 * CHUNK and not scattered:
         because(function, lambda: f"serial: work of {total:,} is not worth a second thread")
         return
@@ -487,6 +492,11 @@ def _run_in_parallel(
             function,
             lambda: f"in runs of {run} rows the first loop of the next runs along with the second",
         )
+
+
+def _is_scattered(ops: Sequence[Loops]) -> bool:
+    """Whether a border is filled, which lies in many places."""
+    return isinstance(ops[0].op, linalg.FillOp) and is_not_fused(ops[0].op)
 
 
 def _varies(ops: Sequence[Loops], count: int) -> bool:

@@ -9,6 +9,7 @@ result: rounding must not depend on how many threads there are.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from math import ceil
@@ -60,6 +61,24 @@ def improve(function: kernel.FuncOp, nesting: Nesting, described: str) -> None:
         _found[key] = _better(function, nesting, machine)
     if (found := _found[key]) is not None:
         write_nesting(function, found)
+
+
+def stay_alone(function: kernel.FuncOp, nesting: Nesting, described: str) -> None:
+    """Let one thread do what several are not quicker at, for a kernel without blocks."""
+    machine = machine_of(described)
+    known = all(DYNAMIC_INDEX not in shape(v) for op in loop_ops(function) for v in op.operands)
+    if machine.threads < 2 or machine.kind != "cpu" or not nesting.parallel or not known:
+        return
+    together = predict(function, levels_of(function, nesting), machine)
+    if together.threads < 2 or nesting.ahead:
+        return
+    serial = replace(nesting, parallel=0, steps=(), grain=1)
+    alone = predict(function, levels_of(function, serial), machine)
+    if together.seconds > (1 - WORSE) * alone.seconds:
+        share = together.seconds / alone.seconds
+        said = f"serial after all: {together.threads} threads would take {share:.2f} of the time"
+        because(function, lambda: said)
+        write_nesting(function, serial)
 
 
 def _better(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> Nesting | None:
