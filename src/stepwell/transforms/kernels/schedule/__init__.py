@@ -28,22 +28,21 @@ from xdsl.utils.exceptions import VerifyException
 from stepwell.analysis.constness import constant_arguments
 from stepwell.analysis.levels import Lanes, Nesting, check_levels, schedule_of, write_nesting
 from stepwell.analysis.levels.nesting import LoopedOp, loop_ops
-from stepwell.analysis.structured import element, indices, is_not_fused
+from stepwell.analysis.structured import element, indices
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import is_border
-from stepwell.transforms.kernels.schedule.ahead import rows_ahead
 from stepwell.transforms.kernels.schedule.along import sums_along, vectorise_apart
 from stepwell.transforms.kernels.schedule.block_sizes import lanes_of_columns
 from stepwell.transforms.kernels.schedule.blocking import Contraction, asks_ahead, choose
 from stepwell.transforms.kernels.schedule.groups import Device, write_groups
 from stepwell.transforms.kernels.schedule.locked import write_all_tuned
 from stepwell.transforms.kernels.schedule.reasons import because
-from stepwell.transforms.kernels.schedule.rows import cut_rows
+from stepwell.transforms.kernels.schedule.run_in_parallel import is_scattered, run_in_parallel
 from stepwell.transforms.kernels.schedule.scalar import share_tasks
 from stepwell.transforms.kernels.schedule.searching import improve, stay_alone
 from stepwell.transforms.kernels.schedule.slivers import slivers_of, vectorise_slivers
-from stepwell.transforms.kernels.schedule.sums import choose_lanes, is_full_reduction
+from stepwell.transforms.kernels.schedule.sums import choose_lanes
 from stepwell.transforms.kernels.schedule.threads import parallel_steps
 from stepwell.transforms.kernels.schedule.tiles import register_tile
 from stepwell.transforms.kernels.schedule.turning import turning
@@ -68,17 +67,8 @@ from stepwell.transforms.passes import Numerics, Pass, fail
 
 BAND = 5
 """So many rows at a time keep the registers of two contractions full."""
-ENOUGH = 64
-"""So many parallel iterations keep a few threads busy: of two, one waits for 2 % of the time at
-most. A reduction has so many runs on any machine, for its result depends on their number."""
-LARGE = 1 << 17
-"""A reduction of so much work is worth cutting into runs: two threads of two `CHUNK` each."""
 SURELY = 8
 """So many times the least that is worth a thread is worth it on any machine: nobody is asked."""
-BORDERS = 8
-"""In so many runs or more a scattered border is filled, however small it is, ..."""
-SCATTERED = "a border in many places is filled by the threads in whose caches the rest lies"
-"""... for this reason."""
 
 
 @dataclass(frozen=True)
@@ -222,10 +212,10 @@ def _schedule(
         _vectorise_shared(function, ops, axis, nesting, machine, l2)
     else:
         vectorise_apart(function, ops, nesting, machine, l2)
-    _run_in_parallel(function, ops, nesting, machine, l2)
+    run_in_parallel(function, ops, nesting, machine, l2)
     _write(function, ops, nesting, slivers)
     work = sum(loops.iterations * loops.work for loops in ops)
-    if machine.described and some is None and work < SURELY * CHUNK and not _is_scattered(ops):
+    if machine.described and some is None and work < SURELY * CHUNK and not is_scattered(ops):
         stay_alone(function, nesting, machine.described)
 
 
@@ -439,67 +429,3 @@ def _tile(
             ),
         )
         nesting.tile = rows, vectors
-
-
-def _run_in_parallel(
-    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Vectors, l2: int
-) -> None:
-    """Choose the parallel loops and the grain, or the runs of a reduction."""
-    shared = nesting.shared
-    total = sum(loops.iterations * loops.work for loops in ops)
-    dynamic = any(DYNAMIC_INDEX in loops.extents for loops in ops)
-    if not shared:
-        if (dynamic or total >= LARGE) and is_full_reduction(ops):
-            because(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
-            nesting.split = ENOUGH
-        return
-    plain = nesting.tile == (1, 1) and nesting.band == 1
-    if l2 and plain and cut_rows(function, ops, nesting, machine, l2):
-        return
-    scattered = _is_scattered(ops)
-    if not dynamic and total < 2 * CHUNK and not scattered:
-        because(function, lambda: f"serial: work of {total:,} is not worth a second thread")
-        return
-    sizes = ops[0].extents[:shared]
-    count, trips = 0, 1
-    run = rows_ahead(ops, nesting, ENOUGH, machine.l1) if l2 else 0
-    while count < shared and (trips < machine.busy(ENOUGH) or run):
-        trips *= 1 if sizes[count] == DYNAMIC_INDEX else sizes[count]
-        count += 1
-    nesting.parallel = count
-    each = sum(
-        loops.work * prod(loops.size(k) for k in range(count, len(loops.extents))) for loops in ops
-    )
-    grain = -(-CHUNK // max(each, 1))
-    known = DYNAMIC_INDEX not in sizes[:count]
-    if machine.versions and not run and not scattered and _varies(ops, count):
-        grain = 0
-    if scattered:
-        because(function, lambda: SCATTERED)
-        grain = min(grain, max(trips // BORDERS, 1))
-    because(
-        function,
-        lambda: (
-            f"the first {f'{count} shared loops run' if count > 1 else 'shared loop runs'} in "
-            f"parallel, {f'{trips:,}' if known else 'only the run knows how many'} iterations, "
-            f"of which {grain or 'the launch finds out how many'} are worth a thread"
-        ),
-    )
-    nesting.grain = nesting.grain if nesting.grain > 1 else grain
-    if run:
-        nesting.ahead = run
-        because(
-            function,
-            lambda: f"in runs of {run} rows the first loop of the next runs along with the second",
-        )
-
-
-def _is_scattered(ops: Sequence[Loops]) -> bool:
-    """Whether a border is filled, which lies in many places."""
-    return isinstance(ops[0].op, linalg.FillOp) and is_not_fused(ops[0].op)
-
-
-def _varies(ops: Sequence[Loops], count: int) -> bool:
-    """Whether only the launch knows how much one iteration of the parallel loops does."""
-    vectors = ops[0].lanes.axis == count - 1
-    return any(DYNAMIC_INDEX in loops.extents[count - vectors :] for loops in ops)

@@ -1,0 +1,92 @@
+"""Which loops of a kernel threads share, and how much of them is worth a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.linalg import ops as linalg
+
+from stepwell.analysis.levels import Nesting
+from stepwell.analysis.structured import is_not_fused
+from stepwell.dialects import kernel
+from stepwell.transforms.kernels.schedule.ahead import rows_ahead
+from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.rows import cut_rows
+from stepwell.transforms.kernels.schedule.sums import is_full_reduction
+from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, Vectors
+
+ENOUGH = 64
+"""So many parallel iterations keep a few threads busy: of two, one waits for 2 % of the time at
+most. A reduction has so many runs on any machine, for its result depends on their number."""
+LARGE = 1 << 17
+"""A reduction of so much work is worth cutting into runs: two threads of two `CHUNK` each."""
+BORDERS = 8
+"""In so many runs or more a scattered border is filled, however small it is, ..."""
+SCATTERED = "a border in many places is filled by the threads in whose caches the rest lies"
+"""... for this reason."""
+
+
+def run_in_parallel(
+    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Vectors, l2: int
+) -> None:
+    """Choose the parallel loops and the grain, or the runs of a reduction."""
+    shared = nesting.shared
+    total = sum(loops.iterations * loops.work for loops in ops)
+    dynamic = any(DYNAMIC_INDEX in loops.extents for loops in ops)
+    if not shared:
+        if (dynamic or total >= LARGE) and is_full_reduction(ops):
+            because(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
+            nesting.split = ENOUGH
+        return
+    plain = nesting.tile == (1, 1) and nesting.band == 1
+    if l2 and plain and cut_rows(function, ops, nesting, machine, l2):
+        return
+    scattered = is_scattered(ops)
+    if not dynamic and total < 2 * CHUNK and not scattered:
+        because(function, lambda: f"serial: work of {total:,} is not worth a second thread")
+        return
+    sizes = ops[0].extents[:shared]
+    count, trips = 0, 1
+    run = rows_ahead(ops, nesting, ENOUGH, machine.l1) if l2 else 0
+    while count < shared and (trips < machine.busy(ENOUGH) or run):
+        trips *= 1 if sizes[count] == DYNAMIC_INDEX else sizes[count]
+        count += 1
+    nesting.parallel = count
+    each = sum(
+        loops.work * prod(loops.size(k) for k in range(count, len(loops.extents))) for loops in ops
+    )
+    grain = -(-CHUNK // max(each, 1))
+    known = DYNAMIC_INDEX not in sizes[:count]
+    if machine.versions and not run and not scattered and _varies(ops, count):
+        grain = 0
+    if scattered:
+        because(function, lambda: SCATTERED)
+        grain = min(grain, max(trips // BORDERS, 1))
+    because(
+        function,
+        lambda: (
+            f"the first {f'{count} shared loops run' if count > 1 else 'shared loop runs'} in "
+            f"parallel, {f'{trips:,}' if known else 'only the run knows how many'} iterations, "
+            f"of which {grain or 'the launch finds out how many'} are worth a thread"
+        ),
+    )
+    nesting.grain = nesting.grain if nesting.grain > 1 else grain
+    if run:
+        nesting.ahead = run
+        because(
+            function,
+            lambda: f"in runs of {run} rows the first loop of the next runs along with the second",
+        )
+
+
+def is_scattered(ops: Sequence[Loops]) -> bool:
+    """Whether a border is filled, which lies in many places."""
+    return isinstance(ops[0].op, linalg.FillOp) and is_not_fused(ops[0].op)
+
+
+def _varies(ops: Sequence[Loops], count: int) -> bool:
+    """Whether only the launch knows how much one iteration of the parallel loops does."""
+    vectors = ops[0].lanes.axis == count - 1
+    return any(DYNAMIC_INDEX in loops.extents[count - vectors :] for loops in ops)
