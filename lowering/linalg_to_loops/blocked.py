@@ -23,7 +23,6 @@ from stepwell.lowering.linalg_to_loops.dots import DotPacking, words
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.tiles import Sliver, Tiles
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
-from stepwell.transforms.passes import fail
 
 BUSY = 8
 """So many blocks keep a few threads busy (`block_sizes.FEW`)."""
@@ -108,12 +107,6 @@ class Blocked(Tiles):
         """Write one block: for each sliver, for each part of the sum, down the rows."""
         extent = self.extents[self.plan.ops.index(self.sum)][self.depth]
         whole = extent.number is not None and extent.number <= self.deep
-        if self.along and not whole:
-            fail(
-                self.sum.op,
-                "where both operands vary with the columns, a step of the sum must be its whole "
-                "last loop",
-            )
         for packing in filter(None, (self.packing, self.row_packing)):
             packing.allocate(extent.number or 1 if whole else self.deep)
             inputs = list(self.micro.inputs)

@@ -18,12 +18,10 @@ from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.fetching import ask
 from stepwell.lowering.linalg_to_loops.nest import NAMES, Nest
-from stepwell.lowering.linalg_to_loops.packing import STACK, bytes_of
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.lowering.linalg_to_loops.within import part
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
-from stepwell.transforms.passes import fail
 
 Sweep = Callable[[Index, int, int], None]
 LENGTH = 1 << 14
@@ -37,14 +35,6 @@ class Columns(Nest):
         super().__init__(writer, plan)
         sums = [op for op in plan.ops if op.reduced]
         self.sum = sums[0] if sums else plan.first
-        known = len(sums) == 1 and self.sum.unordered
-        whole = len(self.sum.carried) == len(self.sum.outputs)
-        if not known or not whole or any(op.parallel_after(1) for op in plan.ops):
-            fail(
-                self.sum.op,
-                "a sum over rows is cut into parts only where one op reduces, by known combiners, "
-                "and none has further loops in parallel",
-            )
         self.rows = plan.schedule.split_rows
         """Rows that are read side by side."""
         self.here: dict[int, tuple[Index, Index]] = {}
@@ -83,14 +73,7 @@ class Columns(Nest):
         columns = self.extents[0][0].number
         self.memory.open([Point((None,))])
         starts = [self.start(op, k, Point((Index(), *self._inside(op)))) for k in op.carried]
-        size = sum(bytes_of(v.type) for v in starts) * most * (columns or 0)
-        if columns is None or size > STACK:
-            fail(
-                op.op,
-                f"a sum over rows in {most} parts needs scratch for as many sums of each column, "
-                f"at most {STACK} bytes",
-                "take fewer parts",
-            )
+        assert columns is not None
         self.columns = columns
         self.combiners = [self.combiner(op, k) for k in op.carried]
         self.kinds = [v.type for v in starts]

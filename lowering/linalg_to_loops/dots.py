@@ -21,7 +21,7 @@ from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.type import get_element_type_or_self
 
 from stepwell.analysis.products import dot_elements
-from stepwell.core.dot_instructions import TOTALS, WORD
+from stepwell.core.dot_instructions import WORD
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.dot_tiles import SIDE
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
@@ -33,7 +33,6 @@ from stepwell.lowering.linalg_to_loops.runs import Run
 from stepwell.lowering.linalg_to_loops.squares import turn
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
-from stepwell.transforms.passes import fail
 
 BIAS = IntegerAttr(0x80808080 - (1 << 32), i32)
 """128 in each byte of a word: the sign of a signed byte, a number for an unsigned one."""
@@ -47,21 +46,8 @@ def dot_body(op: Structured, schedule: Schedule, streamed: int) -> Structured:
     """Return a sum of products with a body of words, the rows being input ``streamed``."""
     elements = dot_elements(op.body) if op.body is not None else None
     total = element_of(op.outputs[0].buffer)
-    if elements is None or op.body is None or total != kernel.SUMS[TOTALS[elements[0]]]:
-        fail(
-            op.op,
-            "only products of bytes that are summed in i32, and of f16 or bf16 in f32, are packed "
-            "as dot4",
-            "leave 'as dot4' out",
-        )
-    if not schedule.pack_rows or schedule.in_floats or schedule.pack_first or schedule.prefetch:
-        fail(
-            op.op,
-            "both operands are packed as dot4, without 'sum as f32', 'as first' and 'prefetch'",
-        )
+    assert elements is not None and op.body is not None
     if schedule.unsigned_rows:
-        if elements[streamed] != "i8":
-            fail(op.op, "only signed bytes are packed as biased_dot4", "pack them as dot4")
         elements = ("ui8", elements[1]) if streamed == 0 else (elements[0], "ui8")
     body = Block(arg_types=[i32, i32, total])
     for new, old in zip(body.args, op.body.args, strict=True):

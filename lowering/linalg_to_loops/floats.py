@@ -14,23 +14,15 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
-from stepwell.analysis.products import byte_products, exact_count
+from stepwell.analysis.products import byte_products
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Writer
-from stepwell.transforms.passes import fail
 
 
-def in_floats(op: Structured, deep: int) -> Structured:
-    """Return a sum of products of bytes with a body of floats, for parts of ``deep`` products."""
+def in_floats(op: Structured) -> Structured:
+    """Return a sum of products of bytes with a body of floats."""
     signs = byte_products(op.body) if op.body is not None else None
-    if signs is None or op.body is None:
-        fail(op.op, "only products of bytes are summed as f32", "leave 'sum as f32' out")
-    if deep > (most := exact_count(signs)):
-        fail(
-            op.op,
-            f"'sum as f32' is exact for at most {most} products, not {deep}",
-            "take the sum in shorter steps",
-        )
+    assert signs is not None and op.body is not None
     body = Block(arg_types=[*op.body.arg_types[:2], f32])
     for new, old in zip(body.args, op.body.args, strict=True):
         new.name_hint = old.name_hint

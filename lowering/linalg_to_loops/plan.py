@@ -279,22 +279,6 @@ def _fold_into_next(fill: Structured, later: Sequence[Structured]) -> bool:
 
 
 def _check_shared(plan: Plan, op: Structured) -> None:
-    shared, first = plan.schedule.shared, plan.first
+    shared = plan.schedule.shared
     if len(op.reductions) < shared:
         fail(op.op, f"the kernel shares {shared} loops, but this op has {len(op.reductions)}")
-    ours, theirs = ((o.axis if o.axis < shared else -1) for o in (op, first))
-    if ours != theirs or (
-        ours >= 0 and (op.width, op.interleave) != (first.width, first.interleave)
-    ):
-        fail(
-            op.op,
-            "ops of a kernel must agree on how their shared loops are vectorised",
-        )
-    if plan.schedule.band > 1 and first.axis == shared - 1:
-        fail(
-            op.op,
-            "several iterations of the last shared loop, which is vectors, are taken at a time",
-            "vectorise a loop of each op's own",
-        )
-    if plan.schedule.tile != (1, 1) and 0 <= plan.axis < shared - 1:
-        fail(op.op, "tiles need vectors along the last shared loop or one of an op's own")

@@ -17,7 +17,6 @@ from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
-from stepwell.transforms.passes import fail
 
 LENGTH = 1 << 14
 """So many elements are worth a run of their own."""
@@ -42,8 +41,6 @@ def write_split(writer: Writer, plan: Plan) -> None:
 def _write_runs(nest: Nest, op: Structured) -> None:
     """Write one full reduction: the runs side by side, then their results in order."""
     writer, most = nest.writer, nest.plan.schedule.split
-    if not all(op.reductions) or len(op.carried) != len(op.outputs) or not op.unordered:
-        fail(op.op, "only full reductions by known combiners are cut into parts")
     point = Point((None,) * len(op.reductions))
     combiners = [nest.combiner(op, k) for k in op.carried]
     starts = [nest.start(op, k, point) for k in op.carried]

@@ -31,11 +31,10 @@ from stepwell.lowering.linalg_to_loops.epilogue import is_long
 from stepwell.lowering.linalg_to_loops.fetching import Fetching
 from stepwell.lowering.linalg_to_loops.floats import in_floats, joined
 from stepwell.lowering.linalg_to_loops.nest import Nest
-from stepwell.lowering.linalg_to_loops.packing import STACK, Packing, bytes_of, size_of
+from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer, element_of
-from stepwell.transforms.passes import fail
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Tiles(Nest):
         streamed, packed = roles_of(self.sum, self.first, self.column)
         self.along = self.column in dims_of(self.sum.inputs[streamed].exprs)
         """Whether the operand read in place varies with the columns too, and ends where they do."""
-        self.product = in_floats(self.sum, self.deep) if plan.schedule.in_floats else self.sum
+        self.product = in_floats(self.sum) if plan.schedule.in_floats else self.sum
         """The contraction as it is in registers."""
         self.slivers = in_slivers(self.sum.inputs[packed].exprs, self.column)
         self.packing: Packing | None = None
@@ -98,7 +97,6 @@ class Tiles(Nest):
             self.fetching = Fetching(self.packing, self.deep)
         self.copying = False
         """Whether the innermost loop packs what it reads."""
-        _check_sizes(self)
 
     @cached_property
     def long(self) -> bool:
@@ -141,7 +139,6 @@ class Tiles(Nest):
     def _pack_words(self, streamed: int, packed: int) -> None:
         """Say that both operands are packed as words."""
         self.product = dot_body(self.sum, self.plan.schedule, streamed)
-        self._check_rows()
         sums = self.sum.reduced
         self.packing = self.words = DotPacking(
             self, self.sum, packed, self.column, sums, self.columns
@@ -160,22 +157,11 @@ class Tiles(Nest):
 
     def _pack_rows(self, streamed: int) -> Packing:
         """Return what copies the rows of a block, for which rows stand where columns do."""
-        self._check_rows()
         width, rows = self.sum.width, self.sizes[-2]
         columns = -(-rows // width) * width
         packing = Packing(self, self.product, streamed, self.row, self.sum.reduced, columns)
         packing.even = columns == rows
         return packing
-
-    def _check_rows(self) -> None:
-        """Refuse to pack rows of what they cannot be packed of."""
-        several = self.first != self.row or len(self.sum.reduced) != 1
-        if (several and not self.plan.schedule.dots) or self.along:
-            fail(
-                self.sum.op,
-                "rows are packed only where blocks cut the last two shared loops, the sum has one "
-                "loop and the operand varies with the rows alone",
-            )
 
     def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
         """Return the range of a loop: of the sum, the part at hand."""
@@ -472,23 +458,3 @@ class Tiles(Nest):
 
 def _falling(width: int) -> list[int]:
     return [width, 1] if width > 1 else [1]
-
-
-def _check_sizes(nest: Tiles) -> None:
-    rows, columns = nest.sizes[-2:]
-    if rows % nest.rows or columns % nest.columns:
-        fail(
-            nest.sum.op,
-            f"a block of {rows} by {columns} is not made of whole tiles of {nest.rows} by "
-            f"{nest.columns}",
-        )
-    whole = 0 <= size_of(nest.sum, nest.depth) <= nest.deep
-    waiting = nest.rows if whole else prod(nest.sizes[:-1])
-    scratch = [waiting * bytes_of(element_of(nest.sum.outputs[0].buffer))]
-    if nest.packing is not None:
-        scratch.append(nest.packing.size(nest.deep) * bytes_of(nest.packing.element))
-    bytes = max(scratch) * nest.columns
-    if (packing := nest.row_packing) is not None:
-        bytes = max(bytes, packing.size(nest.deep) * packing.columns * bytes_of(packing.element))
-    if bytes > STACK:
-        fail(nest.sum.op, f"a block needs {bytes} bytes of scratch, more than {STACK}")

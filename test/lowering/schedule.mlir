@@ -27,7 +27,7 @@ kernel.func @stream(%x: tensor<512x1024xf32>, %y: tensor<512x1024xf32>, %d: tens
 
 // bf16 computes in f32, so lanes are those of f32; a long body takes one vector at a time.
 // CHECK-LABEL:  kernel.func @half
-// CHECK-SAME:  #kernel.schedule<[parallel d0 by 1024 {grain 1366}, for d0 by 16, vector d0 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d0 by 1024 {grain 1261}, for d0 by 16, vector d0 by 16]>
 kernel.func @half(%x: tensor<4096xbf16>, %d: tensor<4096xbf16>) -> tensor<4096xbf16> attributes {kernel.shared = 1} {
   %r = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]} ins(%x : tensor<4096xbf16>) outs(%d : tensor<4096xbf16>) {
   ^bb0(%a: bf16, %o: bf16):

@@ -108,7 +108,7 @@ def test_words_are_made_of_bytes() -> None:
     block = "tile = [2, 2], blocks = [4, 8, 8]"
     text = _kernel("mk,kn", f"{block}, {DOTS}", 4, types, "ss").replace("i32", "i64")
     context, module = parsed(text)
-    with pytest.raises(CompileError, match="that are summed in i32"):
+    with pytest.raises(CompileError, match="of bytes summed in i32"):
         LinalgToLoops().apply(context, module)
 
 

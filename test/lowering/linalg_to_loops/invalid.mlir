@@ -28,19 +28,6 @@ kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) attributes {kernel.schedu
 
 // -----
 
-kernel.func @k(%x: memref<8x8xf32>, %z: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 8, for d1 by 2, unroll d1, unroll d0 by 4, vector d0 by 4]>} {
-  // expected-error@+1 {{tiles need vectors along the last shared loop or one of an op's own}}
-  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
-      ins(%x : memref<8x8xf32>) outs(%z : memref<8x8xf32>) {
-  ^bb0(%a: f32, %acc: f32):
-    %s = arith.addf %acc, %a : f32
-    linalg.yield %s : f32
-  }
-  kernel.return
-}
-
-// -----
-
 kernel.func @k(%c: f32, %y: memref<8xf32>) attributes {kernel.shared = 2} {
   // expected-error@+1 {{the kernel shares 2 loops, but this op has 1}}
   linalg.fill ins(%c : f32) outs(%y : memref<8xf32>)
@@ -49,6 +36,7 @@ kernel.func @k(%c: f32, %y: memref<8xf32>) attributes {kernel.shared = 2} {
 
 // -----
 
+// expected-error@+1 {{ops of a kernel must agree on how the loops that they share are vectors}}
 kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>, %z: memref<8xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0 by 4], op 0 [for d1, vector d0 by 4], op 1 [unroll d0]>} {
   linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
       ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) {
@@ -56,7 +44,6 @@ kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>, %z: memref<8xf32>) attrib
     %s = arith.addf %acc, %a : f32
     linalg.yield %s : f32
   }
-  // expected-error@+1 {{ops of a kernel must agree on how their shared loops are vectorised}}
   linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
       ins(%y : memref<8xf32>) outs(%z : memref<8xf32>) {
   ^bb0(%a: f32, %acc: f32):
@@ -68,8 +55,8 @@ kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>, %z: memref<8xf32>) attrib
 
 // -----
 
+// expected-error@+1 {{only full reductions by known}}
 kernel.func @k(%x: memref<8x8xf32>, %y: memref<8xf32>) attributes {kernel.schedule = #kernel.schedule<[parallel d1 into 4, for d1]>} {
-  // expected-error@+1 {{only full reductions by known combiners are cut into parts}}
   linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
       ins(%x : memref<8x8xf32>) outs(%y : memref<8xf32>) {
   ^bb0(%a: f32, %acc: f32):
@@ -110,9 +97,9 @@ kernel.func @k(%c: f32, %y: tensor<8xf32>) {
 
 // -----
 
+// expected-error@+1 {{a block of 3 by 8 is not}}
 kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 3, for d1 by 8, for d2 by 4 {pack 1}, for d0 by 2, for d2, unroll d0, unroll d1 by 4, vector d1 by 4]>} {
   linalg.fill ins(%c : f32) outs(%y : memref<8x8xf32>)
-  // expected-error@+1 {{a block of 3 by 8 is not made of whole tiles of 2 by 8}}
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) {
   ^bb0(%a: f32, %b: f32, %acc: f32):
@@ -125,9 +112,9 @@ kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8
 
 // -----
 
+// expected-error@+1 {{a sum in steps needs several}}
 kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 8, for d1 by 4, for d2 by 4 {pack 1}, for d0, for d2, vector d1 by 4]>} {
   linalg.fill ins(%c : f32) outs(%y : memref<8x8xf32>)
-  // expected-error@+1 {{a sum in steps needs several results side by side, and vectors along the last shared loop}}
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) {
   ^bb0(%a: f32, %b: f32, %acc: f32):
@@ -154,9 +141,9 @@ kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8
 
 // -----
 
+// expected-error@+1 {{524288 bytes of scratch are needed, more than 262144}}
 kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 8, for d2 by 16384 {pack 1}, for d0 by 2, for d2, unroll d0, unroll d1 by 4, vector d1 by 4]>} {
   linalg.fill ins(%c : f32) outs(%y : memref<8x8xf32>)
-  // expected-error@+1 {{a block needs 524288 bytes of scratch, more than 262144}}
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) {
   ^bb0(%a: f32, %b: f32, %acc: f32):

@@ -8,6 +8,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
+from stepwell.analysis.levels.legality import check_nesting
 from stepwell.analysis.levels.nesting import (
     NO_LANES,
     Lanes,
@@ -77,20 +78,10 @@ def check_levels(function: kernel.FuncOp, schedule: Schedule) -> Nesting:
     reader = _Reader(function, schedule)
     reader.check_loops()
     nesting = reader.nesting()
-    _check_steps(nesting)
+    check_nesting(reader.ops, reader.loops, nesting)
     if (spelled := levels_of(function, nesting)) != schedule:
         raise VerifyException(f"no loops can be made so; the nearest are {spelled}")
     return nesting
-
-
-def _check_steps(nesting: Nesting) -> None:
-    """Check that threads take whole steps of what is inside, but of stretches."""
-    for loop, step in enumerate(() if nesting.stream[0] else nesting.steps):
-        inner = nesting.step(loop)
-        if step % inner or (not nesting.blocks and loop != nesting.axis and 1 < inner < step):
-            said = f"a thread takes {step} iterations of d{loop}, inside of which {inner} stand"
-            many = "a multiple of them" if loop == nesting.axis or nesting.blocks else "as many"
-            raise VerifyException(f"{said} side by side: take {many}")
 
 
 class _Reader:

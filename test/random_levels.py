@@ -1,0 +1,261 @@
+"""Lists of levels at random, for kernels of every kind: drawn near to what a machine would choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import VerifyException
+
+from stepwell.analysis.levels import Lanes, Nesting, check_levels, levels_of, loop_ops, nesting_of
+from stepwell.analysis.levels.nesting import loops_of
+from stepwell.dialects import kernel
+from stepwell.dialects.interpreter import Interpreter
+from stepwell.dialects.kernel.levels import KINDS, Action, Level, Levels, Schedule
+from stepwell.dialects.parsing import parse_module
+from stepwell.driver.pass_pipeline import parse
+from stepwell.driver.registry import registry
+from stepwell.transforms.kernels.schedule import Schedule as SchedulePass
+from stepwell.transforms.kernels.schedule.threads import parallel_steps
+
+T = TypeVar("T")
+Choose = Callable[[list[T]], T]
+"""Draws one of several; the first is the simplest."""
+PRODUCT = """
+  %y = nd.matmul %a, %b : (tensor<{m}x{k}x{e}>, tensor<{k}x{n}x{e}>) -> tensor<{m}x{n}x{e}>
+  %z = nd.relu %y : tensor<{m}x{n}x{e}>
+  func.return %z : tensor<{m}x{n}x{e}>"""
+BYTES = """
+  %y = nd.matmul %a, %b {dtype = i32} : (tensor<7x20xi8>, tensor<20x19xi8>) -> tensor<7x19xi32>
+  func.return %y : tensor<7x19xi32>"""
+TURNED = """
+  %y = nd.dot_general %a, %b contract [1] x [1] : (tensor<6x40xf32>, tensor<5x40xf32>) -> tensor<6x5xf32>
+  func.return %y : tensor<6x5xf32>"""
+SOFTMAX = """
+  %y = nd.softmax %a {axis = 1} : tensor<9x21xf32>
+  func.return %y : tensor<9x21xf32>"""
+COLUMNS = """
+  %y = nd.reduce_sum %a {axes = [0]} : tensor<37x19xf32> -> tensor<19xf32>
+  func.return %y : tensor<19xf32>"""
+TOTAL = """
+  %y = nd.reduce_max %a {axes = [0, 1]} : tensor<37x19xf32> -> tensor<f32>
+  func.return %y : tensor<f32>"""
+TRANSPOSE = """
+  %y = nd.transpose %a {permutation = [1, 0]} : tensor<23x18xf32> -> tensor<18x23xf32>
+  func.return %y : tensor<18x23xf32>"""
+CHAIN = """
+  %y = nd.add %a, %b : tensor<3x5x17xf32>
+  %z = nd.tanh %y : tensor<3x5x17xf32>
+  %s = nd.reduce_sum %z {axes = [2]} : tensor<3x5x17xf32> -> tensor<3x5xf32>
+  func.return %s : tensor<3x5xf32>"""
+CONVOLUTION = """
+  %y = nd.convolution %a, %b {low = [1, 1], high = [1, 1]} : (tensor<1x4x6x7xf32>, tensor<8x4x3x3xf32>) -> tensor<1x8x6x7xf32>
+  func.return %y : tensor<1x8x6x7xf32>"""
+DEPTHWISE = """
+  %y = nd.convolution %a, %b {groups = 8, low = [1, 1], high = [1, 1]} : (tensor<1x8x5x9xf32>, tensor<8x1x3x3xf32>) -> tensor<1x8x5x9xf32>
+  func.return %y : tensor<1x8x5x9xf32>"""
+ATTENTION = """
+  %s = nd.matmul %a, %b : (tensor<7x6xf32>, tensor<6x19xf32>) -> tensor<7x19xf32>
+  %p = nd.softmax %s {axis = 1} : tensor<7x19xf32>
+  %y = nd.matmul %p, %c : (tensor<7x19xf32>, tensor<19x18xf32>) -> tensor<7x18xf32>
+  func.return %y : tensor<7x18xf32>"""
+RUNNING = """
+  %y = nd.cumulative_sum %a {axis = 1} : tensor<9x13xf32>
+  func.return %y : tensor<9x13xf32>"""
+KERNELS: dict[str, tuple[list[str], str, str]] = {
+    "product": (["7x20xf32", "20x19xf32"], "7x19xf32", PRODUCT.format(m=7, k=20, n=19, e="f32")),
+    "even": (["12x16xf32", "16x32xf32"], "12x32xf32", PRODUCT.format(m=12, k=16, n=32, e="f32")),
+    "unknown": (["?x16xf32", "16x32xf32"], "?x32xf32", PRODUCT.format(m="?", k=16, n=32, e="f32")),
+    "row": (["1x16xf32", "16x70xf32"], "1x70xf32", PRODUCT.format(m=1, k=16, n=70, e="f32")),
+    "half": (["7x20xf16", "20x19xf16"], "7x19xf16", PRODUCT.format(m=7, k=20, n=19, e="f16")),
+    "bytes": (["7x20xi8", "20x19xi8"], "7x19xi32", BYTES),
+    "turned": (["6x40xf32", "5x40xf32"], "6x5xf32", TURNED),
+    "softmax": (["9x21xf32"], "9x21xf32", SOFTMAX),
+    "columns": (["37x19xf32"], "19xf32", COLUMNS),
+    "total": (["37x19xf32"], "f32", TOTAL),
+    "transpose": (["23x18xf32"], "18x23xf32", TRANSPOSE),
+    "chain": (["3x5x17xf32", "3x5x17xf32"], "3x5xf32", CHAIN),
+    "convolution": (["1x4x6x7xf32", "8x4x3x3xf32"], "1x8x6x7xf32", CONVOLUTION),
+    "depthwise": (["1x8x5x9xf32", "8x1x3x3xf32"], "1x8x5x9xf32", DEPTHWISE),
+    "attention": (["7x6xf32", "6x19xf32", "19x18xf32"], "7x18xf32", ATTENTION),
+    "running": (["9x13xf32"], "9x13xf32", RUNNING),
+}
+OUTLINED = "through(structured),outline-kernels,split-groups,collapse-loops"
+LOOPS = "bufferize,linalg-to-loops"
+MACHINES = [
+    SchedulePass(vector_bits=128, l2=0),
+    SchedulePass(vector_bits=128, l2=256, l1=64),
+    SchedulePass(vector_bits=256, vector_registers=16, l2=1024, l1=256, threads=4),
+    SchedulePass(vector_bits=128, l2=512, l1=1024, last_cache=512, versions=False),
+]
+SIZES = [1, 2, 3, 4, 5, 6, 8, 12, 16, 19, 24, 32, 64]
+ACTIONS = [
+    *(Action("pack", n, how) for n in (0, 1) for how in ("", "first", "dot4", "biased_dot4")),
+    *(Action("prefetch"), Action("sum", detail="f32"), Action("grain", 3), Action("pipeline", 4)),
+]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A program of kernels, its arguments and what it gives."""
+
+    module: ModuleOp
+    arrays: list[NDArray[Any]]
+    want: list[NDArray[Any]]
+
+    @property
+    def kernels(self) -> list[kernel.FuncOp]:
+        """The kernels that have loops."""
+        found = (op for op in self.module.ops if isinstance(op, kernel.FuncOp))
+        return [function for function in found if loop_ops(function)]
+
+
+@cache
+def subject(name: str) -> Subject:
+    """Return the program ``name`` with its kernels outlined."""
+    inputs, output, body = KERNELS[name]
+    arguments = ", ".join(f"%{c}: tensor<{t}>" for c, t in zip("abc", inputs, strict=False))
+    text = f"func.func @main({arguments}) -> tensor<{output}> {{{body}\n}}"
+    context = registry().context()
+    module = parse_module(context, text, name)
+    _run(context, module, OUTLINED)
+    random = np.random.default_rng(1)
+    arrays = [_array(random, each) for each in inputs]
+    return Subject(module, arrays, _called(module, arrays, output))
+
+
+def _array(random: np.random.Generator, kind: str) -> NDArray[Any]:
+    *sizes, element = kind.replace("?", "5").split("x")
+    shape = tuple(map(int, sizes))
+    if element.startswith("i"):
+        return random.integers(-128, 128, shape).astype(f"int{element[1:]}")
+    return random.integers(-4, 5, shape).astype(f"float{element[1:]}")
+
+
+def _run(context: Context, module: ModuleOp, pipeline: str) -> None:
+    for step in parse(pipeline, registry().passes):
+        step.run(context, module)
+
+
+def _called(module: ModuleOp, arrays: list[NDArray[Any]], output: str) -> list[NDArray[Any]]:
+    """Return what a program of tensors gives, or leaves in its last argument."""
+    results = Interpreter(module).call("main", [a.copy() for a in arrays])
+    return [np.asarray(each) for each in results]
+
+
+def near(function: kernel.FuncOp, choose: Choose[Any]) -> Schedule:
+    """Return levels near those that a machine would choose; VerifyException where there are none."""
+    copy = function.clone()
+    machine: SchedulePass = choose(MACHINES)
+    machine.apply(Context(), ModuleOp([copy]))
+    nesting = nesting_of(copy)
+    for _ in range(choose([0, 1, 2, 3, 4])):
+        nesting = _changed(function, nesting, choose)
+    schedule = levels_of(function, nesting)
+    for _ in range(choose([0, 0, 1, 2])):
+        schedule = _edited(schedule, choose)
+    return schedule
+
+
+def _changed(function: kernel.FuncOp, old: Nesting, choose: Choose[Any]) -> Nesting:
+    """Return a nesting that differs in one field."""
+    shared, ops = old.shared, loop_ops(function)
+    loops = [loops_of(op) for op in ops]
+    what = choose(["lanes", "tile", "steps", "band", "blocks", "stream", "split", "mark", "ahead"])
+    new = replace(old)
+    match what:
+        case "lanes":
+            width, many = choose([1, 2, 4, 8]), choose([1, 2, 3, 4])
+            number = choose(list(range(len(ops))))
+            axis = choose([-1, *range(len(loops[number]))])
+            lanes = Lanes(axis, width, many) if axis >= 0 else Lanes()
+            alike = 0 <= axis < shared
+            new.lanes = tuple(lanes if n == number or alike else x for n, x in enumerate(old.lanes))
+        case "tile":
+            new.tile = choose([1, 2, 3, 4, 6]), choose([1, 2, 3])
+        case "steps":
+            new.parallel = choose(list(range(shared + 1)))
+            new.grain = choose([1, 5, 0])
+        case "band":
+            new.band = choose([1, 2, 3, 5])
+        case "blocks" if shared >= 2:
+            rows, width = new.tile[0] * choose([1, 2, 3]), new.step(shared - 1) * choose([1, 2])
+            new.blocks = rows, width, choose([2, 4, 5, 16, 40])
+            new.stream = 0, 0
+        case "stream" if shared >= 2:
+            new.stream, new.blocks = (choose([8, 12, 64]), choose([2, 4, 8])), ()
+        case "split":
+            new.split = choose([0, 2, 3, 7])
+            new.split_rows = choose([1, 3, 8]) if shared and new.split else 0
+        case "ahead":
+            new.ahead = choose([0, 2, 5])
+        case _:
+            marks = ["prefetch", "pack_rows", "pack_first", "dots", "unsigned_rows", "in_floats"]
+            mark = choose([*marks, "unroll"])
+            setattr(new, mark, not getattr(new, mark))
+    new.steps = parallel_steps(new, loops)
+    return new
+
+
+def _edited(schedule: Schedule, choose: Choose[Any]) -> Schedule:
+    """Return a schedule in which one level is another one, more, or none."""
+    lists: dict[int, Levels] = {-1: schedule.levels, **schedule.ops}
+    number = choose(list(lists))
+    levels = list(lists[number])
+    at = choose(list(range(len(levels) + 1)))
+    level = Level(choose(list(KINDS)), choose([0, 1, 2, 3]), choose(SIZES))
+    way = choose(["step", "drop", "add", "action", "kind"])
+    if at == len(levels) or way == "add":
+        levels.insert(at, level)
+    elif way == "drop":
+        levels.pop(at)
+    elif way == "step":
+        levels[at] = replace(levels[at], step=level.step)
+    elif way == "kind":
+        levels[at] = replace(levels[at], kind=level.kind)
+    else:
+        levels[at] = levels[at].doing(choose(ACTIONS))
+    lists[number] = tuple(levels)
+    return Schedule(lists.pop(-1), lists)
+
+
+def tried(name: str, choose: Choose[Any]) -> str | None:
+    """Draw levels for a kernel of a program and compare what it gives; None where refused.
+
+    AssertionError where levels are accepted but the loops are not made, or compute something else.
+    """
+    found = subject(name)
+    module = found.module.clone()
+    functions = Subject(module, [], []).kernels
+    function = choose(functions)
+    for each in functions:
+        if each is not function:
+            MACHINES[0].apply(Context(), ModuleOp([copy := each.clone()]))
+            each.attributes = copy.attributes
+    try:
+        schedule = near(function, choose)
+        attribute = kernel.ScheduleAttr(schedule)
+        if schedule.has_groups:
+            return None
+        check_levels(function, schedule)
+    except VerifyException:
+        return None
+    function.attributes["kernel.schedule"] = attribute
+    text = str(schedule)
+    outputs = [np.zeros_like(each) for each in found.want]
+    try:
+        _run(registry().context(), module, LOOPS)
+        module.verify()
+        Interpreter(module).call("main", [*(a.copy() for a in found.arrays), *outputs])
+    except Exception as error:
+        raise AssertionError(f"{name}: {text} is accepted, but {error}") from error
+    for got, want in zip(outputs, found.want, strict=True):
+        loose = 2e-2 if "f16" in KERNELS[name][1] else 2e-5
+        np.testing.assert_allclose(got, want, rtol=loose, atol=loose, err_msg=f"{name}: {text}")
+    return text
