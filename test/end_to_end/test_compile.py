@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+from stepwell.api.compiled import PACKAGE
 from stepwell.core.machine import Machine
 from stepwell.runtime.toolchain import ToolchainError
 
@@ -211,3 +212,8 @@ def test_a_crash_is_blamed_on_the_stage_that_left_invalid_ir(
     monkeypatch.setattr(decompose, "apply", break_types)
     with pytest.raises(sw.CompileError, match=r"invalid IR after stage 'nd': 'nd\.add'"):
         descent.translate(descent.Source(ADD, "add.mlir", "main", Machine()), "c")
+
+
+def test_any_file_of_the_compiler_is_part_of_the_key() -> None:
+    """An edited pass must not be served what it made before."""
+    assert all((PACKAGE / room).is_dir() for room in ("lowering", "dialects", "driver"))

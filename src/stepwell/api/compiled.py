@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from stepwell.runtime.parts import Parts
 
 LOG = logging.getLogger("stepwell")
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parent.parent
+"""All of whose files are part of the key of what is cached."""
 
 _RESOURCE = re.compile(r'#nd\.resource<"([^"]*)", *"([^"]*)">')
 
