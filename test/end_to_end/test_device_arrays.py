@@ -137,6 +137,18 @@ def test_of_another_device_or_deleted(device: Device) -> None:
             use()
 
 
+def test_operators_beside_traced_values() -> None:
+    held = {"w": sw.device_put(X, CPU)}
+    weight = held.__getitem__  # read where no handle takes its place
+
+    @sw.jit(device=CPU)
+    def mixed(x: Any) -> Any:
+        return (weight("w") - x) * weight("w") + snp.maximum(x, weight("w"))
+
+    found = mixed(sw.device_put(X, CPU))
+    np.testing.assert_array_equal(found, X)
+
+
 def test_without_jit_and_in_graphs() -> None:
     x = sw.device_put(X, CPU)
     with sw.disable_jit():

@@ -100,7 +100,7 @@ def kind_of(value: Any) -> Any:
         return _WEAK[value.kind.kind] if value.weak else value.dtype
     if is_number(value):
         return np.dtype(bool) if isinstance(value, bool) else type(value)
-    typed = isinstance(value, np.ndarray | np.generic | Variable)
+    typed = isinstance(value, np.ndarray | np.generic | Variable | DeviceArray)
     dtype = value.dtype if typed else np.asarray(value).dtype
     if dtype.kind in "OUSVMm":
         raise TypeError(f"expected an array or a number, got {_called(value, dtype)}")

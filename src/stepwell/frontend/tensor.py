@@ -14,6 +14,7 @@ import numpy as np
 from stepwell.core.dtypes import DType
 from stepwell.core.shapes import Shape
 from stepwell.frontend.errors import TraceError
+from stepwell.runtime.device_arrays import DeviceArray
 
 _HOW = {
     "bool": "use stepwell.lax.cond, or stepwell.numpy.where to choose element by element",
@@ -24,7 +25,7 @@ _HOW = {
 
 def _binary(ufunc: Any, reflected: bool = False) -> Callable[[Any, Any], Any]:
     def operator(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, Tensor | np.ndarray | np.generic | int | float | list | tuple):
+        if not isinstance(other, _OPERANDS):
             if type(other) is complex:
                 raise TypeError("complex numbers are not supported yet")
             return NotImplemented
@@ -49,7 +50,7 @@ def _in_place(ufunc: Any) -> Callable[[Any, Any], Any]:
     """Return ``x op= y``: it writes to an array, and makes another number of a number."""
 
     def operator(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, Tensor | np.ndarray | np.generic | int | float | list | tuple):
+        if not isinstance(other, _OPERANDS):
             return NotImplemented
         value = Tensor.operators["ufunc"](ufunc, self, other)
         if not self.shape:
@@ -484,3 +485,7 @@ class Tensor:
     def _refuse(self, how: str, why: str, more: str = "") -> NoReturn:
         self.graph.check(self)
         raise TraceError(f"{why}: {self!r}; {more}{_HOW[how]}")
+
+
+_OPERANDS = (Tensor, np.ndarray, np.generic, DeviceArray, int, float, list, tuple)
+"""What may stand beside a traced value in an operator."""

@@ -76,7 +76,13 @@ class DeviceArray:
     cannot change but where a program is given it as a donated argument. Its memory is used again
     when it is dropped, or by `delete`.
 
+    device, held, dtype, shape, nbytes : what it is made of; `sw.device_put` makes one
     raises RuntimeError : it was deleted
+
+    >>> import numpy as np, stepwell as sw
+    >>> x = sw.device_put(np.ones((2, 3)), "cpu")
+    >>> x, x.nbytes, x.tolist()
+    (<device array float64[2, 3] on cpu:0>, 48, [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
     """
 
     __slots__ = ("__weakref__", "_held", "device", "dtype", "nbytes", "shape")
