@@ -47,7 +47,6 @@ from stepwell.transforms.kernels.schedule.threads import parallel_steps
 from stepwell.transforms.kernels.schedule.tiles import register_tile
 from stepwell.transforms.kernels.schedule.turning import turning
 from stepwell.transforms.kernels.schedule.vectors import (
-    CHUNK,
     NARROWEST,
     STRAIGHT,
     Loops,
@@ -67,8 +66,6 @@ from stepwell.transforms.passes import Numerics, Pass, fail
 
 BAND = 5
 """So many rows at a time keep the registers of two contractions full."""
-SURELY = 8
-"""So many times the least that is worth a thread is worth it on any machine: nobody is asked."""
 
 
 @dataclass(frozen=True)
@@ -214,9 +211,9 @@ def _schedule(
         vectorise_apart(function, ops, nesting, machine, l2)
     run_in_parallel(function, ops, nesting, machine, l2)
     _write(function, ops, nesting, slivers)
-    work = sum(loops.iterations * loops.work for loops in ops)
-    if machine.described and some is None and work < SURELY * CHUNK and not is_scattered(ops):
-        stay_alone(function, nesting, machine.described)
+    if machine.described and some is None and not is_scattered(ops):
+        work = sum(loops.iterations * loops.work for loops in ops)
+        stay_alone(function, nesting, work, machine.described)
 
 
 def _write(

@@ -34,6 +34,9 @@ is not taken for quicker."""
 UNEVEN = 1 + WORSE / 2
 """Threads that wait for each other for less time than so many times what they work could gain no
 more than half of that."""
+AT_MOST = 400
+"""Additions and accesses that a core does in a nanosecond at most: six instructions a cycle, of 16
+elements each, at 4 GHz."""
 MOST = 48
 """Predictions for one kernel, of about a millisecond each."""
 
@@ -63,9 +66,15 @@ def improve(function: kernel.FuncOp, nesting: Nesting, described: str) -> None:
         write_nesting(function, found)
 
 
-def stay_alone(function: kernel.FuncOp, nesting: Nesting, described: str) -> None:
-    """Let one thread do what several are not quicker at, for a kernel without blocks."""
+def stay_alone(function: kernel.FuncOp, nesting: Nesting, work: int, described: str) -> None:
+    """Let one thread do what several are not quicker at, for a kernel without blocks.
+
+    work : additions and accesses; kernels with so much of it that it surely takes longer than ten
+        launches are left as they are
+    """
     machine = machine_of(described)
+    if work > 10 * machine.launch * AT_MOST:
+        return
     known = all(DYNAMIC_INDEX not in shape(v) for op in loop_ops(function) for v in op.operands)
     if machine.threads < 2 or machine.kind != "cpu" or not nesting.parallel or not known:
         return
