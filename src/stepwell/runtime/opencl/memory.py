@@ -22,6 +22,10 @@ LINE = 64
 """Bytes of the smallest buffer: OpenCL has none of 0."""
 SMALL = 1 << 12
 """Up to so many bytes sizes of buffers are powers of two, above multiples of this."""
+PAGE = 1 << 12
+HUGE = 4 << 20
+"""Bytes from which on NumPy asks for pages of 2 MiB, as drivers for processors do not: steps of a
+page or more then find their addresses in the processor's table of pages."""
 KEPT = 8
 """The part of a device's memory that buffers which nobody holds may take up: an eighth."""
 
@@ -32,6 +36,13 @@ class Weight:
 
     array: Array
     buffer: Any
+
+
+def on_large_pages(size: int) -> Array:
+    """Return memory of the host as NumPy asks for it, from a page's beginning on."""
+    held = np.empty(size + PAGE, np.uint8)
+    start = -held.ctypes.data % PAGE
+    return held[start : start + size]
 
 
 class DeviceMemory:
@@ -46,6 +57,7 @@ class DeviceMemory:
         self._wanted: dict[int, int] = defaultdict(int)
         """How many buffers of a size were made because none was free; uploaded ones apart."""
         self._kept = 0
+        self._largest = int(device.handle.max_mem_alloc_size)
         self._most = int(device.handle.global_mem_size) // KEPT
         self._lock = threading.RLock()
         """A garbage collection in the middle of a method may release arrays."""
@@ -62,7 +74,7 @@ class DeviceMemory:
                 if free:
                     self._kept -= size
                     return free.pop()
-        made = self._made(size, lambda: self._buffer(self._flags.READ_WRITE, size))
+        made = self._made(size, lambda: self._new(size))
         with self._lock:
             self._wanted[size] += 1
         return made
@@ -82,6 +94,16 @@ class DeviceMemory:
         with self._lock:
             self._free.clear()
             self._kept = 0
+
+    def _is_large(self, size: int) -> bool:
+        """Whether a buffer gains by large pages; the driver refuses what there is no room for."""
+        return self._device.is_cpu and HUGE <= size <= self._largest
+
+    def _new(self, size: int) -> Any:
+        if not self._is_large(size):
+            return self._buffer(self._flags.READ_WRITE, size)
+        flags = self._flags.READ_WRITE | self._flags.USE_HOST_PTR
+        return self._buffer(flags, 0, on_large_pages(size))
 
     def _buffer(self, flags: int, size: int = 0, hostbuf: Any = None) -> Any:
         return self._device.cl.Buffer(self._context, flags, size, hostbuf)
@@ -119,6 +141,10 @@ class DeviceMemory:
     def _copy_of(self, array: Array, access: int) -> Any:
         if not array.nbytes:
             return self.allocate(0)
+        if self._is_large(array.nbytes):
+            copy = on_large_pages(rounded(array.nbytes))
+            copy[: array.nbytes] = array.reshape(-1).view(np.uint8)
+            return self._buffer(access | self._flags.USE_HOST_PTR, 0, copy)
         held, size = as_bytes(array), rounded(array.nbytes)
         if size != array.nbytes:
             held = np.empty(size, np.uint8)
