@@ -96,7 +96,7 @@ MACHINES = [
 ]
 SIZES = [1, 2, 3, 4, 5, 6, 8, 12, 16, 19, 24, 32, 64]
 ACTIONS = [
-    *(Action("pack", n, how) for n in (0, 1) for how in ("", "first", "dot4", "biased_dot4")),
+    *(Action("pack", n, how) for n in (0, 1) for how in ("", "first", "dot", "biased_dot")),
     *(Action("prefetch"), Action("sum", detail="f32"), Action("grain", 3), Action("pipeline", 4)),
 ]
 

@@ -30,7 +30,7 @@ MOST_LEVELS = 64
 
 @dataclass(frozen=True)
 class Action:
-    """What is done at a level besides looping: ``pack 1 as dot4``, ``grain 8``, ``prefetch 0``.
+    """What is done at a level besides looping: ``pack 1 as dot``, ``grain 8``, ``prefetch 0``.
 
     number : of an operand of the op, or an amount; None where the action has none
     detail : a word that says how, after ``as``; "" where there is none
@@ -50,7 +50,7 @@ ACTIONS: Final[dict[str, tuple[bool, tuple[str, ...]]]] = {
     "grain": (True, ()),
     "pipeline": (True, ()),
     "prefetch": (False, ()),
-    "pack": (True, ("first", "dot4", "biased_dot4")),
+    "pack": (True, ("first", "dot", "biased_dot")),
     "sum": (False, ("f32",)),
     "stage": (True, ()),
 }

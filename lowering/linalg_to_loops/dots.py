@@ -25,6 +25,7 @@ from stepwell.core.dot_instructions import WORD
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.dot_tiles import SIDE
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
+from stepwell.lowering.linalg_to_loops.blocks import contraction_of
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.packing import Packing, bits_of
@@ -61,9 +62,16 @@ def dot_body(op: Structured, schedule: Schedule, streamed: int) -> Structured:
 
 
 def is_for_matrix_unit(plan: Plan) -> bool:
-    """Whether tiles of words have so many rows that no registers hold their sums."""
+    """Whether tiles of words are as large as a unit of the machine multiplies, or several times.
+
+    It is for sums of one loop, in blocks of rows and columns; elsewhere registers hold the sums.
+    """
     schedule = plan.schedule
-    return schedule.dots and schedule.tile[0] % SIDE == 0 and not schedule.unsigned_rows
+    if not schedule.dots or schedule.unsigned_rows or schedule.tile[0] % SIDE:
+        return False
+    sum = contraction_of(plan)
+    columns = schedule.tile[1] * sum.width
+    return columns % SIDE == 0 and len(sum.reduced) == 1 and len(schedule.blocks) == 3
 
 
 def words(writer: Writer, count: Index, terms: int) -> Index:

@@ -14,13 +14,11 @@ from xdsl.ir import SSAValue
 
 from stepwell.analysis.products import dot_elements
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel.dot_tiles import SIDE
 from stepwell.lowering.linalg_to_loops.blocked import Blocked
 from stepwell.lowering.linalg_to_loops.blocks import roles_of
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.tiles import Sliver
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
-from stepwell.transforms.passes import fail
 
 
 class MatrixUnit(Blocked):
@@ -28,13 +26,6 @@ class MatrixUnit(Blocked):
 
     def __init__(self, writer: Writer, plan: Plan) -> None:
         super().__init__(writer, plan)
-        if len(self.sum.reduced) != 1 or self.first != self.row or self.columns % SIDE:
-            fail(
-                self.sum.op,
-                f"tiles of {SIDE} rows of dot products need a sum of one loop, blocks of rows and "
-                f"columns, and as many columns or twice as many",
-                "make the first number of kernel.tile smaller",
-            )
         elements = dot_elements(self.sum.body) if self.sum.body is not None else None
         assert elements is not None
         streamed, packed = roles_of(self.sum, self.first, self.column)

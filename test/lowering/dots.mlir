@@ -24,7 +24,7 @@
 #turned = affine_map<(d0, d1, d2) -> (d1, d2)>
 #result = affine_map<(d0, d1, d2) -> (d0, d1)>
 kernel.func @product(%x: memref<4x34xi8>, %w: memref<34x16xi8>, %y: memref<4x16xi32>)
-    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 16, for d2 by 40 {pack 0 as biased_dot4, pack 1 as dot4}, for d0 by 2, for d2, unroll d0, unroll d1 by 8, vector d1 by 8]>} {
+    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 16, for d2 by 40 {pack 0 as biased_dot, pack 1 as dot}, for d0 by 2, for d2, unroll d0, unroll d1 by 8, vector d1 by 8]>} {
   %zero = arith.constant 0 : i32
   linalg.fill ins(%zero : i32) outs(%y : memref<4x16xi32>)
   linalg.generic {indexing_maps = [#rows, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}
@@ -47,7 +47,7 @@ kernel.func @product(%x: memref<4x34xi8>, %w: memref<34x16xi8>, %y: memref<4x16x
 // CHECK:         vector.shuffle
 // CHECK:         kernel.dot %s{{.*}}, {{.*}} of ui8, {{.*}} of i8 : vector<8xi32>
 kernel.func @turned(%x: memref<4x32xi8>, %w: memref<16x32xi8>, %y: memref<4x16xi32>)
-    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 16, for d2 by 32 {pack 0 as dot4, pack 1 as dot4}, for d0 by 2, for d2, unroll d0, unroll d1 by 8, vector d1 by 8]>} {
+    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 16, for d2 by 32 {pack 0 as dot, pack 1 as dot}, for d0 by 2, for d2, unroll d0, unroll d1 by 8, vector d1 by 8]>} {
   %zero = arith.constant 0 : i32
   linalg.fill ins(%zero : i32) outs(%y : memref<4x16xi32>)
   linalg.generic {indexing_maps = [#rows, #turned, #result], iterator_types = ["parallel", "parallel", "reduction"]}
@@ -77,7 +77,7 @@ kernel.func @turned(%x: memref<4x32xi8>, %w: memref<16x32xi8>, %y: memref<4x16xi
 #filter = affine_map<(n, h, w, f, kh, kw, c) -> (kh, kw, c, f)>
 #places = affine_map<(n, h, w, f, kh, kw, c) -> (n, h, w, f)>
 kernel.func @window(%x: memref<2x6x8x9xi8>, %w: memref<3x2x9x16xi8>, %y: memref<2x4x4x16xi32>)
-    attributes {kernel.shared = 4, kernel.schedule = #kernel.schedule<[parallel d0, parallel d1 by 3, parallel d2 by 4, parallel d3 by 16, for d3 by 8, for d6 by 9 {pack 0 as biased_dot4, pack 1 as dot4}, for d1, for d2 by 2, for d4, for d5, for d6, unroll d2, vector d3 by 8]>} {
+    attributes {kernel.shared = 4, kernel.schedule = #kernel.schedule<[parallel d0, parallel d1 by 3, parallel d2 by 4, parallel d3 by 16, for d3 by 8, for d6 by 9 {pack 0 as biased_dot, pack 1 as dot}, for d1, for d2 by 2, for d4, for d5, for d6, unroll d2, vector d3 by 8]>} {
   %zero = arith.constant 0 : i32
   linalg.fill ins(%zero : i32) outs(%y : memref<2x4x4x16xi32>)
   linalg.generic {indexing_maps = [#image, #filter, #places],
@@ -111,7 +111,7 @@ kernel.func @window(%x: memref<2x6x8x9xi8>, %w: memref<3x2x9x16xi8>, %y: memref<
 // CHECK:         arith.ori
 // CHECK:         kernel.dot %s{{.*}}, {{.*}} of bf16, {{.*}} of bf16 : vector<8xi32> -> vector<8xf32>
 kernel.func @halves(%x: memref<4x17xbf16>, %w: memref<17x16xbf16>, %y: memref<4x16xf32>)
-    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 16, for d2 by 20 {pack 0 as dot4, pack 1 as dot4}, for d0 by 2, for d2, unroll d0, unroll d1 by 8, vector d1 by 8]>} {
+    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 16, for d2 by 20 {pack 0 as dot, pack 1 as dot}, for d0 by 2, for d2, unroll d0, unroll d1 by 8, vector d1 by 8]>} {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%y : memref<4x16xf32>)
   linalg.generic {indexing_maps = [#rows, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}
@@ -140,7 +140,7 @@ kernel.func @halves(%x: memref<4x17xbf16>, %w: memref<17x16xbf16>, %y: memref<4x
 // CHECK:           vector.store {{.*}}, %y
 #across = affine_map<(d0, d1, d2) -> (d2, d0)>
 kernel.func @unit(%x: memref<18x64xi8>, %w: memref<18x32xi8>, %y: memref<64x32xi32>)
-    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 64, for d1 by 32, for d2 by 20 {pack 0 as dot4, pack 1 as dot4}, for d0 by 32, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>} {
+    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 64, for d1 by 32, for d2 by 20 {pack 0 as dot, pack 1 as dot}, for d0 by 32, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>} {
   %zero = arith.constant 0 : i32
   linalg.fill ins(%zero : i32) outs(%y : memref<64x32xi32>)
   linalg.generic {indexing_maps = [#across, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}

@@ -117,5 +117,5 @@ def test_marks_are_explained_by_their_name(
     file.write_text(BYTES)
     assert main(["explain", str(file)]) == 0
     said = capsys.readouterr().out
-    assert "pack 0 as biased_dot4" in said
+    assert "pack 0 as biased_dot" in said
     assert "unit" not in said

@@ -86,9 +86,9 @@ def test_words_in_the_interpreter(
 @pytest.mark.parametrize(
     "attributes, signs, message",
     [
-        ("dots", "ss", "both operands are packed as dot4"),
-        (f"{DOTS}, in_floats", "ss", "both operands are packed as dot4"),
-        (f"{DOTS}, unsigned_rows", "us", "only signed bytes are packed as biased_dot4"),
+        ("dots", "ss", "both operands are packed as dot"),
+        (f"{DOTS}, in_floats", "ss", "both operands are packed as dot"),
+        (f"{DOTS}, unsigned_rows", "us", "only signed bytes are packed as biased_dot"),
     ],
 )
 def test_what_cannot_be_in_words(attributes: str, signs: str, message: str) -> None:

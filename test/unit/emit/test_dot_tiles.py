@@ -141,4 +141,4 @@ def test_the_instructions_assemble(tmp_path: Path) -> None:
 def test_few_rows_or_columns_do_not_fill_a_tile() -> None:
     for m, n in ((15, 64), (64, 15)):
         text = kernels_for(_text(m, n, 999, "i8", "i32"), UNIT)
-        assert "pack 0 as biased_dot4" in text  # registers, whose instruction takes one sign
+        assert "pack 0 as biased_dot" in text  # registers, whose instruction takes one sign

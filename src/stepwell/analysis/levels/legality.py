@@ -240,11 +240,11 @@ class _Steps:
         nesting, total = self.nesting, element(self.op.outputs[0])
         elements = dot_elements(self.op.body.block)
         if elements is None or (total == i32) != (elements[0] in ("i8", "ui8")):
-            refuse("only products of bytes summed in i32, and of halves in f32, are packed as dot4")
+            refuse("only products of bytes summed in i32, and of halves in f32, are packed as dot")
         if not nesting.pack_rows or nesting.in_floats or nesting.pack_first or nesting.prefetch:
-            refuse("both operands are packed as dot4, without 'sum as f32' and 'prefetch'")
+            refuse("both operands are packed as dot, without 'sum as f32' and 'prefetch'")
         if nesting.unsigned_rows and elements[by_rows] != "i8":
-            refuse("only signed bytes are packed as biased_dot4")
+            refuse("only signed bytes are packed as biased_dot")
 
 
 def _widened(value: SSAValue) -> Attribute:

@@ -223,13 +223,13 @@ class _Reader:
             op = self.ops[number]
             where = indices(op) if isinstance(op, linalg.GenericOp) else []
             index = where[action.number or 0] if (action.number or 0) < len(op.inputs) else ()
-            if action.detail in ("dot4", "biased_dot4"):
+            if action.detail in ("dot", "biased_dot"):
                 yield "dots"
             if any(self.shared - 1 in e.used_dims() for e in index):
                 yield from ["pack_first"] if action.detail == "first" else []
             else:
                 yield "pack_rows"
-                if action.detail == "biased_dot4":
+                if action.detail == "biased_dot":
                     yield "unsigned_rows"
 
     def _last(self, k: int) -> int:

@@ -130,10 +130,10 @@ class _Writer:
             if column in dims[number] and not rows & dims[number]:
                 ready = in_slivers(index, column)
                 if ready is None or ready[1] != found.step(column):
-                    how = "dot4" if found.dots else "first" if found.pack_first else ""
+                    how = "dot" if found.dots else "first" if found.pack_first else ""
                     yield Action("pack", number, how)
             elif found.pack_rows and column - 1 in dims[number]:
-                dots = "biased_dot4" if found.unsigned_rows else "dot4"
+                dots = "biased_dot" if found.unsigned_rows else "dot"
                 yield Action("pack", number, dots if found.dots else "")
         if found.in_floats:
             yield Action("sum", detail="f32")
