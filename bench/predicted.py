@@ -124,7 +124,7 @@ def kind_of(function: Any) -> str:
 
 
 def summary(found: Sequence[Kernel]) -> tuple[float, float, float]:
-    """Return the median and the ninth decile of the error, and the median with its sign."""
+    """Return the median and the ninth decile of the error, and the its sign."""
     errors = np.array([k.error for k in found])
     return (
         float(np.median(abs(errors))),
@@ -137,7 +137,7 @@ def table(found: Sequence[Kernel]) -> list[str]:
     """Return the lines of a table, a class of kernels each."""
     long = [k for k in found if k.measured >= SHORT]
     rows = [
-        "| kernels | | median error | p90 | median with its sign |",
+        "| kernels | | median error | p90 | its sign |",
         "|---|---:|---:|---:|---:|",
     ]
     groups: list[tuple[str, list[Kernel]]] = [("all of 1 us and more", long)]
