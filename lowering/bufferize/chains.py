@@ -28,7 +28,7 @@ from stepwell.analysis.levels import loop_ops, nestings_of, schedule_of, write_n
 from stepwell.analysis.levels.nesting import NO_LANES
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
-from stepwell.dialects.kernel.sharing import is_border
+from stepwell.dialects.kernel.sharing import SCHEDULE, is_border
 from stepwell.dialects.types import tensor_type
 from stepwell.transforms.passes import fail
 
@@ -246,7 +246,10 @@ def _copy(
         lanes = dict(zip(ops, nesting.lanes, strict=True))
         lanes[copy] = next((x for x in nesting.lanes if 0 <= x.axis < nesting.shared), NO_LANES)
         nesting.lanes = tuple(lanes.get(op, NO_LANES) for op in loop_ops(function))
-    if (schedule := schedule_of(function)) is not None and not schedule.has_groups:
+    schedule = schedule_of(function)
+    if schedule is not None and schedule.has_groups:  # its lists number ops that are others now
+        del function.attributes[SCHEDULE]
+    elif schedule is not None:
         write_nestings(function, nestings)
     return copy.res[0]
 

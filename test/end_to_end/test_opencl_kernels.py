@@ -179,6 +179,32 @@ def test_both_versions_of_the_language_have_it(grouped: sw.Compiled) -> None:
     here.cl.Program(here.context, grouped.source).build(["-cl-std=CL3.0"], cache_dir=False)
 
 
+TWICE = """\
+#m = affine_map<(d0) -> (d0)>
+kernel.func @k(%x: tensor<40xf32>, %y: tensor<40xf32>, %z: tensor<40xf32>) -> (tensor<40xf32>, tensor<40xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[group d0 by 8, lane d0]>} {
+  %r = linalg.generic {indexing_maps = [#m, #m], iterator_types = ["parallel"]} ins(%x : tensor<40xf32>) outs(%y : tensor<40xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %n = arith.negf %a : f32
+    linalg.yield %n : f32
+  } -> tensor<40xf32>
+  kernel.return %r, %r : tensor<40xf32>, tensor<40xf32>
+}
+func.func @main(%x: tensor<40xf32>) -> (tensor<40xf32>, tensor<40xf32>) {
+  %y = tensor.empty() : tensor<40xf32>
+  %z = tensor.empty() : tensor<40xf32>
+  %a, %b = kernel.launch @k ins(%x : tensor<40xf32>) outs(%y, %z : tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>, tensor<40xf32>
+  func.return %a, %b : tensor<40xf32>, tensor<40xf32>
+}
+"""
+
+
+def test_a_copy_that_no_level_is_of() -> None:
+    """What `bufferize` adds to a kernel has no levels: the kernel then runs without groups."""
+    x = np.arange(40, dtype=np.float32)
+    for got in sw.compile(TWICE, target="opencl", machine=GPU)(x):
+        np.testing.assert_array_equal(got, -x)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__.split(".")[-1])
 def test_rows_of_ops_in_groups(family: Any) -> None:
