@@ -9,12 +9,13 @@ from typing import NoReturn
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, IntegerType, i32
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.levels.nesting import LoopedOp, Nesting, is_free
 from stepwell.analysis.products import byte_products, dot_elements, exact_count
 from stepwell.analysis.structured import CASTS, element, extents, in_slivers, indices
+from stepwell.dialects.kernel.sharing import is_border
 
 SCRATCH = 1 << 18
 """Bytes that one block may have of scratch of each kind, on the stack of a thread."""
@@ -32,6 +33,9 @@ def check_nesting(ops: Sequence[LoopedOp], loops: Sequence[list[bool]], nesting:
     if not ops:
         return
     _check_steps(nesting)
+    inputs = [value.owner for op in ops if isinstance(op, linalg.GenericOp) for value in op.inputs]
+    if nesting.whole_reads and any(isinstance(o, Operation) and is_border(o) for o in inputs):
+        refuse("an image within a border is read by single elements or vectors alone")
     if nesting.split:
         return _check_parts(ops, loops, nesting)
     _check_vectors(nesting)
