@@ -217,7 +217,9 @@ class Contents:
     def add(self, rows: Sequence[Named]) -> None:
         """Note what regions hold besides."""
         for (buffer, path), name, gaps in rows:
-            self.held.setdefault(buffer, {})[path, name, ()] = gaps
+            mine, held = self.held.setdefault(buffer, {}), (path, name, ())
+            if held not in mine or not set(mine[held]) <= set(gaps):
+                mine[held] = gaps
             self.tensors.where.setdefault(name, {})[buffer] = None
 
     def meet(self, other: Contents) -> Contents:

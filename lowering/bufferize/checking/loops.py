@@ -64,8 +64,10 @@ class Loop:
     def walk(self, entry: Contents, walk: Callable[[Contents], Walked]) -> Contents:
         """Walk the loop until what holds at its head holds there again; return what holds after."""
         blank, is_blank = entry.tensors.blank, entry.tensors.is_blank
-        for argument in self.arguments:
-            self.memory.choose(self.new, argument, self.given)
+        following = self._following()
+        for number, argument in enumerate(self.arguments):
+            among = [self.given[n] for n in cycle(following, number)] if following else self.given
+            self.memory.choose(self.new, argument, among)
         self._move(entry, self.given, [(a, ()) for a in self.arguments])
         entry.add(entry.named(self.inits, self.slots))
         for init, slot in zip(self.inits, self.slots, strict=True):
@@ -87,6 +89,19 @@ class Loop:
             del self.faults[found:]
         self.faults.append((self.new, "what the buffers of a loop hold is not found out"))
         return entry
+
+    def _following(self) -> list[int]:
+        """Return which argument each one is in the next iteration; none where that is not told."""
+        block = self.new.regions[-1].block
+        names, last = arrays(block.args), block.last_op
+        ends = arrays(last.operands) if last is not None else []
+        if isinstance(self.new, scf.WhileOp):
+            test = self.new.before_region.block
+            if test.last_op is None or arrays(test.last_op.operands) != arrays(test.args):
+                return []
+        found = [names.index(end) for end in ends if end in names]
+        whole = sorted(found) == list(range(len(self.arguments)))
+        return found if whole and len(names) == len(found) else []
 
     def _back(self, walked: Walked) -> Contents:
         """Return what holds when the head is reached again, by the names of then."""
