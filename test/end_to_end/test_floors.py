@@ -76,7 +76,7 @@ def test_kernels_are_left_as_they_are() -> None:
 
 def test_an_edited_tile_holds() -> None:
     kernels = at(PRODUCT, "kernels")
-    found = re.search(r"#kernel.schedule<.*>(?=})", kernels)
+    found = re.search(r"#kernel\.schedule<.*?\]>", kernels)
     assert found is not None
     by_hand = (
         "#kernel.schedule<[for d0 by 2, for d1 by 8], op 0 [for d2, unroll d0, vector d1 by 8]"

@@ -60,6 +60,7 @@ def test_ten_thousand_levels_at_random(name: str) -> None:
         ("total", "[for d0, for d7]", "there is no loop d7, the op has 1"),
         ("total", "[], op 4 [for d0]", "there is no op 4: the kernel has 1 with loops"),
         ("running", "[for d0, for d1 by 4, vector d1 by 4]", "iterations of d1 run in order"),
+        ("running", "[for d0, for d1 by 4, unroll d1]", "iterations of d1 run in order"),
         ("columns", "[parallel d1 into 4096, for d1 by 8, for d0 by 4, unroll d1, vector d0 by 4]", "take fewer parts"),
         ("running", "[parallel d1 into 2, for d1 by 8, for d0, unroll d1]", "by known combiners"),
         ("transpose", "[parallel d0 by 3, for d0 by 2, for d1 by 4, unroll d0, vector d1 by 4]", "as many"),

@@ -189,7 +189,7 @@ class _Reader:
             return NO_LANES
         found = [level for level in levels if level.loop == axis and level is not vector]
         unrolled = len(found) > 1 and found[-1].kind == UNROLL
-        return Lanes(axis, width, found[-2].step // width if unrolled else 1)
+        return Lanes(axis, width, max(found[-2].step // width, 1) if unrolled else 1)
 
     def _abreast(self, levels: Levels) -> int:
         """Return the own loop of which iterations stand side by side, one by one; or -1."""
