@@ -1,7 +1,7 @@
-"""What is looked at outside of a function before each call of its program, and what has changed.
+"""The captured state of a program: it is compared before each call, and changes are reported.
 
-`Outside` is what is left of what a trace read (`captures`) for calls of the program; `fits` and
-`looked_up` do in Python what watch.h and trees.h do.
+`Outside` keeps the reads that a trace recorded (`captures`) for the calls of the program; `fits`
+and `looked_up` are the Python equivalents of watch.h and trees.h.
 """
 
 from __future__ import annotations
@@ -21,51 +21,51 @@ from stepwell.runtime.device_arrays import DeviceArray
 from stepwell.runtime.extension import load_extension
 
 IN_DICT, IN_CELL, IN_LIST, ATTRIBUTE, ITSELF = range(5)
-"""Where something is read, as watch.h calls it."""
+"""Kinds of places that are read, as watch.h numbers them."""
 
 Array = NDArray[Any]
 
 
 class Change(NamedTuple):
-    """Something outside that is no longer what it was."""
+    """A captured object that differs from the traced one."""
 
     path: str
     was: str
     now: str
     array: bool
-    """Whether it is the content of an array."""
+    """Whether the content of an array changed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outside:
-    """What a program reads outside of its function, and which arrays it takes from there."""
+    """The objects outside of its function that a program reads; arrays among them are inputs."""
 
     looks: tuple[tuple[Any, ...], ...] = ()
     paths: tuple[str, ...] = ()
-    """What the user calls what is looked at."""
+    """The user's names of the captured objects."""
     types: tuple[tuple[str, Any, tuple[int, ...]], ...] = ()
-    """What the user calls each of the arrays, its dtype and shape."""
+    """The user's name, dtype and shape of each captured array."""
     inputs: tuple[tuple[Tensor, Tensor], ...] = ()
-    """What stands for the arrays in the trace, after it and before it."""
+    """The tensors of the captured arrays: after the trace (perhaps assigned to), and before it."""
     arrays: tuple[Array, ...] = ()
-    """The arrays as the function was traced; let go of afterwards."""
+    """The arrays at trace time; dropped by `settled`."""
 
     def settled(self) -> Outside:
-        """Return it without what belongs to the trace alone."""
+        """Return a copy without the objects that only the trace needs."""
         return Outside(self.looks, self.paths, self.types)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the user calls each of the arrays."""
+        """The user's names of the captured arrays."""
         return tuple(name for name, *_ in self.types)
 
     def watch(self) -> Any:
-        """Return what the dispatcher looks at; None where there is nothing."""
+        """Return the dispatcher's watch; None if nothing is captured or there is no C extension."""
         extension = load_extension() if self.looks else None
         return None if extension is None else extension.Watch(self.looks)
 
     def collect(self) -> list[Any] | None:
-        """Return the arrays as they are now; None where something else is other than it was."""
+        """Return the captured arrays as they are now; None if any other captured object changed."""
         arrays: list[Any] = []
         for kind, holder, key, tree, _, _ in self.looks:
             found = looked_up(kind, holder, key)
@@ -75,7 +75,7 @@ class Outside:
         return arrays if all(same) else None
 
     def change(self) -> Change | None:
-        """Return the first that is other than it was."""
+        """Return the first change of a captured object, or None."""
         for (kind, holder, key, tree, *_), path in zip(self.looks, self.paths, strict=True):
             found = looked_up(kind, holder, key)
             if not fits(tree, found, []):
@@ -102,11 +102,11 @@ class _Nothing:
 
 
 NOTHING = _Nothing()
-"""What is found where there is nothing."""
+"""The result of a lookup that finds no object."""
 
 
 def looked_up(kind: int, holder: Any, key: Any) -> Any:
-    """Return what is there now, `NOTHING` where there is nothing."""
+    """Return the object that the place holds now; `NOTHING` if it holds none."""
     if kind == IN_DICT:
         return dict.get(holder, key, NOTHING)
     if kind == IN_CELL:
@@ -120,7 +120,7 @@ def looked_up(kind: int, holder: Any, key: Any) -> Any:
 
 
 def fits(tree: Any, value: Any, arrays: list[Any]) -> bool:
-    """Whether ``value`` is what a tree says, as trees.h does it; its arrays go to ``arrays``."""
+    """Whether ``value`` matches a tree, as in trees.h; its arrays are appended to ``arrays``."""
     if isinstance(tree, bool):
         return tree or value is NOTHING
     if tree is ... and type(value) is DeviceArray:
@@ -141,7 +141,7 @@ def fits(tree: Any, value: Any, arrays: list[Any]) -> bool:
 
 
 def _is_meant(tree: tuple[Any, ...], value: Any) -> bool:
-    """Whether ``value`` is the static value that a tree says."""
+    """Whether ``value`` is the static value of a tree."""
     kind, meant = tree[:2]
     if not isinstance(kind, type):
         return bool(kind(value, meant))
@@ -174,7 +174,7 @@ def _same_content(a: Array, b: Array) -> bool:
 
 
 def _change(tree: Any, value: Any, path: str) -> Change:
-    """Return which part of ``value`` is not what ``tree`` says."""
+    """Return the innermost part of ``value`` that does not match ``tree``."""
     if isinstance(tree, Branch) and type(value) is tree.kind and len(value) == len(tree.children):
         steps = range(len(value)) if tree.keys is None else tree.keys
         for step, child in zip(steps, tree.children, strict=True):
@@ -185,11 +185,11 @@ def _change(tree: Any, value: Any, path: str) -> Change:
             if not fits(child, part, []):
                 return _change(child, part, f"{path}[{step!r}]")
     content = isinstance(tree, tuple) and tree[0] is np.ndarray and type(value) is np.ndarray
-    return Change(path, _told(tree), shown(value), content)
+    return Change(path, _expected_text(tree), shown(value), content)
 
 
-def _told(tree: Any) -> str:
-    """Spell what must be there."""
+def _expected_text(tree: Any) -> str:
+    """Describe the value that a tree expects."""
     if isinstance(tree, Branch):
         return f"a {tree.kind.__name__} of {len(tree.children)}"
     if isinstance(tree, tuple):
@@ -200,7 +200,7 @@ def _told(tree: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Spell a value in a few words."""
+    """Describe a value in a few words."""
     if isinstance(value, np.ndarray | DeviceArray):
         return f"an array {value.dtype}{list(value.shape)}"
     if type(value) is Variable:

@@ -1,7 +1,7 @@
-"""Nested tuples, lists and dicts of values: taken apart and put together again.
+"""Flatten nested tuples, lists and dicts of values, and rebuild them.
 
-A tree is made of what the C extension reads too, which matches calls and builds results by it:
-`...` where a value is, None where None is, and `Branch`, a tuple, for containers.
+The C extension reads trees too: it matches calls and builds results by them. A tree is
+`...` for a leaf, None for None, and `Branch`, a tuple, for a container.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from types import EllipsisType
 from typing import Any, NamedTuple, TypeAlias
 
 SPECS = "stepwell.frontend.specs"
-"""The module of what stands for arrays, which are leaves."""
+"""The module of the classes that specify arrays; they are leaves, though dataclasses."""
 
 
 class Node(NamedTuple):
-    """A class of containers that the C extension does not know, and what else there is to one."""
+    """A class of containers unknown to the C extension, and its static data."""
 
     kind: type[Any]
     more: Any = None
 
 
 REGISTERED: dict[type[Any], tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
-"""How objects of users' classes are taken apart, and put together again."""
+"""The flatten and unflatten functions of users' registered classes."""
 
 
 OF_RESULTS: dict[type[Any], Callable[[Any], Any]] = {}
-"""What is made of a result that stands for an object, by the class of that: a leaf elsewhere."""
+"""Constructors of result objects by class of node, for nodes that are leaves elsewhere."""
 
 
 class Branch(NamedTuple):
-    """A container: its class, its keys (None for sequences) and what is in it."""
+    """A container: its class, its keys (None for sequences) and its children."""
 
     kind: Any
-    """Its class; a `Node` where that is none of the plain ones."""
+    """The class; a `Node` for containers other than tuples, named tuples, lists and dicts."""
     keys: tuple[Any, ...] | None
     children: tuple[Tree, ...]
 
@@ -78,7 +78,7 @@ def _flatten(value: Any, leaves: list[Any]) -> Tree:
 
 
 def _node(value: Any, kind: type[Any]) -> tuple[Node, tuple[Any, ...] | None, Sequence[Any]] | None:
-    """Take apart a container that is no plain one; None for what is a leaf."""
+    """Flatten a container that needs a `Node`, by one level; None for a leaf."""
     if kind in REGISTERED:
         children, more = REGISTERED[kind][0](value)
         return Node(kind, more), None, tuple(children)
@@ -93,8 +93,8 @@ def _node(value: Any, kind: type[Any]) -> tuple[Node, tuple[Any, ...] | None, Se
     return None
 
 
-def _made(node: Node, keys: tuple[Any, ...] | None, values: Sequence[Any]) -> Any:
-    """Put together what `_node` took apart."""
+def _rebuild(node: Node, keys: tuple[Any, ...] | None, values: Sequence[Any]) -> Any:
+    """Rebuild a container that `_node` flattened."""
     if node.kind in OF_RESULTS:
         return OF_RESULTS[node.kind](*values)
     if node.kind in REGISTERED:
@@ -104,36 +104,36 @@ def _made(node: Node, keys: tuple[Any, ...] | None, values: Sequence[Any]) -> An
         return OrderedDict(named)
     if node.kind is defaultdict:
         return defaultdict(node.more, named)
-    found = object.__new__(node.kind)  # as it was: no default, no __post_init__
+    found = object.__new__(node.kind)  # without defaults and __post_init__
     for name, value in named.items():
         object.__setattr__(found, name, value)
     return found
 
 
 def with_leaves(tree: Tree, leaves: Iterator[Any]) -> Any:
-    """Return ``tree`` with other things than `...` where its leaves are."""
+    """Return ``tree`` with its `...` leaves replaced by ``leaves``."""
     if isinstance(tree, Branch):
         return tree._replace(children=tuple(with_leaves(c, leaves) for c in tree.children))
     return tree if tree is None else next(leaves)
 
 
 class Object(NamedTuple):
-    """A container that is no plain one, as the C extension takes it (trees.h)."""
+    """A container that needs a `Node`, in the form of the C extension (trees.h)."""
 
     kind: type[Any]
     how: Callable[[Any], Any] | None
-    """Takes one apart, or puts one of results together; None where it has attributes."""
+    """The flatten function, or for results the rebuild function; None for one with attributes."""
     more: Any
-    """What is left besides what is in it when it is taken apart."""
+    """The static data that flattening returns besides the children."""
     names: tuple[str, ...] | None
-    """The attributes that are in it."""
+    """The attributes that hold the children."""
     children: tuple[Any, ...]
 
 
 def dispatched(tree: Any, results: bool = False) -> Any:
-    """Return ``tree``, whose leaves may be anything, as the C extension takes it.
+    """Return ``tree``, whose leaves may be any objects, in the form of the C extension.
 
-    results : whether it puts results together
+    results : whether the tree rebuilds results
     """
     if not isinstance(tree, Branch):
         return tree
@@ -147,26 +147,26 @@ def dispatched(tree: Any, results: bool = False) -> Any:
     if keys is not None and kind not in (OrderedDict, defaultdict):
         return Object(kind, None, None, keys, inside)
     if results:
-        return Object(kind, partial(_made, node, keys), None, None, inside)
+        return Object(kind, partial(_rebuild, node, keys), None, None, inside)
     if keys is None:
         return Object(kind, REGISTERED[kind][0], node.more, None, inside)
     return Object(kind, _mapping_apart, (node.more, keys), None, inside)
 
 
 def _is_plain(kind: Any) -> bool:
-    """Whether a class of named tuples is as Python made it, so that what is in one is all of it."""
+    """Whether a class of named tuples is as `namedtuple` made it: no constructor of its own."""
     space = getattr(kind.__new__, "__globals__", {})
     made = str(space.get("__name__", "")).startswith("namedtuple_")
     return made and kind.__init__ is object.__init__ and type(kind) is type
 
 
 def _called(kind: Any, values: Sequence[Any]) -> Any:
-    """Return a named tuple as its class makes it."""
+    """Return a named tuple, made by its class's own constructor."""
     return kind(*values)
 
 
 def _mapping_apart(value: Any) -> tuple[Sequence[Any], Any]:
-    """Take apart an `OrderedDict` or a `defaultdict`; return what is in it, and what else."""
+    """Flatten an `OrderedDict` or a `defaultdict`; return its values and its static data."""
     if type(value) is OrderedDict:
         return tuple(value.values()), (None, tuple(value))
     keys = tuple(sorted(value))
@@ -183,21 +183,21 @@ def _unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
         return None if tree is None else next(leaves)
     values = [_unflatten(child, leaves) for child in tree.children]
     if isinstance(tree.kind, Node):
-        return _made(tree.kind, tree.keys, values)
+        return _rebuild(tree.kind, tree.keys, values)
     if tree.keys is not None:
         return dict(zip(tree.keys, values, strict=True))
     return tree.kind(*values) if hasattr(tree.kind, "_fields") else tree.kind(values)
 
 
 def count(tree: Tree) -> int:
-    """Return how many leaves ``tree`` has."""
+    """Return the number of leaves of ``tree``."""
     if isinstance(tree, Branch):
         return sum(count(child) for child in tree.children)
     return 0 if tree is None else 1
 
 
 def paths(tree: Tree, name: str) -> list[str]:
-    """Return what a user would write for each leaf: ``params['w'][0]``."""
+    """Return the expression that a user would write for each leaf: ``params['w'][0]``."""
     if not isinstance(tree, Branch):
         return [] if tree is None else [name]
     steps = tree.keys if tree.keys is not None else range(len(tree.children))

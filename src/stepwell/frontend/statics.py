@@ -1,14 +1,14 @@
-"""Static arguments: what tells one value from another, to the class and the bit.
+"""Static arguments: keys and guards that distinguish values by class and by bits.
 
-A traced function may ask a static argument anything, so two values share a program only where it
-could not tell them apart: `1`, `1.0` and `True` are equal but three values, as `0.0` and `-0.0`
-are two, alone and inside of other values. Python's `==` is not asked, nor is a class's own.
+A traced function may compute anything with a static argument, so two values share a program only
+if the function cannot distinguish them: `1`, `1.0` and `True` are equal but three values, `0.0` and
+`-0.0` are two, alone and inside of containers. No `==` is called, neither Python's nor a class's.
 
-* Numbers, text, tuples, sets and their subclasses are known by class, content and attributes.
-* So are objects whose class has an `==` of its own, dataclasses among them: by their attributes.
-* Any other object (a function, a class, a member of an enum) is itself and no other.
+* Numbers, text, tuples, sets and their subclasses are identified by class, content and attributes.
+* Objects whose class defines `==`, such as dataclasses, are identified by class and attributes.
+* Any other object (a function, a class, an enum member) is identified by identity.
 
-`key_of` gives keys of dicts, `guard_of` what the dispatcher in C compares arguments with.
+`key_of` returns keys for dicts; `guard_of` returns guards that the dispatcher in C compares with.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from stepwell.frontend.pytree import Branch, Tree, flatten
 from stepwell.frontend.tensor import Tensor
 
 Guard: TypeAlias = tuple[Any, ...]
-"""What the dispatcher compares a static value with; trees.h says how."""
+"""The form in which the dispatcher compares a static value; trees.h describes it."""
 
 _PLAIN: frozenset[type[Any]] = frozenset((NoneType, EllipsisType, bool, int, str, bytes))
-"""Classes whose values are the same where they are equal."""
+"""Classes whose equal values are indistinguishable."""
 
 _ATOMS = _PLAIN | {float, complex}
 
@@ -55,14 +55,14 @@ _ATTRIBUTES: dict[type[Any], tuple[str, ...]] = {
     MethodWrapperType: ("__self__", "__name__"),
     **dict.fromkeys((PurePosixPath, PosixPath, PureWindowsPath, WindowsPath), ("parts",)),
 }
-"""Classes of which these attributes are all there is, whatever else their objects keep."""
+"""Classes that are identified by these attributes alone, whatever else their objects hold."""
 
 _DEEPEST = 8
-"""Guards of values inside of one another; what lies deeper is compared by its key."""
+"""The nesting depth of guards; values nested more deeply are compared by key (in Python)."""
 
 
 class Same:
-    """An object as a key that equals its own only."""
+    """A dict key that compares an object by identity."""
 
     __slots__ = ("value",)
 
@@ -80,7 +80,7 @@ class Same:
 
 
 def key_of(value: Any) -> Hashable:
-    """Return a key that equals those of values which nothing tells from ``value``.
+    """Return a key; two values have equal keys if and only if no program can distinguish them.
 
     >>> len({key_of(v) for v in (1, 1.0, True, (1,), (1.0,), 0.0, -0.0, "1", b"1")})
     9
@@ -91,7 +91,7 @@ def key_of(value: Any) -> Hashable:
 
 
 def typed(tree: Tree) -> Hashable:
-    """Return ``tree`` as a key that the classes of its dicts' keys are part of.
+    """Return ``tree`` as a dict key that also distinguishes the classes of its dicts' keys.
 
     >>> typed(Branch(dict, (1,), (...,))) == typed(Branch(dict, (1.0,), (...,)))
     False
@@ -106,12 +106,12 @@ def typed(tree: Tree) -> Hashable:
 
 
 def guard_of(value: Any) -> Guard:
-    """Return what the dispatcher compares an argument with that is to be ``value``."""
+    """Return the guard that accepts the static value ``value`` alone."""
     return _guard(value, 0)
 
 
 def is_final(guard: Any) -> bool:
-    """Whether the value that ``guard`` was made of can never change."""
+    """Whether the value that ``guard`` was made from is immutable."""
     if isinstance(guard, Branch):
         return guard.kind is not dict and guard.kind is not list and _are_final(guard.children)
     return isinstance(guard[0], type) and (len(guard) == 2 or guard[3] is not None)
@@ -122,10 +122,10 @@ def _are_final(guards: Iterable[Any]) -> bool:
 
 
 def is_constant(value: Any) -> bool:
-    """Whether ``value`` stays what it is and has no array in it.
+    """Whether ``value`` is immutable and contains no array.
 
-    Numbers, text, tuples and frozen dataclasses of them, functions, classes; also objects of
-    users' classes, which are themselves.
+    True for numbers, text, tuples and frozen dataclasses of them, functions and classes; also for
+    hashable objects of users' classes, which are compared by identity.
 
     >>> [is_constant(v) for v in (3, "add", (0, 1), np.float32(1), np.tanh)]
     [True, True, True, True, True]
@@ -150,7 +150,7 @@ def is_constant(value: Any) -> bool:
 
 
 class _Keys:
-    """Makes a key; knows the objects inside of which it is, as they may refer to each other."""
+    """Computes a key; a stack of the enclosing objects handles cyclic references."""
 
     def __init__(self) -> None:
         self._above: list[int] = []
@@ -175,7 +175,7 @@ class _Keys:
         return tuple(map(self.of, values))
 
     def _inside(self, value: Any, kind: type[Any]) -> tuple[Hashable, ...]:
-        """Return what there is to ``value`` but its class."""
+        """Return the key of the content and attributes of ``value``, without its class."""
         if isinstance(value, np.generic):
             return _scalar_key(value)
         names = _attribute_names(value)
@@ -197,7 +197,7 @@ class _Keys:
         return tuple((k, self.of(own[k])) for k in sorted(own, key=str))
 
     def _reduced(self, value: Any) -> Hashable:
-        """Return what makes another object like ``value``, of a class that hides what it is."""
+        """Return the key of the pickled form of ``value``, whose class in C hides its content."""
         try:
             known = copyreg.dispatch_table.get(type(value))
             made = known(value) if known else value.__reduce_ex__(2)
@@ -210,7 +210,7 @@ class _Keys:
 
 
 def _is_itself(value: Any) -> bool:
-    """Whether no other object stands for ``value``, whatever it is made of."""
+    """Whether ``value`` is identified by identity."""
     if isinstance(value, (Enum, type, ModuleType, Tensor)):
         return True
     kind = type(value)
@@ -241,7 +241,7 @@ _CONTENT: dict[type[Any], Callable[[Any], Iterable[Any]]] = {
     set: set.__iter__,
     np.ndarray: _array,
 }
-"""What is in the values of Python's own classes, also of classes derived from them."""
+"""The content of values of Python's own classes and of classes derived from them."""
 
 
 @cache
@@ -250,7 +250,7 @@ def _base(kind: type[Any]) -> type[Any] | None:
 
 
 def _attribute_names(value: Any) -> tuple[str, ...]:
-    """Return the attributes that an object has of its own, those of its dict as ``__dict__``."""
+    """Return the instance attributes of an object; ``__dict__`` stands for those in its dict."""
     kind = type(value)
     if (known := _ATTRIBUTES.get(kind)) is not None:
         return known
@@ -272,7 +272,7 @@ def _slots(kind: type[Any]) -> tuple[str, ...]:
 
 @cache
 def _derived(kind: type[Any]) -> frozenset[str]:
-    """Return the names under which objects keep what they once computed of their attributes."""
+    """Return the names under which objects cache results computed from their attributes."""
     return frozenset(
         name
         for base in kind.__mro__
@@ -283,7 +283,7 @@ def _derived(kind: type[Any]) -> frozenset[str]:
 
 @cache
 def _is_open(kind: type[Any]) -> bool:
-    """Whether all there is to objects of a class can be asked for: no class of C hides any."""
+    """Whether slots and a dict hold the whole state of a class's objects: no C class hides any."""
     if kind in _ATTRIBUTES:
         return True
     word = struct.calcsize("P")
@@ -295,7 +295,7 @@ def _scalar_key(value: np.generic) -> tuple[Hashable, ...]:
     told = repr(value.dtype)
     if value.dtype.hasobject:
         return told, Same(value)
-    # the bytes of a long double that are not used may be anything
+    # the padding bytes of a long double are arbitrary
     return told, repr(value) if value.dtype.char in "gG" else value.tobytes()
 
 
@@ -309,7 +309,7 @@ def _guard(value: Any, depth: int) -> Guard:
             if kind is not list and all(len(g) == 2 and is_final(g) for g in inside):
                 return kind, value
             return Branch(kind, None, cast(Any, inside))
-        if kind is dict and len(value) < 2:  # of more, the order counts
+        if kind is dict and len(value) < 2:  # larger dicts: their order counts
             return _guard_of_attributes(value, depth)
         if _base(kind) is None and _is_open(kind):
             return _guard_of_object(value, depth)
@@ -317,7 +317,7 @@ def _guard(value: Any, depth: int) -> Guard:
 
 
 def _guard_of_attributes(value: dict[Any, Any], depth: int) -> Guard:
-    """Return the guard of a dict that is the same in any order."""
+    """Return the guard of a dict whose order does not count."""
     if any(type(key) is not str for key in value):
         return _is_like, key_of(value)
     keys = tuple(sorted(value))
@@ -330,7 +330,7 @@ def _guard_of_object(value: Any, depth: int) -> Guard:
     names = _attribute_names(value)
     if kind not in _ATTRIBUTES and len(names) < len(
         _slots(kind)
-    ):  # what is not there may be there in another
+    ):  # an unset slot may be set in another object
         return _is_like, key_of(value)
     guards = tuple(
         _guard_of_attributes(value.__dict__, depth)
@@ -340,29 +340,29 @@ def _guard_of_object(value: Any, depth: int) -> Guard:
     )
     inside = [part for g in guards for part in (g.children if isinstance(g, Branch) else (g,))]
     same = value if _is_frozen(kind) and _are_final(inside) else None
-    if _derived(kind):  # others may not have them yet
+    if _derived(kind):  # another object may not have computed them yet
         return kind, (None,), ((_is_like, key_of(value)),), same
     return kind, names, guards, same
 
 
 def _is_frozen(kind: type[Any]) -> bool:
-    """Whether objects of ``kind`` refuse to be changed: frozen dataclasses, and Python's own."""
+    """Whether objects of ``kind`` are immutable: frozen dataclasses, and Python's own classes."""
     parameters = vars(kind).get("__dataclass_params__")
     return kind in (slice, range) or bool(getattr(parameters, "frozen", False))
 
 
 def _is_number(value: Any) -> bool:
-    """Whether ``value`` is a number of NumPy's whose bits are all that it is."""
+    """Whether ``value`` is a NumPy number that is identified by its bits."""
     if not isinstance(value, np.number | np.bool_) or type(value).__module__ != "numpy":
         return False
-    return value.dtype.char not in "gGm"  # long doubles, of which some bits are nothing; times
+    return value.dtype.char not in "gGm"  # long doubles have padding bits; timedelta is excluded
 
 
 def _is_named(kind: type[Any]) -> bool:
-    """Whether ``kind`` is a class of named tuples, whose values are their items and no more."""
+    """Whether ``kind`` is a class of named tuples whose objects hold their items only."""
     return issubclass(kind, tuple) and hasattr(kind, "_fields") and not kind.__dictoffset__
 
 
 def _is_like(value: Any, key: Hashable) -> bool:
-    """Whether ``value`` is the one with that key; the dispatcher asks where it cannot tell."""
+    """Whether ``value`` has that key; the dispatcher calls this for values without a C guard."""
     return key_of(value) == key

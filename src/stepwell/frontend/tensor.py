@@ -36,7 +36,7 @@ def _binary(ufunc: Any, reflected: bool = False) -> Callable[[Any, Any], Any]:
 
 
 def _power(self: Tensor, other: Any) -> Any:
-    """Return ``self ** other``; the square of booleans is one of bytes, as in NumPy."""
+    """Return ``self ** other``; the square of booleans has dtype int8, as in NumPy."""
     if self.kind.kind == "bool" and self.shape and isinstance(other, int) and other == 2:
         return Tensor.operators["ufunc"](np.square, self)
     return _binary(np.power)(self, other)
@@ -47,7 +47,7 @@ def _unary(ufunc: Any) -> Callable[[Any], Any]:
 
 
 def _in_place(ufunc: Any) -> Callable[[Any, Any], Any]:
-    """Return ``x op= y``: it writes to an array, and makes another number of a number."""
+    """Return ``x op= y``: it writes to an array; for a number it returns a new number."""
 
     def operator(self: Tensor, other: Any) -> Any:
         if not isinstance(other, _OPERANDS):
@@ -63,20 +63,20 @@ def _in_place(ufunc: Any) -> Callable[[Any, Any], Any]:
 
 
 class View(NamedTuple):
-    """What a value is a part of: how it is read from there, and written to there."""
+    """The base that a value is a part of, and how the part is read and written."""
 
     base: Tensor
     read: Callable[[Tensor], Tensor]
     write: Callable[[Tensor, Tensor], None]
-    """Writes the second to the place that it has in the first."""
+    """Writes the second value to the part's place in the first."""
     index: Any = None
-    """For ``base[index]``, what the index means."""
+    """The meaning of the index, for ``base[index]``."""
     whole: bool = False
-    """Whether it has all elements of ``base``, in their order."""
+    """Whether the part has all elements of ``base``, in order."""
 
 
 class State(NamedTuple):
-    """What of a value changes when it is written to or read again."""
+    """The fields of a value that change when it is written to or read again."""
 
     name: str
     scope: int
@@ -86,11 +86,11 @@ class State(NamedTuple):
 
 
 class Partial:
-    """What stands for a part of a traced value, and is none."""
+    """A stand-in for a part of a traced value that is not itself a tensor."""
 
 
 def has_traced_bounds(index: Any) -> bool:
-    """Whether a slice in an index has bounds that only the run knows."""
+    """Whether a slice in an index has bounds known at run time only."""
     parts: tuple[Any, ...] = index if type(index) is tuple else (index,)
     return any(
         isinstance(bound, Tensor)
@@ -101,13 +101,13 @@ def has_traced_bounds(index: Any) -> bool:
 
 
 class Tensor:
-    """What stands for an array while a function is traced.
+    """A traced array: the stand-in for an array while a function is traced.
 
     Arithmetic, comparison, indexing, the usual methods and NumPy's functions write ops of `nd`.
-    Anything that would need the numbers (`bool`, `float`) raises `TraceError` at the user's line.
+    Operations that need the numbers (`bool`, `float`) raise `TraceError` at the user's line.
 
-    It can be written to, as an array can: then it stands for another value of the trace from there
-    on. One with a `View` is a part of another: it is read again when that one was written to.
+    A tensor can be written to, as an array can: from then on it stands for another value of the
+    trace. A tensor with a `View` is a part of a base; it is read again after writes to the base.
     """
 
     __slots__ = (
@@ -128,31 +128,31 @@ class Tensor:
     __array_priority__ = 1000
 
     operators: ClassVar[dict[str, Callable[..., Any]]] = {}
-    """The functions behind the operators and methods, filled by `frontend.operators`."""
+    """The implementations of operators and methods, registered by `frontend.operators`."""
 
     def __init__(
         self, trace: Any, name: str, kind: DType, shape: Shape, scope: int, made: str
     ) -> None:
         self.graph = trace
-        """The `Trace` that it is written in; ``x.trace()`` is NumPy's method."""
+        """The `Trace` of the tensor; not named ``trace``: ``x.trace()`` is NumPy's method."""
         self.name = name
         self.kind = kind
         self.shape = shape
         self.scope = scope
-        """The region of the trace in which it is known, by number."""
+        """The number of the region that defines the value."""
         self.made = made
         """The user's line that made it."""
         self.weak = False
-        """Whether it stands for a Python number, which takes the dtype of arrays it meets."""
+        """Whether it is a Python number, which takes the dtype of the arrays it meets."""
         self.cell: bool | None = None
-        """For an argument without axes, whether it is an array, and no number."""
+        """For an argument without axes, whether it is an array (not a number)."""
         self.part: View | None = None
         self.stamp = 0
-        """Grows with each write to it."""
+        """The tick of the last write: grows with each."""
         self.seen = 0
-        """The stamp of what it is a part of, when it was read."""
+        """The stamp of the base when this part was read."""
         self.shared: list[ReferenceType[Tensor]] = []
-        """Those that may lie in the same memory as it, which nobody can tell."""
+        """Tensors that may alias this one: whether they do is not known while tracing."""
 
     @property
     def dtype(self) -> Any:
@@ -183,22 +183,22 @@ class Tensor:
 
     @property
     def real(self) -> Tensor:
-        """The value itself: there are no complex numbers."""
+        """The value itself: complex numbers are not supported."""
         return self
 
     @property
     def itemsize(self) -> int:
-        """The bytes of an element."""
+        """The size of an element in bytes."""
         return self.kind.bytes
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements."""
+        """The size of all elements in bytes."""
         return self.kind.bytes * self.size
 
     @property
     def state(self) -> State:
-        """What changes when it is written to or read again."""
+        """The fields that change when the tensor is written to or read again."""
         return State(self.name, self.scope, self.made, self.stamp, self.seen)
 
     @state.setter
@@ -206,7 +206,7 @@ class Tensor:
         self.name, self.scope, self.made, self.stamp, self.seen = state
 
     def become(self, value: Tensor) -> None:
-        """Stand for ``value``, of the same type, from here on; parts of it are read again."""
+        """Stand for ``value``, of the same type, from now on; parts of it are read again."""
         for other in self.shared:
             if (alive := other()) is not None:
                 raise TraceError(
@@ -218,7 +218,7 @@ class Tensor:
         self.stamp = self.graph.tick()
 
     def changes_as_number(self) -> None:
-        """Refuse ``x += 1`` for an argument that is an array without axes; others are numbers."""
+        """Refuse ``x += 1`` if the argument is an array without axes; allow it for numbers."""
         if self.cell:
             raise TraceError(
                 f"{self!r} is an array without axes, which is a number here: x += 1 would not "
@@ -227,11 +227,11 @@ class Tensor:
         self.graph.apart |= self.cell is not None and not self.weak
 
     def write(self, value: Any, what: str = "") -> None:
-        """Write ``value`` to all of it, and to what it is a part of."""
+        """Write ``value`` to all elements, and to the base if this is a view."""
         self.operators["write"](self, value, what)
 
     def refresh(self) -> None:
-        """Read it again where what it is a part of was written to."""
+        """Read a view again if its base was written to since."""
         if self.part is None:
             return
         base = self.part.base
@@ -250,13 +250,13 @@ class Tensor:
         index: Any = None,
         whole: bool = False,
     ) -> Tensor:
-        """Return it, as a view of ``base`` from now on; numbers are none, as in NumPy."""
+        """Make this tensor a view of ``base`` and return it; numbers are no views, as in NumPy."""
         if self is not base and self.shape:
             self.part, self.seen = View(base, read, write, index, whole), base.stamp
         return self
 
     def may_share(self, other: Tensor) -> Tensor:
-        """Return it, of which nobody knows whether it lies in the memory of ``other``."""
+        """Record that this tensor may alias ``other`` and its bases; return it."""
         if self is not other and self.shape:
             while True:
                 self.shared.append(ref(other))
@@ -334,7 +334,7 @@ class Tensor:
         return id(self)
 
     def _known(self) -> None:
-        """Refuse to be spelled or looked up where it stands for many numbers."""
+        """Refuse to format or hash a value in a traced branch: it stands for many numbers."""
         if self.graph.branches:
             self._refuse("number", "the number in a traced value is not known while tracing")
 
@@ -427,13 +427,13 @@ class Tensor:
         self._refuse("number", "the number in a traced value is not known while tracing")
 
     def item(self, *index: Any) -> Any:
-        """Return an element of what is known, else raise: there is no number yet."""
+        """Return an element of a known value; raise otherwise: there is no number yet."""
         if (known := self.operators["content"](self)) is not None:
             return known.item(*index)
         self._refuse("number", "the number in a traced value is not known while tracing")
 
     def tolist(self) -> Any:
-        """Return the elements of what is known, else raise: there are no numbers yet."""
+        """Return the elements of a known value; raise otherwise: there are no numbers yet."""
         if (known := self.operators["content"](self)) is not None:
             return known.tolist()
         self._refuse("number", "the numbers in a traced value are not known while tracing")
@@ -456,30 +456,30 @@ class Tensor:
 
     @property
     def device(self) -> str:
-        """Where arrays lie."""
+        """The device of the arrays."""
         return "cpu"
 
     def to_device(self, device: str, /, *, stream: None = None) -> Tensor:
-        """Return it: there is one device."""
+        """Return the tensor itself: there is one device."""
         if device != "cpu" or stream is not None:
             raise ValueError(f"Unsupported device: {device!r}; arrays lie on 'cpu'")
         return self
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return where arrays lie, as DLPack counts devices."""
+        """Return the device of the arrays, in DLPack's numbering."""
         return 1, 0
 
     def __dlpack__(self, **_: Any) -> NoReturn:
         self._refuse("memory", "a traced value has no memory yet that could be handed on")
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Let NumPy's functions mean ours."""
+        """Dispatch NumPy's functions to ours."""
         return self.operators["call_function"](func, args, kwargs)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Let NumPy's ufuncs mean ours, operators of arrays with traced values too."""
+        """Dispatch NumPy's ufuncs to ours, also operators of an array and a traced value."""
         if any(hasattr(value, "mask") or hasattr(type(value), "filled") for value in inputs):
-            return NotImplemented  # x[mask] knows how
+            return NotImplemented  # a masked part, x[mask], has its own operators
         return self.operators["call_ufunc"](ufunc, method, inputs, kwargs)
 
     def _refuse(self, how: str, why: str, more: str = "") -> NoReturn:
@@ -488,4 +488,4 @@ class Tensor:
 
 
 _OPERANDS = (Tensor, np.ndarray, np.generic, DeviceArray, int, float, list, tuple)
-"""What may stand beside a traced value in an operator."""
+"""Types of operands that a traced value accepts in an operator."""

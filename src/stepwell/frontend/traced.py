@@ -1,4 +1,4 @@
-"""What tracing gives: a function as `nd` text, its stages, and the text itself."""
+"""The result of tracing: a function as `nd` text, and its lowered stages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from stepwell.frontend.weights import is_frozen
 from stepwell.runtime.weights import TracedWeights
 
 Known: TypeAlias = Callable[[str, Array], bool]
-"""Whether an array that is read outside, called so, is known by its content."""
+"""Whether the captured array of that name is known by its content: it is then a constant."""
 
 
 @dataclass(frozen=True)
@@ -50,18 +50,18 @@ class Traced:
     entry: str
     out_tree: Tree
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What `jit` was told of how to compile."""
+    """The compile options given to `jit`."""
     effects: Effects = field(default_factory=Effects)
-    """The arguments that it assigns to: their new contents are further results."""
+    """The arguments that the function assigns to: their new contents are further results."""
     results: tuple[tuple[DType, Shape], ...] = ()
     """The types of the program's results."""
     outside: Outside = field(default_factory=Outside)
-    """What it reads outside of itself; the arrays of that are its last arguments."""
+    """The captured state; captured arrays are the last arguments of the program."""
     later: Later | None = None
-    """What a second program computes of what this one keeps."""
+    """The second program, which computes with the residuals that this one keeps."""
 
     def built_by(self, program: Compiled) -> Tree:
-        """Return how the results of its program are built."""
+        """Return the tree that the results of its program are built by."""
         if self.later is None:
             return self.out_tree
         second = Second(program, self.module, self.entry, self.options, self.later)
@@ -74,12 +74,12 @@ class Traced:
     def compile(self, **options: Any) -> Compiled:
         """Return the compiled program; it takes and returns flat arrays.
 
-        options : as in `sw.compile`; they come before those that were given to `jit`
+        options : as in `sw.compile`; they override those given to `jit`
         """
         return compile(self.module, self.entry, **{**self.options, **options})
 
     def __str__(self) -> str:
-        """Spell the trace in the custom syntax of `nd`."""
+        """Return the trace in the custom syntax of `nd`."""
         parse = import_module("stepwell.dialects.parsing").parse_module
         context = import_module("stepwell.driver.registry").registry().context()
         module = parse(context, self.module.text, self.module.name)
@@ -88,7 +88,7 @@ class Traced:
 
 @dataclass(frozen=True)
 class Lowered:
-    """A function on one of the floors below `nd`."""
+    """A function at one of the levels below `nd`."""
 
     traced: Traced
     text: str
@@ -113,9 +113,9 @@ def function_text(
 ) -> str:
     """Return a trace as the text of a function.
 
-    called : names of the results, as far as they have any
-    into : results that replace an argument and may take its memory
-    attributes : those of the function
+    called : names of the results; empty where a result has none
+    into : the argument that a result replaces, whose memory it may take
+    attributes : the attributes of the function, as text
     """
     head = ", ".join(f"{t.name}: {type_text(t.kind, t.shape)}" for t in inputs)
     types = ", ".join(type_text(t.kind, t.shape) for t in results)
@@ -125,7 +125,7 @@ def function_text(
     at = f" loc({literal(code.co_filename)}:{code.co_firstlineno}:1)" if code else ""
     called = called or [""] * len(results)
     told = [
-        _told(type_text(t.kind, t.shape), n, (into or {}).get(k))
+        _result_type(type_text(t.kind, t.shape), n, (into or {}).get(k))
         for k, (t, n) in enumerate(zip(results, called, strict=True))
     ]
     returns = f"({', '.join(told)})" if len(told) != 1 or "{" in told[0] else told[0]
@@ -134,8 +134,8 @@ def function_text(
     )
 
 
-def _told(type: str, name: str, into: int | None) -> str:
-    """Return the type of a result with what it is called, where that is a plain name."""
+def _result_type(type: str, name: str, into: int | None) -> str:
+    """Return the type of a result with its attributes: a name (plain names only), a donation."""
     told = [f'nd.name = "{name}"'] if _PLAIN.fullmatch(name) else []
     told += [f"nd.into = {into} : i64"] if into is not None else []
     return f"{type} {{{', '.join(told)}}}" if told else type
@@ -153,7 +153,7 @@ def trace(
 ) -> Traced:
     """Trace a function, as `_once` does.
 
-    For `f.trace` alone that is done again where it assigns to variables from outside.
+    `f.trace` traces again if the function assigns to variables from outside.
     """
     return Alone().traced(lambda alone: _once(function, signature, call, alone, *args, **kwargs))
 
@@ -173,12 +173,12 @@ def _once(
 ) -> Traced:
     """Trace a function.
 
-    alone : knows variables that the function assigns to
-    known : tells which arrays from outside are known by their content; without it all are
-        constants, as they are now, but for these variables
-    same : for each argument the first that is the same array
+    alone : the variables that the function assigns to, for `f.trace`
+    known : which captured arrays are known by their content; without it captured arrays are
+        constants with their present content, except for these variables
+    same : for each argument the first one that is the same array
     donated : arguments whose memory results may take
-    general : whether the text is for any size: arrays that NumPy makes of a size are computed
+    general : whether the text is for any size: ops compute arrays that NumPy made from a size
     """
     name, where = name_of(function), _where(function)[0]
     written = Trace(name, traced_weights=traced_weights or TracedWeights(), **checks)
@@ -249,20 +249,20 @@ def _module(
 
 
 def _where(function: Callable[..., Any]) -> tuple[str, Any]:
-    """Return the line of a function, for messages, and its code; None where it has none."""
+    """Return the line of a function, for messages, and its code; None if it has none."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else "", code
 
 
 def _given_away(call: Call, donated: Collection[str]) -> list[int]:
-    """Return the numbers of the arrays in donated arguments; variables are not given away."""
+    """Return the numbers of the arrays in donated arguments; variables are never donated."""
     owners = [name for name, tree in call.trees for _ in paths(tree, name)]
     pairs = enumerate(zip(owners, call.arguments, strict=True))
     return [i for i, (owner, told) in pairs if owner in donated and not told.variable]
 
 
 def _argument(written: Trace, told: Argument, where: str) -> Tensor:
-    """Return the handle of an argument of the function."""
+    """Return a new tensor for an argument of the function."""
     of = TracedVariable if told.variable else Tensor
     made = written.argument(told.path, told.kind, told.shape, where, of)
     if isinstance(made, TracedVariable):
@@ -271,13 +271,13 @@ def _argument(written: Trace, told: Argument, where: str) -> Tensor:
 
 
 def _entry(name: str) -> str:
-    """Return what the function is called in the text."""
+    """Return the name of the function in the text."""
     entry = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_")
     return entry if entry and not entry[0].isdigit() else f"function{entry}"
 
 
 def _computed(array: Any) -> Tensor | None:
-    """Return an array as what an op makes of its size, where one does."""
+    """Return an array as an op of its size: a fill or an iota; None if it is neither."""
     kind = dtype_of(array.dtype.newbyteorder("="))
     if kind is None or array.size < 2 or is_frozen(array):
         return None
@@ -292,19 +292,19 @@ def _computed(array: Any) -> Tensor | None:
     if not np.array_equal(array, numbers * step + first):
         return None
     if kind.kind == "float" and (first, step) != (0, 1):
-        return None  # rounded in another order
+        return None  # the op would round in another order
     found = current_trace().emit("iota", (), [(kind, array.shape)], (), axis=0)[0]
     return found if (first, step) == (0, 1) else found * step + first
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Return what a function is called."""
+    """Return the name of a function."""
     return getattr(function, "__name__", "function")
 
 
 def _root(captures: Captures, function: Any, call: Call) -> None:
-    """Note what attributes are read of that is neither an array nor a variable."""
-    while hasattr(type(function), "inlined"):  # what is transformed, or compiled by itself
+    """Record the objects whose attributes are read: the function, its self, static arguments."""
+    while hasattr(type(function), "inlined"):  # transformed or jitted functions
         function = function.__wrapped__
     owner = getattr(function, "__self__", None)
     if isinstance(function, partial):
@@ -325,7 +325,7 @@ def _outside(written: Trace, results: Sequence[Tensor]) -> Outside:
 
 
 def result_of(value: Any, function: str) -> Tensor:
-    """Return what a function returns as a value of the trace."""
+    """Return a result of the user's function as a tensor."""
     try:
         return current_trace().solid(lift(value))
     except TypeError as error:
@@ -338,7 +338,7 @@ def result_of(value: Any, function: str) -> Tensor:
 
 
 def _with_variables(tree: Tree, returned: Sequence[Any], inputs: Sequence[Tensor]) -> Tree:
-    """Return how what is returned is built, where a variable of the call is returned as such."""
+    """Return the result tree, with a marker at each leaf that is a variable passed to the call."""
     own = {id(t) for t in inputs if isinstance(t, TracedVariable)}
     if not any(id(value) in own for value in returned):
         return tree
@@ -348,9 +348,9 @@ def _with_variables(tree: Tree, returned: Sequence[Any], inputs: Sequence[Tensor
 def _check_unchanged(
     name: str, value: Any, tree: Tree, handed: Sequence[Tensor], function: str
 ) -> None:
-    """Refuse a function that puts something else into a dict or list that it is given.
+    """Refuse a function that replaces entries of a dict or list argument.
 
-    It has one of its own while it is traced: the caller's would stay as it was.
+    Tracing passes the function a copy of the container: the caller's would not change.
     """
     leaves, now = flatten(value)
     if now != tree or any(a is not b for a, b in zip(leaves, handed, strict=True)):

@@ -1,11 +1,11 @@
-"""Writing a function as `nd` text while Python runs it.
+"""Trace a function: write it as `nd` text while Python runs it.
 
-A trace is text from the start: each op appends one line in generic form, with the user's line as
-its location. So tracing needs no compiler, and a program that is in the cache already is found by
-the text alone. Shapes and dtypes are checked here, where the user's line is still known.
+Tracing writes text directly: each op appends one line in generic form, with the user's line as its
+location. So tracing needs no compiler, and a cached program is found by the text alone. Shapes and
+dtypes are checked during tracing, because the user's line is still known then.
 
-A trace belongs to the thread and the context that began it. Its values can be used there alone, as
-long as it goes on, and those of a region only within: everything else is an error (`Trace.check`).
+A trace belongs to the thread and the context that began it. Its values may be used in that thread
+only, while the trace is active; values of a region only inside it. Else `Trace.check` raises.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ from stepwell.runtime.weights import TracedWeights, fingerprint
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 INLINE_ELEMENTS = 16
-"""Arrays of more elements that a function closes over become weights beside the module."""
+"""The most elements of a captured array that is spelled inline; larger ones become weights."""
 
 READ_ELEMENTS = 1 << 20
-"""Of arrays of more integers nobody looks for the least and the largest."""
+"""The most elements of an integer array that is scanned for its range: a scan costs time."""
 
 
 class Known(str):
-    """The name of a value that is no op yet: its content is known."""
+    """The name of a value that no op defines yet: its content is known."""
 
     array: NDArray[Any]
 
     @classmethod
     def of(cls, name: str, array: NDArray[Any]) -> Known:
-        """Return the name of ``array``, to which nobody writes from here on."""
+        """Return the name of ``array``, which is made read-only."""
         found = cls(name)
         array.flags.writeable = False
         found.array = array
@@ -68,68 +68,68 @@ class Known(str):
 
 @dataclass
 class Trace:
-    """The text of one function so far, and the weights it uses."""
+    """The text of one function so far, and the weights that it uses."""
 
     function: str = "function"
-    """What the user calls it."""
+    """The user's name of the function."""
     lines: list[str] = field(default_factory=list[str])
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     traced_weights: TracedWeights = field(default_factory=TracedWeights)
-    """What is known of the weights, and what they were the last time."""
+    """The fingerprints of the weights, also those of the previous trace."""
     _names: dict[str, int] = field(default_factory=dict[str, int])
     _constants: dict[tuple[str, str], Tensor] = field(default_factory=dict[Any, Any])
     _weights: dict[tuple[str, str], str] = field(default_factory=dict[Any, Any])
-    """The names of weights by fingerprint and type."""
+    """The names of the weights by fingerprint and type."""
     _masks: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
-    """Constants of booleans, by the names of their values."""
+    """The contents of boolean constants, by value name."""
     thread: int = field(default_factory=get_ident)
-    """Whose it is: no other may write."""
+    """The thread that owns the trace: no other may write to it."""
     ended: bool = False
     captures: Any = None
-    """What is read outside of the function (`frontend.captures`); None where nothing is noted."""
+    """Records reads outside of the function (`frontend.captures`); None if none are recorded."""
     standing: Any = None
     """The variables that a trace without `captures` takes as arguments (`frontend.standing`)."""
     computed: Any = None
-    """Makes ops of arrays that the user's Python made of sizes, in text for any size."""
+    """Emits ops for arrays that NumPy computed from sizes, in text for any size; None otherwise."""
     subscripting: int = 0
-    """Whether an item is being taken for the user's source."""
+    """Whether the user's source is subscripting a value."""
     scopes: list[int] = field(default_factory=lambda: [0])
-    """The function and the regions that are being written, by number, outermost first."""
+    """The numbers of the function and of the open regions, outermost first."""
     outer: list[list[str]] = field(default_factory=list[list[str]])
-    """The lines of all regions being written but the innermost."""
+    """The lines of the function and of all open regions but the innermost."""
     journals: list[Journal] = field(default_factory=list[Journal])
-    """What was written to and read again in each region that is being written."""
+    """The writes to and refreshes of values in each open region."""
     regions: int = 0
-    """How many regions were begun."""
+    """The number of regions begun so far."""
     branches: list[Region] = field(default_factory=list["Region"])
-    """The branches and loops of the user's Python that are being traced, one in another."""
+    """The branches and loops of the user's Python that are being traced, outermost first."""
     trials: int = 0
-    """How many iterations are being traced to be thrown away, one in another."""
+    """The nesting depth of trial iterations, whose text is discarded."""
     apart: bool = False
-    """Whether it makes a difference that an argument without axes is a number or an array."""
+    """Whether the program depends on whether an argument without axes is a number or an array."""
     trying: list[Callable[[], Any]] = field(default_factory=list[Callable[[], Any]])
-    """They give what the ``try`` statements around here catch."""
+    """Callables that return the exceptions caught by each enclosing ``try`` statement."""
     ranges: Ranges = field(default_factory=Ranges)
-    """Between which numbers integers lie."""
+    """The value ranges of integers."""
     spelled: Callable[[Tensor, str], str] | None = None
-    """How values are spelled in the message of an exception; None where there is none."""
+    """Spells values in the message of an exception; None outside of such a message."""
     watch: Callable[[str, tuple[Tensor, ...]], None] | None = None
-    """Is told of each op and what it gives."""
+    """Called with each op and its results."""
     later: Any = None
-    """What is computed later, by a program of its own (`transformations.residuals`)."""
+    """The computation of the second program (`transformations.residuals`)."""
     check_bounds: bool = True
-    """Whether indices that only the run knows are checked."""
+    """Whether indices known at run time only are checked."""
     _ticks: int = 0
     _solid: dict[tuple[str, int], str] = field(default_factory=dict[Any, Any])
-    """The names of known arrays that became ops, by their own names and the region."""
+    """The names of ops that materialized known arrays, by the array's own name and the region."""
 
     def tick(self) -> int:
-        """Return a number larger than all before."""
+        """Return a number larger than all returned before."""
         self._ticks += 1
         return self._ticks
 
     def changes(self, value: Tensor, written: bool = False) -> None:
-        """Note that ``value`` is about to change, to be what it was again after this region."""
+        """Record the state of ``value`` before a change: the end of this region restores it."""
         if self.journals:
             journal = self.journals[-1]
             journal.states.setdefault(id(value), (value, value.state))
@@ -149,7 +149,7 @@ class Trace:
         /,
         **properties: Any,
     ) -> tuple[Tensor, ...]:
-        """Write one op, of `nd` unless its name says another dialect; return its results."""
+        """Write one op (dialect `nd` unless its name has another prefix); return its results."""
         for operand in operands:
             operand.graph.check(operand)
             operand.refresh()
@@ -176,7 +176,7 @@ class Trace:
         return found
 
     def text_of(self, value: Tensor) -> str:
-        """Return the name of the op that has a known value, which is written here if need be."""
+        """Return the name of the op that defines a known value; emit it if there is none yet."""
         name = value.name
         assert isinstance(name, Known)
         for scope in self.scopes:
@@ -192,7 +192,7 @@ class Trace:
         return found
 
     def solid(self, value: Tensor) -> Tensor:
-        """Return ``value`` as what an op gives."""
+        """Return ``value`` as the result of an op."""
         value.refresh()
         if type(value.name) is not Known:
             return value
@@ -203,21 +203,21 @@ class Trace:
     def argument(
         self, stem: str, kind: DType, shape: Shape, place: str = "", of: type[Tensor] = Tensor
     ) -> Tensor:
-        """Return an argument of the function, or of a region that is given to `block` next.
+        """Return a new argument of the function, or of the region that `block` begins next.
 
-        of : the class of the handle
+        of : the class of the tensor
         """
         return of(self, self.name(stem), kind, shape, 0, place or place_of(users_frame()))
 
     def resident(self, array: DeviceArray) -> Tensor:
-        """Return an array of a device: a hidden argument, or what it holds where there is none."""
+        """Return a device array: a hidden argument, or a constant if reads are not recorded."""
         if self.captures is None:
             return self.constant(np.asarray(array))
         leaf = self.captures.leaves.get(id(array)) or self.captures.bind(array, "array")
         return self.captures.given(leaf)
 
     def constant(self, array: NDArray[Any]) -> Tensor:
-        """Return an array of the user's as a value: spelled out, as a weight, or an argument."""
+        """Return a user's array as a value: an inline constant, a weight or an argument."""
         if (found := self._made_of(array)) is not None:
             return found
         kind = dtype_of(array.dtype.newbyteorder("="))
@@ -229,7 +229,7 @@ class Trace:
         given = array
         array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
         if not np.may_share_memory(array, given):
-            array.flags.writeable = False  # a copy already
+            array.flags.writeable = False  # copied already
         print = fingerprint(array)
         key = print, type_text(kind, shape)
         if (known := self._constants.get(key)) is not None and not self._inside:
@@ -252,14 +252,14 @@ class Trace:
         return Tensor(self, result.name, kind, shape, result.scope, result.made)
 
     def _made_of(self, array: NDArray[Any]) -> Tensor | None:
-        """Return what an array is in the trace but a constant: an argument, or what ops make."""
+        """Return an array as an argument or the result of ops; None if it must be a constant."""
         if self.captures is not None and (found := self.captures.of(array)) is not None:
             found.refresh()
             return found
         return None if self.computed is None else self.computed(array)
 
     def _weight(self, key: tuple[str, str], array: NDArray[Any], shape: Shape) -> str:
-        """Return the name of an array, kept so that nobody can change it unless it is known."""
+        """Return the weight name of an array; keep a copy unless its content is known unchanged."""
         if (name := self._weights.get(key)) is not None:
             return name
         name = self._weights[key] = f"weight_{len(self.resources)}"
@@ -269,11 +269,11 @@ class Trace:
         return name
 
     def known(self, value: Tensor) -> NDArray[Any] | None:
-        """Return the booleans of a constant, None for what only the run knows."""
+        """Return the content of a boolean constant or known array; None for other values."""
         return value.name.array if isinstance(value.name, Known) else self._masks.get(value.name)
 
     def is_subscript(self) -> bool:
-        """Whether the user's line is taking or writing an element of something."""
+        """Whether the user's line is reading or writing an element of an object."""
         if self.subscripting:
             return True
         frame = users_frame()
@@ -288,12 +288,12 @@ class Trace:
         )
 
     def mark(self) -> Any:
-        """Return what `back` takes to go back to here."""
+        """Return the present state of the trace, for `back`."""
         tables = dict(self.resources), dict(self._weights), dict(self._constants)
         return len(self.lines), *tables, dict(self._solid), dict(self.ranges.narrowed[-1])
 
     def back(self, mark: Any) -> None:
-        """Forget what was written since ``mark``."""
+        """Discard everything written since ``mark``."""
         count, resources, self._weights, self._constants, self._solid, narrowed = mark
         self.ranges.narrowed[-1] = narrowed
         del self.lines[count:]
@@ -301,7 +301,7 @@ class Trace:
         self.resources.update(resources)
 
     def check(self, value: Tensor) -> None:
-        """Raise `TraceError` where a value of this trace is used that means nothing there."""
+        """Raise `TraceError` if ``value``, of this trace, is used out of its scope."""
         current = active_trace()
         if self is current and value.scope in self.scopes:
             return
@@ -326,14 +326,14 @@ class Trace:
 
     @property
     def _inside(self) -> bool:
-        """Whether a region is being written: what it defines is not known outside."""
+        """Whether a region is open: its values are not visible outside of it."""
         return len(self.scopes) > 1
 
     @contextmanager
     def where(self, scope: int) -> Generator[None]:
-        """Write to the end of what is written of the region ``scope``, around those inside of it.
+        """Append to the text of the open region ``scope``, before the regions nested in it.
 
-        What is written must be computed wherever that region is: it may raise nothing.
+        The appended ops run wherever that region runs, so they must not be able to raise.
         """
         kept = self.lines, self.scopes, self.ranges.narrowed
         count = self.scopes.index(scope) + 1
@@ -347,7 +347,7 @@ class Trace:
 
     @contextmanager
     def block(self, arguments: Sequence[Tensor]) -> Generator[list[str]]:
-        """Write a region's block; the lines, in braces, are in the yielded list at the end."""
+        """Open a region; at the end the yielded list holds its lines, in braces."""
         self.outer.append(self.lines)
         self.lines = []
         self.regions += 1
@@ -360,8 +360,8 @@ class Trace:
         text: list[str] = []
         try:
             yield text
-            if outside := journal.outside(number):  # there may be more regions by now
-                called = getattr(outside[0], "called", "")  # a variable
+            if outside := journal.outside(number):  # ``number`` need not be the last region
+                called = getattr(outside[0], "called", "")  # set for variables only
                 what = (
                     f"the variable '{called}'" if called else f"an array made at {outside[0].made}"
                 )
@@ -382,7 +382,7 @@ class Trace:
 def whole_limits(
     shape: Shape, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
 ) -> tuple[int, ...]:
-    """Return the limits of a slice, with those that go as far as the axis does said by its size."""
+    """Return the limits of a slice; a limit that reaches the end of its axis becomes its size."""
     parts = zip(shape, starts, limits, strides, strict=True)
     return tuple(
         n if len(range(first, n, step)) == len(range(first, end, step)) else end
@@ -391,7 +391,7 @@ def whole_limits(
 
 
 class Region:
-    """A block that is written in several goes; what changes in each is undone after it."""
+    """A block that is written in several parts; value changes in each are undone after it."""
 
     def __init__(
         self, trace: Trace, arguments: Sequence[Tensor] = (), names: Sequence[str] = ()
@@ -400,11 +400,11 @@ class Region:
         self.trace, self.number = trace, trace.regions
         self.lines: list[str] = []
         self.names = names
-        """The user's variables that it may change."""
+        """The user's variables that the block may change."""
         self.grown: Any = None
-        """The lists that grow in it (`growing.Grown`); None where none may."""
+        """The lists that grow in the block (`growing.Grown`); None if none may."""
         self.own: dict[int, Any] = {}
-        """Objects that it makes for itself, by id."""
+        """Objects that the block itself creates, by id."""
         self.depth = len(trace.scopes)
         self.head = ", ".join(f"{a.name}: {type_text(a.kind, a.shape)}" for a in arguments)
         for argument in arguments:
@@ -412,7 +412,7 @@ class Region:
 
     @contextmanager
     def writing(self) -> Generator[Journal]:
-        """Write to the end of it."""
+        """Append to the block."""
         trace = self.trace
         trace.outer.append(trace.lines)
         trace.lines = self.lines
@@ -431,7 +431,7 @@ class Region:
 
     @property
     def text(self) -> str:
-        """The block, in braces."""
+        """The text of the block, in braces."""
         pad = "  " * self.depth
         label = [f"{pad}^bb0({self.head}):"] if self.head else []
         return "\n".join(["{", *label, *self.lines, f"{pad}}}"])
@@ -449,14 +449,14 @@ _current: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
 def active_trace() -> Trace | None:
-    """Return the trace that this thread is writing, if there is one."""
+    """Return the trace that this thread is writing, or None."""
     trace = _current.get()
-    # a context may outlive the trace that it was copied in, or be taken to another thread
+    # a copied context may outlive its trace, or be run in another thread
     return None if trace is None or trace.ended or trace.thread != get_ident() else trace
 
 
 def current_trace() -> Trace:
-    """Return the trace being written, or say that there is none."""
+    """Return the active trace; raise `TraceError` if there is none."""
     if (trace := active_trace()) is None:
         raise TraceError(
             "the functions of stepwell.numpy, nn and lax describe a computation: "
@@ -469,7 +469,7 @@ def current_trace() -> Trace:
 def tracing(trace: Trace, ends: bool = True) -> Generator[None]:
     """Make ``trace`` the current one.
 
-    ends : whether nothing can be written to it afterwards
+    ends : whether the trace ends afterwards: nothing can be written to it any more
     """
     token = _current.set(trace)
     try:
@@ -480,7 +480,7 @@ def tracing(trace: Trace, ends: bool = True) -> Generator[None]:
 
 
 def place_of(frame: FrameType | None) -> str:
-    """Spell the line where ``frame`` is for messages."""
+    """Return the file and line of ``frame``, for messages."""
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "an unknown line"
 
 

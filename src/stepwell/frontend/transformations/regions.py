@@ -1,4 +1,4 @@
-"""Writing a function of the user's as the region of an op: its arguments, and what it returns."""
+"""Trace a user's function as the region of an op: region arguments, yielded values, results."""
 
 from __future__ import annotations
 
@@ -24,70 +24,70 @@ _derivatives: ContextVar[int] = ContextVar("derivatives", default=0)
 
 
 def derivatives() -> int:
-    """Return how many derivatives are being traced, one in another."""
+    """Return the nesting depth of the derivatives being traced."""
     return _derivatives.get()
 
 
 @dataclass(frozen=True)
 class Results:
-    """What a function returns in a region: values that it yields, and all that is no data."""
+    """The result of a function in a region: tensors, which the region yields, and other leaves."""
 
     values: list[Tensor]
     leaves: list[Any]
-    """Every leaf; those that are values are yielded."""
+    """Every leaf of the result; the region yields the leaves that are tensors."""
     tree: Tree
 
     @property
     def types(self) -> list[Type]:
-        """The types of the values."""
+        """The types of the yielded values."""
         return [(v.kind, v.shape) for v in self.values]
 
     def of(self, results: Sequence[Tensor]) -> Any:
-        """Return what the function returned, with the results of an op for its values."""
+        """Return the function's result, with the values replaced by the results of an op."""
         found = iter(results)
         put = [same_number(v, next(found)) if isinstance(v, Tensor) else v for v in self.leaves]
         return unflatten(self.tree, put)
 
 
 def same_number(like: Any, value: Tensor) -> Tensor:
-    """Return ``value``, which stands for a Python number where ``like`` does."""
+    """Return ``value``, marked as a Python number (weakly typed) if ``like`` is one."""
     value.weak = isinstance(like, Tensor) and like.weak
     return value
 
 
 def taken_apart(returned: Any) -> Results:
-    """Take apart what a function returned."""
+    """Flatten the result of a function."""
     leaves, tree = flatten(returned)
     return Results([leaf for leaf in leaves if isinstance(leaf, Tensor)], leaves, tree)
 
 
 @dataclass(frozen=True)
 class Region:
-    """A function as the region of an op, which can be written more than once."""
+    """A function as the region of an op; the op can be emitted more than once."""
 
     primals: Sequence[Tensor]
-    """What its arguments are: floats."""
+    """The operands that become the region's arguments: floats."""
     text: list[str]
     main: Results
-    """What the function returns, whose derivatives there are."""
+    """The result of the function that is differentiated."""
     aux: Results
-    """What else it returns."""
+    """The auxiliary result, which is not differentiated."""
     depth: int
-    """In how many regions it was written."""
+    """The nesting depth of regions at which the text was written (for its indentation)."""
 
     @property
     def floats(self) -> list[int]:
-        """The numbers of the results that there are derivatives of."""
+        """The indices of the differentiable results: those of float type."""
         return [k for k, v in enumerate(self.main.values) if v.kind.kind == "float"]
 
     def run(self) -> tuple[Any, Any]:
-        """Write it without derivatives; return what the function returns."""
+        """Emit the op without derivatives; return the function's results (main, aux)."""
         return self._put(self._emit("vjp", (), (), (), ()))
 
     def backward(
         self, cotangents: Sequence[Tensor], of: Sequence[int], wrt: Sequence[int] | None = None
     ) -> tuple[tuple[Any, Any], Sequence[Tensor]]:
-        """Write ``nd.vjp``; return what the function returns, and cotangents of the primals."""
+        """Emit ``nd.vjp``; return the function's results and the cotangents of the primals."""
         wrt = range(len(self.primals)) if wrt is None else wrt
         more = [(self.primals[n].kind, self.primals[n].shape) for n in wrt]
         found = self._emit("vjp", cotangents, wrt, of, more)
@@ -96,7 +96,7 @@ class Region:
     def forward(
         self, tangents: Sequence[Tensor], wrt: Sequence[int] | None = None
     ) -> tuple[tuple[Any, Any], Sequence[Tensor]]:
-        """Write ``nd.jvp``; return what the function returns, and tangents of its floats."""
+        """Emit ``nd.jvp``; return the function's results and the tangents of its float results."""
         wrt = range(len(self.primals)) if wrt is None else wrt
         more = [self.main.types[k] for k in self.floats]
         found = self._emit("jvp", tangents, wrt, self.floats, more)
@@ -135,13 +135,13 @@ def write_region(
     run: Callable[[list[Tensor]], tuple[Any, Any]],
     shapes: Sequence[Shape] | None = None,
 ) -> Region:
-    """Write the region of an op.
+    """Trace a function into the region of an op.
 
     what, name : the transformation and the function, for messages
-    primals : what the region's arguments are
-    paths : what the user calls them
-    run : traces the function for the region's arguments; returns what it returns, and what else
-    shapes : those of the region's arguments, where they are not those of the primals
+    primals : the operands that the region's arguments stand for
+    paths : the user's names of the primals
+    run : traces the function on the region's arguments; returns its main and its auxiliary result
+    shapes : the shapes of the region's arguments, if they differ from those of the primals
     """
     trace = current_trace()
     shapes = [v.shape for v in primals] if shapes is None else shapes
@@ -168,7 +168,7 @@ def _deeper(counts: bool) -> Generator[None]:
 def _check_unwritten(
     trace: Trace, what: str, name: str, seen: Sequence[Tensor], paths: Sequence[str]
 ) -> None:
-    """Refuse assignments to what the function is given, and to arrays from outside of it."""
+    """Refuse assignments to the function's arguments and to arrays made outside of the function."""
     written = trace.journals[-1].written
     for value, path in zip(seen, paths, strict=True):
         if id(value) in written:

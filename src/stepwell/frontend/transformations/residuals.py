@@ -1,8 +1,8 @@
-"""What `sw.vjp` and `sw.linearize` keep outside of a trace: two programs of one text (note 069).
+"""The residuals that `sw.vjp` and `sw.linearize` return: two programs of one text (note 069).
 
-A trace of both is one text. The pass `split-derivatives` makes two programs of it: one computes the
-function and what of it is kept, which a minimum cut says; the other takes that, and cotangents or
-tangents. So how many values are kept is known when the first one is compiled.
+One trace holds both programs. The pass `split-derivatives` splits it: the first program computes
+the function and the residuals, chosen by a minimum cut; the second computes from the residuals and
+from cotangents or tangents. So the number of residuals is known when the first one is compiled.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ _BEFORE, _AFTER = 'nd.part = "before"', 'nd.part = "after"'
 
 @dataclass(frozen=True)
 class Later:
-    """What is computed later, while it is traced."""
+    """The computation of the second program, as traced."""
 
     arguments: Sequence[Tensor]
-    """Arguments of the second program: floats."""
+    """The arguments of the second program: floats."""
     results: Sequence[Tensor]
     tree: Tree
-    """How these are built."""
+    """The structure of the results."""
     types: Sequence[Type]
-    """What is differentiated, others than floats too."""
+    """The types of the differentiated values, also of those that are not floats."""
 
     @property
     def text(self) -> str:
-        """The attributes of the function."""
+        """The attributes of the function, as text."""
         counts = f"[{len(self.arguments)}, {len(self.results)}]"
         return f" attributes {{{_BEFORE}, nd.later = {counts}}}"
 
 
 def arguments_later(names: Sequence[str], types: Sequence[Type]) -> list[Tensor]:
-    """Return an argument of the second program for each float."""
+    """Return an argument of the second program for each type that is a float."""
     given = zip(names, types, strict=True)
     trace = current_trace()
     return [trace.argument(n, k, shape) for n, (k, shape) in given if k.kind == "float"]
 
 
 def compute_later(arguments: Sequence[Tensor], found: Any, types: Sequence[Type]) -> None:
-    """Let the trace end with what is made of arguments of the second program."""
+    """Set the results of the second program, computed from its arguments."""
     leaves, tree = without_zeros(*flatten(found))
     trace = current_trace()
     trace.later = Later(arguments, [trace.solid(v) for v in leaves], tree, types)
@@ -66,7 +66,7 @@ def compute_later(arguments: Sequence[Tensor], found: Any, types: Sequence[Type]
 
 @dataclass(frozen=True, eq=False)
 class Second:
-    """The second program for one signature, compiled when it is first called."""
+    """The second program for one signature, compiled at its first call."""
 
     first: Compiled
     module: ModuleText
@@ -75,7 +75,7 @@ class Second:
     later: Later
 
     def program(self) -> Compiled:
-        """Return it; programs for any size have one for any size."""
+        """Return the compiled second program; it is for any size if the first one is."""
         with _lock:
             if (found := _seconds.get(self.first)) is None:
                 text = self.first.given.replace(_BEFORE, _AFTER, 1)
@@ -90,7 +90,7 @@ _lock = threading.RLock()
 
 
 class Residuals:
-    """What the first program keeps, and the second one."""
+    """The residuals that the first program kept, and the second program."""
 
     __slots__ = ("arrays", "second")
 
@@ -98,10 +98,10 @@ class Residuals:
         self.second, self.arrays = second, arrays
 
     def __call__(self, what: str, named: Sequence[str], given: Sequence[Any]) -> Any:
-        """Return what the second program makes of them.
+        """Return the results of the second program.
 
         what : a cotangent or a tangent, for messages
-        named, given : what the user calls each, and what it is; None for zeros of `float0`
+        named, given : the user's name and the value of each; None for zeros of `float0`
         """
         later = self.second.later
         arrays = _arrays(what, named, given, later.types)
@@ -115,16 +115,16 @@ REGISTERED[Residuals] = (lambda found: (found.arrays, found.second), Residuals)
 
 
 def with_residuals(tree: Tree, results: int, second: Second) -> Tree:
-    """Return how the results of the first program are built: a pair, the second being residuals.
+    """Return the result tree of the first program: a pair of its results and the residuals.
 
-    tree, results : how the first ones of them are, and how many there are
+    tree, results : the structure and the number of the function's own results
     """
     count = len(second.first.signature.results) - results
     return Branch(tuple, None, (tree, Branch(Node(Residuals, second), None, (...,) * count)))
 
 
 def mismatch(what: str, path: str, leaf: Any, type: Type) -> Exception | None:
-    """Return what is wrong with a tangent or cotangent that is there where none may be, or is not.
+    """Return the error for a `float0` where a float is needed, or the reverse; None if neither.
 
     leaf : None for zeros of `float0`
     """
@@ -137,7 +137,7 @@ def mismatch(what: str, path: str, leaf: Any, type: Type) -> Exception | None:
 
 
 def unlike(path: str, got: Type, want: Type) -> Exception | None:
-    """Return what is wrong with the dtype or shape of a tangent or cotangent."""
+    """Return the error for a tangent or cotangent of another dtype or shape; None if it fits."""
     if got[0] is not want[0]:
         return TypeError(
             f"{path} is {got[0].name}, but must have the dtype of its value, "
