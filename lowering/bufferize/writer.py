@@ -266,7 +266,8 @@ class HostWriter:
     def _meets(self, row: Row, other: Row) -> bool:
         """Whether a copy overwrites the source of another."""
         (target, steps), (source, path) = row.target, other.source
-        if target not in self.analysis.interference.may_be(source):
+        may_be = self.analysis.interference.may_be
+        if not {target, *may_be(target)} & {source, *may_be(source)}:
             return False
         return target is not source or not disjoint(self.sizes, part(steps), part(path))
 
