@@ -1,7 +1,7 @@
-"""`sw.compile` and `sw.load`: textual IR in, a callable out; on a warm start without the compiler.
+"""`sw.compile` and `sw.load`: from textual IR to a callable; a warm start needs no compiler.
 
-Nothing here imports the compiler before it is needed: a program found in the cache is loaded and
-run by the runtime alone.
+The compiler is imported lazily: a program found in the cache is loaded and run by the runtime
+alone.
 """
 
 from __future__ import annotations
@@ -42,50 +42,50 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("stepwell")
 PACKAGE = Path(__file__).parent.parent
-"""All of whose files are part of the key of what is cached."""
+"""The package folder: all its source files are part of the cache key."""
 
 _RESOURCE = re.compile(r'#nd\.resource<"([^"]*)", *"([^"]*)">')
 
 
 @dataclass(frozen=True)
 class _Request:
-    """What was asked to be compiled, enough of it to do so again."""
+    """All inputs of a compilation, so that it can be repeated for its stages."""
 
     module: ModuleText
     entry: str
     target: str
     machine: Machine
     lock: str = ""
-    """A lock file that fits this machine."""
+    """Path of a lock file that fits this machine, or ""."""
     passes: tuple[Placement, ...] = ()
     plugins: tuple[str, ...] = ()
     check_bounds: bool = True
     device: str = ""
-    """That the program is loaded on; "" for the one that is chosen."""
+    """The device to load the program on; "" selects one."""
 
     def translate(self, part: Callable[[str], None] | None = None) -> Any:
-        """Return the program as its target's text, with header and signature.
+        """Return the program in its target's language, with header and signature.
 
-        part : is called with each part of a large program, which may be compiled at once
+        part : is called with each part of a large program, which may be compiled concurrently
         """
         with self._showing():
             lowering = import_module("stepwell.driver.lowering")
             return lowering.translate(self._source(lowering), self.target, part)
 
     def stage(self, name: str) -> str:
-        """Return the module as it is after a stage."""
+        """Return the module after a stage."""
         with self._showing():
             lowering = import_module("stepwell.driver.lowering")
             return lowering.stage_text(self._source(lowering), name)
 
     def stages(self) -> dict[str, str]:
-        """Return the module as it is after each stage."""
+        """Return the module after each stage, by the stage's name."""
         with self._showing():
             lowering = import_module("stepwell.driver.lowering")
             return lowering.stage_texts(self._source(lowering))
 
     def tune(self, budget: float) -> Any:
-        """Return schedules for the kernels, found in ``budget`` seconds."""
+        """Return schedules for the kernels, searched for ``budget`` seconds."""
         with self._showing(), uncollected():
             tuning = import_module("stepwell.driver.tuning")
             source = self._source(import_module("stepwell.driver.lowering"))
@@ -94,7 +94,7 @@ class _Request:
 
     @contextmanager
     def _showing(self) -> Generator[None]:
-        """Let an error show the line it is about, though the module may lie in no file."""
+        """Attach the module's text to an error, which shows the line even if there is no file."""
         try:
             with using(self.plugins):
                 yield
@@ -113,8 +113,8 @@ class _Request:
 class Compiled:
     """A compiled function, as `compile` and `load` return it: call it with arrays.
 
-    It returns fresh arrays, or fills those of `out=`. Arguments have the dtypes and shapes that the
-    module says; sizes `?` may be any.
+    It returns fresh arrays, or fills the arrays of `out=`. Arguments have the dtypes and shapes
+    that the module declares; a size `?` accepts any size.
 
     raises TypeError, ValueError : an argument has another dtype or shape
 
@@ -127,7 +127,7 @@ class Compiled:
     (array([2., 3.]), ['main_sqrt'])
     """
 
-    # __call__ is a slot filled with the program itself, so a call runs no Python code of ours
+    # __call__ is a slot that holds the program itself, so a call runs no Python code of ours
     __slots__ = ("__call__", "__weakref__", "_program", "_request")
 
     __call__: Callable[..., Any]
@@ -139,59 +139,59 @@ class Compiled:
 
     @property
     def signature(self) -> Signature:
-        """Names, dtypes and shapes of arguments and results; arena; kernels."""
+        """The names, dtypes and shapes of arguments and results; the arena; the kernels."""
         return self._program.signature
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels of the program and the source lines they came from."""
+        """The kernels of the program, with the source lines that they implement."""
         return self._program.signature.kernels
 
     @property
     def source(self) -> str:
-        """The program in its target's language."""
+        """The program's text in its target's language."""
         return self._program.source
 
     @property
     def native(self) -> bool:
-        """Whether it is a library of machine code."""
+        """Whether the program is a library of machine code."""
         return self._program.target.native
 
     @property
     def dispatched(self) -> bool:
-        """Whether a dispatcher calls it: without Python where it is machine code."""
+        """Whether a dispatcher can call the program: without Python if it is machine code."""
         return self._program.dispatched
 
     def update(self, *arguments: Any, donated: Collection[tuple[int, int]] = ()) -> tuple[Any, ...]:
-        """Call with one array for each argument and change those that results replace.
+        """Call with one array per argument and update in place the arguments that results replace.
 
-        Returns all results, which for these are the very arrays given. Where such an array is
-        contiguous, aligned and apart from all others, the program works in it.
+        Returns all results; such a result is the very array passed. If that array is contiguous,
+        aligned and aliases no other, the program works in it; else a copy is written back.
 
-        donated : pairs of a result and an argument that is left as it is where the program cannot
-            work in it; the result is a new array then
+        donated : pairs of a result and its argument; if the program cannot work in the argument's
+            array, that is left unchanged and the result is a new array
         """
         return self._program.updating.update(arguments, donated)
 
     @property
     def program(self) -> Any:
-        """What runs the program; `Dispatcher.add` takes it."""
+        """The object that runs the program; `Dispatcher.add` takes it."""
         return self._program.call
 
     def text(self, stage: str) -> str:
-        """Return the module as it is after ``stage`` ('nd', 'structured', ..., or the target)."""
+        """Return the module after ``stage`` ('nd', 'structured', ..., or the target)."""
         if stage == self.signature.target:
             return self.source
         request = self._with_stages()
         return with_deep_stack(lambda: request.stage(stage))
 
     def texts(self) -> dict[str, str]:
-        """Return the module after every stage, by the stage's name; last the target's text."""
+        """Return the module after every stage, by the stage's name; the target's text is last."""
         stages = with_deep_stack(self._with_stages().stages)
         return {**stages, self.signature.target: self.source}
 
     def profile(self, *arguments: Any, repeat: int = 0, updating: bool = False) -> Any:
-        """Call with these arrays ``repeat`` times, or for about a second; return where time went.
+        """Call with these arrays ``repeat`` times, or for about a second; return kernels' times.
 
         updating : call as `update` does, which changes arguments that results replace
 
@@ -202,7 +202,7 @@ class Compiled:
 
     @property
     def given(self) -> str:
-        """The text that was compiled; nothing of a saved program."""
+        """The module's text before compilation; "" for a saved program."""
         return self._request.module.text if self._request else ""
 
     def _with_stages(self) -> _Request:
@@ -211,7 +211,7 @@ class Compiled:
         return self._request
 
     def save(self, path: str | Path) -> None:
-        """Write the program into the folder ``path``; `sw.load` needs nothing else."""
+        """Write the program into the folder ``path``; `sw.load` needs only that folder."""
         self._program.save(Path(path))
 
     def __repr__(self) -> str:
@@ -237,31 +237,31 @@ def compile(
 ) -> Compiled:
     """Compile a module for this machine, or fetch it from the cache.
 
-    module : the text of a module, the Path of a file (with its weights in a .npz beside it), or a
+    module : the text of a module, the Path of a file (its weights in a .npz file beside it), or a
         ModuleOp of xDSL
     entry : the function to call
-    target : "c", the default; "opencl", the default where a device is named; or one of a package
-        (`stepwell targets` lists them)
-    device : what a program of OpenCL runs on, as in "gpu", "gpu:1" or a part of its name
-        (`stepwell devices` lists them); without it STEPWELL_DEVICE says so, else it is the best
-        there is: a GPU before an accelerator before a CPU
+    target : "c", the default; "opencl", the default if a device is given; or a target of a plug-in
+        package (`stepwell targets` lists them)
+    device : the device of an OpenCL program, as in "gpu", "gpu:1" or a part of its name
+        (`stepwell devices` lists them); the default is STEPWELL_DEVICE, else the best device:
+        a GPU before an accelerator before a CPU
     resources : the arrays of the module's `#nd.resource` names
     machine : properties to compile for instead of this machine's, as in 'vector_bits=256'
-    name : what messages and comments call the module, "<string>" where it has no file
-    lock : a file of schedules found by tuning; for a Path, `name.lock.json` beside it if there
-    tune : search for schedules by timing, for so many seconds or a minute, where the lock file is
-        not there yet; without ``lock`` it is kept in the cache
-    passes : passes of yours and where each stands, ``"acme-fuse@before:nd-to-linalg"`` or
-        ``AcmeFuse().at("before:nd-to-linalg")``; those of installed packages need not be named
+    name : the module's name in messages and comments, "<string>" if it has no file
+    lock : a file of tuned schedules; for a Path, by default `name.lock.json` beside it if it exists
+    tune : search for schedules by timing, for this many seconds (True: a minute), if the lock file
+        does not exist yet; without ``lock`` the file is kept in the cache
+    passes : additional passes and their positions, ``"acme-fuse@before:nd-to-linalg"`` or
+        ``AcmeFuse().at("before:nd-to-linalg")``; passes of installed packages need not be named
     plugins : universes of packages that are not installed, ``"module:NAME"``
-    check_bounds : whether a module of buffers or loops compares what it touches with the sizes of
-        its buffers while it runs; a call that would touch what is not there raises `IndexError`.
-        What the compiler makes of the floors above is right by construction and compares nothing
-    threads : how many threads the program of C runs in at most; None for as many as there are, by
-        STEPWELL_THREADS or the cores
+    check_bounds : whether a module of buffers or loops checks its accesses against the sizes of its
+        buffers at run time; a call with an access out of bounds raises `IndexError`. Modules of
+        higher dialects are lowered to accesses in bounds and check nothing
+    threads : the most threads that a C program runs in; None for the machine's number, which is
+        STEPWELL_THREADS or the number of cores
 
-    raises TypeError, ValueError : ``threads`` is no number of threads
-    raises CompileError : the module is wrong, or there is no working C compiler (for OpenCL: no
+    raises TypeError, ValueError : ``threads`` is not a valid number of threads
+    raises CompileError : the module is invalid, or there is no working C compiler (for OpenCL: no
         pyopencl or no such device)
 
     >>> import numpy as np, stepwell as sw
@@ -280,7 +280,7 @@ def compile(
         described = machine_for(target, machine, place)
         _check_resources(read)
         schedules = _lock_file(module, read, entry, described, target, lock, tune)
-        text = ModuleText(read.text, read.name)  # what asks for stages later need hold no weights
+        text = ModuleText(read.text, read.name)  # a later request for stages needs no weights
         placed = import_module("stepwell.core.placement").parse_placements(passes) if passes else ()
         request = _Request(text, entry, target, described, "", placed, named(), check_bounds, place)
         locked = _locked(schedules, request, tune)
@@ -289,7 +289,7 @@ def compile(
 
 
 def _fetched(request: _Request, read: ModuleText, locked: str, threads: int | None) -> Compiled:
-    """Return a program from the cache, compiled first where it is not there.
+    """Return a program from the cache; compile it first if it is missing.
 
     read : the module with its weights
     locked : the text of the lock file
@@ -297,7 +297,7 @@ def _fetched(request: _Request, read: ModuleText, locked: str, threads: int | No
     native = target_of(request.target).native
     if native and prepare() and disk_cache().lacks("program"):
         with uncollected():
-            import_module("stepwell.driver.lowering")  # will be needed: loaded while compilers run
+            import_module("stepwell.driver.lowering")  # load it while compilers run
     compiler = find_compiler() if native else None
     key = digest(
         *(read.text, read.name, request.entry, request.target, repr(request.machine)),
@@ -328,7 +328,7 @@ def _fetched(request: _Request, read: ModuleText, locked: str, threads: int | No
 
 
 def _device_of(device: Any) -> str:
-    """Return how a device is spelled that was given by its name, or as one of `sw.devices`."""
+    """Return a device's name, given the name or an object of `sw.devices`."""
     if device is None:
         return ""
     if not isinstance(device, str) and not hasattr(device, "handle"):
@@ -353,7 +353,7 @@ def _lock_file(
     lock: str | Path | None,
     tune: bool | float,
 ) -> Path | None:
-    """Return the lock file to be read, or to be written by tuning; None where there is none."""
+    """Return the lock file to read, or to write by tuning; None if there is none."""
     if lock is not None:
         return Path(lock)
     if isinstance(module, Path) and (tune or lock_beside(module, target).exists()):
@@ -367,12 +367,12 @@ def _lock_file(
 
 
 def lock_beside(module: Path, target: str = "c") -> Path:
-    """Return the lock file of a module in a file: each target has one."""
+    """Return the lock file beside a module's file; each target has its own."""
     return module.with_suffix(".lock.json" if target == "c" else f".{target}.lock.json")
 
 
 def _locked(place: Path | None, request: _Request, tune: bool | float) -> str:
-    """Return the text of a lock file, made first where that is asked for; "" where none fits."""
+    """Return the text of a lock file, tuning first if that was requested; "" if none fits."""
     if place is None:
         return ""
     if not target_of(request.target).timed:
@@ -384,7 +384,7 @@ def _locked(place: Path | None, request: _Request, tune: bool | float) -> str:
 
 
 def fitting_lock(place: Path, machine: Machine) -> str:
-    """Return the text of a lock file; "" where it has nothing for ``machine``, which is told."""
+    """Return the text of a lock file; warn and return "" if it does not fit ``machine``."""
     found = import_module("stepwell.core.locks").read_lock(place)
     if differs := found.misfit(machine):
         said = f"the lock file {place} is for another machine and is not used: {differs}"
@@ -399,7 +399,7 @@ def _no_lock(message: str) -> CompileError:
 
 
 def _write(folder: Path, request: _Request, parts: Parts | None) -> None:
-    """Translate what was asked for into ``folder``."""
+    """Translate a request and write the program into ``folder``."""
     with uncollected():
         made = with_deep_stack(lambda: request.translate(parts))
     build = parts.link if parts else None
@@ -409,10 +409,10 @@ def _write(folder: Path, request: _Request, parts: Parts | None) -> None:
 def load(path: str | Path, *, threads: int | None = None, device: Any = "") -> Compiled:
     """Load a program that `Compiled.save` wrote; neither its source nor the compiler is needed.
 
-    path : the folder that it wrote
-    threads : how many threads it runs in at most, as in `compile`
-    device : what a program of OpenCL runs on, as in `compile`
-    raises CompileError : there is no such folder, or a file in it is missing, damaged or altered
+    path : the folder that `save` wrote
+    threads : the most threads that it runs in, as in `compile`
+    device : the device of an OpenCL program, as in `compile`
+    raises CompileError : the folder does not exist, or a file in it is missing, damaged or altered
 
     >>> import numpy as np, stepwell as sw, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -424,7 +424,7 @@ def load(path: str | Path, *, threads: int | None = None, device: Any = "") -> C
 
 
 def _read(module: Any, name: str, resources: Mapping[str, Any] | None) -> ModuleText:
-    """Return ``module`` as text and weights, whatever it came as."""
+    """Return ``module``, of any accepted type, as text and weights."""
     if isinstance(module, ModuleText):
         return module
     if isinstance(module, Path):
@@ -441,7 +441,7 @@ def _read(module: Any, name: str, resources: Mapping[str, Any] | None) -> Module
 
 
 def _check_resources(module: ModuleText) -> None:
-    """Check weights against the hashes that the module states."""
+    """Check weights against the hashes in the module."""
     if module.hashed:
         return
     for name, stated in _RESOURCE.findall(module.text) if module.resources else ():
@@ -456,7 +456,7 @@ def _check_resources(module: ModuleText) -> None:
 
 
 def _pipeline_key(request: _Request) -> str:
-    """Return what identifies the passes that a program goes through, and their code."""
+    """Return a fingerprint of the passes that a program goes through, and of their code."""
     stages = [f"{stage.name}: {stage.passes}" for stage in default_stages()]
     classes = [class_stamp(p.kind) for p in request.passes if p.kind is not None]
     with using(request.plugins):

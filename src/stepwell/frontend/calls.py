@@ -1,4 +1,4 @@
-"""A call of a jitted function, taken apart: what chooses the program, and the arrays it gets."""
+"""A flattened call of a jitted function: the key that selects its program, and its arrays."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from stepwell.runtime.device_arrays import DeviceArray
 
 @dataclass(frozen=True)
 class Argument:
-    """One array a program takes: what the user calls it, its dtype and shape."""
+    """One array argument of a program: its path in the user's arguments, its dtype and shape."""
 
     path: str
     kind: DType
     shape: Shape
     weak: bool = False
-    """Whether it is a Python number, which takes the dtype of arrays it meets."""
+    """Whether it is a Python number, which adopts the dtype of the arrays it meets."""
     cell: bool = False
-    """Whether it is an array without axes, and no number."""
+    """Whether it is a zero-dimensional array, as opposed to a number."""
     variable: bool = False
     """Whether it is a `Variable`, which can be assigned to as a whole."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call, taken apart: what selects the program, and the arrays it gets."""
+    """A flattened call: the key that selects its program, and its arrays."""
 
     key: tuple[Any, Any, Any]
-    """What it has static, how it is built, its arrays: classes and bits, all of it hashable."""
+    """Hashable: static arguments (by class and bits), tree structures, and types of arrays."""
     static: Mapping[str, Any]
     trees: tuple[tuple[str, Tree], ...]
     arguments: tuple[Argument, ...]
@@ -56,11 +56,11 @@ class Call:
 Spelling: TypeAlias = tuple[
     tuple[str, ...], tuple[tuple[int, Any], ...], tuple[tuple[int, Any], ...]
 ]
-"""How a call was written, as `Dispatcher.add` takes it."""
+"""How a call was written (keywords, slots, constants), as `Dispatcher.add` takes it."""
 
 
 def take_apart(bound: inspect.BoundArguments, names: Collection[str]) -> Call:
-    """Take apart what is ``bound`` to a function's arguments, of which ``names`` are static."""
+    """Flatten the ``bound`` arguments of a function, of which ``names`` are static."""
     static: dict[str, Any] = {}
     fixed: list[tuple[str, Any]] = []
     trees: list[tuple[str, Tree]] = []
@@ -86,16 +86,17 @@ def take_apart(bound: inspect.BoundArguments, names: Collection[str]) -> Call:
 
 
 def constant_defaults(signature: inspect.Signature) -> frozenset[str]:
-    """Return the arguments whose defaults are known while tracing where they are not passed.
+    """Return the arguments that are static when a call omits them, because of their defaults.
 
-    That is all but arrays and what may change; what has nothing in it, as None, is known anyway.
+    These are all but arrays and mutable objects; a default without leaves, as None, is static
+    anyway.
     """
     defaults = {n: p.default for n, p in signature.parameters.items() if p.default is not p.empty}
     return frozenset(n for n, v in defaults.items() if is_constant(v) and flatten(v)[0])
 
 
 MOST_AXES = 32
-"""Of which all that NumPy has for broadcasting can do."""
+"""Most axes of an array: NumPy's broadcasting supports no more in all its functions."""
 _OTHERWISE = {
     "MaskedArray": "its data and its mask, or x.filled(value)",
     "matrix": "numpy.asarray(x)",
@@ -108,7 +109,7 @@ _NO_DATA = (
 
 
 def is_no_data(value: Any) -> bool:
-    """Whether an argument can only be known while tracing: text, a function, a class, a dtype."""
+    """Whether an argument can only be static: text, a function, a class, a dtype."""
     other = isinstance(value, np.dtype | Enum) and not isinstance(value, int | float)
     return other or isinstance(value, _NO_DATA)
 
@@ -123,7 +124,7 @@ def _check_hashable(name: str, value: Any) -> None:
 
 
 def _instead(value: Any) -> str:
-    """Return what to pass instead of a ``value`` that may change, as a static argument."""
+    """Advise what static argument to pass instead of a mutable ``value``."""
     if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
         return "an array is data: do not name it in static_argnames"
     if isinstance(value, list):
@@ -134,17 +135,17 @@ def _instead(value: Any) -> str:
 
 
 def has_traced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Whether any of the arguments is a value of a trace."""
+    """Whether any of the arguments is a traced value."""
     try:
         leaves, _ = flatten((*args, *kwargs.values()))
-    except RecursionError:  # an object that holds itself, as static arguments may
+    except RecursionError:  # a recursive object, as static arguments may be
         return False
     kinds = Tensor if active_trace() is None else Tensor | Variable
     return any(isinstance(leaf, kinds) for leaf in leaves)
 
 
 def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:
-    """Return a leaf as an array of a dtype of ours, and what it is."""
+    """Return a leaf as an array of a supported dtype, and its type as an argument."""
     if isinstance(leaf, Tensor):
         leaf.graph.check(leaf)
         raise TraceError(f"argument '{path}' is a traced value, which has no numbers yet: {leaf!r}")
@@ -169,7 +170,7 @@ def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:
             f"argument '{path}': expected an array or a number, got {type(leaf).__name__}; "
             + _advice(path, leaf)
         )
-    # an array of a device has dtype and shape, and stays where it is
+    # a device array has a dtype and shape, and stays on its device
     array: Any = leaf if type(leaf) is DeviceArray else np.asarray(leaf)
     kind = dtype_of(array.dtype.newbyteorder("="))
     if kind is None:
@@ -180,7 +181,7 @@ def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:
 
 
 def _check_array(path: str, kind: type, axes: int) -> None:
-    """Refuse too many axes, and arrays whose operators mean something else than NumPy's."""
+    """Refuse too many axes, and array classes whose operators differ from NumPy's arrays."""
     if axes > MOST_AXES:
         raise TypeError(f"argument '{path}' has {axes} axes, and at most {MOST_AXES} may be")
     for each in () if kind is np.ndarray else kind.__mro__:
@@ -192,7 +193,7 @@ def _check_array(path: str, kind: type, axes: int) -> None:
 
 
 def lifted(path: str, leaf: Any) -> Any:
-    """Return a leaf as a function inlined in a trace gets it: arrays as traced values."""
+    """Return a leaf as an inlined function gets it: arrays as traced values."""
     if isinstance(leaf, Tensor | np.number | np.bool_) or is_number(leaf):
         return leaf
     if isinstance(leaf, Variable):
@@ -201,7 +202,7 @@ def lifted(path: str, leaf: Any) -> Any:
 
 
 def _advice(path: str, leaf: Any) -> str:
-    """Return what to pass instead of ``leaf``, which is no array."""
+    """Advise what to pass instead of ``leaf``, which is not an array."""
     if isinstance(leaf, Mapping):
         return "pass a plain dict of it: dict(...)"
     if path.isidentifier():
@@ -215,7 +216,7 @@ def spelling(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> Spelling | None:
-    """Return how ``call`` was spelled; None where what it holds was or may be exchanged."""
+    """Return how ``call`` was written; None if a constant in it was or may be changed."""
     if any(key_of(call.static[name]) != key for name, key in call.key[0]):
         return None  # tracing changed it
     kinds_of_leaves = iter([_leaf(a) for a in call.arguments])
@@ -223,7 +224,7 @@ def spelling(
     first = dict(zip(trees, accumulate(map(count, trees.values()), initial=0), strict=False))
 
     def slot(name: str, step: Any = None) -> tuple[int, Any]:
-        """The argument ``name``, or what is at ``step`` of it."""
+        """Return the slot of argument ``name``, or of its item ``step``."""
         if name in call.static:
             return 0, guard_of(call.static[name] if step is None else call.static[name][step])
         tree = trees[name]
@@ -254,5 +255,5 @@ def spelling(
 
 
 def _leaf(argument: Argument) -> Any:
-    """Return what stands for an argument in a tree of `Dispatcher.add`."""
+    """Return the marker of an argument in a tree of `Dispatcher.add`."""
     return Variable if argument.variable else NotImplemented if argument.weak else ...

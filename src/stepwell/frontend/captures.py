@@ -1,11 +1,12 @@
-"""What a function reads outside of itself while it is traced, looked at before each call.
+"""Captured values: what a traced function reads from outside, and the guards on them.
 
-Variables of modules and closures, attributes and items of what is found there (note 046). Numbers,
-text, tuples and the like are known by value, functions and other objects by identity: where one of
-them is another, the function is traced again. Arrays are hidden arguments of the program; small
-ones are known by their content, and so are those whose numbers tracing needs.
+A capture is a variable of a module or closure, or an attribute or item of a captured object (note
+046). Numbers, text, tuples and the like are guarded by value, functions and other objects by
+identity: if a guard fails at a call, the function is traced again. Captured arrays are hidden
+arguments of the program; small arrays, and arrays whose numbers tracing needs, are guarded by
+content.
 
-`Captures` is what a trace notes; what is left of that for calls of the program is in `outside`.
+`Captures` collects the reads during a trace; `outside` checks the resulting guards at each call.
 """
 
 from __future__ import annotations
@@ -28,32 +29,32 @@ from stepwell.frontend.weights import is_frozen
 from stepwell.runtime.device_arrays import DeviceArray
 
 MAX_COMPARED_BYTES = 256
-"""Arrays of at most this many bytes are compared by content: no dearer than by address."""
+"""Most bytes of an array guarded by content: comparing them costs no more than an address."""
 TABLES = 64 << 10
-"""Bytes of arrays of integers or booleans that are compared where tracing needs their numbers."""
+"""Most bytes of an integer or boolean array guarded by content where tracing needs its numbers."""
 
 
 _ARRAYS = (np.ndarray, DeviceArray)
-"""Classes of arrays that become hidden arguments."""
+"""Array classes that become hidden arguments."""
 
 
 class Leaf:
-    """An array that is read outside: a hidden argument, or known by its content."""
+    """A captured array: a hidden argument, or a constant that is guarded by its content."""
 
     __slots__ = ("array", "content", "head", "path", "pinned", "tensor", "variable")
 
     def __init__(self, path: str, array: Array, content: Array | None) -> None:
         self.path, self.array, self.content = path, array, content
         self.variable: Variable | None = None
-        """What it is the array of."""
+        """The `Variable` that holds the array, if one does."""
         self.tensor: Tensor | None = None
         self.head: Tensor | None = None
         self.pinned = False
-        """Whether it is this very array, since it was met in more than one place."""
+        """Whether the guard is the array's identity: two captures refer to the same array."""
 
 
 class Capture:
-    """One place that is read."""
+    """One location that the trace read, and the guard on its value."""
 
     __slots__ = ("base", "final", "holder", "key", "kind", "path", "tree", "value")
 
@@ -63,13 +64,13 @@ class Capture:
         self.tree: Any = None
         self.final = True
         self.base = False
-        """Whether only parts of what is there were read."""
+        """Whether the trace read only attributes or items of the value, not the whole value."""
 
 
 class Captures:
-    """What a trace has read so far.
+    """The outside reads of one trace so far.
 
-    known : whether an array, found by such a path, is to be known by its content
+    known : whether the array, found at the path, is to be guarded by its content
     """
 
     def __init__(self, trace: Any, known: Callable[[str, Array], bool]) -> None:
@@ -77,25 +78,25 @@ class Captures:
         self.reads: dict[Any, Capture] = {}
         self.leaves: dict[int, Leaf] = {}
         self.paths: dict[int, str] = {}
-        """What objects from outside are called, by `id`."""
+        """The path of each outside object by `id`, for messages."""
         self.places: dict[int, Capture] = {}
-        """Where objects were found first."""
+        """The first capture of each outside object, by `id`."""
         self.alive: list[Any] = []
         self.by_content = False
-        """Whether arrays are read where no handle takes their place."""
+        """Whether every captured array is guarded by content, since no handle can replace it."""
         self.tensors: dict[int, Leaf] = {}
-        """The leaves of hidden arguments."""
+        """The leaves that are hidden arguments, by `id` of their tensor."""
 
     def knows(self, value: Any) -> bool:
-        """Whether ``value`` is an object that was found outside."""
+        """Whether ``value`` is an object that a capture refers to."""
         return id(value) in self.paths
 
     def read(
         self, kind: int, holder: Any, key: Any, path: str, value: Any, base: bool = False
     ) -> Any:
-        """Note that ``value`` was read; return it, or what stands for it in the trace.
+        """Record a read of ``value``; return ``value``, or its replacement in the trace.
 
-        base : whether an attribute or item of it is all that is read
+        base : whether only an attribute or item of ``value`` is read
         """
         at = kind, id(holder), type(key), key
         known = self.reads.get(at)
@@ -108,25 +109,25 @@ class Captures:
         return self.local(value)
 
     def absent(self, kind: int, holder: Any, key: Any, path: str) -> None:
-        """Note that nothing was found."""
+        """Record that a lookup found nothing."""
         at = kind, id(holder), type(key), key
         if at not in self.reads:
             capture = self.reads[at] = Capture(kind, holder, key, path)
             capture.tree, capture.final = False, True
 
     def root(self, value: Any, path: str) -> None:
-        """Note that attributes and items of ``value`` are outside; itself is known otherwise."""
+        """Register ``value``, guarded elsewhere, so that reads of its parts are captures."""
         self._register(value, path, None)
 
     def whole(self, value: Any) -> None:
-        """Note that all of a list or dict is read, of which parts were."""
+        """Guard the whole of a list or dict, of which so far only parts were read."""
         capture = self.places.get(id(value))
         if capture is not None and capture.base:
             capture.base = False
             self._note(capture)
 
     def local(self, value: Any) -> Any:
-        """Return what stands for ``value`` in the trace, where it is an array from outside."""
+        """Return the trace's replacement for ``value`` if that is a captured array, else itself."""
         kind = type(value)
         if kind is Variable:
             return self.variable(value)
@@ -135,13 +136,13 @@ class Captures:
         return self.given(leaf)
 
     def variable(self, value: Variable) -> Any:
-        """Return the hidden argument that a variable is, wherever it comes from."""
+        """Return the hidden argument for a variable, wherever the variable was found."""
         if id(value) not in self.leaves:
             self.read(ITSELF, value, None, value.name or "variable", value)
         return self.given(self.leaves[id(value)])
 
     def given(self, leaf: Leaf) -> Any:
-        """Return what stands for a leaf: its content, or a hidden argument."""
+        """Return a leaf's constant content, or its hidden argument."""
         if leaf.content is not None:
             return leaf.content
         if leaf.tensor is None:
@@ -156,12 +157,12 @@ class Captures:
         return leaf.tensor
 
     def of(self, array: Array) -> Tensor | None:
-        """Return the hidden argument that an array is, or is a view of."""
+        """Return the hidden argument for an array or for a view of a captured array, else None."""
         leaf = self.leaves.get(id(array))
         base: Any = array.base
         while leaf is None and isinstance(base, np.ndarray):
             if (owner := self.leaves.get(id(base))) is not None and owner.content is None:
-                owner.pinned = True  # what is a view of it is made while tracing
+                owner.pinned = True  # tracing creates the views: they refer to this very array
                 leaf = self.bind(array, owner.path)
             base = base.base
         if leaf is None or leaf.content is not None:
@@ -169,7 +170,7 @@ class Captures:
         return self.given(leaf)
 
     def bind(self, array: Any, path: str) -> Leaf:
-        """Note that this very array is read, wherever it comes from."""
+        """Capture this very array, wherever it was found."""
         self.read(ITSELF, array, None, path, array)
         return self.leaves[id(array)]
 
@@ -188,7 +189,7 @@ class Captures:
             self.places.setdefault(id(value), capture)
 
     def _tree(self, value: Any, path: str, capture: Capture | None) -> tuple[Any, bool]:
-        """Return what must be there (trees.h, with leaves in it), and whether it cannot change."""
+        """Return the guard (as in trees.h, with leaves in it), and whether ``value`` is final."""
         kind = type(value)
         if kind in _ARRAYS:
             return self._leaf(value, path)
@@ -200,7 +201,7 @@ class Captures:
             return guard_of(value), True
         if kind in (list, tuple, dict) or (isinstance(value, tuple) and hasattr(kind, "_fields")):
             if id(value) in self.paths and self.places.get(id(value)) is not capture:
-                return (object, value), True  # met before, and looked at there
+                return (object, value), True  # captured before: the guard is there
             self._register(value, path, capture)
             return self._container(value, path)
         if isinstance(value, partial) and kind is partial:
@@ -219,7 +220,7 @@ class Captures:
         return Branch(type(value), keys, tuple(t for t, _ in inside)), final
 
     def hold(self, value: partial[Any], path: str) -> None:
-        """Note the arrays that a `partial` holds, which are always its own."""
+        """Capture the arrays that a `partial` holds; it always holds the same ones."""
         if isinstance(value.func, partial):
             self.hold(value.func, path)
         for each in (*value.args, *value.keywords.values()):
@@ -231,21 +232,21 @@ class Captures:
     def _leaf(self, array: Any, path: str) -> tuple[Any, bool]:
         known = self.leaves.get(id(array))
         if known is not None and known.content is None:
-            known.pinned = True  # in two places: they must stay one array
+            known.pinned = True  # two captures refer to it: they must stay one array
             return (object, array), True
         if known is not None:
             return (np.ndarray, known.content), False
         on_host = type(array) is np.ndarray
         if on_host and (is_frozen(array) or array.dtype.hasobject):
             return (object, array), True
-        # of an array on a device the content is not looked at: a call may donate it
+        # do not copy the content of an array on a device: a call may donate it
         content = self._content(path, array) if on_host else None
         leaf = self.leaves[id(array)] = Leaf(path, array, content)
         self.alive.append(array)
         return (leaf, False) if content is None else ((np.ndarray, content), False)
 
     def _content(self, path: str, array: Array) -> Array | None:
-        """Return a copy of what an array holds, where it is known by that."""
+        """Return a copy of an array's content if it is guarded by content, else None."""
         unknown = dtype_of(array.dtype.newbyteorder("=")) is None
         if not unknown and not self.by_content and not self.known(path, array):
             return None
@@ -254,7 +255,7 @@ class Captures:
         return content
 
     def _of_variable(self, variable: Variable, path: str) -> tuple[Any, bool]:
-        """Note a variable: always a hidden argument, since its content changes."""
+        """Capture a variable: always as a hidden argument, since its content changes."""
         if (known := self.leaves.get(id(variable))) is not None:
             known.pinned = True
             return (object, variable), True
@@ -266,7 +267,7 @@ class Captures:
         return leaf, False
 
     def finished(self, text: str) -> Outside:
-        """Return what is to be looked at before each call of the program of ``text``."""
+        """Return the guards to check before each call of the program ``text``."""
         used = [leaf for leaf in self.tensors.values() if _mentions(text, leaf)]
         numbers: dict[int, int] = {}
         looks: list[tuple[Any, ...]] = []
@@ -300,7 +301,7 @@ class Captures:
 
 
 def _grouped(reads: Any) -> Callable[[Capture], tuple[int, bool]]:
-    """Return what sorts reads: those of one dictionary together, final ones first."""
+    """Return a sort key for captures: group by holder, immutable values first."""
     order: dict[int, int] = {}
     for capture in reads:
         order.setdefault(id(capture.holder), len(order))
@@ -308,7 +309,7 @@ def _grouped(reads: Any) -> Callable[[Capture], tuple[int, bool]]:
 
 
 def fresh_head(value: Tensor) -> Tensor:
-    """Return what stands for an argument as the function begins."""
+    """Return an argument's value as the function begins."""
     return Tensor(value.graph, value.name, value.kind, value.shape, value.scope, value.made)
 
 
@@ -318,7 +319,7 @@ def _mentions(text: str, leaf: Leaf) -> bool:
 
 
 def _settled(tree: Any, used: Sequence[Leaf], numbers: dict[int, int]) -> Any:
-    """Return a tree of `Captures` as one of trees.h; arrays that are used get their numbers."""
+    """Turn a guard of `Captures` into one of trees.h; number the arrays that the program uses."""
     if isinstance(tree, Leaf):
         if tree.pinned:
             return object, tree.array if tree.variable is None else tree.variable
@@ -336,7 +337,7 @@ _BY_VALUE = {frozenset, set, slice, range, MethodType}
 
 
 def _is_value(value: Any) -> bool:
-    """Whether ``value`` is of a frozen dataclass without arrays in it: equal ones are alike."""
+    """Whether ``value`` is a hashable instance of a frozen dataclass, which equality guards."""
     parameters = getattr(type(value), "__dataclass_params__", None)
     if not is_dataclass(value) or not getattr(parameters, "frozen", False):
         return False

@@ -1,4 +1,4 @@
-"""What a loop of a rewritten function carries: found by tracing its body until it is the same."""
+"""Find the loop-carried values of a rewritten loop: trace the body until their types are stable."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ from stepwell.frontend.unbound import ASSIGN, Maybe, Undefined
 
 @dataclass(frozen=True)
 class Variables:
-    """The user's variables that a loop may assign to, and that are read again."""
+    """The user's variables that a loop may assign to and that are read in or after it."""
 
     get: Get
     put: Put
     names: tuple[str, ...]
     entering: frozenset[str]
-    """Those of which an iteration may read what they were before it."""
+    """The variables whose values before an iteration it may read."""
     once: bool = False
-    """Whether the loop goes round at least once."""
+    """Whether the loop runs at least one iteration."""
 
     grows: Callable[[Region], None] | None = None
-    """Lets lists grow in the region of an iteration."""
+    """Lets lists grow in the region of the body."""
     swaps: bool = True
-    """Whether arrays may change places; else the loop raises `Swapped`."""
+    """Whether the loop may permute the arrays of variables; else it raises `Swapped`."""
 
     def is_free(self, name: str) -> bool:
-        """Whether nobody sees what the variable was before the loop."""
+        """Whether nothing reads the variable's value from before the loop."""
         return self.once and name not in self.entering
 
 
 def loop(test: Callable[[], Any], body: Callable[[], None], variables: Variables) -> None:
-    """Repeat ``body`` while ``test``, which only the run knows; carries are found by tracing.
+    """Emit a loop that repeats ``body`` while ``test``, a traced condition, holds.
 
-    Where arrays that are written to change places, the loop counts how often they did.
+    If iterations permute arrays that are written to, the loop counts the iterations.
     """
     trace, before = current_trace(), variables.get()
     mark = trace.mark()
@@ -81,7 +81,7 @@ TURNS = "how often arrays changed places"
 def _counting(
     test: Callable[[], Any], body: Callable[[], None], variables: Variables, order: int
 ) -> None:
-    """Do a loop that carries, in its first variable, after how many of ``order`` turns it is."""
+    """Emit a loop with an extra first carry: the iteration count modulo ``order``."""
     turns: list[Any] = [0]
 
     def step() -> None:
@@ -120,7 +120,7 @@ def _loop(
 
 
 ROUNDS = 8
-"""How often the body of a loop is traced until its carries are the same after as before."""
+"""Most traces of a loop's body; after these the types of its carries must be stable."""
 
 
 def _is_alike(a: Any, b: Any) -> bool:
@@ -128,20 +128,19 @@ def _is_alike(a: Any, b: Any) -> bool:
 
 
 class _Carries:
-    """What a loop carries: leaves of variables, and arrays that its body writes to."""
+    """The loop-carried values: leaves of variables, and outside arrays that the body writes to."""
 
     def __init__(
         self, trace: Trace, before: tuple[Any, ...], variables: Variables, order: int
     ) -> None:
         self.trace, self.variables, self.names = trace, variables, variables.names
         self.order = order
-        """After how many iterations arrays that change places are in theirs, where these are
-        counted."""
+        """The order of the permutation of arrays, if the loop counts its iterations; else 0."""
         self.free = [
             variables.is_free(n) or (variables.once and isinstance(v, Undefined) and n != RESULT)
             for n, v in zip(self.names, before, strict=True)
         ]
-        """Which variables get a value in each iteration before it is read."""
+        """Whether each variable is assigned in every iteration before it is read."""
         self.before = tuple(
             Undefined(n, ASSIGN) if free else v
             for n, v, free in zip(self.names, before, self.free, strict=True)
@@ -150,22 +149,21 @@ class _Carries:
         self.leaves = [found for found, _ in parts]
         self.trees = [tree for _, tree in parts]
         self.specs: list[list[Spec | None]] = [[None] * len(found) for found in self.leaves]
-        """The types of leaves that the loop changes; None for those it leaves as they were."""
+        """The types of carried leaves; None for leaves that the loop does not change."""
         self.arrays: list[Tensor] = []
         self.late = [isinstance(v, Undefined) for v in self.before]
-        """Variables that have no value yet."""
+        """Whether each variable is still unbound before the loop."""
         self.unsure = [isinstance(v, Maybe) for v in self.before]
-        """Variables that are carried with a flag, which says whether they have a value."""
+        """Whether each variable is carried with a flag that says whether it is bound."""
         self.lost: dict[int, TraceError] = {}
-        """Variables without a value before that cannot be carried, and why."""
+        """Unbound variables that cannot be carried, by number, and the reason."""
         self.moved: dict[int, int] = {}
-        """Of carried leaves, by number, which of them they are after an iteration: arrays that
-        change places."""
+        """The permutation of written arrays: a carried leaf's number, and that an iteration on."""
         self.hidden: list[Tensor] = []
-        """What these arrays are outside: other names of them must not be used in the loop."""
+        """Outside arrays of `moved`: the loop's body must not use them under other names."""
 
     def arguments(self) -> tuple[list[list[Any]], list[Tensor]]:
-        """Return fresh arguments of a region: in the place of leaves, and for arrays."""
+        """Return fresh arguments of a region: leaves of variables, and arrays."""
 
         def argument(spec: Spec, name: str) -> Tensor:
             return typed(self.trace.argument(name, spec.kind, spec.shape), spec)
@@ -181,13 +179,13 @@ class _Carries:
         return found, arrays
 
     def all_of(self, leaves: list[list[Any]], arrays: Sequence[Any]) -> list[Any]:
-        """Return what is carried, in order."""
+        """Return all carried values, in order."""
         rows = zip(leaves, self.specs, strict=True)
         data = [v for row, specs in rows for v, s in zip(row, specs, strict=True) if s is not None]
         return [*data, *arrays]
 
     def bind(self, leaves: list[list[Any]], arrays: Sequence[Tensor]) -> None:
-        """Let variables and arrays stand for ``leaves`` and ``arrays``."""
+        """Bind variables and arrays to ``leaves`` and ``arrays``."""
         rows = zip(self.names, self.free, self.trees, leaves, strict=True)
         self.variables.put(
             tuple(
@@ -199,7 +197,7 @@ class _Carries:
             array.become(value)
 
     def trace_body(self, body: Callable[[], None]) -> Way:
-        """Trace the body once."""
+        """Trace the body once, in a fresh region."""
         leaves, arrays = self.arguments()
         given = self.all_of(leaves, arrays)
         copies = [now(v) for v in given]
@@ -225,9 +223,9 @@ class _Carries:
         return way
 
     def _flagged(self, way: Way, k: int, given: list[Any]) -> None:
-        """Let a variable that an iteration surely gives a value, or takes it from, have a flag.
+        """Add a flag to a variable that an iteration surely binds or unbinds.
 
-        given : what it was as the iteration began
+        given : the variable's leaves at the iteration's beginning
         """
         value, gone = way.values[k], isinstance(way.values[k], Undefined)
         before = unflatten(self.trees[k], given)
@@ -237,7 +235,7 @@ class _Carries:
         way.values = (*way.values[:k], found, *way.values[k + 1 :])
 
     def _find_moved(self, given: Sequence[Tensor], way: Way) -> None:
-        """Find arrays that are written to and change places among variables."""
+        """Find how the body permutes written arrays; raise `Swapped` if the loop must count."""
         owners = self._owners()
         changed = [k for k, v in enumerate(given) if any(v is other for other in way.inside)]
         self.moved = {}
@@ -276,7 +274,7 @@ class _Carries:
         return [name for name, specs in rows for s in specs if s is not None]
 
     def settled(self, way: Way) -> bool:
-        """Whether what the body gives has the types of what it was given; else take those."""
+        """Whether the types after the body equal those before it; if not, join them."""
         same = True
         for k, name in enumerate(self.names):
             if k in self.lost:
@@ -301,7 +299,7 @@ class _Carries:
         return same
 
     def _settle(self, k: int, way: Way, name: str) -> bool:
-        """Whether a variable is after an iteration what it was before it."""
+        """Whether an iteration keeps one variable's type; if not, join the types."""
         if isinstance(way.values[k], Maybe) and not self.unsure[k]:
             self.unsure[k] = True
             self.leaves[k] = [True, *self.leaves[k]]
@@ -318,14 +316,15 @@ class _Carries:
         return same
 
     def _lose(self, k: int, why: TraceError) -> None:
-        """Let a variable without a value before the loop have none after it: it is refused."""
+        """Give up carrying a variable unbound before the loop: reading it afterwards raises."""
         self.lost[k], self.unsure[k] = why, False
         self.leaves[k], self.trees[k] = flatten(Undefined(self.names[k], f"{why}; {ASSIGN}"))
         self.specs[k] = [None]
 
     def _take(self, k: int, way: Way) -> bool:
-        """Take the type of a variable of which nobody sees what it was before, or without a value
-        there: then with a flag.
+        """Adopt the body's type for a variable whose previous value is never read.
+
+        A variable that may be unbound gets a flag.
         """
         if isinstance(way.values[k], Undefined):
             return True
@@ -374,7 +373,7 @@ class _Carries:
         return found == spec
 
     def emit(self, way: Way, test: Callable[[], Any]) -> tuple[Tensor, ...]:
-        """Write the op; return its results."""
+        """Emit the op; return its results."""
         with way.region.writing():
             ends = [way.written[id(a)][1] if id(a) in way.written else a for a in self.arrays]
             after = self.all_of(
@@ -410,11 +409,11 @@ class _Carries:
         return self.trace.emit("while", first, types, [region.text, way.region.text])
 
     def _rows(self, way: Way) -> list[list[Any]]:
-        """Return the leaves at the end of an iteration; of variables without a value, as before."""
+        """Return the leaves at an iteration's end; for unbound variables, those before it."""
         return [self.leaves[k] if late else way.leaves[k] for k, late in enumerate(self.late)]
 
     def finish(self, results: tuple[Tensor, ...], way: Way) -> None:
-        """Let variables and arrays stand for the results."""
+        """Bind variables and arrays to the results."""
         given = self.all_of(self.leaves, ())
         ends = list(results[: len(given)])
         changed = self._places(given, ends)
@@ -443,7 +442,7 @@ class _Carries:
             array.become(value)
 
     def _is_new(self, bound: Any, way: Way) -> bool:
-        """Whether each iteration makes the value anew, in memory of its own."""
+        """Whether each iteration computes the value anew, in memory of its own."""
         if not self.variables.once or not isinstance(bound, Tensor):
             return False
         while bound.part is not None:
@@ -452,7 +451,7 @@ class _Carries:
         return made and bound.name not in way.region.head
 
     def _places(self, given: Sequence[Any], ends: Sequence[Tensor]) -> dict[int, Tensor]:
-        """Let arrays that are written to stand for what is in them; return them by variable."""
+        """Update permuted arrays; return them by the number of the carried leaf."""
         if not all(isinstance(given[k], Tensor) for k in self.moved):
             raise TraceError("an array that a loop writes to is a number before it")
         if not self.order:
@@ -464,13 +463,13 @@ class _Carries:
                 array.become(held)
             else:
                 array.write(held)
-        for k in self.moved:  # each is one of the arrays; nobody can tell which
+        for k in self.moved:  # each may be any of these arrays, depending on the count
             for other in self.moved:
                 ends[k].may_share(given[other])
         return {k: ends[k] for k in self.moved}
 
     def _chosen(self, array: int, ends: Sequence[Tensor]) -> Tensor:
-        """Return what is in an array after the loop: what the variable has whose array it is."""
+        """Return an array's content after the loop: the result of the variable bound to it."""
         at = dict(zip(self.moved, self.moved, strict=True))
         found = ends[array]
         for turns in range(1, self.order):

@@ -1,10 +1,10 @@
-"""What a jitted function does to its arguments: arrays that it assigned to are the caller's.
+"""The side effects of a jitted function on its arguments: arrays that it assigns to.
 
-The compiled program gives new contents of such arrays as further results, each of which may take
-the memory of its argument (``nd.into``). So the program works in the caller's arrays where they
-lie as programs want them; else copies are worked on and copied back. What shares memory with an
-array that is assigned to is found here: one array passed twice is one array in the trace; for
-arguments that share a part see `overlaps`.
+The compiled program returns the new contents of such arrays as additional results, each of which
+may alias its argument (``nd.into``). So the program updates the caller's arrays in place if their
+layout permits; else it works on copies that are copied back. This module finds aliases of assigned
+arrays: one array passed twice is one array in the trace; for arguments that overlap partly see
+`overlaps`.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from stepwell.runtime.device_arrays import DeviceArray
 
 
 class PartlyShared(ValueError):
-    """Arguments lie partly in the same memory, and the function assigns to one of them."""
+    """Arguments overlap partly in memory, and the function assigns to one of them."""
 
 
 @dataclass(frozen=True)
 class Effects:
-    """Which arguments a program assigns to, by number, and which of its results are these."""
+    """Which arguments a program assigns to, and which results are their new contents."""
 
     names: tuple[str, ...] = ()
-    """What the user calls each argument of the program."""
+    """The user's name of each argument of the program."""
     written: tuple[int, ...] = ()
     places: tuple[int, ...] = ()
-    """For each value that the function returns, which result of the program it is."""
+    """For each value that the function returns, the number of the program's result."""
     donated: tuple[tuple[int, int], ...] = ()
-    """Results of the program that may take the memory of a donated argument, and that."""
+    """Pairs of a result and a donated argument whose memory it may reuse."""
 
     apart: bool = False
-    """Whether it does ``x += 1`` to an argument without axes, which is something else for a number
-    than for an array: so the dispatcher, to which both are one, does not serve the program."""
+    """Whether the function does ``x += 1`` to a zero-dimensional argument, which rebinds a number
+    but updates an array. The dispatcher cannot tell them apart, so it does not serve the
+    program."""
 
     told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]], compare=False)
-    """What was said of donated arguments."""
+    """The warnings already logged about donated arguments."""
 
     def __bool__(self) -> bool:
         return bool(self.written)
@@ -54,10 +55,10 @@ def effects_of(
     returned: Sequence[Any],
     results: Sequence[Tensor],
 ) -> tuple[Effects, list[Tensor]]:
-    """Return what a function has done to its arguments, and the results of its program.
+    """Return the effects of a function on its arguments, and the results of its program.
 
-    inputs, returned : what it was given while it was traced, and what it returned
-    results : the latter as values of the trace
+    inputs, returned : its arguments in the trace, and the values that it returned
+    results : the returned values as values of the trace
     """
     found = {id(value) for value in returned}
     first = {
@@ -78,9 +79,9 @@ def effects_of(
 
 
 def aliases(effects: Effects, leaves: Sequence[Any]) -> tuple[int, ...]:
-    """Return for each argument the first that is the same array; () where all are apart.
+    """Return for each argument the first that is the same array; () if no two are the same.
 
-    raises PartlyShared : another argument lies partly in the memory of one that is assigned to
+    raises PartlyShared : another argument overlaps partly with an argument that is assigned to
     """
     first = list(range(len(leaves)))
     for i in effects.written:
@@ -112,7 +113,7 @@ def _overlap(a: Any, b: Any) -> bool:
 def check_updated(effects: Effects, leaves: Sequence[Any]) -> None:
     """Refuse arguments that cannot be assigned to, before anything runs.
 
-    leaves : all arguments, as they were passed
+    leaves : all arguments, as passed
     """
     for i in effects.written:
         if type(leaves[i]) is Variable:
@@ -132,7 +133,7 @@ def check_updated(effects: Effects, leaves: Sequence[Any]) -> None:
 
 
 def placed(tree: Tree, places: Sequence[int]) -> Any:
-    """Return the structure of what is returned with the number of a result for each value."""
+    """Return the tree of returned values with the program's result number at each leaf."""
     return _placed(tree, iter(places))
 
 
@@ -143,9 +144,9 @@ def _placed(tree: Tree, places: Iterator[int]) -> Any:
 
 
 def passed_twice(effects: Effects, same: Sequence[int], count: int) -> str:
-    """Say that an argument is an array which the function also reads from outside.
+    """Say that an argument is an array which the function also captures.
 
-    same : for each array the first that is the same one; from ``count`` on they are read outside
+    same : for each array the first that is the same; from ``count`` on they are captured
     """
     at = next(k for k in range(count, len(same)) if same[k] != k)
     return (

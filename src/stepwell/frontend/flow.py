@@ -1,9 +1,9 @@
-"""What control flow becomes in a function whose source was rewritten (`frontend.rewriting`).
+"""Control flow of a function whose source was rewritten (`frontend.rewriting`).
 
-Where a condition is a Python value, Python goes on as ever. Where only the run knows it, both ways
-are traced, each in a region, and what differs after them is carried: variables that were assigned,
-and arrays that were written to. Each function here gets the user's variables by two functions,
-``get`` and ``put``, and what they are called.
+If a condition is a Python value, Python branches on it. If it is traced, both branches are traced,
+each in a region, and their results are merged: variables that they assign, and arrays that they
+write to. Each function here gets the user's variables as two functions, ``get`` and ``put``, and
+their names.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ Get: TypeAlias = Callable[[], tuple[Any, ...]]
 Put: TypeAlias = Callable[[tuple[Any, ...]], None]
 
 RESULT = "the result of the function"
-"""What the variable is called that holds what an early return gives."""
+"""The name of the variable that holds the value of an early return."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """The type of a value that a region gives."""
+    """The type of a region's result."""
 
     kind: DType
     shape: Shape
@@ -55,11 +55,11 @@ class Spec:
 
 
 class Zeros:
-    """Stands for zeros of the type that is wanted."""
+    """A placeholder for zeros of the type that the other branch determines."""
 
 
 def truth(value: Tensor) -> Tensor:
-    """Return what ``bool(value)`` is, as a boolean without axes."""
+    """Return ``bool(value)`` as a traced boolean scalar."""
     if value.size != 1:
         raise ValueError(
             "The truth value of an array with more than one element is ambiguous. "
@@ -70,14 +70,14 @@ def truth(value: Tensor) -> Tensor:
 
 
 def is_data(value: Any) -> bool:
-    """Whether ``value`` can be a value of a region: traced, an array, or a number."""
+    """Whether ``value`` can be a region's result: a traced value, an array, or a number."""
     if isinstance(value, np.ndarray | np.generic):
         return dtype_of(value.dtype) is not None
     return isinstance(value, Tensor) or is_number(value)
 
 
 def spec_of(value: Any) -> Spec:
-    """Return the type of a traced value or a number."""
+    """Return the type of a traced value, an array or a number."""
     if isinstance(value, Tensor):
         return Spec(value.kind, value.shape, value.weak)
     if isinstance(value, np.ndarray | np.generic):
@@ -87,7 +87,7 @@ def spec_of(value: Any) -> Spec:
 
 
 def joined(a: Spec, b: Spec) -> Spec | None:
-    """Return the type for values of both types, where NumPy would go on alike with either."""
+    """Return the common type of both, or None where NumPy's promotion would tell them apart."""
     if a.shape != b.shape:
         return None
     if a.weak == b.weak and a.kind is b.kind:
@@ -107,7 +107,7 @@ def _rank(kind: DType) -> int:
 
 
 def as_spec(value: Any, spec: Spec) -> Tensor:
-    """Return ``value`` as one of type ``spec``."""
+    """Convert ``value`` to the type ``spec``."""
     if isinstance(value, Zeros):
         return full(spec.shape, 0, spec.kind)
     if is_number(value):
@@ -117,20 +117,20 @@ def as_spec(value: Any, spec: Spec) -> Tensor:
 
 @dataclass
 class Way:
-    """What a region gives when it was traced: the values of variables, and of arrays."""
+    """The results of tracing a region: the values of variables, and the arrays written to."""
 
     region: Region
     leaves: list[list[Any]]
-    """For each variable its leaves, as they are at the region's end."""
+    """For each variable its leaves at the region's end."""
     trees: list[Tree]
     values: tuple[Any, ...]
-    """The variables, as they were bound."""
+    """The variables' values as bound at the region's end."""
     written: dict[int, tuple[Tensor, Tensor]]
-    """Arrays from outside that were written to, and what they stand for at the region's end."""
+    """Outside arrays that were written to, and their values at the region's end."""
     inside: list[Tensor]
-    """Arrays of the region that were written to."""
+    """Arrays created in the region that were written to."""
     ended: bool = False
-    """Whether it ends with an exception, so that nothing comes after it."""
+    """Whether the region ends with an exception, so that nothing follows it."""
 
 
 def way_of(region: Region, get: Get, run: Callable[[], None]) -> Way:
@@ -146,7 +146,7 @@ def way_of(region: Region, get: Get, run: Callable[[], None]) -> Way:
 
 
 def now(leaf: Any) -> Any:
-    """Return what stands for what a leaf is here, whatever becomes of it."""
+    """Return a snapshot of a leaf, which later writes to the leaf do not change."""
     if not isinstance(leaf, Tensor):
         return leaf
     found = fresh(leaf)
@@ -162,9 +162,9 @@ def if_(
     put: Put,
     names: Sequence[str],
 ) -> None:
-    """Do an ``if`` statement.
+    """Execute or trace an ``if`` statement.
 
-    get, put : variables; those behind the ones that are named are not read afterwards
+    get, put : the variables; those without a name are not read afterwards
     """
     if not isinstance(test, Tensor):
         (body if test else orelse)()
@@ -199,7 +199,7 @@ def if_(
 
 
 def _branch(region: Region, test: Tensor, value: bool, run: Callable[[], None], get: Get) -> Way:
-    """Trace what is done where ``test`` is ``value``."""
+    """Trace the branch in which ``test`` is ``value``."""
     raises = False
 
     def traced() -> None:
@@ -218,17 +218,17 @@ def _branch(region: Region, test: Tensor, value: bool, run: Callable[[], None], 
 
 
 class _Part(NamedTuple):
-    """A variable at the end of a way: whether it has a value, and that, taken apart."""
+    """A variable at the end of a branch: its flag (whether it is bound) and its flattened value."""
 
     flag: Any
     leaves: list[Any]
     tree: Tree
     sources: list[Any]
-    """Its leaves as they were bound."""
+    """The leaves as they were bound."""
 
     @staticmethod
     def of(way: Way, k: int) -> _Part:
-        """Return variable ``k``."""
+        """Return variable ``k`` at the end of ``way``."""
         value, leaves, tree = way.values[k], way.leaves[k], way.trees[k]
         if isinstance(value, Undefined):
             return _Part(False, [], None, [])
@@ -239,19 +239,19 @@ class _Part(NamedTuple):
 
 
 class _Merge:
-    """The values that two regions give in each other's place, the first where ``chosen``."""
+    """The merged results of two branches: those of ``one`` where ``chosen`` is true."""
 
     def __init__(self, trace: Trace, one: Way, other: Way, chosen: Tensor) -> None:
         self.trace, self.one, self.other, self.chosen = trace, one, other, chosen
         self.pairs: list[tuple[Any, Any, Spec]] = []
 
     def add(self, a: Any, b: Any, spec: Spec) -> int:
-        """Give ``a`` in the one way and ``b`` in the other; return the number of the result."""
+        """Add a result, ``a`` from one branch and ``b`` from the other; return its number."""
         self.pairs.append((a, b, spec))
         return len(self.pairs) - 1
 
     def variable(self, k: int, name: str) -> Callable[[Sequence[Tensor]], Any]:
-        """Return what makes the value of a variable of the results."""
+        """Return a function from the op's results to the value of a variable."""
         a, b = self.one.values[k], self.other.values[k]
         if a is b:
             return lambda _: a
@@ -269,20 +269,20 @@ class _Merge:
                 break
         else:
             made = self._both(*parts, name)
-        if flag is True or name == RESULT:  # whether there is a result, another variable says
+        if flag is True or name == RESULT:  # another variable is the flag of the result
             return made
         return lambda results: Maybe(
             name, results[flag] if type(flag) is int else flag, made(results)
         )
 
     def _flag(self, a: Any, b: Any) -> Any:
-        """Return whether a variable has a value: that, or the number of the result that says so."""
+        """Return the flag of a variable: a known one, or the number of the result that holds it."""
         if not isinstance(a, Tensor) and not isinstance(b, Tensor):
             return a if a == b else self.chosen if a else e.logical_not(self.chosen)
         return self.add(a, b, Spec(BOOL, (), False))
 
     def _both(self, a: _Part, b: _Part, name: str) -> Callable[[Sequence[Tensor]], Any]:
-        """Return what makes a variable that both ways give a value."""
+        """Return the merge function of a variable that both branches bind."""
         if a.tree != b.tree:
             raise TraceError(
                 f"{quoted(name)} is {_built(a)} in one branch of an if and "
@@ -295,7 +295,7 @@ class _Merge:
     def _only(
         self, leaves: list[Any], tree: Tree, sources: list[Any], of_other: bool
     ) -> Callable[[Sequence[Tensor]], Any]:
-        """Return what makes a variable that one way gives a value, and of the other nobody sees."""
+        """Return the merge function of a variable of which only one branch's value is read."""
         given = [
             self._placeholder(leaf, source, of_other)
             for leaf, source in zip(leaves, sources, strict=True)
@@ -312,7 +312,7 @@ class _Merge:
     def _placeholder(
         self, leaf: Any, source: Any, first: bool
     ) -> Callable[[Sequence[Tensor]], Any]:
-        """Let the way that has no value give zeros, which nobody sees; an array stays itself."""
+        """Yield unread zeros from the branch without a value; keep an outside array itself."""
         if lives_on(source):
             return lambda _: source
         if not is_data(leaf) or is_number(leaf):
@@ -356,7 +356,7 @@ class _Merge:
         return value
 
     def emit(self, chosen: Tensor) -> tuple[Tensor, ...]:
-        """Write the op; return its results."""
+        """Emit the op; return its results."""
         for way, side in ((self.one, 0), (self.other, 1)):
             with way.region.writing():
                 given = [as_spec(p[side], p[2]) for p in self.pairs]
@@ -368,7 +368,7 @@ class _Merge:
 
 
 def _built(part: _Part) -> str:
-    """Return how a value is built, for messages."""
+    """Describe the structure of a value for messages."""
     if part.tree is None:
         return "None"
     return (
@@ -379,19 +379,20 @@ def _built(part: _Part) -> str:
 
 
 def typed(value: Tensor, spec: Spec) -> Tensor:
-    """Return ``value``, weak where ``spec`` is."""
+    """Return ``value``, weakly typed if ``spec`` is."""
     value.weak = spec.weak
     return value
 
 
 def lives_on(bound: Any) -> bool:
-    """Whether what a region has bound to a variable is an array from outside of the region."""
+    """Whether a region bound a variable to an array from outside the region."""
     return isinstance(bound, Tensor) and bound.scope in bound.graph.scopes
 
 
 def share(found: Any, source: Any) -> None:
-    """Note that ``found`` may lie in the memory of ``source``, which a region has bound to it, or
-    of the array that this is a part of, where that lives on.
+    """Note that ``found`` may alias ``source``, which a region bound to the same variable.
+
+    If ``source`` is a view that ends with the region, its base may be aliased instead.
     """
     if not isinstance(found, Tensor) or not isinstance(source, Tensor):
         return
@@ -408,12 +409,12 @@ def quoted(name: str) -> str:
 
 
 def told(value: Any) -> str:
-    """Return a value for messages: its type, where it has one."""
+    """Return a value for messages: its type, if it has one."""
     return str(spec_of(value)) if is_data(value) else repr(value)
 
 
 def assert_(test: Callable[[], Any], message: Callable[[], Any]) -> None:
-    """Do an ``assert`` statement."""
+    """Execute or trace an ``assert`` statement."""
     said = test()
     if isinstance(said, Tensor):
         _, words, values = message_of(message)
@@ -424,7 +425,7 @@ def assert_(test: Callable[[], Any], message: Callable[[], Any]) -> None:
 
 
 def returned(done: Any, value: Any, always: bool) -> Any:
-    """Return what the function returns, which has returns in branches or loops."""
+    """Return the result of a function that returns in branches or loops."""
     if isinstance(done, Tensor) and not always:
         raise TraceError(
             "this function returns a value on one way and None on another, which only the run "

@@ -1,8 +1,8 @@
-"""What rewritten source calls: control flow from `flow`, and calls and stores, looked at.
+"""Runtime of rewritten source: control flow from `flow`, and checked calls and stores.
 
-In a branch or loop that only the run decides, a function of Python is traced once, however often
-the run comes there. So what only Python would see, a list that grows, a line that is printed, is
-refused there: a loop over a known range is unrolled then.
+A branch or loop with a traced condition is traced once, however often it runs. So effects on
+Python objects (a growing list, a printed line) are refused inside it; a loop over a known range is
+unrolled instead.
 """
 
 from __future__ import annotations
@@ -83,17 +83,17 @@ __all__ = [
 
 
 def in_branch() -> bool:
-    """Whether what Python does now is done once, however often the run does it."""
+    """Whether a traced branch or loop is open: its Python code runs once per trace, not per run."""
     trace = active_trace()
     return trace is not None and bool(trace.branches)
 
 
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """Call ``function``: its source is rewritten too, and Python's own know traced values."""
+    """Call ``function``: rewrite its source if it has one; replace built-ins by traced versions."""
     if isinstance(function, FunctionType):
         if _is_library(function.__module__):
             if function is np.full and any(map(has_traced, (*args, *kwargs.values()))):
-                return call_function(function, args, kwargs)  # NumPy does not ask arrays for it
+                return call_function(function, args, kwargs)  # np.full does not dispatch on it
             return function(*_callbacks(function, args), **kwargs)
         return _traceable(function)(*args, **kwargs)
     if isinstance(function, MethodType) and isinstance(function.__func__, FunctionType):
@@ -118,7 +118,7 @@ def _call_partial(function: partial[Any], args: tuple[Any, ...], kwargs: dict[st
 
 
 def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call what has no source; Python's own functions have a meaning of ours."""
+    """Call a function without source; a built-in may have a traced version."""
     if (ours := _meaning(function, args)) is not None:
         for value in args:
             if isinstance(value, Tensor):
@@ -147,7 +147,7 @@ def _is_one_of(function: Any, known: Container[Any]) -> bool:
 
 
 def _meaning(function: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """Return what a function of Python's own is for these arguments, where it is another."""
+    """Return the traced version of a built-in for these arguments, or None."""
     try:
         ours = PYTHONS.get(function)
     except TypeError:
@@ -158,7 +158,7 @@ def _meaning(function: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
 
 
 def _traceable(function: FunctionType) -> FunctionType:
-    """Return a function of the user's as it is traced."""
+    """Return the version of a user's function that is traced."""
     made = function if _is_standard(function) else rewritten(function, _runtime())
     if made is function and not is_rewritten(function):
         if in_branch():
@@ -168,7 +168,7 @@ def _traceable(function: FunctionType) -> FunctionType:
 
 
 def _callbacks(function: Any, args: Iterable[Any]) -> tuple[Any, ...]:
-    """Return arguments as they are traced: arrays from outside, and functions that are called."""
+    """Return arguments for tracing: captured arrays as hidden arguments, callbacks rewritten."""
     captures = current_captures()
     if captures is None:
         return tuple(args)
@@ -190,7 +190,7 @@ def _attribute_of(of: Any, name: Any, *default: Any) -> Any:
 
 
 def _look(function: Any) -> None:
-    """Warn of what happens once, as the function is traced: chance, clocks, lists that grow."""
+    """Warn of calls whose effect happens once per trace: random numbers, clocks, growing lists."""
     changing(function)
     owner = getattr(function, "__self__", None)
     modules = (getattr(function, "__module__", None), type(owner).__module__)
@@ -200,7 +200,7 @@ def _look(function: Any) -> None:
 
 
 _UNSTEADY = {"random", "time", "uuid", "secrets"}
-"""Modules whose functions return something else each time."""
+"""Modules whose functions return different values at each call."""
 
 
 def _top(module: str | None, parts: int = 1) -> str:
@@ -210,8 +210,9 @@ def _top(module: str | None, parts: int = 1) -> str:
 def _of_lists(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Callable[[], Any] | None:
-    """Return what calls a function of NumPy's for lists of traced values, which are arrays to it;
-    None where there is none such.
+    """Return the call of a NumPy function whose arguments are lists of traced values.
+
+    NumPy takes such lists as arrays. Return None for other functions and arguments.
     """
     if _takes_lists(function):
         args = tuple(found if (found := joined(a)) is not None else a for a in args)
@@ -228,7 +229,7 @@ def _of_lists(
 
 
 def _takes_lists(function: Any) -> bool:
-    """Whether it is a function of NumPy's to which a list is an array."""
+    """Whether this is a NumPy function that takes a list as an array."""
     if getattr(function, "__module__", None) != "numpy" or active_trace() is None:
         return False
     name = getattr(function, "__name__", "")
@@ -243,7 +244,7 @@ _TRACED = Tensor | Range | Items | Window
 
 
 def _spelling(function: Any, args: tuple[Any, ...]) -> None:
-    """Warn where a traced value is made a string."""
+    """Warn where a traced value is converted to a string."""
     if any(function is each for each in (print, str, repr, format)):
         for value in args:
             shown(value)
@@ -261,7 +262,7 @@ def _once(what: str) -> str:
 
 
 def _is_standard(function: FunctionType) -> bool:
-    """Whether it is one of Python's own library, which computes with no arrays."""
+    """Whether the function is in Python's standard library, which does not compute with arrays."""
     return (function.__module__ or "").partition(".")[0] in sys.stdlib_module_names
 
 
@@ -278,7 +279,7 @@ _PURE_BUILTINS = frozenset(
 
 
 def _is_pure(function: Any) -> bool:
-    """Whether calling it changes nothing, and depends on nothing but traced values."""
+    """Whether a call has no side effects, and depends on nothing but its arguments."""
     if _is_one_of(function, _PURE_BUILTINS) or _is_one_of(function, MAKERS):
         return True
     if isinstance(function, np.ufunc) or _is_library(getattr(function, "__module__", None)):
@@ -300,7 +301,7 @@ def _is_named_tuple(kind: type[Any]) -> bool:
 
 
 def _reads(method: Any) -> bool:
-    """Whether a method of a container or a text gives something, and changes nothing."""
+    """Whether a method of a container or string only reads it."""
     return method.__name__ not in CHANGING
 
 
@@ -308,16 +309,16 @@ _CHANGING = {"fill", "sort", "partition", "put", "resize", "itemset", "setflags"
 
 
 def make(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """Call ``function`` for an array that is assigned to later: it becomes a part of the trace."""
+    """Call ``function``, whose result is assigned to later; make a new array part of the trace."""
     found = call(function, *args, **kwargs)
     known = getattr(function, "__name__", "") in MAKING and _is_making(function)
     if known and type(found) is np.ndarray and function.__name__.startswith("empty"):
-        found[...] = 0  # whatever is in it may be in it, and this is the same in each trace
+        found[...] = 0  # uninitialized numbers would differ from trace to trace
     return made(found) if known else found
 
 
 def made(found: Any) -> Any:
-    """Return a new array that is assigned to later: it becomes a part of the trace."""
+    """Return a new array that is assigned to later; make it part of the trace."""
     if active_trace() is None or type(found) is not np.ndarray or not found.shape:
         return found
     return known_array(found) if found.dtype.kind in "fiub" else found
@@ -330,9 +331,9 @@ def _is_making(function: Any) -> bool:
 
 
 def storing(target: Any = None, attribute: bool = False, key: Any = None) -> None:
-    """Look at what is changed by the next statement: an item, or an attribute, of ``target``.
+    """Check the next statement's store to an item or attribute of ``target``.
 
-    key : which, where it is updated (``x[key] += 1``)
+    key : the item or attribute of an augmented assignment (``x[key] += 1``)
     """
     if isinstance(target, Maybe):
         target = target.value
@@ -357,7 +358,7 @@ def storing(target: Any = None, attribute: bool = False, key: Any = None) -> Non
 
 
 def rebinding(name: str, inside: bool) -> None:
-    """Look at an assignment to a variable of another function, or of the module."""
+    """Check an assignment to a variable of an enclosing function or of the module."""
     trace = active_trace()
     if trace is None:
         return
@@ -374,39 +375,39 @@ def rebinding(name: str, inside: bool) -> None:
 
 
 def iterated(values: Any) -> Any:
-    """Return what a loop goes over; an iterator would be used up while the loop is traced."""
+    """Return the iterable of a loop; refuse an iterator, which tracing would exhaust."""
     if in_branch() and not isinstance(values, Tensor) and hasattr(values, "__next__"):
         raise TraceError(_once("an iterator that was made outside"))
     return values
 
 
 def caught() -> None:
-    """Let what is refused go through an ``except`` of the user's."""
+    """Raise a `TraceError` again that the user's ``except`` clause caught."""
     if isinstance(error := sys.exception(), TraceError):
         raise error
 
 
 def trying(caught: Callable[[], Any]) -> None:
-    """Begin what is inside of a ``try``, which catches these exceptions."""
+    """Enter a ``try`` statement, which catches these exceptions."""
     if (trace := active_trace()) is not None:
         trace.trying.append(caught)
 
 
 def tried() -> None:
-    """End what is inside of a ``try``."""
+    """Leave a ``try`` statement."""
     if (trace := active_trace()) is not None:
         trace.trying.pop()
 
 
 def shown(value: Any) -> Any:
-    """Return a value that is made a string; a traced one has no digits, which is said once."""
+    """Return a value that is converted to a string; warn once if it is traced."""
     if isinstance(value, Tensor) and not is_known(value) and value.graph.spelled is None:
         warn_of_text(value)
     return value
 
 
 def warn_of_text(value: Tensor) -> None:
-    """Warn at the user's line that a traced value is spelled while tracing."""
+    """Warn at the user's line that a traced value is converted to a string."""
     value.graph.check(value)
     frame = users_frame()
     if frame is not None and not value.graph.branches:
@@ -421,9 +422,9 @@ def warn_of_text(value: Tensor) -> None:
 
 
 def raising(make: Callable[[], Any] | None = None) -> None:
-    """Do a ``raise`` statement where only the run knows whether it comes there.
+    """Trace a ``raise`` statement in a traced branch or loop.
 
-    make : gives the exception; None where it raises what was caught
+    make : returns the exception; None for a bare ``raise``
     """
     if not in_branch():
         return

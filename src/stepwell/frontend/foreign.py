@@ -1,7 +1,7 @@
 """Ops of other packages under `sw.jit`: called by name, or defined by a Python function.
 
-An op of a class is asked for its result type, so the first trace that calls one loads xDSL. An op
-that a function defines needs none of it: the function itself, traced for numbers, tells.
+The class of a plug-in's op infers its result types, so the first trace that calls one imports xDSL.
+An op that a function defines needs no xDSL: tracing the function on scalars gives the result type.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def op(name: str) -> Callable[..., Any]:
 
     Its arguments are the op's operands (traced values, arrays, numbers); those of an elementwise
     op are broadcast together and promoted to one dtype. Keywords are its attributes: numbers,
-    text, lists of integers. It returns one traced value, or a tuple where the op has several
+    text, lists of integers. It returns one traced value, or a tuple if the op has several
     results.
 
     name : ``dialect.op``, of an installed package, of `plugins` or of a `sw.Dialect`
 
-    raises TypeError : there is no such op, it has no shape rule, or it refuses its operands
+    raises TypeError : the op does not exist, has no shape rule, or rejects its operands
 
     >>> import numpy as np, stepwell as sw
     >>> negative = sw.op("nd.neg")
@@ -58,12 +58,12 @@ def op(name: str) -> Callable[..., Any]:
 
 
 class Dialect:
-    """A dialect whose ops are defined by Python functions; every tool has them.
+    """A dialect whose ops are defined by Python functions; every tool can use them.
 
-    name : stands before the names of its ops in text: ``acme.softsign``
+    name : the prefix of its ops in text: ``acme.softsign``
 
-    It is known to `sw.jit` and `sw.compile` in this process at once, to tools by ``--plugin
-    MODULE:NAME``, and to who installs the package by an entry point that names its `universe`.
+    In this process `sw.jit` and `sw.compile` know the dialect at once. Tools load it by ``--plugin
+    MODULE:NAME``; an installed package registers it by an entry point that names its `universe`.
 
     >>> import numpy as np, stepwell as sw, stepwell.numpy as snp
     >>> acme = sw.Dialect("acme_example")
@@ -87,17 +87,17 @@ class Dialect:
 
     @property
     def functions(self) -> list[Callable[..., Any]]:
-        """The functions that define its ops, by name."""
+        """The functions that define its ops, sorted by name."""
         return [self._ops[name].function for name in sorted(self._ops)]
 
     @property
     def all_dialects(self) -> dict[str, Callable[[], Any]]:
-        """The dialect by name, as in a universe of xDSL's."""
+        """The dialect's loader by name, as in a universe of xDSL."""
         return {self.name: self._load}
 
     @property
     def universe(self) -> Any:
-        """The same as a `Universe` of xDSL's, for the entry point ``xdsl.universe``."""
+        """The dialect as a `Universe` of xDSL, for the entry point ``xdsl.universe``."""
         return import_module("xdsl.universe").Universe(all_dialects=self.all_dialects)
 
     def _load(self) -> Any:
@@ -105,15 +105,15 @@ class Dialect:
         return import_module("xdsl.ir").Dialect(self.name, ops)
 
     def elementwise(self, function: Callable[..., Any]) -> Callable[..., Tensor]:
-        """Make an op of a function of numbers that calls `stepwell.numpy`, `nn` and other ops.
+        """Define an op by a scalar function that calls `stepwell.numpy`, `nn` and other ops.
 
         Its positional parameters are the op's operands. Keyword-only ones, which have a number or
-        a text as default, are its attributes. Its docstring says what the op means.
+        a text as default, are its attributes. Its docstring documents the op.
 
         Returns a function of arrays to be called under `sw.jit`: arguments are broadcast together
-        and promoted to one dtype; the result has the dtype that ``function`` gives.
+        and promoted to one dtype; the result has the dtype that ``function`` returns.
 
-        raises TypeError : parameters are none of these
+        raises TypeError : a parameter is of another kind, or its default is
         """
         defined = _Defined(f"{self.name}.{function.__name__}", function)
         self._ops[function.__name__] = defined
@@ -128,7 +128,7 @@ class Dialect:
 
 
 class _Defined:
-    """An elementwise op and the function that defines it."""
+    """An elementwise op and the scalar function that defines it."""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name, self.function = name, function
@@ -170,7 +170,7 @@ class _Defined:
         return value
 
     def scalar(self, kinds: Sequence[DType], numbers: Mapping[str, Any]) -> tuple[str, DType]:
-        """Return the function for numbers of these dtypes as text, and the dtype it gives."""
+        """Return the function as text for scalars of these dtypes, and its result's dtype."""
         key = (*kinds, *((k, type(v), v) for k, v in sorted(numbers.items())))
         if (known := self._traced.get(key)) is not None:
             return known
@@ -186,7 +186,7 @@ class _Defined:
 
     @cached_property
     def kind(self) -> Any:
-        """The class of the op."""
+        """The xDSL class of the op."""
         parsed: dict[str, Any] = {}
 
         def scalar(kinds: Sequence[DType], numbers: Mapping[str, Any]) -> Any:
@@ -198,10 +198,10 @@ class _Defined:
             return parsed[text]
 
         make = import_module("stepwell.dialects.nd.defined").define
-        module = self.function.__module__ or "__main__"  # None where it was typed in
+        module = self.function.__module__ or "__main__"  # None in an interactive session
         about = inspect.getdoc(self.function) or "", module
         return make(self.name, self.operands, self.numbers, scalar, about)
 
     def _flags(self) -> dict[str, bool]:
-        """Return the flags, which are off where the op does not have them."""
+        """Return the flags as False: an op without the attribute has the flag off."""
         return {key: False for key, default in self.numbers.items() if isinstance(default, bool)}

@@ -1,4 +1,4 @@
-"""A jitted function: its programs, and what serves its calls."""
+"""A jitted function: its compiled programs, and the dispatch of its calls."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ _LAZY = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasy
 class Function:
     """A compiled Python function. Call it like the original; arrays come back as NumPy arrays.
 
-    `trace`, `.lower()` and `.compile()` give the stages of one signature; each prints as text.
+    `trace`, `.lower()` and `.compile()` return the stages of one signature; each prints as text.
     """
 
-    # a call goes straight to the dispatcher in C; only a new signature reaches `_miss`
+    # a call enters the dispatcher in C directly; only a new signature reaches `_miss`
     __slots__ = (
         "__call__",
         "__dict__",
@@ -81,9 +81,9 @@ class Function:
         "served",
     )
 
-    always = False  # whether it is compiled where jit is disabled, too
+    always = False  # compiled even where jit is disabled
     __call__: Callable[..., Any]
-    served: Callable[..., Any]  # what serves its calls, but where they are not compiled
+    served: Callable[..., Any]  # serves its calls, unless jit is disabled
 
     def __init__(
         self,
@@ -148,8 +148,8 @@ class Function:
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Trace the function for arguments like these; nothing is compiled or run.
 
-        Arrays from outside are constants of it, as they are now; a `sw.Variable` that it assigns to
-        is an argument and a result (`Compiled.update`).
+        Captured arrays become constants with their present values; a `sw.Variable` that the
+        function assigns to is an argument and a result (`Compiled.update`).
 
         >>> import numpy as np, stepwell as sw
         >>> sw.jit(lambda x: x + 1).trace(np.ones(2)).compile()(np.ones(2))
@@ -158,7 +158,7 @@ class Function:
         return self._traced(self._take_apart(args, kwargs))
 
     def cache_info(self) -> CacheInfo:
-        """Return how often the function was traced, and why each time but the first.
+        """Return how often the function was traced, and the reason of each trace but the first.
 
         >>> import numpy as np, stepwell as sw
         >>> f = sw.jit(lambda x: x + 1)
@@ -169,9 +169,9 @@ class Function:
         return self._variants.info()
 
     def clear_cache(self) -> None:
-        """Forget all programs: the next call of each kind is traced again.
+        """Forget all programs: the next call of each signature is traced again.
 
-        What was compiled stays in the cache on disk.
+        Compiled programs stay in the cache on disk.
 
         >>> import numpy as np, stepwell as sw
         >>> f = sw.jit(lambda x: x + 1)
@@ -190,10 +190,10 @@ class Function:
 
     @entrance
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
-        """Return what becomes of the function for such arguments; it prints as text.
+        """Return a report on the function's compilation for such arguments; it prints as text.
 
-        Arguments, guards, why it was traced, ops, kernels, copies, seconds, and after how many
-        calls it pays. The function is called a few times, also as plain Python, with copies.
+        It has arguments, guards, reasons of traces, ops, kernels, copies, times, and the calls that
+        amortize compilation. The function runs a few times, also as plain Python, on copies.
 
         >>> import numpy as np, stepwell as sw
         >>> @sw.jit
@@ -207,12 +207,12 @@ class Function:
 
     @entrance
     def profile(self, *args: Any, repeat: int = 0, **kwargs: Any) -> Profile:
-        """Return where the time of a call with such arguments goes; it prints as a table.
+        """Return the time of each part of a call with such arguments; it prints as a table.
 
         repeat : how many calls are timed; 0 for about a second of them
 
-        Kernels, copies between them, checks and branches, and the call itself. Arrays that the
-        function assigns to are copies.
+        The parts are kernels, copies between them, checks and branches, and the call itself. Arrays
+        that the function assigns to are copied first.
 
         >>> import numpy as np, stepwell as sw
         >>> found = sw.jit(lambda x, y: x @ y + 1).profile(np.ones((8, 8)), y=np.ones((8, 8)))
@@ -225,22 +225,22 @@ class Function:
     def found(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Call, Variant, list[Any]]:
-        """Return the program for such a call, made where there is none, and what it is given."""
+        """Return the call, its program (compiled if it is new), and the arrays to pass to it."""
         call = self._take_apart(args, kwargs)
         variant, arrays = self._variants.get(call.key, call, self._tracer())
         return call, variant, [*call.leaves, *arrays]
 
     @entrance
     def _first(self, *args: Any, **kwargs: Any) -> Any:
-        """Make the first call, which loads the runtime, and let the dispatcher make all others."""
-        prepare()  # compiles beside what is traced and compiled here
+        """Make the first call, which loads the runtime; the dispatcher serves all later ones."""
+        prepare()  # compiles the extension concurrently
         result = self._miss(args, kwargs)
         with self._lock:
             self._dispatch()
         return result
 
     def _dispatch(self) -> Dispatcher:
-        """Return what calls programs; the first time this waits for the extension."""
+        """Return the dispatcher; the first call waits for the extension."""
         if self._dispatcher is None:
             self._dispatcher = make_dispatcher(self._miss, self.takes_out)
             serve(self, self._dispatcher)
@@ -248,12 +248,12 @@ class Function:
 
     @property
     def takes_out(self) -> bool:
-        """Whether `out=` names arrays for the results, not an argument of the function."""
+        """Whether `out=` is for result arrays, rather than an argument of the function."""
         return "out" not in self._signature.parameters
 
     @entrance
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call with arguments that fit no program the dispatcher knows."""
+        """Call with arguments that match no program of the dispatcher."""
         if active_trace() is not None and has_traced(args, kwargs):
             return self.inlined(args, kwargs)
         out = kwargs.pop("out", None) if self.takes_out else None
@@ -294,12 +294,12 @@ class Function:
         return unflatten(variant.tree, result if isinstance(result, tuple) else (result,))
 
     def _bind_data(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """Return the arguments that are not static, in the order in which a program takes them."""
+        """Return the non-static arguments, in the order in which a program takes them."""
         bound, _ = self._bind(args, kwargs)
         return [v for name, v in bound.arguments.items() if name not in call.static]
 
     def inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run the function as a part of the one that is being traced and calls it."""
+        """Inline the function into the traced function that calls it."""
         if self.takes_out and kwargs.get("out") is not None:
             raise TraceError("out= names arrays, but the call is part of a traced function")
         bound, static = self._bind(args, kwargs)
@@ -328,14 +328,15 @@ class Function:
     def _learn(
         self, variant: Variant, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        """Let the dispatcher serve calls spelled like this one from now on."""
+        """Register a program with the dispatcher for calls spelled like this one."""
         if variant.effects.apart:
             return
         how = len(args), tuple(kwargs), id(variant.outside)
         if (call.key, how) in self._learnt:
             return
         self._learnt.add((call.key, how))
-        # one object for calls that are built alike: the dispatcher takes them apart once for it
+        # calls of one spelling share the object, so that the dispatcher flattens their arguments
+        # once
         alike = (*call.key[:2], how[:2], tuple(a.weak for a in call.arguments))
         spelled = self._spellings.get(alike) or spelling(self._signature, call, args, kwargs)
         if spelled is None:
@@ -350,10 +351,10 @@ class Function:
     def _bind(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[inspect.BoundArguments, set[str]]:
-        """Return the arguments by name, and which are static: named so, left to a default, or
-        texts, functions and the like.
+        """Return the arguments by name, and the names of static ones: those declared static,
+        omitted ones with constant defaults, and texts, functions and the like.
 
-        What is to be known while tracing must be known.
+        raises TraceError : a declared static argument is a traced value
         """
         try:
             bound = self._signature.bind(*args, **kwargs)
@@ -371,11 +372,11 @@ class Function:
         bound, static = self._bind(args, kwargs)
         call = take_apart(bound, static)
         if self._inputs is not None and len(call.arguments) < len(self._inputs.specs):
-            return take_apart(bound, self._static)  # the defaults are told of, too
+            return take_apart(bound, self._static)  # the signature covers the defaults too
         return call
 
     def _traced_weights(self, call: Call) -> TracedWeights:
-        """Return what is known of the weights that the function uses in such a call."""
+        """Return the fingerprints of weights that an earlier trace of such a call used."""
         code = getattr(inspect.unwrap(self.__wrapped__), "__code__", None)
         if code is None:
             return TracedWeights()
@@ -409,7 +410,7 @@ class Function:
 
 
 class _Method(Function):
-    """A method of one object, which keeps it; copies of the object make their own."""
+    """A method bound to one object, which holds it; copies of the object do not copy it."""
 
     __slots__ = ()
 

@@ -1,10 +1,10 @@
-"""One program for any size: the text of a function, made of its traces at a few sizes (note 046).
+"""Size-polymorphic programs: infer a function's text for any size from a few traces (note 046).
 
-Python decides by sizes as it likes, so nothing but a trace says what a function does at a size. A
-template is made of traces that differ in one size each: what differs between their texts must be
-numbers that grow evenly with the sizes. They become `?`, and arithmetic with sizes where an op
-wants to be told. A call with new sizes is traced, in a millisecond: where the text is the
-template's, its program serves the call.
+Python code may branch on sizes, so only a trace says what a function does at a size. A template
+comes from traces that differ in one size each: their texts may differ only in numbers that are
+linear in the sizes. These become `?`, or index arithmetic where an op needs a size as an operand.
+A call with new sizes is traced, in a millisecond: if the text matches the template, its program
+serves the call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stepwell.frontend.calls import Call
 from stepwell.frontend.traced import Traced
 
 STEPS = (1, 3)
-"""By how much one size is larger in traces that show what it does."""
+"""How much one size grows in the traces that show its effect: two points test linearity."""
 
 _NUMBER = re.compile(r"(\d+)")
 _TYPE = re.compile(r"tensor<([^<>]*)>")
@@ -30,7 +30,7 @@ _MARK = re.compile(r"@(\d+)@")
 
 @cache
 def _op() -> re.Pattern[str]:
-    """Return the form of an op on one line; it is compiled when there is a text for any size."""
+    """Match an op on one line; compiled lazily, when the first template is written."""
     return re.compile(
         r"^(?P<head> *(?P<result>%\w+) = \"nd\.(?P<op>\w+)\"\()(?P<operands>[^()]*)\)"
         r"(?: <\{(?P<properties>.*?)\}>)? : \((?P<inputs>[^()]*)\) -> (?P<type>tensor<[^<>]*>)"
@@ -39,28 +39,28 @@ def _op() -> re.Pattern[str]:
 
 
 WHOLE = (1 << 63) - 1
-"""A limit beyond any size: to the end of an axis."""
+"""The limit of a slice that reaches the end of its axis, whatever the size."""
 
 
 class NotGeneralError(Exception):
-    """The function does something at some size that it does not at others."""
+    """The function's text is not linear in its sizes, or changes otherwise with them."""
 
 
 @dataclass(frozen=True)
 class Growth:
-    """A number that is ``constant`` plus ``by`` times each size; None where it grows otherwise."""
+    """A number ``constant`` + sum of ``by`` * sizes; ``by`` is None if it is not linear in them."""
 
     by: tuple[int, ...] | None
     constant: int = 0
 
     def at(self, sizes: Sequence[int]) -> int | None:
-        """Return the number where the sizes are these; None where that is not known."""
+        """Return the number at these sizes; None if it is not linear."""
         if self.by is None:
             return None
         return self.constant + sum(k * n for k, n in zip(self.by, sizes, strict=True))
 
     def __sub__(self, other: Growth) -> int | None:
-        """Return the difference, where it is a constant."""
+        """Return the difference if it is a constant, else None."""
         if self.by is None or self.by != other.by:
             return None
         return self.constant - other.constant
@@ -68,7 +68,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of an argument whose size is ``constant`` plus ``by`` times a symbol."""
+    """An axis of an argument: its size is ``constant`` plus ``by`` times a symbol."""
 
     argument: int
     axis: int
@@ -79,13 +79,13 @@ class Axis:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Which axes of a call's arguments have any size."""
+    """The symbolic sizes of a call: which axes of its arguments depend on which symbol."""
 
     axes: tuple[Axis, ...]
     count: int
 
     def of(self, call: Call) -> tuple[int, ...] | None:
-        """Return the symbols' values in a call; None where its sizes do not agree with them."""
+        """Return the symbols' values in a call; None if its sizes are inconsistent with them."""
         found: dict[int, int] = {}
         for axis in self.axes:
             size = call.arguments[axis.argument].shape[axis.axis] - axis.constant
@@ -95,7 +95,7 @@ class Sizes:
         return tuple(found[k] for k in range(self.count))
 
     def call(self, call: Call, values: Sequence[int]) -> Call:
-        """Return a call like ``call`` in which the symbols have these values."""
+        """Return ``call`` with shapes in which the symbols have these values."""
         shapes = [list(a.shape) for a in call.arguments]
         for axis in self.axes:
             shapes[axis.argument][axis.axis] = axis.constant + axis.by * values[axis.symbol]
@@ -105,14 +105,14 @@ class Sizes:
         return replace(call, arguments=arguments)
 
     def rest(self, call: Call) -> tuple[Any, ...]:
-        """Return what of a call's shapes is not any size."""
+        """Return the part of a call's shapes that no symbol determines, as a key."""
         return tuple(a.shape for a in self.call(call, [2] * self.count).arguments)
 
 
 def differing(call: Call, other: Call) -> Sizes | None:
-    """Return the axes whose sizes differ between two calls; those that are equal in both are one.
+    """Return the axes whose sizes differ between two calls, as symbols; equal pairs share one.
 
-    None where none do, or where a size is 0 or 1, which other rules hold for.
+    None if no size differs, or one is 0 or 1: such sizes broadcast or vanish.
     """
     return _grouped(
         (number, axis, (n, m))
@@ -123,7 +123,7 @@ def differing(call: Call, other: Call) -> Sizes | None:
 
 
 def every(call: Call) -> Sizes | None:
-    """Return all axes of a call, but those of size 0 or 1; equal ones are one size."""
+    """Return all axes of a call except those of size 0 or 1; equal sizes share a symbol."""
     return _grouped(
         (number, axis, (n, n))
         for number, a in enumerate(call.arguments)
@@ -143,7 +143,7 @@ def _grouped(found: Any) -> Sizes | None:
 
 
 def _at_another_size(trace: Callable[[Call], Traced], call: Call) -> Traced:
-    """Return the trace of a call that nobody made; what it raises is nobody's fault."""
+    """Trace at sizes that the user did not ask for; turn any exception into `NotGeneralError`."""
     try:
         return trace(call)
     except Exception as error:
@@ -153,20 +153,20 @@ def _at_another_size(trace: Callable[[Call], Traced], call: Call) -> Traced:
 
 @dataclass(frozen=True)
 class Template:
-    """The text of a function for any sizes: ``@3@`` stands for the third of its numbers."""
+    """A function's text at symbolic sizes: ``@3@`` stands for ``numbers[3]``."""
 
     sizes: Sizes
     rest: tuple[Any, ...]
     text: str
     numbers: tuple[Growth, ...]
     like: Traced
-    """The trace that it was made of."""
+    """The trace at the original sizes."""
 
     @classmethod
     def of(cls, trace: Callable[[Call], Traced], call: Call, sizes: Sizes) -> Template:
-        """Make the template of a function.
+        """Infer the template of a function from traces around the sizes of ``call``.
 
-        raises NotGeneralError : it does something else at other sizes
+        raises NotGeneralError : the texts at other sizes differ in more than linear numbers
         """
         values = sizes.of(call)
         assert values is not None
@@ -190,17 +190,17 @@ class Template:
         return cls(sizes, sizes.rest(call), "".join(out), tuple(numbers), first)
 
     def serves(self, call: Call) -> tuple[int, ...] | None:
-        """Return the sizes of a call, where it is one of those that the template is for."""
+        """Return the symbols' values in a call if its other sizes are the template's, else None."""
         return self.sizes.of(call) if self.sizes.rest(call) == self.rest else None
 
     def told(self, call: Call) -> bytes:
-        """Return the sizes of a call that are `?` in the program, for the dispatcher."""
+        """Pack the sizes of a call that are `?` in the program, for the dispatcher."""
         axes = {(a.argument, a.axis) for a in self.sizes.axes}
         found = [call.arguments[n].shape[a] for n, a in sorted(axes)]
         return struct.pack(f"{len(found)}q", *found)
 
     def check(self, traced: Traced, sizes: Sequence[int]) -> None:
-        """Raise `NotGeneralError` where a trace at some sizes is not what the template says."""
+        """Raise `NotGeneralError` if a trace at some sizes does not match the template."""
         mine, others = _MARK.split(self.text), traced.module.text
         at = 0
         for k, part in enumerate(mine):
@@ -221,13 +221,13 @@ class Template:
     def module(self) -> str:
         """Return the text of the program for any size.
 
-        raises NotGeneralError : there is no such text
+        raises NotGeneralError : an op cannot be written with symbolic sizes
         """
         return _Writer(self).text()
 
 
 def check_alike(one: Traced, other: Traced) -> None:
-    """Raise `NotGeneralError` where two traces differ in what is not text."""
+    """Raise `NotGeneralError` if two traces differ outside their text."""
     if one.out_tree != other.out_tree or one.effects != other.effects:
         raise NotGeneralError("it returns something else at another size")
     if one.outside.types != other.outside.types:
@@ -269,7 +269,7 @@ def _growth(told: Sequence[int], values: Sequence[int]) -> Growth:
 
 
 class _Writer:
-    """Writes the text of a template: `?` for sizes, and operands for those that ops are told."""
+    """Write a template's program: `?` in types, and index operands for ops that need sizes."""
 
     def __init__(self, template: Template) -> None:
         self.template = template
@@ -277,10 +277,10 @@ class _Writer:
         self.head: list[str] = []
         self.made: dict[Any, str] = {}
         self.batches: list[tuple[str, bool]] = []
-        """For each nd.vmap being written how its last line begins, and if it is told a size."""
+        """For each open nd.vmap, how its closing line begins and whether its size is an operand."""
 
     def text(self) -> str:
-        """Return all of it."""
+        """Return the whole text."""
         first, *lines = self.template.text.split("\n")
         body = [self.line(line) for line in lines]
         found = re.findall(r"(%\w+): (tensor<[^<>]*>)", first)
@@ -288,7 +288,7 @@ class _Writer:
         return "\n".join([self.dynamic(first), *self.sizes(first), *body])
 
     def dynamic(self, line: str) -> str:
-        """Return a line with `?` in its types, in which there is no other number that grows."""
+        """Replace symbolic sizes in a line's types by `?`; refuse them anywhere else."""
         found = _TYPE.sub(lambda m: f"tensor<{_MARK.sub('?', m[1])}>", line)
         if _MARK.search(found):
             op = re.search(r'"([\w.]+)"\(', line)
@@ -296,7 +296,7 @@ class _Writer:
         return found
 
     def line(self, line: str) -> str:
-        """Return a line of the program."""
+        """Return one line of the program."""
         if self.batches and line.startswith(self.batches[-1][0]):
             end, told = self.batches.pop()
             inputs, rest = line[len(end) :].split(")", 1)
@@ -313,7 +313,7 @@ class _Writer:
         return self.dynamic(line) if write is None else write(match)
 
     def batch(self, line: str) -> str:
-        """Return the first line of an nd.vmap, with an operand for its size if that grows."""
+        """Return the first line of an nd.vmap, with an operand for a symbolic size."""
         end = " " * (len(line) - len(line.lstrip())) + "}) : ("
         size = re.search(r"size = (@\d+@) : i64, ", line)
         self.batches.append((end, size is not None))
@@ -325,7 +325,7 @@ class _Writer:
         return self.dynamic(line)
 
     def number(self, text: str) -> Growth:
-        """Return a number or a mark."""
+        """Return the value of a number or a mark."""
         if mark := _MARK.fullmatch(text):
             return self.numbers[int(mark[1])]
         return Growth((0,) * self.template.sizes.count, int(text))
@@ -335,7 +335,7 @@ class _Writer:
         return [self.number(part) for part in type[len("tensor<") : -1].split("x")[:-1]]
 
     def value(self, growth: Growth) -> str:
-        """Return the name of a number as an index."""
+        """Return the name of an index value that computes a number."""
         if growth.by is None:
             raise NotGeneralError("a size does not grow evenly")
         total = ""
@@ -349,11 +349,11 @@ class _Writer:
         return total
 
     def symbol(self, number: int) -> str:
-        """Return the name of a symbol's value."""
+        """Return the name of a symbol's index value."""
         return self.made.setdefault(("symbol", number), f"%size__{number}")
 
     def constant(self, value: int) -> str:
-        """Return the name of a number."""
+        """Return the name of an index constant."""
         key = "constant", value
         if key not in self.made:
             self.made[key] = f"%size__c{len(self.made)}"
@@ -362,7 +362,7 @@ class _Writer:
         return self.made[key]
 
     def make(self, op: str, a: str, b: str) -> str:
-        """Return the name of the result of arithmetic."""
+        """Return the name of the result of an arith op."""
         key = op, a, b
         if key not in self.made:
             self.made[key] = f"%size__v{len(self.made)}"
@@ -371,7 +371,7 @@ class _Writer:
         return self.made[key]
 
     def sizes(self, first: str) -> list[str]:
-        """Return the lines that ask for the symbols, and compute with them."""
+        """Return the lines that read the symbols from the arguments and compute with them."""
         types = re.findall(r"%\w+: (tensor<[^<>]*>)", first)
         lines: list[str] = []
         for key, name in list(self.made.items()):
@@ -387,7 +387,7 @@ class _Writer:
         return lines + self.head
 
     def told(self, match: re.Match[str], sizes: Sequence[Growth], properties: str = "") -> str:
-        """Return an op with operands for sizes."""
+        """Return an op with index operands for ``sizes``."""
         names = [self.value(n) for n in sizes]
         operands = ", ".join(filter(None, [match["operands"], *names]))
         types = ", ".join(filter(None, [match["inputs"], *("index" for _ in names)]))
@@ -398,7 +398,7 @@ class _Writer:
         )
 
     def growing(self, type: str) -> list[Growth]:
-        """Return the sizes of a type that grow."""
+        """Return the symbolic sizes of a type."""
         count = self.template.sizes.count
         return [n for n in self.shape(type) if n.by != (0,) * count]
 
@@ -454,7 +454,7 @@ class _Writer:
         return self.told(match, [], said)
 
     def _bound(self, text: str, size: Growth, is_limit: bool) -> str:
-        """Return a bound of a slice, counted from the end where it moves with that."""
+        """Return a slice's bound, counted from the end of the axis if it moves with the end."""
         number = self.number(text)
         if not any(number.by or (1,)):
             return text

@@ -1,4 +1,4 @@
-"""The programs of a function that serve any size, and when one is made."""
+"""The size-polymorphic programs of a function, and the policy of when to compile one."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from stepwell.api.modules import ModuleText
 from stepwell.frontend.calls import Call
 from stepwell.frontend.traced import Traced
 
-if TYPE_CHECKING:  # loaded by the first program for any size
+if TYPE_CHECKING:  # imported lazily, for the first size-polymorphic program
     from stepwell.frontend.general import Sizes, Template
 
 LOG = logging.getLogger("stepwell")
 
 TRIES = 3
-"""How often a program for any size is tried; small sizes may be treated unlike others."""
+"""Most failed attempts per group of calls: small sizes may fail where larger ones succeed."""
 MODES = ("auto", "always", "never")
 
 
 class GeneralPrograms:
-    """Programs with `?`, by what calls of them have in common.
+    """Programs with `?` sizes, by the parts of a call other than its sizes.
 
-    mode : "auto" makes one when a call differs from one before in sizes alone, "always" for the
-        first call, "never" none that the user does not ask for by `Dim`
+    mode : "auto" compiles one when a call differs from an earlier one only in sizes, "always"
+        at the first call, "never" only where the user asks for it by `Dim`
     """
 
     def __init__(self, name: str, mode: str) -> None:
@@ -36,16 +36,16 @@ class GeneralPrograms:
         self.name, self.mode = name, mode
         self._made: dict[Any, list[tuple[Template, Compiled]]] = {}
         self._tried: Counter[Any] = Counter()
-        """How often no such program could be made for calls."""
+        """The number of failed attempts for each group of calls."""
 
     def of(self, call: Call) -> list[tuple[Template, Compiled]]:
         """Return the programs that may serve a call."""
         return list(self._made.get(_group(call), ()))
 
     def wanted(self, call: Call, earlier: Sequence[Call], told: Sizes | None) -> Sizes | None:
-        """Return which axes a program for this call is to leave open, None for none.
+        """Return the axes that a new program for this call is to leave symbolic, or None.
 
-        told : what the user says of them
+        told : the axes that the user declared by `Dim`
         """
         if told is None and self.mode != "always" and not earlier:
             return None
@@ -60,11 +60,11 @@ class GeneralPrograms:
             if _group(other) == group and (told := differing(call, other)) is not None:
                 break
         if any(template.sizes == told for template, _ in self.of(call)):
-            return None  # it does not serve this call
+            return None  # the existing program was tried and does not serve this call
         return told
 
     def compiled(self, template: Template, call: Call, traced: Traced) -> Compiled:
-        """Return the program of a template."""
+        """Compile the program of a template."""
         module = traced.module
         text = ModuleText(template.module(), module.name, module.resources, hashed=True)
         program = replace(traced, module=text).compile()
@@ -72,16 +72,16 @@ class GeneralPrograms:
         return program
 
     def refused(self, call: Call, error: Exception) -> None:
-        """Note that there is no program for any size."""
+        """Count and log a failed attempt at a size-polymorphic program."""
         self._tried[_group(call)] += 1
         LOG.info("'%s' has a program for each size: %s", self.name, str(error).splitlines()[0])
 
     def log(self, error: Exception) -> None:
-        """Say why a program for any size does not serve a call."""
+        """Log why no size-polymorphic program serves a call."""
         LOG.info("'%s' is compiled for a size: %s", self.name, error)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all programs and attempts."""
         self._made.clear()
         self._tried.clear()
 

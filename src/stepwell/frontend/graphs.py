@@ -1,8 +1,8 @@
-"""`Graph`: values are described first, and any of them computed later from any others.
+"""`Graph`: describe values first; compute any of them later from any others.
 
-A graph is a trace that stays open. To run it, the lines that the wanted values need are taken out
-of it, back to the values that are given, and compiled as a function of those; each choice of wanted
-and given values is compiled once.
+A graph is a trace that stays open. A run takes the backward slice of its lines from the fetched
+values to the fed ones, and compiles it as a function; each combination of fetched and fed values
+is compiled once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _VALUE = re.compile(r"%\w+", re.ASCII)
 
 @dataclass(frozen=True)
 class _Line:
-    """One op of the graph's own lines, with all that its regions say."""
+    """One op of the graph's top level, with the text of its regions."""
 
     text: str
     gives: tuple[str, ...]
@@ -57,7 +57,7 @@ class _Line:
         return _Line(text, gives, frozenset(_VALUE.findall(rest if named else bare)))
 
     def without(self, given: Mapping[str, Any]) -> str:
-        """Return the text; what it would give that is given already has another name."""
+        """Return the text, with results that are fed renamed so that they define no name twice."""
         if not any(name in given for name in self.gives):
             return self.text
         _, equals, rest = self.text.partition(" = ")
@@ -68,7 +68,7 @@ class _Line:
 def _needed(
     lines: Sequence[_Line], names: set[str], given: Mapping[str, Any]
 ) -> tuple[set[str], set[int]]:
-    """Return all values that some need, and the lines that compute them from what is given."""
+    """Return all values that some need, and the lines that compute them from the fed values."""
     needed, kept = set(names), set[int]()
     for at in reversed(range(len(lines))):
         if any(name in needed and name not in given for name in lines[at].gives):
@@ -78,7 +78,7 @@ def _needed(
 
 
 class _GraphTrace(Trace):
-    """A trace whose values may be used again whenever the graph is open."""
+    """A trace whose values remain usable whenever the graph is open."""
 
     def check(self, value: Tensor) -> None:
         try:
@@ -95,9 +95,9 @@ class _GraphTrace(Trace):
 class Graph:
     """A graph of values, described once; any of them can be computed from any others.
 
-    Within ``with graph:`` everything that a function under `sw.jit` can do with arrays describes a
-    value: operators, NumPy's functions, `sw.nn`, functions under `sw.jit`. Nothing is computed
-    before `run`. A graph can be opened again and grow.
+    Everything that a function under `sw.jit` can do with arrays describes a value inside ``with
+    graph:``: operators, NumPy's functions, `sw.nn`, functions under `sw.jit`. Nothing is computed
+    before `run`. A graph can be opened again and extended.
 
     options : as in `sw.compile` (``target="opencl"``)
 
@@ -149,13 +149,13 @@ class Graph:
         return f"<stepwell.Graph of {', '.join(self._names) or 'no names'}>"
 
     def placeholder(self, name: str, shape: Sequence[int] = (), dtype: Any = np.float64) -> Any:
-        """Return a value that is given at each run.
+        """Return a value that each run is fed.
 
-        name : what `run` knows it by; each name is given once
-        shape, dtype : what is given must have the shape, and a dtype that NumPy casts to this one
-            within its kind (an int fits a float64, a float no int64)
+        name : its name in `run`, unique in the graph
+        shape, dtype : a fed array must have the shape, and a dtype that NumPy casts to this one
+            within its kind (an int fits a float64, but a float does not fit an int64)
 
-        raises ValueError : the name is taken, or the shape is none
+        raises ValueError : the name is taken, or the shape is invalid
         source : `tf.compat.v1.placeholder`
 
         >>> import numpy as np, stepwell as sw
@@ -174,9 +174,9 @@ class Graph:
         return made
 
     def name(self, name: str, value: Any) -> Any:
-        """Return ``value``, which `run` knows by ``name`` from now on.
+        """Name ``value``, so that `run` accepts the name; return it.
 
-        value : one of the graph's, an array or a number
+        value : a value of the graph, an array or a number
 
         raises ValueError : the name is taken
 
@@ -197,14 +197,14 @@ class Graph:
 
     @entrance
     def run(self, fetches: Any, feeds: Mapping[Any, Any] | None = None) -> Any:
-        """Compute values of the graph, and only what they need.
+        """Compute values of the graph, and only the ops that they need.
 
         fetches : a value or its name, or tuples, lists and dicts of them; the result is built alike
         feeds : numbers or arrays for placeholders, and for any other value that is not to be
-            computed, by value or name; what the fetches do not need is left alone
+            computed, by value or name; feeds that the fetches do not need are ignored
 
-        raises TypeError : a placeholder that the fetches need is not given, or a dtype does not fit
-        raises ValueError : a shape does not fit, or a value is of another graph
+        raises TypeError : a placeholder that the fetches need is not fed, or a dtype does not fit
+        raises ValueError : a shape does not fit, or a value belongs to another graph
         raises LookupError : the graph has no value of that name
         source : `tf.compat.v1.Session.run`
 
@@ -236,9 +236,9 @@ class Graph:
         return unflatten(tree, result if isinstance(result, tuple) else (result,))
 
     def text(self, fetches: Any, feeds: Sequence[Any] | None = None) -> str:
-        """Return what would be compiled for these fetches, as text of `nd`.
+        """Return the program that `run` would compile for these fetches, as text of `nd`.
 
-        feeds : the values that are given; by default the placeholders that are needed
+        feeds : the fed values; by default the placeholders that the fetches need
 
         >>> import stepwell as sw
         >>> with sw.Graph() as graph:
@@ -270,7 +270,7 @@ class Graph:
         return made, cut.taken
 
     def _fetched(self, what: Any) -> Tensor:
-        """Return a value that is asked for, as it is now."""
+        """Return the current version of a fetched value."""
         value = self._named(what) if isinstance(what, str) else what
         if not isinstance(value, Tensor):
             raise TypeError(f"a fetch is a value of the graph or its name, got {what!r}")
@@ -279,7 +279,7 @@ class Graph:
         return value
 
     def _fed(self, what: Any) -> Tensor:
-        """Return a value that is given: a placeholder is what it was before it was written to."""
+        """Return a fed value; a placeholder that was written to means its first version."""
         value = self._named(what) if isinstance(what, str) else what
         if not isinstance(value, Tensor):
             raise TypeError(f"a feed is for a value of the graph or its name, got {what!r}")
@@ -303,7 +303,7 @@ class Graph:
         raise LookupError(f"the graph has no value '{name}'; {known}")
 
     def _cut(self, wanted: Sequence[Tensor], keys: Sequence[Tensor]) -> _Cut:
-        """Return the function that computes the wanted values from those that are given."""
+        """Return the function that computes the wanted values from the fed ones."""
         with self._lock:
             texts = self._trace.lines
             self._lines += [_Line.of(text) for text in texts[len(self._lines) :]]
@@ -325,7 +325,7 @@ class Graph:
                 )
         sources = self._placeholders.keys() | given.keys()
         for at, line in enumerate(lines):
-            if not line.gives:  # it checks or prints: where what it is about is known anyway
+            if not line.gives:  # a check or print: keep it if its operands' sources are known
                 names, more = _needed(lines, set(line.takes), given)
                 if names & sources <= needed:
                     kept |= {at, *more}
@@ -339,7 +339,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class _Placeholder:
-    """A value that is given, and the name that it had when it was made."""
+    """A placeholder, with its first name in the trace: writes to it give it new ones."""
 
     name: str
     first: str
@@ -348,7 +348,7 @@ class _Placeholder:
 
 @dataclass(frozen=True)
 class _Cut:
-    """A part of the graph as a function: its text, and what it takes, by the names of values."""
+    """A slice of the graph as a function: its text, and the names of its arguments."""
 
     text: str
     taken: tuple[str, ...]
@@ -356,13 +356,13 @@ class _Cut:
 
 
 def _known(each: _Placeholder) -> Tensor:
-    """Return a placeholder as it was made."""
+    """Return the first version of a placeholder."""
     value = each.value
     return Tensor(value.graph, each.first, value.kind, value.shape, 0, value.made)
 
 
 def _array(value: Any, key: Tensor, of: Any) -> NDArray[Any]:
-    """Return what is given for ``key`` as an array of its type."""
+    """Return the array fed for ``key``, converted to its type."""
     what = f"'{of}'" if isinstance(of, str) else repr(of)
     array = np.asarray(value)
     kind = dtype_of(array.dtype.newbyteorder("="))

@@ -1,9 +1,8 @@
-"""``x[...]``, ``x.at[...]`` and taking by index.
+"""Indexing: ``x[...]``, ``x.at[...]`` and taking by index.
 
-Where the numbers of an index are known while tracing, they follow NumPy: negative ones count from
-the end, and what is out of range is an IndexError. What only the run knows counts from the end too;
-out of range, a read takes the element at that end of the axis, and a write is left out. So it is in
-JAX. Slices follow Python.
+Indices whose values are known while tracing follow NumPy: negative ones count from the end, and
+one out of range is an IndexError. Traced indices count from the end too; out of range, a read
+clamps the index and a write is dropped, as in JAX. Slices follow Python.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from stepwell.frontend.tensor import Tensor
 
 
 def read_at(x: Tensor, place: Subscript) -> Tensor:
-    """Return what an index of ``x`` means."""
+    """Return ``x`` at a parsed index."""
     if is_block(place):
         row, rest = row_of(reshape(x, place.shape), place)
         value = _slice(row, rest)
@@ -50,9 +49,10 @@ def read_at(x: Tensor, place: Subscript) -> Tensor:
 
 
 def _laid_out(value: Tensor, place: Subscript, rank: int) -> Tensor:
-    """Put the axes of what was read in order, with ``rank`` of them from arrays.
+    """Put the axes of a gathered value in order; ``rank`` of them are from index arrays.
 
-    The array's axes stand where the first axis indexed by one stood; ints have left axes of size 1.
+    The index arrays' axes replace the first axis that an array indexes. Each int of the index
+    left an axis of size 1.
     """
     fancy = place.fancy
     kept = [a for a in range(len(place.parts)) if a not in fancy]
@@ -66,7 +66,7 @@ def _laid_out(value: Tensor, place: Subscript, rank: int) -> Tensor:
     for item in order:
         first[item] = sum(rank if i == BLOCK else 1 for i in order[: order.index(item)])
     wanted = [item for item in place.layout if item is not None]
-    wanted += [a for a in kept if a not in wanted]  # of ints: they go
+    wanted += [a for a in kept if a not in wanted]  # the axes of ints, dropped below
     axes = [first[i] + k for i in wanted for k in range(rank if i == BLOCK else 1)]
     value = permute_dims(value, axes)
     shape: list[int] = []
@@ -77,7 +77,7 @@ def _laid_out(value: Tensor, place: Subscript, rank: int) -> Tensor:
 
 
 def _slice(x: Tensor, axes: list[Any]) -> Tensor:
-    """Apply the slices and ints of an index; ints leave an axis of size 1."""
+    """Apply the slices and ints of an index; each int leaves an axis of size 1."""
     starts, limits, strides, flipped = [], [], [], []
     for a, (part, size) in enumerate(zip(axes, x.shape, strict=True)):
         if isinstance(part, int):
@@ -109,9 +109,9 @@ def _slice(x: Tensor, axes: list[Any]) -> Tensor:
 
 
 def gather(x: Tensor, indices: list[Tensor], axes: tuple[int, ...]) -> Tensor:
-    """Return the elements of ``x`` at ``indices`` along ``axes``; the indices' axes come first.
+    """Return the elements of ``x`` at ``indices`` along ``axes``.
 
-    They come where the first of ``axes`` was.
+    The axes of the indices replace the first of ``axes``.
     """
     rest = [n for a, n in enumerate(x.shape) if a not in axes]
     at = axes[0]
@@ -123,8 +123,8 @@ def gather(x: Tensor, indices: list[Tensor], axes: tuple[int, ...]) -> Tensor:
 def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Tensor:
     """Return the slices of ``a`` along ``axis`` at ``indices``; None flattens ``a`` first.
 
-    mode : what is done with indices out of range: 'clip' takes the first element for negative
-        ones and the last beyond the end, 'wrap' begins anew; 'raise' is what ``a[...]`` does
+    mode : how indices out of range are treated: 'clip' clamps them (negative ones to 0), 'wrap'
+        reduces them modulo the size, 'raise' treats them as ``a[...]`` does
     """
     value = reshape(a, -1) if axis is None else lift(a)
     at = check_axis(axis or 0, value.ndim)
@@ -156,7 +156,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int = -1) -> Tensor:
 
 
 def taken_along(arr: Any, indices: Any, axis: int = -1, checked: bool = False) -> Tensor:
-    """Do `take_along_axis`, whose indices are known to be in range unless they are checked."""
+    """Do `take_along_axis`; unless ``checked``, the indices are known to be in range."""
     value = lift(arr)
     at = check_axis(axis, value.ndim)
     size = value.shape[at]
@@ -172,7 +172,7 @@ def taken_along(arr: Any, indices: Any, axis: int = -1, checked: bool = False) -
 
 
 def _places(place: Subscript) -> Tensor:
-    """Return for each element that an index means its number in the array, -1 if out of range."""
+    """Return the flat position in the array of each indexed element, -1 if out of range."""
     block = place.block() if place.fancy else []
     sizes = _axis_sizes(place, block[0].shape if block else ())
     strides = [math.prod(place.shape[a + 1 :]) for a in range(len(place.shape))]
@@ -194,12 +194,12 @@ def _places(place: Subscript) -> Tensor:
 
 
 def element_numbers(x: Tensor, index: Any) -> Tensor:
-    """Return the numbers, row by row, of the elements that ``x[index]`` means."""
+    """Return the row-major positions of the elements of ``x[index]``."""
     return _places(subscript(x, index))
 
 
 def _axis_sizes(place: Subscript, block: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return the sizes of what each item of a layout stands for."""
+    """Return the result's sizes for each item of an index's layout."""
 
     def sizes(item: Any) -> tuple[int, ...]:
         if item is None:
@@ -210,7 +210,7 @@ def _axis_sizes(place: Subscript, block: tuple[int, ...]) -> list[tuple[int, ...
 
 
 def _offset(place: Subscript, strides: list[int]) -> int:
-    """Return the number of the first element of an index of ints and slices."""
+    """Return the flat position of the first element of an index of ints and slices."""
     offset = 0
     for part, size, stride in zip(place.parts, place.shape, strides, strict=True):
         if isinstance(part, int):
@@ -221,7 +221,7 @@ def _offset(place: Subscript, strides: list[int]) -> int:
 
 
 class _At:
-    """``x.at``, waiting for its index."""
+    """The indexer ``x.at``."""
 
     def __init__(self, x: Tensor) -> None:
         self.x = x
@@ -231,11 +231,10 @@ class _At:
 
 
 class _Place:
-    """``x.at[index]``: returns copies of ``x`` that are changed there.
+    """``x.at[index]``: its methods return updated copies of ``x``.
 
-    What is written to an index out of range, of which only the run knows, is left out: ``mode``
-    'drop' and 'fill', and what is meant where none is given. With 'clip' it goes to the element at
-    that end of the axis. With 'promise_in_bounds' there is none.
+    ``mode`` 'drop', 'fill' and None drop updates whose traced index is out of range; 'clip' clamps
+    the index; 'promise_in_bounds' asserts that every index is in range.
     """
 
     def __init__(self, x: Tensor, index: Any) -> None:
@@ -246,34 +245,34 @@ class _Place:
         return f"{self.x!r}.at[{self.index!r}]"
 
     def set(self, values: Any, *, mode: str | None = None) -> Tensor:
-        """Return ``x`` with ``values`` there; of duplicate indices the last one counts."""
+        """Return ``x`` with the elements replaced by ``values``; the last duplicate index wins."""
         return self._scatter("scatter", values, mode)
 
     def add(self, values: Any, *, mode: str | None = None) -> Tensor:
-        """Return ``x`` with ``values`` added there, once for each duplicate."""
+        """Return ``x`` with ``values`` added to the elements, once for each duplicate index."""
         return self._scatter("scatter_add", values, mode)
 
     def multiply(self, values: Any, *, mode: str | None = None) -> Tensor:
-        """Return ``x`` multiplied by ``values`` there."""
+        """Return ``x`` with the elements multiplied by ``values``."""
         return self._scatter("scatter_mul", values, mode)
 
     def min(self, values: Any, *, mode: str | None = None) -> Tensor:
-        """Return ``x`` with what is smaller, it or ``values``, there."""
+        """Return ``x`` with the minimum of the elements and ``values``."""
         return self._scatter("scatter_min", values, mode)
 
     def max(self, values: Any, *, mode: str | None = None) -> Tensor:
-        """Return ``x`` with what is larger, it or ``values``, there."""
+        """Return ``x`` with the maximum of the elements and ``values``."""
         return self._scatter("scatter_max", values, mode)
 
     def apply(self, function: Callable[[Tensor], Any], *, mode: str | None = None) -> Tensor:
-        """Return ``x`` with ``function`` of what is there in its place, once for duplicates."""
+        """Return ``x`` with ``function`` applied to the elements, once for duplicates."""
         return self._scatter("scatter", function(self.get()), mode)
 
     def get(self, *, mode: str | None = None, fill_value: Any = None) -> Tensor:
         """Return ``x[index]``.
 
-        mode : what is given for an index out of range: the element at that end of the axis, or
-            with 'fill' ``fill_value``: NaN, the least integer, the largest unsigned one, or True
+        mode : 'fill' returns ``fill_value`` for an index out of range, by default NaN, the least
+            integer, the largest unsigned integer, or True; the other modes clamp the index
         """
         place = self._subscript(mode)
         found = read_at(self.x, place)
@@ -313,7 +312,7 @@ class _Place:
         return scatter_at(self.x, place, updates)
 
     def _of_booleans(self, op: str, value: Any, mode: str | None) -> Tensor:
-        """Change booleans: their sum is whether one is true, their product whether all are."""
+        """Update booleans: their sum is a logical or, their product a logical and."""
         said = {"scatter_add": "scatter_max", "scatter_mul": "scatter_min"}.get(op, op)
         byte = DTYPES["i8"]
         inner = _Place(cast(self.x, byte), self.index)
@@ -326,13 +325,13 @@ _COMBINE: Mapping[str, Callable[[Any, Any], Tensor]] = {
     "scatter_min": e.minimum,
     "scatter_max": e.maximum,
 }
-"""What is written where no element is meant twice."""
+"""The operation that combines old and new elements where the index has no duplicates."""
 
 
 def scatter_at(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
-    """Return ``x`` with ``value`` at ``place``, in the shape that the place has.
+    """Return ``x`` with ``value``, in the index's shape, at ``place``.
 
-    What is written to an index out of range, of which only the run knows, is left out.
+    Updates whose traced index is out of range are dropped.
     """
     if is_written_as_block(place):
         return write_block(x, place, value)
@@ -369,7 +368,7 @@ def _axes_of(place: Subscript) -> list[tuple[Any, int]]:
 
 
 def _scatter_numbered(x: Tensor, place: Subscript, value: Tensor, op: str = "scatter") -> Tensor:
-    """Write through the indices of every place: the index picks them from a numbering of x."""
+    """Scatter into the flat array, at the positions of the indexed elements."""
     places = _places(place)
     updates = broadcast_to(value, places.shape)
     flat, where = reshape(x, (x.size,)), reshape(places, (places.size,))
@@ -379,12 +378,12 @@ def _scatter_numbered(x: Tensor, place: Subscript, value: Tensor, op: str = "sca
 
 
 def at(x: Tensor) -> _At:
-    """Return what ``x.at`` is."""
+    """Return the indexer ``x.at``."""
     return _At(x)
 
 
 def _starts(starts: Any, shape: tuple[int, ...]) -> list[Tensor]:
-    """Return where a block begins along each axis, negative starts counted from the end."""
+    """Return a block's start along each axis, negative starts counted from the end."""
     given = list(starts)
     if len(given) != len(shape):
         raise ShapeError(f"one start is needed for each of {len(shape)} axes, got {len(given)}")
@@ -408,9 +407,8 @@ def dynamic_slice(x: Any, starts: Any, sizes: Any, /) -> Tensor:
     x : an array of any shape and dtype
     starts : an integer for each axis, traced or not; negative ones count from the end
     sizes : an int for each axis, known while tracing
-    returns : shape ``sizes``, the dtype of ``x``. A block that would not lie inside is moved until
-        it does
-    raises ShapeError : ``sizes`` are more than there is, or not one for each axis
+    returns : shape ``sizes``, the dtype of ``x``. A start is clamped so that the block lies inside
+    raises ShapeError : ``sizes`` exceed the shape of ``x``, or there is not one for each axis
     source : `jax.lax.dynamic_slice`
 
     >>> import numpy as np, stepwell as sw

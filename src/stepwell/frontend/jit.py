@@ -1,4 +1,4 @@
-"""`jit`: a Python function, traced once for each dtype and shape signature, and compiled."""
+"""`jit`: trace a Python function once for each signature of dtypes and shapes, and compile it."""
 
 from __future__ import annotations
 
@@ -39,37 +39,37 @@ def jit(
 
     function : takes and returns arrays, Python numbers, and tuples, lists and dicts of them,
         and computes with `stepwell.numpy`, `sw.nn` and `sw.lax`
-    static_argnames, static_argnums : arguments that are not data; each value is its own program,
-        told from others by class and bits (``1``, ``1.0`` and ``True`` are three, ``0.0`` and
-        ``-0.0`` two). They are hashable; a function, and an object whose class has no ``==`` of its
-        own, is one value whatever becomes of its attributes. Arguments left to defaults without
-        arrays are static too
-    check_bounds : with False indices that only the run knows are not looked at: out of range, a
-        read takes the element at that end of the axis and a write is left out
+    static_argnames, static_argnums : arguments that are not data; each value has its own program.
+        Values are distinguished by class and bits (``1``, ``1.0`` and ``True`` are three, ``0.0``
+        and ``-0.0`` two) and must be hashable; a function, and an object whose class defines no
+        ``==``, is known by identity. Omitted arguments with defaults without arrays are static too
+    check_bounds : with False, traced indices are not checked: out of range, a read clamps the index
+        and a write is dropped
     check_finite : with True the program raises FloatingPointError at the first line that gives a
         NaN or an infinity, as `sw.debug.check_finite` does
-    donate_argnames, donate_argnums : arguments whose arrays results may take over, leaf by leaf:
-        each the result made of it, else the first left of its dtype and shape. That is the very
-        array passed, which is changed, as if it were assigned to. What is read-only, not contiguous
-        or passed twice is left as it is, and the result is new; the logger ``stepwell`` says so
-    dynamic : "auto" makes one program for any size when a second size is seen, "always" at the
+    donate_argnames, donate_argnums : arguments whose arrays results may reuse, leaf by leaf: the
+        result computed from the leaf, else the first free one of its dtype and shape. The result is
+        then the very array passed, updated as by an assignment. An array that is read-only, not
+        contiguous or passed twice is left unchanged and the result is new; the logger ``stepwell``
+        reports it
+    dynamic : "auto" compiles one program for any size when it sees a second size, "always" at the
         first call, for all axes, "never" none
-    input_signature : `sw.ShapeDtypeStruct` of each array, in order; their `sw.Dim` have any size
-        from the first call on, and other arrays are a `TypeError`
-    threads : how many threads its programs run in at most; None for as many as there are
-    max_traces : how often it may be traced, 64 times if not told; one time more is a `TraceError`.
-        None for any number, and no lines about them: for functions of a library
-    options : as in `sw.compile` (``target="opencl"``), for `trace(...).compile()` too
+    input_signature : `sw.ShapeDtypeStruct` of each array, in order; their `sw.Dim` are of any size
+        from the first call on, and other arrays raise `TypeError`
+    threads : the most threads that its programs run in; None for the machine's number
+    max_traces : the most traces, 64 by default; one more raises `TraceError`. None is no limit and
+        logs no traces: for functions of a library
+    options : as in `sw.compile` (``target="opencl"``), also for `trace(...).compile()`
 
-    Each trace but the first is told of in a line of the logger ``stepwell``: what is other than
-    before, and how to avoid it; `cache_info` has these lines, `clear_cache` forgets all programs.
+    The logger ``stepwell`` reports each trace but the first in a line: its reason and how to avoid
+    it. `cache_info` has these lines; `clear_cache` forgets all programs.
 
-    Any number of threads may call it, also for the first time: each signature is compiled once.
-    Called in a function that is traced, with traced values, it becomes a part of that one, and its
-    own options do not count.
+    Any number of threads may call the function, also for the first time: each signature is compiled
+    once. A call with traced values inside a traced function is inlined into that function, and its
+    own options do not apply.
 
-    raises TraceError : the function needs the numbers in a traced value (a branch on it, `float`)
-    raises TypeError, ValueError : an option is none that there is
+    raises TraceError : the function needs the numbers of a traced value (a branch on it, `float`)
+    raises TypeError, ValueError : an option is unknown or has an invalid value
     source : the names are those of `jax.jit`
 
     >>> import numpy as np, stepwell as sw, stepwell.numpy as snp

@@ -1,7 +1,7 @@
-"""Which variables of a function are read again after a statement: the others need not live on.
+"""Liveness of a function's variables: which are read again after a statement.
 
-The usual backward analysis, on the tree of the source. What functions defined in it read, or
-rebind, is taken to be read everywhere; so are all variables where somebody may look at the frame.
+The usual backward analysis, on the syntax tree. Variables that nested functions read or rebind are
+live everywhere; so are all variables of a function that may inspect its frame.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 @dataclass
 class _Exits:
-    """What is live where control goes that leaves a statement."""
+    """The live variables at the targets of jumps out of a statement."""
 
     leaves: Names = NONE
-    """After ``break``."""
+    """At the target of ``break``."""
     again: Names = NONE
-    """After ``continue``."""
+    """At the target of ``continue``."""
     raised: Names = NONE
-    """Where an exception is caught."""
+    """At the handlers of an exception."""
 
 
 @dataclass
 class Liveness:
-    """What is live around the statements of one function."""
+    """The live variables around the statements of one function."""
 
     always: Names = NONE
     after: dict[int, Names] = field(default_factory=dict[int, Names])
-    """By the id of a statement, what is live where it ends; for a jump, where that goes."""
+    """By the id of a statement, the variables live after it; for a jump, at its target."""
     exits: dict[int, Names] = field(default_factory=dict[int, Names])
-    """What is live where jumps in a statement go that leave it."""
+    """By the id of a statement, the variables live at the targets of jumps that leave it."""
     entering: dict[int, Names] = field(default_factory=dict[int, Names])
-    """For a loop, what an iteration may read of what was before it, if it goes round once."""
+    """By the id of a loop, the variables whose earlier values an iteration may read."""
 
     def behind(self, statements: Sequence[ast.stmt]) -> Names:
-        """Return what is live behind statements that follow each other, wherever they go on."""
+        """Return the variables live after consecutive statements and at their jumps' targets."""
         found = self.after.get(id(statements[-1]), NONE)
         return found.union(*(self.exits.get(id(s), NONE) for s in statements)) | self.always
 
@@ -52,7 +52,7 @@ class Liveness:
         return out
 
     def _statement(self, node: ast.stmt, out: Names, exits: _Exits) -> Names:
-        """Return what is live before a statement, given what is after it."""
+        """Return the variables live before a statement, given those live after it."""
         out |= exits.raised
         jump = _jump(node, exits)
         self.after[id(node)] = out if jump is None else jump
@@ -110,7 +110,7 @@ class Liveness:
 
 
 def liveness(node: ast.FunctionDef) -> Liveness:
-    """Return what is live around each statement of a function."""
+    """Return the liveness of the variables around each statement of a function."""
     found = Liveness(_always(node))
     found._block(node.body, NONE, _Exits())  # pyright: ignore[reportPrivateUsage]
     return found
@@ -141,7 +141,7 @@ def _jump(node: ast.stmt, exits: _Exits) -> Names | None:
 
 
 def _left(node: ast.AST, exits: _Exits) -> Names:
-    """Return what is live where the jumps in ``node`` go that leave it."""
+    """Return the variables live at the targets of the jumps that leave ``node``."""
     if isinstance(node, ast.Break):
         return exits.leaves
     if isinstance(node, ast.Continue):
@@ -155,7 +155,7 @@ def _left(node: ast.AST, exits: _Exits) -> Names:
 
 
 def reads(node: ast.AST | None) -> Names:
-    """Return the names that are read in ``node``, with what functions in it read."""
+    """Return the names that are read in ``node``, also by functions defined in it."""
     if node is None:
         return NONE
     found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and _is_read(n)}
@@ -169,7 +169,7 @@ def _is_read(node: ast.Name) -> bool:
 
 
 def stores(node: Any) -> Names:
-    """Return the variables that ``node`` surely assigns to."""
+    """Return the variables that ``node`` definitely assigns to."""
     match node:
         case ast.FunctionDef() | ast.ClassDef() | ast.AsyncFunctionDef():
             return frozenset([node.name])
@@ -192,7 +192,7 @@ def stores(node: Any) -> Names:
 
 
 def _targets(node: ast.expr) -> Names:
-    """Return the variables among targets."""
+    """Return the variables in an assignment's target."""
     match node:
         case ast.Name():
             return frozenset([node.id]) if not isinstance(node.ctx, ast.Load) else NONE
