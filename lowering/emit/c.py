@@ -1,11 +1,11 @@
 """Print loops on buffers as one C translation unit: no includes, readable, the program's names.
 
-Before:  kernels, host functions and private functions on buffers (see "loops" in architecture.md)
+Before:  kernels, host functions and private functions on buffers (docs/floors/loops.md)
 After:   a `CText`: source, header and signature
 
 Every statement ends in a comment that names the source lines it came from. A kernel is a function;
 each of its parallel loops is another, called through the runtime with the values it captures. A
-public function `NAME` is exported as `stepwell_NAME` with the interface of architecture.md.
+public function `NAME` is exported as `stepwell_NAME` with the interface of docs/floors/c.md.
 """
 
 from __future__ import annotations

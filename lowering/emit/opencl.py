@@ -1,6 +1,6 @@
 """Print loops on buffers as OpenCL C, and what the host does as a schedule.
 
-Before:  kernels, host functions and private functions on buffers (see "loops" in architecture.md)
+Before:  kernels, host functions and private functions on buffers (docs/floors/loops.md)
 After:   an `OpenCLText`: kernels as text, and a signature that holds the host's schedule
 """
 
