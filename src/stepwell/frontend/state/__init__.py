@@ -1,1 +1,1 @@
-"""State that stays between calls: variables, and arguments whose memory results take."""
+"""State that persists between calls: variables, and donated arguments."""

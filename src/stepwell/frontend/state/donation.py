@@ -1,8 +1,8 @@
-"""Donated arguments: which result takes the memory of which, and why one cannot (note 060).
+"""Donated arguments: match them to results that take their memory, or say why not (note 060).
 
-Each goes to the result that is made of it, with the fewest ops element by element in between. So
-parameters and moments stay what they are in whatever order a function returns them. What nothing is
-made of goes to the first result of its dtype and shape that is left, as in JAX.
+Each argument is matched to the result computed from it by the fewest elementwise ops. So parameters
+and moments keep their memory whatever the order of a function's results. An argument that no result
+is computed from goes to the first unmatched result of its dtype and shape, as in JAX.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from stepwell.runtime.device_arrays import DeviceArray
 LOG = logging.getLogger("stepwell")
 
 FURTHEST = 64
-"""Ops element by element between an argument and a result that is still said to be made of it."""
+"""The most elementwise ops between an argument and a result that count as computed from it."""
 
 _LINE = re.compile(
     r'^ *(?P<results>%.*?) = "nd\.(?P<op>\w+)"\((?P<operands>[^()]*)\)(?! *\().*?'
     r" : \((?P<types>.*)\) -> (?P<type>tensor<[^>]*>)"
 )
 _MIXING = re.compile(r"matmul|dot|conv|einsum|sort|cumul|scan|solve|cholesky|transpose|permute")
-"""Ops whose result may have the type of an operand, and is not made element by element."""
+"""Ops that are not elementwise though their result may have an operand's type."""
 
 
 def donated_names(
     options: dict[str, Any], names: Sequence[str], static: Collection[str]
 ) -> frozenset[str]:
-    """Take the names of donated arguments out of the options of `jit`.
+    """Remove the donated arguments from the options of `jit` and return their names.
 
-    names : of all arguments
-    raises ValueError : one of them is no argument, or a static one
+    names : the names of all arguments
+    raises ValueError : a donated name is not an argument, or it is static
     """
     told, numbers = options.pop("donate_argnames", ()), options.pop("donate_argnums", ())
     found = {told} if isinstance(told, str) else set(told)
@@ -58,16 +58,16 @@ def donations(
     given: Sequence[int],
     lines: Sequence[str],
 ) -> Effects:
-    """Return the effects of a function to which arguments are donated besides.
+    """Return the effects of a function with its donated arguments matched to results.
 
-    heads : the arguments as the function begins
-    given : the numbers of those that are donated
+    heads : the arguments at the function's entry
+    given : the numbers of the donated arguments
     lines : the text of the function
     """
     given = [i for i in given if i not in effects.written]
     left = list(range(len(results) - len(effects.written)))
     pairs: dict[int, int] = {}
-    ways = [*_ways(heads, results, given, left, lines)] if given else []
+    ways = [*_distances(heads, results, given, left, lines)] if given else []
     for _, i, k in sorted(ways):
         if i not in pairs and k in left:
             left.remove(k)
@@ -96,15 +96,15 @@ def _alike(head: Tensor, results: Sequence[Tensor]) -> Iterator[bool]:
     return (_type(result) == _type(head) for result in results)
 
 
-def _ways(
+def _distances(
     heads: Sequence[Tensor],
     results: Sequence[Tensor],
     given: Sequence[int],
     left: Sequence[int],
     lines: Sequence[str],
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield how many ops lie between a donated argument and a result that is made of it."""
-    made = _made_of(lines)
+    """Yield the number of ops between a donated argument and a result, and the two's numbers."""
+    made = _elementwise_users(lines)
     wanted: dict[str, list[int]] = {}
     for k in left:
         wanted.setdefault(results[k].name, []).append(k)
@@ -121,8 +121,8 @@ def _ways(
                     rest.append(following)
 
 
-def _made_of(lines: Sequence[str]) -> dict[str, list[str]]:
-    """Return what is made element by element of each value, by name."""
+def _elementwise_users(lines: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values that elementwise ops compute from each value, by name."""
     made: dict[str, list[str]] = {}
     for line in lines:
         found = _LINE.match(line)
@@ -138,10 +138,10 @@ def _made_of(lines: Sequence[str]) -> dict[str, list[str]]:
 def told(
     effects: Effects, leaves: Sequence[Any], results: Sequence[Any], program: Any
 ) -> Sequence[Any]:
-    """Say, once for each program, which donated arguments were left as they are, and why.
+    """Warn, once for each program, of donated arguments whose memory was not used, with the reason.
 
     leaves : the arguments
-    results : what the program gave; they are returned
+    results : the results of the program; they are returned
     """
     late = _copied(program) if effects.donated and not effects.told else frozenset[int]()
     for k, i in effects.donated:
@@ -156,7 +156,7 @@ def told(
 
 
 def _reason(effects: Effects, leaves: Sequence[Any], number: int) -> str:
-    """Return why an array that was passed cannot be worked in."""
+    """Return the reason why the memory of a passed array cannot be used; empty if it can."""
     array = leaves[number]
     kept = ", so it is left as it is, and the result is a new array"
     if type(array) is DeviceArray:
@@ -180,10 +180,10 @@ _BUFFERS = re.compile(r"\bfunc_(\w+)\((?:rt, )?(buffers\[0\][^;]*?)\);")
 
 
 def _copied(program: Any) -> frozenset[int]:
-    """Return the results of a program of C into which it copies what it made elsewhere."""
+    """Return the results that a C program computes in other memory and copies to their place."""
     if not program.native:
         return frozenset()
-    source = program.source  # megabytes of it, through which `find` is a hundred times as quick
+    source = program.source  # megabytes: `find` is a hundred times faster than a regex
     line = source.rfind("\n", 0, max(source.find("buffers[0]"), 0)) + 1
     if (call := _BUFFERS.search(source, line)) is None:
         return frozenset()

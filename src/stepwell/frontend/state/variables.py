@@ -1,7 +1,7 @@
-"""`sw.Variable`: an array that stays where it is, and that compiled code updates there (note 060).
+"""`sw.Variable`: an array with a fixed place that compiled code updates in place (note 060).
 
-In a trace a handle takes its place, a traced value that can be assigned to as a whole too. It is an
-argument of the program, passed or hidden (`captures`); its new content is a result ``nd.into`` it.
+In a trace a `TracedVariable` stands for it, which can also be assigned to as a whole. It is an
+argument of the program, passed or captured (`captures`); its new content is a result ``nd.into``.
 """
 
 from __future__ import annotations
@@ -25,37 +25,36 @@ from stepwell.frontend.tracing import active_trace
 from stepwell.runtime.extension import know_variables
 
 _KINDS = ("bool", "unsigned", "signed", "float")
-"""Kinds of dtypes, each of which can be assigned to those after it."""
+"""Kinds of dtypes; each may be assigned to itself and to the kinds after it."""
 
 _owners: WeakValueDictionary[int, Any] = WeakValueDictionary()
-"""The variables by the `id` of their arrays, which are theirs as long as they live."""
+"""The variables by the `id` of their arrays, which live at least as long."""
 
 
 class _Kind(ABCMeta):
-    """What `isinstance` asks: in a trace a handle is a variable."""
+    """Lets `isinstance` accept a `TracedVariable` as a variable."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return type(instance) in (cls, TracedVariable)
 
 
 class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
-    """An array of one dtype and shape that stays between calls and is updated in place.
+    """An array of one dtype and shape that persists between calls and is updated in place.
 
-    value : an array or a number, of which it begins as a copy
-    dtype : another dtype than that of ``value``
-    name : what messages call it
-    raises TypeError : arrays of that dtype cannot be used
-    raises TraceError : it is made in a function that is being traced
+    value : an array or a number; the initial content is a copy of it
+    dtype : the dtype, if another than that of ``value``
+    name : the name in messages
+    raises TypeError : the dtype is not supported
+    raises TraceError : the variable is created in a function that is being traced
 
-    It is read like an array, inside and outside of functions given to `sw.jit`, where it may be
-    passed as an argument, in containers too, or be read from outside: a variable of the module, an
-    attribute, an item. There and here ``v[...] = x``, ``v += x`` and ``v.assign(x)`` change it; a
-    compiled program works in its memory, and no copy of it is made. `apply_updates` of `sw.optim`
-    updates variables in place.
+    It can be read like an array, inside and outside of functions given to `sw.jit`. A function may
+    take it as an argument, also in containers, or capture it: as a global, an attribute or an item.
+    In both cases ``v[...] = x``, ``v += x`` and ``v.assign(x)`` change it; a compiled program works
+    in its memory and makes no copy. `apply_updates` of `sw.optim` updates variables in place.
 
-    For the functions of `sw.tree` it is a leaf. Gradients of variables are arrays. A copy
-    (`copy.deepcopy`, `pickle`) has memory of its own. Assigning to one in a function given to
-    `sw.grad` or `sw.vmap`, or to those of `sw.lax`, is refused.
+    For the functions of `sw.tree` it is a leaf. Gradients by variables are arrays. A copy
+    (`copy.deepcopy`, `pickle`) has its own memory. A function given to `sw.grad`, `sw.vmap` or to
+    the functions of `sw.lax` may not assign to it.
 
     >>> import numpy as np, stepwell as sw
     >>> count, w = sw.Variable(0), sw.Variable(np.ones(3, np.float32), name="w")
@@ -81,7 +80,7 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
                 "call; make it before the call, and pass it or let the function read it"
             )
         if dtype == "bfloat16":
-            import_module("ml_dtypes")  # which lets NumPy know it
+            import_module("ml_dtypes")  # registers the dtype with NumPy
         given = np.asarray(value, dtype)
         kind = dtype_of(given.dtype.newbyteorder("="))
         if kind is None:
@@ -94,9 +93,9 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
 
     @property
     def value(self) -> Any:
-        """The array itself, which changes with it; ``v.copy()`` is one that does not.
+        """The array itself, which changes with the variable; ``v.copy()`` is independent of it.
 
-        Assigning to it does what `assign` does.
+        Assigning to it is the same as `assign`.
         """
         return self.now()
 
@@ -125,9 +124,9 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
         return self._array.size
 
     def now(self, writing: bool = False) -> Any:
-        """Return the array, or what stands for it in the trace that this thread is writing.
+        """Return the array, or the `TracedVariable` in the trace that this thread is writing.
 
-        writing : whether it is about to be assigned to
+        writing : whether it will be assigned to
         """
         trace = active_trace()
         if trace is None:
@@ -146,11 +145,11 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
     # ---- changing it ----
 
     def assign(self, value: Any) -> Any:
-        """Make ``value`` its content, and return it.
+        """Set the content to ``value``; return the variable.
 
         value : an array of its shape, whose dtype is not of a higher kind (an integer variable
-            takes no floats); for one number in all elements write ``v[...] = number``
-        raises ValueError, TypeError : it is of another shape, or of a higher kind
+            takes no floats); to set all elements to one number write ``v[...] = number``
+        raises ValueError, TypeError : the shape differs, or the dtype is of a higher kind
 
         >>> import numpy as np, stepwell as sw
         >>> sw.Variable(np.zeros(2)).assign([1, 2])
@@ -166,7 +165,7 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
         return self
 
     def assign_add(self, value: Any) -> Any:
-        """Add ``value``, broadcast to its shape, and return it: ``v += value``.
+        """Add ``value``, broadcast to its shape, and return the variable: ``v += value``.
 
         >>> import stepwell as sw
         >>> sw.Variable(1.5).assign_add(2)
@@ -176,7 +175,7 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
         return self
 
     def assign_sub(self, value: Any) -> Any:
-        """Subtract ``value``, broadcast to its shape, and return it: ``v -= value``.
+        """Subtract ``value``, broadcast to its shape, and return the variable: ``v -= value``.
 
         >>> import stepwell as sw
         >>> sw.Variable(1.5).assign_sub(2)
@@ -198,7 +197,7 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
         return np.array(now, dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Compute with the array; ``out=v`` writes to it."""
+        """Compute with the array; ``out=v`` writes to the variable."""
         targets = kwargs.pop("out", ())
         if targets:
             kwargs["out"] = tuple(t.now(True) if type(t) is Variable else t for t in targets)
@@ -208,7 +207,7 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
         return found
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Let NumPy's functions have the array."""
+        """Call NumPy's function with the array."""
         return function(*plain(args), **plain(kwargs))
 
     def __getattr__(self, name: str) -> Any:
@@ -244,7 +243,7 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
         return format(self.now(), spec)
 
     def __repr__(self) -> str:
-        """Spell it as an array is."""
+        """Return its text in the style of an array's."""
         head, name = "Variable(", f", name={self.name!r}" if self.name else ""
         dtype = "" if self.dtype.name in ("float64", "int64", "bool") else f", dtype={self.dtype}"
         return head + np.array2string(self._array, separator=", ", prefix=head) + dtype + name + ")"
@@ -263,35 +262,35 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
 
 
 def _made(array: Any, name: str) -> Variable:
-    """Return a variable, as `pickle` makes it."""
+    """Return a variable, for `pickle`."""
     return Variable(array, name=name)
 
 
 def owner(array: Any) -> Any:
-    """Return the variable that ``array`` is the memory of; itself where there is none."""
+    """Return the variable that owns ``array``; ``array`` itself if there is none."""
     return _owners.get(id(array), array)
 
 
 OF_RESULTS[Variable] = owner
 A_VARIABLE = Branch(Node(Variable), None, (...,))
-"""What a result is that is one of the variables of the call."""
+"""The tree of a result that is one of the variables passed to the call."""
 
 
 know_variables(Variable, "_array")
 
 
 def array_of(variable: Variable) -> NDArray[Any]:
-    """Return the array of a variable, in a trace too."""
+    """Return the array of a variable, also while tracing."""
     return variable._array  # pyright: ignore[reportPrivateUsage]
 
 
 def called(name: str) -> str:
-    """Return what messages call a variable."""
+    """Return a variable's name in messages."""
     return f"the variable '{name}'" if name else "a variable"
 
 
 def plain(value: Any) -> Any:
-    """Return ``value`` with arrays, or handles, in the place of variables."""
+    """Return ``value`` with variables replaced by their arrays, or their traced variables."""
     if type(value) is Variable:
         return value.now()
     if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
@@ -302,7 +301,7 @@ def plain(value: Any) -> Any:
 
 
 def check_assigned(variable: Any, shape: Any, dtype: Any, number: bool) -> None:
-    """Refuse a value that `assign` cannot make a variable's content."""
+    """Refuse a value of a wrong shape or dtype for `assign`."""
     name = called(variable.name)
     if shape != variable.shape:
         raise ValueError(
@@ -320,7 +319,7 @@ def check_assigned(variable: Any, shape: Any, dtype: Any, number: bool) -> None:
 
 
 def _updating(ufunc: Any) -> Callable[[Any, Any], Any]:
-    """Return ``x op= y``, which writes to the variable, without axes too."""
+    """Return ``x op= y``, which writes to the variable, also if it has no axes."""
 
     def operator(self: TracedVariable, other: Any) -> Any:
         value = Tensor.operators["ufunc"](ufunc, self, plain(other))
@@ -331,11 +330,11 @@ def _updating(ufunc: Any) -> Callable[[Any, Any], Any]:
 
 
 class TracedVariable(Tensor):
-    """What stands for a variable in a trace: it is one, and a traced value."""
+    """A variable in a trace: both a variable and a traced value."""
 
     __slots__ = ("called",)
     called: str
-    """What messages call it."""
+    """The name in messages."""
 
     @property
     def value(self) -> Tensor:
@@ -347,9 +346,9 @@ class TracedVariable(Tensor):
         self.assign(value)
 
     def assign(self, value: Any) -> Any:
-        """Make ``value`` its content."""
+        """Set the content to ``value``."""
         given = Tensor.operators["asarray"](value)
-        what = _Told(self.called, self.shape, self.dtype)
+        what = _Named(self.called, self.shape, self.dtype)
         check_assigned(what, given.shape, given.dtype, False)
         self.write(given, "assign")
         return self
@@ -365,7 +364,7 @@ class TracedVariable(Tensor):
         return self
 
     def changes_as_number(self) -> None:
-        """Do nothing: without axes it is no number."""
+        """Do nothing: a variable without axes is not a number."""
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if self.shape:
@@ -390,8 +389,8 @@ class TracedVariable(Tensor):
     __irshift__ = _updating(np.right_shift)
 
 
-class _Told:
-    """What a message says of a handle."""
+class _Named:
+    """A traced variable's name, shape and dtype, for messages."""
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: Any) -> None:
         self.name, self.shape, self.dtype = name, shape, dtype

@@ -1,4 +1,4 @@
-"""The batches that are being traced, by the names that ``axis_name=`` of `sw.vmap` gives them."""
+"""The batches being traced, by the names that ``axis_name=`` of `sw.vmap` gives them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from stepwell.frontend.tensor import Tensor
 
 @dataclass(frozen=True)
 class Axis:
-    """A batch of which one example is being traced."""
+    """A batch; one example of it is being traced."""
 
     name: Hashable
     size: int
     place: Tensor
-    """The number of the example."""
+    """The index of the example."""
 
     @property
     def text(self) -> str:
-        """What ops call it."""
+        """The name of the batch in the text."""
         return spelled(self.name)
 
 
@@ -29,13 +29,13 @@ _axes: ContextVar[tuple[Axis, ...]] = ContextVar("axes", default=())
 
 
 def spelled(name: Hashable) -> str:
-    """Return what ops call a batch."""
+    """Return the name of a batch in the text."""
     return name if isinstance(name, str) else repr(name)
 
 
 @contextmanager
 def named(axis: Axis) -> Generator[None]:
-    """Let functions of all examples find ``axis``."""
+    """Make ``axis`` visible to functions that reduce over all examples."""
     token = _axes.set((*_axes.get(), axis))
     try:
         yield
@@ -46,7 +46,7 @@ def named(axis: Axis) -> Generator[None]:
 def axis_called(what: str, name: Hashable) -> Axis:
     """Return the innermost batch of this name.
 
-    raises NameError : none of the functions given to `sw.vmap` around here has it
+    raises NameError : no enclosing function given to `sw.vmap` has this axis name
     """
     known = _axes.get()
     for axis in reversed(known):

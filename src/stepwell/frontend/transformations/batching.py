@@ -1,4 +1,4 @@
-"""`vmap`: a function of one example for a whole batch of them, at once."""
+"""`vmap`: apply a function of one example to a whole batch at once."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from stepwell.frontend.transformations.transformed import (
 )
 
 Axes: TypeAlias = Any
-"""An axis, None, or containers of such: a prefix of the structure that they are for."""
+"""An axis, None, or a container of axes: a prefix of the structure of the batched values."""
 
 UNBATCHED = -1
-"""What stands in the text for None."""
+"""The axis that stands for None in the text."""
 
 
 class Absent(Enum):
-    """What stands for an argument that is not given: the function's own default is not batched."""
+    """The value of a missing argument: the function's own default is used and is not batched."""
 
     ABSENT = "..."
 
@@ -54,21 +54,21 @@ def vmap(
     """Return a function that runs ``fun`` for each example of a batch, all at once.
 
     fun : takes and returns arrays of one example, in any structure
-    in_axes : the axis of each argument that counts examples, from the end where negative, or None:
-        the same for all. One for all arguments, or a tuple with one for each, in which containers
-        may stand for those of an argument. Arguments by name have axis 0
-    out_axes : where that axis is in what is returned; None for what is the same for all
-    axis_name : what `sw.lax.psum` and its kin, called within ``fun``, call the batch
+    in_axes : the batch axis of each argument (negative: from the end), or None for an argument that
+        is the same for all examples. One for all arguments, or a tuple of one for each; containers
+        may give the axes of an argument's parts. Keyword arguments have axis 0
+    out_axes : the batch axis of the results; None for results that are the same for all examples
+    axis_name : the batch's name for `sw.lax.psum` and similar functions, called within ``fun``
     spmd_axis_name : None: there is one device
-    axis_size : how many examples there are, where no argument has an axis of them
+    axis_size : the number of examples; needed if no argument has a batch axis
 
-    No loop runs over examples: products become products of matrices, an ``if`` on what differs
-    from example to example becomes a choice of elements, a loop goes on as long as any example
-    wants. Random keys, gradients and `vmap` itself may be used within, and `vmap` within them. Call
-    it in a function that is traced, or with NumPy arrays: then it is compiled at its first call.
+    No loop runs over the examples: matrix-vector products become matrix products, an ``if`` whose
+    condition differs between examples becomes a select, a loop runs until every example is done.
+    Random keys, gradients and `vmap` may be used within it, and it within them. Call the function
+    in a traced function, or with NumPy arrays: then it is compiled at its first call.
 
-    raises ValueError : sizes of the axes differ, an argument has no such axis, or there is none
-    raises TypeError : ``in_axes`` or ``out_axes`` are not built like what they are for
+    raises ValueError : batch sizes differ, an argument lacks its axis, or nothing is batched
+    raises TypeError : ``in_axes`` or ``out_axes`` do not match the structure of their values
     source : `jax.vmap`
 
     >>> import numpy as np, stepwell as sw
@@ -81,7 +81,7 @@ def vmap(
     check_function("vmap", fun)
     if spmd_axis_name is not None:
         raise TypeError("spmd_axis_name= of vmap is about several devices, and there is one")
-    if isinstance(in_axes, list):  # as JAX takes it
+    if isinstance(in_axes, list):  # JAX accepts a list
         in_axes = tuple[Any, ...](in_axes)  # pyright: ignore[reportUnknownArgumentType]
     _check_axes("in_axes", in_axes)
     _check_axes("out_axes", out_axes)
@@ -93,9 +93,9 @@ def vmap(
 
 
 def _signature(fun: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature of a function for a batch: what is given by name stays apart.
+    """Return the signature of a batched function: keyword arguments are collected in ``**kwargs``.
 
-    Parameters have other names than those of the function, which arguments by name have.
+    Positional parameters are renamed, so that no keyword argument is bound to them.
     """
     given = list(signature_of(fun).parameters.values())
     names = {p.name for p in given}
@@ -120,7 +120,7 @@ def _check_axes(what: str, axes: Axes) -> None:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A part of an argument: what it is called, and which of its axes counts examples."""
+    """A leaf of an argument: the user's name of it, its value and its batch axis."""
 
     path: str
     value: Any
@@ -128,7 +128,7 @@ class Leaf:
 
 
 class Batched:
-    """A call of a function for a batch."""
+    """A call of a function on a batch."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Batched:
         self.size = self._size(axis_size)
 
     def _take(self, what: str, name: str, value: Any, axes: Axes) -> None:
-        """Note the parts of an argument."""
+        """Record the leaves of an argument."""
         leaves, tree = flatten(value)
         self.trees.append(tree)
         told = spread(axes, tree, f"{what}= of vmap", f"argument '{name}' of '{self.name}'")
@@ -187,7 +187,7 @@ class Batched:
         return Leaf(path, found, axis % rank)
 
     def _size(self, told: int | None) -> int:
-        """Return how many examples there are."""
+        """Return the number of examples."""
         sizes = {
             leaf.path: leaf.value.shape[leaf.axis] for leaf in self.leaves if leaf.axis is not None
         }
@@ -210,7 +210,7 @@ class Batched:
         return size
 
     def run(self, out_axes: Axes) -> Any:
-        """Write ``nd.vmap``; return what the function returns, for all examples."""
+        """Write ``nd.vmap``; return the function's results for all examples."""
         given = [leaf for leaf in self.leaves if isinstance(leaf.value, Tensor)]
         values: list[Tensor] = [leaf.value for leaf in given]
         shapes = [_without(leaf.value.shape, leaf.axis) for leaf in given]
@@ -224,7 +224,7 @@ class Batched:
         self._kwargs: dict[str, Any] = {}
         names = [leaf.path for leaf in given]
         inside = [UNBATCHED if leaf.axis is None else leaf.axis for leaf in given]
-        if self.axis_name is not None:  # the number of each example
+        if self.axis_name is not None:  # the index of each example
             values.append(iota((self.size,), 0, as_dtype("i32")))
             for each, more in ((shapes, ()), (names, "axis_index"), (inside, 0)):
                 each.append(more)  # pyright: ignore
@@ -251,7 +251,7 @@ class Batched:
         return self._lifted(call(self.function, *self._args(seen), **self._kwargs))
 
     def _args(self, seen: Sequence[Tensor]) -> list[Any]:
-        """Return the arguments of one example by position, and note those by name."""
+        """Return the positional arguments of one example, and record the keyword arguments."""
         found = iter(seen)
         put = iter(
             [next(found) if isinstance(leaf.value, Tensor) else leaf.value for leaf in self.leaves]
@@ -262,7 +262,7 @@ class Batched:
         return args[:by_position]
 
     def _lifted(self, returned: Any) -> Any:
-        """Return what the function returned, every part of it a value of the trace."""
+        """Return the function's result, with every leaf converted to a traced value."""
         leaves, tree = flatten(returned)
         found: list[Tensor] = []
         for path, leaf in zip(paths(tree, "its result"), leaves, strict=True):
@@ -276,7 +276,7 @@ class Batched:
         return unflatten(tree, found)
 
     def _out(self, axes: Axes, main: Results) -> list[int | None]:
-        """Return where the axis of the batch is in each result, from 0 on."""
+        """Return the batch axis of each result, counted from 0."""
         told = spread(axes, main.tree, "out_axes= of vmap", f"what '{self.name}' returns")
         found: list[int | None] = []
         for value, axis in zip(main.values, told, strict=True):
@@ -291,7 +291,7 @@ class Batched:
 
 
 def spread(axes: Axes, tree: Tree, what: str, of: str) -> list[int | None]:
-    """Return an axis, or None, for each leaf of ``tree``, of which ``axes`` are a prefix."""
+    """Return an axis or None for each leaf of ``tree``; ``axes`` is a prefix of its structure."""
     if axes is None or hasattr(axes, "__index__"):
         return [None if axes is None else index(axes)] * count(tree)
     inside = flatten(axes)[1]
@@ -305,7 +305,7 @@ def spread(axes: Axes, tree: Tree, what: str, of: str) -> list[int | None]:
 
 
 def _children(axes: Any, tree: Branch) -> list[Any]:
-    """Return what is in a container of axes."""
+    """Return the children of a container of axes."""
     if isinstance(axes, Mapping):
         return [axes[k] for k in tree.keys or ()]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(axes, tuple | list):
@@ -316,7 +316,7 @@ def _children(axes: Any, tree: Branch) -> list[Any]:
 
 
 def _names(function: Callable[..., Any], count: int) -> list[str]:
-    """Return what arguments by position are called."""
+    """Return the names of the positional arguments."""
     found: list[str] = []
     for p in signature_of(function).parameters.values():
         if p.kind is p.VAR_POSITIONAL:

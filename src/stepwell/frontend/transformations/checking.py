@@ -1,4 +1,4 @@
-"""`check_grads`: derivatives of a function against differences, and forward against backward."""
+"""`check_grads`: compare derivatives with finite differences, and forward with backward mode."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from stepwell.frontend.transformations.transformed import call, check_function, 
 from stepwell.frontend.transformations.wanted import names_of
 
 EPS = float(np.cbrt(np.finfo(np.float64).eps))
-"""How far arguments are moved, in units of their size: here the error of differences is least."""
+"""The step of central differences, relative to an element: it minimizes their error."""
 ATOL, RTOL = 1e-6, 1e-5
-"""What differences are off by, with a margin of some hundred."""
+"""The tolerated errors: those of central differences in float64, with a margin of about 100."""
 MAX_MOVED = 64
-"""At most this many elements of an argument are moved; of more, a sample is drawn."""
+"""The most elements of the arguments that are moved: beyond, a sample is drawn."""
 
 Array = NDArray[Any]
 
@@ -39,22 +39,22 @@ def check_grads(
     rtol: float | None = None,
     eps: float | None = None,
 ) -> None:
-    """Raise where the derivatives of a function are others than differences say.
+    """Raise if the derivatives of a function differ from finite differences.
 
     f : takes and returns arrays, numbers, and any structures of them
-    args : a tuple or list of its arguments; floats are converted to float64, in which all is
-        computed. They should lie away from kinks
-    order : up to which derivative
-    modes : "fwd" for derivatives forward (`jvp`), "rev" for those backward (`grad`), or both,
-        which are compared with each other too
-    atol, rtol : how far they may be off: 1e-6, and 1e-5 of what is expected
-    eps : how far elements are moved for central differences, of their size: 6e-6
+    args : a tuple or list of its arguments; floats are converted to float64, and everything is
+        computed in float64. They should lie away from kinks
+    order : the highest order of derivatives that is checked
+    modes : "fwd" for forward mode (`jvp`), "rev" for backward mode (`grad`), or both; then their
+        derivatives are also compared with each other
+    atol, rtol : the absolute and relative tolerance: 1e-6 and 1e-5
+    eps : the step of central differences, relative to the element: 6e-6
 
-    Of arguments with more than 64 elements together so many are drawn, always the same.
+    If arguments have more than 64 elements together, 64 are sampled, always the same ones.
 
-    raises AssertionError : a derivative is another: it names argument and index, what is expected
-        and what was got
-    raises TypeError, ValueError : ``order``, ``modes`` or ``args`` are not such
+    raises AssertionError : a derivative differs; the message names the argument, the index, the
+        expected and the computed value
+    raises TypeError, ValueError : ``order``, ``modes`` or ``args`` are invalid
     source : `jax.test_util.check_grads`
 
     >>> import numpy as np, stepwell as sw
@@ -88,7 +88,7 @@ def check_grads(
         raise TypeError(f"check_grads of '{check.name}': none of its arguments is a float")
 
     def flat(*floats: Any) -> list[Any]:
-        """Return the floats that ``f`` returns for floats among its arguments."""
+        """Return the float results of ``f``, called with these floats among its arguments."""
         put = list(wide)
         for k, value in zip(at, floats, strict=True):
             put[k] = value
@@ -104,7 +104,7 @@ def _tree(value: Any) -> Tree:
 
 
 def _wide(leaf: Any) -> Any:
-    """Return floats as float64 arrays, all else as it is."""
+    """Return floats as float64 arrays, other leaves unchanged."""
     if isinstance(leaf, float) and not isinstance(leaf, np.generic):
         return np.float64(leaf)
     if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind == "f":
@@ -119,7 +119,7 @@ def _is_float(leaf: Any) -> bool:
 
 
 class _Check:
-    """Compares derivatives of functions of floats."""
+    """Compares derivatives of functions of floats with finite differences."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class _Check:
     def run(self, f: Callable[..., Any], x: list[Any], order: int, of: str) -> None:
         """Check derivatives of ``f`` at ``x`` up to ``order``.
 
-        of : "the gradient of " and so on, where ``f`` is a derivative already
+        of : a prefix such as "the gradient of " if ``f`` is itself a derivative
         """
         drawn = np.random.default_rng(len(of))
         shapes = [np.shape(y) for y in jit(f)(*x)]
@@ -169,7 +169,7 @@ class _Check:
             self.run(along, x, order - 1, f"the derivative in a direction of {of}")
 
     def backward(self, value: Any, gradient: Any, x: list[Any], of: str) -> list[Array]:
-        """Compare the gradient of a number with differences, element by element."""
+        """Compare the gradient of a scalar function with differences, element by element."""
         found = [np.asarray(g) for g in gradient(*x)]
         places = [(k, i) for k, v in enumerate(x) for i in np.ndindex(np.shape(v))]
         if len(places) > MAX_MOVED:
@@ -192,7 +192,7 @@ class _Check:
     def forward(
         self, f: Callable[..., Any], x: list[Any], tangents: list[Any], of: str
     ) -> list[Array]:
-        """Compare the derivative in one direction with differences."""
+        """Compare the directional derivative with differences."""
         found = [np.asarray(t) for t in jvp(f, x, tangents)[1]]
         ends: list[list[Any]] = []
         compiled = jit(f)
@@ -207,6 +207,6 @@ class _Check:
         return found
 
     def same(self, what: str, expected: float, got: float) -> None:
-        """Raise where two numbers differ."""
+        """Raise if two numbers differ."""
         if not abs(expected - got) <= self.atol + self.rtol * abs(expected):
             raise AssertionError(f"'{self.name}': {what}: expected {expected:.9g}, got {got:.9g}")

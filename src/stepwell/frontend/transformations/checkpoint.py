@@ -1,4 +1,4 @@
-"""`checkpoint`: what of a function is computed again for its derivative, instead of kept."""
+"""`checkpoint`: recompute values of a function in its backward pass instead of keeping them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from stepwell.frontend.transformations.wanted import names_of
 
 @dataclass(frozen=True)
 class Policy:
-    """What `checkpoint` keeps: results of ops, and of what `checkpoint_name` calls something.
+    """The values that `checkpoint` keeps: results of ops, and values named by `checkpoint_name`.
 
-    Made by `checkpoint_policies` alone.
+    Created by `checkpoint_policies` only.
     """
 
     ops: int
-    """Which results of ops, a number of `_OPS`."""
+    """The ops whose results are kept, as an index into `_OPS`."""
     names: frozenset[str] = frozenset()
     others: bool = False
-    """Whether ``names`` are those that are not kept."""
+    """Whether ``names`` are excluded: every other named value is kept."""
 
     def __or__(self, other: Policy) -> Policy:
-        """Return the policy that keeps what either does."""
+        """Return the policy that keeps the values that either policy keeps."""
         ops, a, b = max(self.ops, other.ops), self, other
         if a.others and b.others:
             return Policy(ops, a.names & b.names, True)
@@ -44,8 +44,8 @@ class Policy:
 
     @property
     def properties(self) -> dict[str, Any]:
-        """Those of nd.checkpoint."""
-        names = sorted(self.names) or [""]  # no name is an empty text
+        """The properties of nd.checkpoint."""
+        names = sorted(self.names) or [""]  # an empty string is no valid name
         listed = Verbatim(f"[{', '.join(map(literal, names))}]")
         key = "unnamed" if self.others else "named"
         plain = not self.names and self.others == (self.ops == _EVERYTHING)
@@ -57,16 +57,16 @@ _NOTHING, _PRODUCTS, _DOTS, _EVERYTHING = range(len(_OPS))
 
 
 class checkpoint_policies:
-    """What `checkpoint` keeps for the backward pass, beside the arguments of its function.
+    """The values that `checkpoint` keeps for the backward pass, besides its function's arguments.
 
-    ``everything_saveable``: all that the derivative needs, as without a checkpoint.
-    ``nothing_saveable``: nothing, all of it is computed again. ``dots_saveable`` (also called
-    ``checkpoint_dots``): the results of products and convolutions.
-    ``dots_with_no_batch_dims_saveable`` (``checkpoint_dots_with_no_batch_dims``): those of products
-    of matrices without axes of a batch.
+    ``everything_saveable``: every value that the derivative needs, as without a checkpoint.
+    ``nothing_saveable``: no value, all are recomputed. ``dots_saveable`` (alias
+    ``checkpoint_dots``): the results of matrix products and convolutions.
+    ``dots_with_no_batch_dims_saveable`` (alias ``checkpoint_dots_with_no_batch_dims``): the results
+    of matrix products without batch axes.
 
-    Names are those of `checkpoint_name`. What is named in a loop or branch within the function
-    counts as part of that. There is one kind of memory, so nothing can be offloaded.
+    Names are given by `checkpoint_name`. A value named in a loop or branch within the function
+    counts as a part of that op. There is one kind of memory, so nothing can be offloaded.
 
     source : `jax.checkpoint_policies`
 
@@ -86,22 +86,22 @@ class checkpoint_policies:
 
     @staticmethod
     def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-        """Keep what has one of these names, and nothing else."""
+        """Keep the values with one of these names, and nothing else."""
         return Policy(_NOTHING, _names(names_which_can_be_saved))
 
     @staticmethod
     def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-        """Keep what has a name, but for these, and nothing else."""
+        """Keep the named values except for these, and nothing else."""
         return Policy(_NOTHING, _names(names_not_to_save), others=True)
 
     @staticmethod
     def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
-        """Keep all but what has one of these names, which is computed again."""
+        """Keep every value except those with one of these names, which are recomputed."""
         return Policy(_EVERYTHING, _names(names_not_to_save), others=True)
 
     @staticmethod
     def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-        """Keep what either policy does."""
+        """Keep the values that either policy keeps."""
         for policy in (policy_1, policy_2):
             _check_policy("save_from_both_policies", policy)
         return policy_1 | policy_2
@@ -123,14 +123,14 @@ def _check_policy(what: str, policy: Any) -> None:
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """Return ``x``, called ``name`` where a policy of `checkpoint` speaks of it.
+    """Return ``x``, named ``name`` for the policies of `checkpoint`.
 
     x : arrays and numbers in any structure
-    name : a text
+    name : a string
 
-    Elsewhere it is ``x`` and nothing else.
+    Without such a policy the name has no effect.
 
-    raises TypeError : ``name`` is no text
+    raises TypeError : ``name`` is not a string
     source : `jax.ad_checkpoint.checkpoint_name`
 
     >>> import stepwell as sw
@@ -158,18 +158,18 @@ def checkpoint(
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
 ) -> Any:
-    """Return a function that computes what ``fun`` does, and again for its derivative backward.
+    """Return a function that computes the same as ``fun`` and is recomputed in the backward pass.
 
-    So the values in it are not kept from the forward pass to the backward pass, but for its
-    arguments and what ``policy`` names: less memory for more time.
+    So its intermediate values are not kept from the forward to the backward pass, except for its
+    arguments and the values that ``policy`` selects: less memory for more time.
 
     fun : takes and returns arrays, numbers, and any structures of them
-    prevent_cse : False lets the compiler find that both computations are the same one: where the
-        function is the body of a loop they are apart anyway
+    prevent_cse : False lets the compiler merge the forward and the repeated computation: in the
+        body of a loop they are apart anyway
     policy : one of `sw.checkpoint_policies`; None keeps nothing
-    static_argnums : arguments that are no data; such are found also without it
+    static_argnums : arguments that are not data; they are also detected without it
 
-    raises TypeError : ``policy`` is none of these, or ``fun`` returns what is no data
+    raises TypeError : ``policy`` is not a policy, or a result of ``fun`` is not data
     source : `jax.checkpoint`, also called `jax.remat`
 
     >>> import numpy as np, stepwell as sw

@@ -1,4 +1,4 @@
-"""`stop_gradient`, `custom_vjp` and `custom_jvp`: derivatives that the user says."""
+"""`stop_gradient`, `custom_vjp` and `custom_jvp`: derivatives defined by the user."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from stepwell.frontend.transformations.zero import is_float0, zeros_of_float0
 Fun = Callable[..., Any]
 
 _rules: ContextVar[tuple[int, ...]] = ContextVar("rules", default=())
-"""The functions whose rules are being traced, one in another, by `id`."""
+"""The functions whose rules are being traced, outermost first, by `id`."""
 
 
 def stop_gradient(x: Any) -> Any:
-    """Return ``x``, whose derivative is zero from here on.
+    """Return ``x``, which derivatives treat as a constant: they are zero.
 
-    x : a value, or any structure of values; what is no float is returned as it is
+    x : a value, or any structure of values; leaves that are not floats are returned unchanged
     source : `jax.lax.stop_gradient`
 
     >>> import stepwell as sw
@@ -59,7 +59,7 @@ def _stopped(leaf: Any) -> Any:
 
 
 class _Custom(Transformed):
-    """A function with a rule for its derivative."""
+    """A function with a user's rule for its derivative."""
 
     __slots__ = ("_apart", "_exact", "_rule")
 
@@ -79,11 +79,11 @@ class _Custom(Transformed):
         self.__dict__["__signature__"] = self._signature
 
     def is_exact(self) -> None:
-        """Note that the rule makes the derivative that the function has."""
+        """Declare that the rule computes the function's own derivative."""
         self._exact = True
 
     def _write(self, fun: Fun, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Write the op for a call."""
+        """Write the op for a call of the function."""
         what, name = self._what, name_of(fun)
         if self._rule is None:
             raise AttributeError(
@@ -96,20 +96,20 @@ class _Custom(Transformed):
                 "rule does not get; let arguments have places"
             )
         depth = _rules.get().count(id(self))
-        if depth >= max(1, derivatives()):  # no derivative is asked of it so deep in its own rule
+        if depth >= max(1, derivatives()):  # within its own rule the function is called without it
             return call(fun, *args)
         return _Call(what, fun, args, self._apart).write(self._rule, id(self), self._exact)
 
 
 class _Call:
-    """A call of a function with a rule: its arguments taken apart, and its regions."""
+    """A call of a function with a rule: its flattened arguments, and the regions of the op."""
 
     def __init__(self, what: str, fun: Fun, args: tuple[Any, ...], apart: frozenset[int]) -> None:
         self.what, self.fun, self.args = what, fun, args
         self.name = name_of(fun)
         self.numbers = [n for n in range(len(args)) if n not in apart]
         self.others = [args[n] for n in range(len(args)) if n in apart]
-        """What comes first among the arguments of rules."""
+        """The nondiff arguments; rules get them first."""
         names = names_of(fun, len(args))
         self.trees: list[Tree] = []
         self.values: list[Tensor] = []
@@ -133,7 +133,7 @@ class _Call:
             ) from None
 
     def write(self, rule: Any, owner: int, exact: bool) -> Any:
-        """Write the op; return what the function returns."""
+        """Write the op; return the function's result."""
         body, results = self.region(self.values, self.paths, self.fun, self.put)
         token = _rules.set((*_rules.get(), owner))
         try:
@@ -156,10 +156,10 @@ class _Call:
         put: Callable[[Sequence[Tensor]], tuple[Any, ...]],
         check: Callable[[Any], Any] | None = None,
     ) -> tuple[list[str], Results]:
-        """Write a call of ``function`` as a region.
+        """Trace a call of ``function`` into a region.
 
-        put : makes its arguments of the region's
-        check : makes of what it returns what the region yields
+        put : converts the region's arguments to those of the function
+        check : converts the function's result to the values that the region yields
         """
         trace = current_trace()
         seen = [trace.argument(p, v.kind, v.shape) for p, v in zip(named, values, strict=True)]
@@ -183,7 +183,7 @@ class _Call:
         return text, results
 
     def put(self, seen: Sequence[Tensor]) -> tuple[Any, ...]:
-        """Return the arguments with the region's in their places."""
+        """Return the call's arguments, with the leaves replaced by the region's arguments."""
         found, args = iter(seen), list(self.args)
         for n, tree in zip(self.numbers, self.trees, strict=True):
             leaves = [next(found) for _ in paths(tree, "")]
@@ -191,14 +191,14 @@ class _Call:
         return tuple(args)
 
     def built(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
-        """Return leaves, one for each of `values`, as the arguments are built."""
+        """Return leaves, one for each of `values`, in the structure of the arguments."""
         rest = iter(leaves)
         return tuple(unflatten(tree, [next(rest) for _ in paths(tree, "")]) for tree in self.trees)
 
     # -- custom_vjp
 
     def forward_and_backward(self, results: Results, fwd: Fun, bwd: Fun) -> list[list[str]]:
-        """Write the regions of a rule backward."""
+        """Trace the two regions of a custom_vjp rule."""
         kept: Any = None
 
         def pair(returned: Any) -> Any:
@@ -240,12 +240,12 @@ class _Call:
     def _check_same(self, what: str, got: Results, want: Results) -> None:
         if got.tree != want.tree or got.types != want.types:
             raise TypeError(
-                f"{what} must return what '{self.name}' returns, {_told(want.types)}, got "
-                f"{_told(got.types)}"
+                f"{what} must return what '{self.name}' returns, {_types_text(want.types)}, got "
+                f"{_types_text(got.types)}"
             )
 
     def _cotangents(self, what: str, returned: Any) -> list[Tensor]:
-        """Return what a rule backward returned for each float among the arguments."""
+        """Return the cotangents that a backward rule returned, one for each float argument."""
         count = len(self.numbers)
         if not isinstance(returned, tuple | list) or len(returned) != count:  # pyright: ignore
             raise TypeError(
@@ -275,7 +275,7 @@ class _Call:
     # -- custom_jvp
 
     def tangents(self, results: Results, rule: Fun) -> list[str]:
-        """Write the region of a rule forward."""
+        """Trace the region of a custom_jvp rule."""
         what = f"the rule '{name_of(rule)}' of '{self.name}'"
         count = len(self.values)
         floats = [v for v in self.values if v.kind.kind == "float"]
@@ -316,20 +316,20 @@ class _Call:
 
 
 def fitting(what: str, leaf: Any, value: Tensor) -> Tensor:
-    """Return a tangent or cotangent of ``value``, which must have its type; None is zero."""
+    """Return a tangent or cotangent of ``value``, whose type it must have; None means zeros."""
     if leaf is None or is_float0(leaf):
         return full(value.shape, 0.0, value.kind)
     found = lift(leaf, value.kind)
     found = cast(found, value.kind) if found.weak or is_number(leaf) else fresh(found)
     if (found.kind, found.shape) != (value.kind, value.shape):
         raise TypeError(
-            f"{what} must be {_told([(value.kind, value.shape)])}, got "
-            f"{_told([(found.kind, found.shape)])}"
+            f"{what} must be {_types_text([(value.kind, value.shape)])}, got "
+            f"{_types_text([(found.kind, found.shape)])}"
         )
     return found
 
 
-def _told(types: Sequence[Type]) -> str:
+def _types_text(types: Sequence[Type]) -> str:
     return ", ".join(f"{kind.name}[{show(shape)}]" for kind, shape in types) or "nothing"
 
 
@@ -337,21 +337,21 @@ def _sort(value: Any) -> str:
     return f"{len(value)} of them" if isinstance(value, tuple | list) else type(value).__name__  # pyright: ignore
 
 
-def _made_of(fun: Fun, nondiff_argnums: int | Sequence[int] = ()) -> None:
-    """Stand for the signature of both classes below, which are functions to those who use them."""
+def _signature_stub(fun: Fun, nondiff_argnums: int | Sequence[int] = ()) -> None:
+    """Define the signature of both classes below, which users call as functions."""
 
 
 class custom_vjp(_Custom):
-    """Give a function a rule of its own for its derivative backward.
+    """Give a function a custom rule for its backward derivative.
 
-    fun : the function; it is called as it is where nothing is differentiated
-    nondiff_argnums : arguments that are no data (functions, texts), or without derivative; rules
-        backward get them first
+    fun : the function; it is called unchanged if nothing is differentiated
+    nondiff_argnums : arguments that are not data (functions, strings), or not differentiated;
+        backward rules get them first
 
-    Say the rule by `defvjp` before the function is used. Values from outside that ``fun`` or its
-    rule use are constants: to differentiate by one of them is an error.
+    Define the rule with `defvjp` before the function is used. Captured values of ``fun`` or its
+    rule are constants: differentiating by one of them is an error.
 
-    raises TypeError : a rule returns something else than it must
+    raises TypeError : a rule returns a wrong structure or type
     source : `jax.custom_vjp`
 
     >>> import numpy as np, stepwell as sw
@@ -368,19 +368,19 @@ class custom_vjp(_Custom):
     def __init__(self, fun: Fun, nondiff_argnums: int | Sequence[int] = ()) -> None:
         super().__init__(fun, "custom_vjp", nondiff_argnums)
 
-    __signature__ = signature(_made_of)
+    __signature__ = signature(_signature_stub)
 
     def defvjp(
         self, fwd: Fun, bwd: Fun, symbolic_zeros: bool = False, optimize_remat: bool = False
     ) -> None:
-        """Say the rule.
+        """Define the rule.
 
-        fwd : takes what the function takes; returns a pair of its result, and of any values that
-            ``bwd`` needs
-        bwd : takes the arguments of ``nondiff_argnums``, what ``fwd`` kept, and the cotangent of
-            the result; returns a tuple of cotangents of the other arguments, None for zeros
-        symbolic_zeros : False: cotangents that are zero are arrays
-        optimize_remat : makes no difference: what is computed twice is merged anyway
+        fwd : takes the function's arguments; returns a pair of the function's result and any
+            residuals that ``bwd`` needs
+        bwd : takes the arguments of ``nondiff_argnums``, the residuals, and the cotangent of the
+            result; returns a tuple of cotangents of the other arguments, None for zeros
+        symbolic_zeros : False: zero cotangents are passed as arrays
+        optimize_remat : has no effect: duplicate computations are merged anyway
         """
         if symbolic_zeros:
             raise TypeError("defvjp has no symbolic_zeros: cotangents that are zero are arrays")
@@ -391,9 +391,9 @@ class custom_vjp(_Custom):
 
 
 def made_otherwise(fun: Fun, fwd: Fun, bwd: Fun) -> custom_vjp:
-    """Return ``fun`` with a rule that makes its own derivative backward, in another way.
+    """Return ``fun`` with a rule that computes its own backward derivative in another way.
 
-    Forward, ``fun`` itself is differentiated.
+    In forward mode ``fun`` itself is differentiated.
     """
     made = custom_vjp(fun)
     made.defvjp(fwd, bwd)
@@ -402,17 +402,17 @@ def made_otherwise(fun: Fun, fwd: Fun, bwd: Fun) -> custom_vjp:
 
 
 class custom_jvp(_Custom):
-    """Give a function a rule of its own for its derivative.
+    """Give a function a custom rule for its derivative.
 
-    fun : the function; it is called as it is where nothing is differentiated
-    nondiff_argnums : arguments that are no data (functions, texts), or without derivative; rules
-        get them first
+    fun : the function; it is called unchanged if nothing is differentiated
+    nondiff_argnums : arguments that are not data (functions, strings), or not differentiated;
+        rules get them first
 
-    Say the rule by `defjvp` or `defjvps` before the function is used. Backward goes the transpose
-    of the rule, which must be linear in the tangents. Values from outside that ``fun`` or its rule
-    use are constants: to differentiate by one of them is an error.
+    Define the rule with `defjvp` or `defjvps` before the function is used. Backward mode transposes
+    the rule, which must be linear in the tangents. Captured values of ``fun`` or its rule are
+    constants: differentiating by one of them is an error.
 
-    raises TypeError : a rule returns something else than it must
+    raises TypeError : a rule returns a wrong structure or type
     source : `jax.custom_jvp`
 
     >>> import numpy as np, stepwell as sw
@@ -433,14 +433,14 @@ class custom_jvp(_Custom):
     def __init__(self, fun: Fun, nondiff_argnums: int | Sequence[int] = ()) -> None:
         super().__init__(fun, "custom_jvp", nondiff_argnums)
 
-    __signature__ = signature(_made_of)
+    __signature__ = signature(_signature_stub)
 
     def defjvp(self, jvp: Fun, symbolic_zeros: bool = False) -> Fun:
-        """Say the rule; return it.
+        """Define the rule; return it.
 
         jvp : takes the arguments of ``nondiff_argnums``, a tuple of the others and a tuple of their
-            tangents; returns a pair of the result, and of its tangent
-        symbolic_zeros : False: tangents that are zero are arrays
+                tangents; returns a pair of the result and its tangent
+            symbolic_zeros : False: zero tangents are passed as arrays
         """
         if symbolic_zeros:
             raise TypeError("defjvp has no symbolic_zeros: tangents that are zero are arrays")
@@ -450,10 +450,10 @@ class custom_jvp(_Custom):
         return jvp
 
     def defjvps(self, *jvps: Fun | None) -> None:
-        """Say a rule for each argument alone.
+        """Define a rule for each argument separately.
 
-        jvps : for each argument what takes its tangent, the result, and all arguments, and returns
-            its part of the tangent of the result; None where that is zero
+        jvps : for each argument a function that takes its tangent, the result and all arguments,
+            and returns its contribution to the result's tangent; None for a zero contribution
         """
         if self._apart:
             raise TypeError("defjvps has no nondiff_argnums: say the rule by defjvp")
@@ -479,7 +479,7 @@ class custom_jvp(_Custom):
 
 
 def zeros_like(value: Any) -> Any:
-    """Return zeros built like ``value``."""
+    """Return zeros in the structure of ``value``."""
     leaves, tree = flatten(value)
     return unflatten(tree, [full(v.shape, 0.0, v.kind) for v in map(lift, leaves)])
 

@@ -1,4 +1,4 @@
-"""`grad` and `value_and_grad`: derivatives of a number by arguments, backward."""
+"""`grad` and `value_and_grad`: gradients of scalar functions, in backward mode."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def grad(
 ) -> Transformed:
     """Return a function that computes the gradient of ``fun``.
 
-    fun : returns one float without axes; with ``has_aux`` a pair of that and more values, which
-        are returned as they are
-    argnums : the arguments that the gradient is by: a number, or several; each is an array of
-        floats, or any structure of those
-    allow_int : lets integers and booleans be among them; their gradients are of `sw.float0`
+    fun : returns one float without axes; with ``has_aux`` a pair of that float and auxiliary
+        values, which are returned unchanged
+    argnums : the arguments to differentiate by: a number, or several; each is an array of floats,
+        or any structure of arrays
+    allow_int : allows integers and booleans among them; their gradients are of `sw.float0`
 
-    The gradient has the structure, shapes and dtypes of the argument, a tuple of such where
-    ``argnums`` is one; with ``has_aux`` a pair of it and what else ``fun`` returns. Call it in a
-    function that is traced, or with NumPy arrays: then it is compiled at its first call.
+    The gradient has the structure, shapes and dtypes of the argument; it is a tuple if ``argnums``
+    is one; with ``has_aux`` the result is a pair of the gradient and the auxiliary values. Call it
+    in a traced function, or with NumPy arrays: then it is compiled at its first call.
 
-    raises TypeError : ``fun`` returns no float without axes, or an argument is no float
-    raises ValueError : there is no argument of such a number
+    raises TypeError : ``fun`` does not return a float without axes, or an argument is not a float
+    raises ValueError : there is no argument with such a number
     source : `jax.grad`
 
     >>> import numpy as np, stepwell as sw
@@ -60,15 +60,15 @@ def value_and_grad(
     has_aux: bool = False,
     allow_int: bool = False,
 ) -> Transformed:
-    """Return a function that computes what ``fun`` returns and its gradient.
+    """Return a function that computes the result of ``fun`` and its gradient.
 
-    fun, argnums, has_aux, allow_int : as those of `grad`
+    fun, argnums, has_aux, allow_int : as in `grad`
 
-    It returns a pair: the value (with ``has_aux`` a pair of the value and what else ``fun``
-    returns), and the gradient.
+    The function returns a pair: the value (with ``has_aux`` a pair of the value and the auxiliary
+    values of ``fun``), and the gradient.
 
-    raises TypeError : ``fun`` returns no float without axes, or an argument is no float
-    raises ValueError : there is no argument of such a number
+    raises TypeError : ``fun`` does not return a float without axes, or an argument is not a float
+    raises ValueError : there is no argument with such a number
     source : `jax.value_and_grad`
 
     >>> import numpy as np, stepwell as sw
@@ -86,7 +86,7 @@ def value_and_grad(
 
 
 class Backward:
-    """Writes the gradient of a function that returns a number."""
+    """Writes the gradient of a scalar function."""
 
     def __init__(
         self, what: str, function: Callable[..., Any], argnums: Numbers, allow_int: bool
@@ -97,7 +97,7 @@ class Backward:
     def run(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], has_aux: bool
     ) -> tuple[tuple[Any, Any], Any]:
-        """Return the value and what else the function returns, and the gradients."""
+        """Return the value and the auxiliary values of the function, and the gradients."""
         wanted = Wanted(self.what, self.function, self.argnums, args, self.allow_int)
 
         def parts(returned: Any) -> tuple[Any, Any]:
@@ -110,7 +110,7 @@ class Backward:
         return found, wanted.gradients(gradients)
 
     def _number(self, returned: Any, name: str) -> Tensor:
-        """Return the float without axes that the function returned."""
+        """Return the function's result, which must be a float without axes."""
         leaves, tree = flatten(returned)
         if tree is not ...:
             got = f"{type(returned).__name__}" if returned is not None else "None"
@@ -135,7 +135,7 @@ class Backward:
 
 
 def pair(what: str, name: str, returned: Any) -> tuple[Any, Any]:
-    """Return what a function returns with ``has_aux``."""
+    """Return the result of a function with ``has_aux``, which must be a pair."""
     if not isinstance(returned, tuple) or len(returned) != 2:  # pyright: ignore
         raise TypeError(
             f"{what} with has_aux=True needs '{name}' to return a pair, the value and what else "

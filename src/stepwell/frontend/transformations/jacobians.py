@@ -32,17 +32,17 @@ def jacfwd(
 ) -> Transformed:
     """Return a function that computes the Jacobian of ``fun``, column by column, all at once.
 
-    fun : returns floats, in any structure; with ``has_aux`` a pair of that and more values
-    argnums : the arguments that the derivatives are by: a number, or several; floats
-    holomorphic : False: there are no complex numbers
+    fun : returns floats, in any structure; with ``has_aux`` a pair of these and auxiliary values
+    argnums : the arguments to differentiate by: a number, or several; floats
+    holomorphic : False: complex numbers are not supported
 
-    The Jacobian is built like what ``fun`` returns; in the place of each array stands what is
-    built like the argument (a tuple of such where ``argnums`` is one), of arrays whose shapes are
-    that of the result and that of the argument, one after the other. This is the way for functions
-    with more results than arguments, `jacrev` that for others.
+    The Jacobian has the structure of the result of ``fun``; each array in it is replaced by the
+    structure of the argument (a tuple if ``argnums`` is one), with arrays whose shape is that of
+    the result followed by that of the argument. `jacfwd` suits functions with more results than
+    arguments, `jacrev` the others.
 
-    raises TypeError : an argument or a result is no float
-    raises ValueError : there is no argument of such a number
+    raises TypeError : an argument or a result is not a float
+    raises ValueError : there is no argument with such a number
     source : `jax.jacfwd`
 
     >>> import numpy as np, stepwell as sw
@@ -63,12 +63,12 @@ def jacrev(
 ) -> Transformed:
     """Return a function that computes the Jacobian of ``fun``, row by row, all at once.
 
-    fun, argnums, has_aux, holomorphic : as those of `jacfwd`, which says how the result is built
-    allow_int : lets integers and booleans be among the arguments; derivatives by them are of
+    fun, argnums, has_aux, holomorphic : as in `jacfwd`, which describes the structure of the result
+    allow_int : allows integers and booleans among the arguments; derivatives by them are of
         `sw.float0`
 
-    raises TypeError : an argument or a result is no float
-    raises ValueError : there is no argument of such a number
+    raises TypeError : an argument or a result is not a float
+    raises ValueError : there is no argument with such a number
     source : `jax.jacrev`
 
     >>> import numpy as np, stepwell as sw
@@ -90,13 +90,13 @@ def hessian(
 ) -> Transformed:
     """Return a function that computes the second derivatives of ``fun``: `jacfwd` of `jacrev`.
 
-    fun, argnums, has_aux, holomorphic : as those of `jacfwd`
+    fun, argnums, has_aux, holomorphic : as in `jacfwd`
 
-    Of a function of one array that returns a number it is an array with the shape of the argument
-    twice.
+    For a scalar function of one array the result is an array with the shape of the argument
+    repeated twice.
 
-    raises TypeError : an argument or a result is no float
-    raises ValueError : there is no argument of such a number
+    raises TypeError : an argument or a result is not a float
+    raises ValueError : there is no argument with such a number
     source : `jax.hessian`
 
     >>> import numpy as np, stepwell as sw
@@ -117,9 +117,9 @@ def _jacobian(
     allow_int: bool,
     write: Callable[[Region], list[list[Tensor]]],
 ) -> Transformed:
-    """Return the function that computes a Jacobian.
+    """Return a function that computes a Jacobian.
 
-    write : gives for each result the derivatives by each argument
+    write : returns for each result its derivatives by each argument
     """
     if holomorphic:
         raise TypeError(f"{what} with holomorphic=True is of complex numbers, which there are none")
@@ -146,7 +146,7 @@ def _jacobian(
 
 
 def _by_columns(region: Region) -> list[list[Tensor]]:
-    """Return the Jacobian forward: for each argument all directions at once."""
+    """Return the Jacobian in forward mode: for each argument all directions at once."""
     columns: list[Sequence[Tensor]] = []
     for k, value in enumerate(region.primals):
         found = _all(
@@ -165,7 +165,7 @@ def _by_columns(region: Region) -> list[list[Tensor]]:
 
 
 def _by_rows(region: Region) -> list[list[Tensor]]:
-    """Return the Jacobian backward: for each result all cotangents at once."""
+    """Return the Jacobian in backward mode: for each result all cotangents at once."""
     rows: list[list[Tensor]] = []
     types = [(v.kind, v.shape) for v in region.primals]
     for k, value in enumerate(region.main.values):
@@ -179,10 +179,10 @@ def _by_rows(region: Region) -> list[list[Tensor]]:
 
 
 def _all(value: Tensor, column: Column, types: Sequence[Type], at_end: bool) -> Sequence[Tensor]:
-    """Return what ``column`` gives for each element of ``value`` alone, as one batch.
+    """Return the results of ``column`` for each unit vector of ``value``, as one batch.
 
-    column : the derivatives in a direction of the type of ``value``, which are of ``types``
-    at_end : whether the axis of the batch is the last, else the first
+    column : computes the derivatives, of ``types``, in a direction of the type of ``value``
+    at_end : whether the batch axis is the last one, else the first
     """
     n = value.size
 

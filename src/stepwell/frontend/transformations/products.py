@@ -32,21 +32,21 @@ Fun = Callable[..., Any]
 
 @entrance
 def vjp(fun: Fun, *primals: Any, has_aux: bool = False) -> Any:
-    """Return what ``fun`` returns, and a function that carries cotangents backward.
+    """Return the result of ``fun`` and a function that maps cotangents of it to its arguments'.
 
     fun : takes and returns arrays, numbers, and any structures of them; with ``has_aux`` it
-        returns a pair of such and of more values
+        returns a pair of such a result and auxiliary values
     primals : its arguments
     returns : ``(out, vjp_fn)``, with ``has_aux`` ``(out, vjp_fn, aux)``. ``vjp_fn`` takes
-        cotangents, built like ``out``, and returns a tuple of those of ``primals``. Integers and
-        booleans have cotangents of `sw.float0`
+        cotangents in the structure of ``out`` and returns a tuple of cotangents of ``primals``.
+        Integers and booleans have cotangents of `sw.float0`
 
-    ``fun`` is computed once. What the backward pass needs of it is kept by ``vjp_fn``, which is a
-    program of its own, called as often as one likes; in a traced function both are one program.
-    Used in a trace, a ``vjp_fn`` that was made outside of it computes ``fun`` again, of ``primals``
-    as they were.
+    ``fun`` is computed once. ``vjp_fn`` keeps the residuals for the backward pass; it is a separate
+    program that can be called any number of times. In a traced function both are one program. In a
+    trace, a ``vjp_fn`` that was made outside of it computes ``fun`` again, of ``primals`` as they
+    were.
 
-    raises TypeError : cotangents are built otherwise than ``out``, or have other dtypes
+    raises TypeError : cotangents have another structure than ``out``, or other dtypes
     raises ValueError : cotangents have other shapes
     source : `jax.vjp`
 
@@ -86,16 +86,16 @@ def vjp(fun: Fun, *primals: Any, has_aux: bool = False) -> Any:
 
 @entrance
 def jvp(fun: Fun, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
-    """Return what ``fun`` returns, and the derivative of that in the direction of ``tangents``.
+    """Return the result of ``fun`` and its derivative in the direction of ``tangents``.
 
     fun : takes and returns arrays, numbers, and any structures of them; with ``has_aux`` it
-        returns a pair of such and of more values
-    primals : a tuple or list of its arguments
-    tangents : built like ``primals``, of the same shapes and dtypes; those of integers and
-        booleans are of `sw.float0`
+            returns a pair of such a result and auxiliary values
+        primals : a tuple or list of its arguments
+        tangents : have the structure, shapes and dtypes of ``primals``; tangents of integers and
+            booleans are of `sw.float0`
     returns : ``(out, tangents_out)``, with ``has_aux`` ``(out, tangents_out, aux)``
 
-    raises TypeError : tangents are built otherwise than ``primals``, or have other dtypes
+    raises TypeError : tangents have another structure than ``primals``, or other dtypes
     raises ValueError : tangents have other shapes
     source : `jax.jvp`
 
@@ -115,17 +115,17 @@ def jvp(fun: Fun, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
 
 @entrance
 def linearize(fun: Fun, *primals: Any, has_aux: bool = False) -> Any:
-    """Return what ``fun`` returns, and its derivative at ``primals`` as a linear function.
+    """Return the result of ``fun``, and its derivative at ``primals`` as a linear function.
 
     fun : takes and returns arrays, numbers, and any structures of them; with ``has_aux`` it
-        returns a pair of such and of more values
-    primals : its arguments
-    returns : ``(out, jvp_fn)``, with ``has_aux`` ``(out, jvp_fn, aux)``. ``jvp_fn`` takes tangents,
-        built like ``primals``, and returns those of ``out``
+            returns a pair of such a result and auxiliary values
+        primals : its arguments
+        returns : ``(out, jvp_fn)``, with ``has_aux`` ``(out, jvp_fn, aux)``. ``jvp_fn`` takes
+            tangents in the structure of ``primals`` and returns the tangents of ``out``
 
-    ``fun`` is computed once, as by `vjp`.
+        ``fun`` is computed once, as in `vjp`.
 
-    raises TypeError : tangents are built otherwise than ``primals``, or have other dtypes
+    raises TypeError : tangents have another structure than ``primals``, or other dtypes
     raises ValueError : tangents have other shapes
     source : `jax.linearize`
 
@@ -169,12 +169,12 @@ def hvp(fun: Fun, primals: Any, tangents: Any) -> Any:
 
     fun : returns one float without axes
     primals : a tuple or list of its arguments: floats, and any structures of them
-    tangents : built like ``primals``, of the same shapes and dtypes
-    returns : what is built like ``primals``; alone where there is one
+    tangents : have the structure, shapes and dtypes of ``primals``
+    returns : the product in the structure of ``primals``; without the tuple for a single argument
 
-    The Hessian is never there: this is the derivative of the gradient in one direction.
+    The Hessian is never computed: this is the derivative of the gradient in one direction.
 
-    raises TypeError : as `jvp` and `grad`
+    raises TypeError : see `jvp` and `grad`
     raises ValueError : tangents have other shapes
     source : `jax.jvp` of `jax.grad`
 
@@ -209,7 +209,7 @@ def _cached(what: str, fun: Fun, has_aux: bool) -> Transformed:
 
 
 def _compiled(what: str, fun: Fun, has_aux: bool) -> Transformed:
-    """Return what is compiled for functions called outside of a trace; the last ones are kept."""
+    """Return the compiled transformation for calls outside of a trace; the last 256 are cached."""
     try:
         hash(fun)
     except TypeError:
@@ -221,7 +221,7 @@ _TWO = inspect.signature(lambda primals, given: None)  # pyright: ignore[reportU
 
 
 def _region(what: str, fun: Fun, primals: Sequence[Any], has_aux: bool) -> tuple[Wanted, Region]:
-    """Write a function as a region whose arguments are all floats among ``primals``."""
+    """Trace a function into a region whose arguments are all floats among ``primals``."""
     wanted = Wanted(what, fun, range(len(primals)), tuple(primals), allow_int=True)
 
     def parts(returned: Any) -> tuple[Any, Any]:
@@ -232,7 +232,7 @@ def _region(what: str, fun: Fun, primals: Sequence[Any], has_aux: bool) -> tuple
 
 
 def _in_two(what: str, fun: Fun, primals: Sequence[Any], has_aux: bool) -> Any:
-    """Write a function, and for a second program what its derivative makes of what is given."""
+    """Trace a function, and its derivative as the second program (see `residuals`)."""
     wanted, region = _region(what, fun, primals, has_aux)
     if what == "vjp":
         types = region.main.types
@@ -249,7 +249,7 @@ def _in_two(what: str, fun: Fun, primals: Sequence[Any], has_aux: bool) -> Any:
 
 
 def values_of(what: str, name: str, returned: Any) -> Any:
-    """Return what a function returned, with values of the trace for arrays and numbers."""
+    """Return the function's result, with arrays and numbers converted to traced values."""
     leaves, tree = flatten(returned)
     found: list[Tensor] = []
     for leaf, path in zip(leaves, paths(tree, "its result"), strict=True):
@@ -268,7 +268,7 @@ def values_of(what: str, name: str, returned: Any) -> Any:
 def _forward(
     fun: Fun, primals: Sequence[Any], given: Sequence[Any], has_aux: bool, what: str = "jvp"
 ) -> tuple[Any, Any, Any]:
-    """Write ``nd.jvp``; return what the function returns, what else, and the tangents."""
+    """Write ``nd.jvp``; return the result of the function, its aux values, and the tangents."""
     wanted, region = _region(what, fun, primals, has_aux)
     values = [leaf for n in wanted.trees for leaf in wanted.leaves[n]]
     named = paths(flatten(tuple(primals))[1], "tangents")
@@ -277,7 +277,7 @@ def _forward(
 
 
 def _tangents(region: Region, found: Sequence[Tensor]) -> Any:
-    """Return tangents of the floats that a function returns, built like what it returns."""
+    """Return the tangents of a function's float results, in the structure of its result."""
     values = iter(found)
     leaves = [
         next(values) if v.kind.kind == "float" else zeros_of_float0(v.shape)
@@ -287,7 +287,7 @@ def _tangents(region: Region, found: Sequence[Tensor]) -> Any:
 
 
 def _directions(what: str, primals: Any, tangents: Any) -> tuple[tuple[Any, ...], list[Any]]:
-    """Return primals as a tuple, and the leaves of tangents, which are built like them."""
+    """Return primals as a tuple, and the leaves of tangents, which have the same structure."""
     for value, named in ((primals, "primals"), (tangents, "tangents")):
         if not isinstance(value, tuple | list):
             raise TypeError(f"{what} takes {named} as a tuple or list, got {type(value).__name__}")
@@ -297,7 +297,7 @@ def _directions(what: str, primals: Any, tangents: Any) -> tuple[tuple[Any, ...]
 
 
 def _leaves(what: str, named: str, value: Any, tree: Tree, like: str) -> list[Any]:
-    """Return the leaves of a value that must be built by ``tree``; None for zeros of `float0`."""
+    """Return the leaves of a value that must have the structure ``tree``; None for `float0`."""
     leaves, found = flatten(value)
     if found != tree:
         raise TypeError(
@@ -339,7 +339,7 @@ def _matched(
 
 
 def _kept(primals: Sequence[Any]) -> tuple[Any, ...]:
-    """Return arguments as they are now, whatever is assigned to arrays among them later."""
+    """Return a copy of the arguments, which later assignments to arrays do not change."""
     leaves, tree = flatten(tuple(primals))
     return unflatten(
         tree, [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]

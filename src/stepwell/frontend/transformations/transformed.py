@@ -1,4 +1,4 @@
-"""What `sw.grad` and its kin return: a function, compiled when called, or traced in place."""
+"""The results of `sw.grad` and the like: functions, compiled when called, or traced in place."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace
 
 Apply = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
-"""Traces a transformation of a function, called with such arguments."""
+"""Traces the transformation of a function, called with these arguments."""
 
 _ANY = inspect.signature(lambda *args, **kwargs: None)  # pyright: ignore[reportUnknownLambdaType]
 
 
 def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a function of the user's, whose control flow is traced."""
+    """Call a user's function; its control flow is traced."""
     return Tensor.operators["call"](function, *args, **kwargs)
 
 
 def check_function(what: str, function: Any) -> None:
-    """Refuse what cannot be called."""
+    """Refuse an object that is not callable."""
     if not callable(function):
         raise TypeError(f"{what} takes a function, got {function!r}")
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Return what a function is called."""
+    """Return the name of a function."""
     return str(getattr(function, "__name__", type(function).__name__))
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature of a function; any where it tells none, as some of libraries do.
+    """Return the signature of a function; a general one if it has none, as in some libraries.
 
-    Of NumPy's ufuncs these are the operands alone: what else they take says nothing here.
+    For NumPy's ufuncs it has the operands only: other parameters have no meaning here.
     """
     if isinstance(function, np.ufunc):
         kind = inspect.Parameter.POSITIONAL_ONLY
@@ -57,7 +57,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
 
 
 class Body:
-    """What is traced: the transformation of ``function``, which ``apply`` writes."""
+    """The function that `jit` traces: ``apply`` writes the transformation of ``function``."""
 
     def __init__(
         self,
@@ -72,18 +72,18 @@ class Body:
         self.__signature__ = signature_of(function) if signature is None else signature
 
     def inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Write it into the trace."""
+        """Write the transformation into the trace."""
         return self.apply(self.__wrapped__, args, kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Write it into the trace."""
+        """Write the transformation into the trace."""
         return self.inlined(args, kwargs)
 
 
 class Transformed(Function):
-    """A transformed function: in a trace a part of that, elsewhere compiled as by `sw.jit`.
+    """A transformed function: traced in place within a trace, else compiled as by `sw.jit`.
 
-    Arguments that are no data (text, functions, objects that can be hashed) are static.
+    Arguments that are not data (strings, functions, hashable objects) are static.
     """
 
     __slots__ = ("_what",)
@@ -109,7 +109,7 @@ class Transformed(Function):
         return f"<stepwell.{self._what} {self.__name__}{self._signature}>"
 
     def inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Write it into the trace that calls it."""
+        """Write the transformation into the trace that calls it."""
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -137,7 +137,7 @@ class Transformed(Function):
 
 
 def _is_object(value: Any) -> bool:
-    """Whether an argument is one object that is no data, and can be hashed."""
+    """Whether an argument is a hashable object that is not data."""
     if is_number(value) or isinstance(value, np.ndarray | np.generic | ShapeDtypeStruct):
         return False
     if hasattr(value, "__array__") or has_traced((value,), {}) or flatten(value)[1] is not ...:

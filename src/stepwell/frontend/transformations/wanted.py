@@ -1,4 +1,4 @@
-"""The arguments of a function that derivatives are by, taken apart: floats, and what is none."""
+"""The arguments that a derivative is taken by, flattened: floats, and leaves of other dtypes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Numbers: TypeAlias = int | Sequence[int]
 
 
 class Wanted:
-    """The arguments that a derivative is by.
+    """The arguments that a derivative is taken by.
 
     what : the transformation, for messages
-    allow_int : whether others than floats may be among them
+    allow_int : whether leaves that are not floats are allowed
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Wanted:
         self.trees: dict[int, Tree] = {}
         self.leaves: dict[int, list[Any]] = {}
         self.floats: list[Tensor] = []
-        """The values that there are derivatives by."""
+        """The values to differentiate by."""
         self.paths: list[str] = []
         for n in dict.fromkeys(self.numbers):
             leaves, tree = flatten(args[n])
@@ -70,9 +70,9 @@ class Wanted:
             ) from None
 
     def region(self, kwargs: dict[str, Any], parts: Callable[[Any], tuple[Any, Any]]) -> Region:
-        """Write the function as the region of an op.
+        """Trace the function into the region of an op.
 
-        parts : makes of what it returns that which is differentiated, and all else
+        parts : splits the function's result into its differentiated and its auxiliary part
         """
 
         def run(seen: list[Tensor]) -> tuple[Any, Any]:
@@ -81,7 +81,7 @@ class Wanted:
         return write_region(self.what, self.name, self.floats, self.paths, run)
 
     def put(self, values: Sequence[Tensor]) -> tuple[Any, ...]:
-        """Return the arguments with ``values`` for those that there are derivatives by."""
+        """Return the arguments, with ``values`` in place of the floats to differentiate by."""
         found, args = iter(values), list(self.args)
         for n, tree in self.trees.items():
             floats = [leaf.kind.kind == "float" for leaf in self.leaves[n]]
@@ -93,9 +93,9 @@ class Wanted:
         return tuple(args)
 
     def gradients(self, values: Sequence[Tensor], of: Shape = ()) -> Any:
-        """Return what is put together of ``values``, one for each of `floats`.
+        """Return ``values``, one for each of `floats`, in the structure of the arguments.
 
-        of : the first sizes of each: the shape of what the derivatives are of
+        of : the leading sizes of each value: the shape of the differentiated result
         """
         found = iter(values)
         by_number = {
@@ -116,7 +116,7 @@ class Wanted:
 
 
 def _numbers(what: str, argnums: Numbers, count: int, name: str) -> tuple[int, ...]:
-    """Return the numbers of arguments, from 0 on."""
+    """Return the argument numbers, counted from 0."""
     given = tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
     for n in given:
         if isinstance(n, bool) or not isinstance(n, int):  # pyright: ignore
@@ -130,7 +130,7 @@ def _numbers(what: str, argnums: Numbers, count: int, name: str) -> tuple[int, .
 
 
 def names_of(function: Callable[..., Any], count: int) -> list[str]:
-    """Return what the arguments of ``function`` are called."""
+    """Return the names of the arguments of ``function``."""
     found: list[str] = []
     for p in signature_of(function).parameters.values():
         if p.kind is p.VAR_POSITIONAL:

@@ -1,4 +1,4 @@
-"""The dtype `float0`, and arrays of it: derivatives by integers and booleans, which are zero."""
+"""The dtype `float0` and its arrays: derivatives by integers and booleans, which are zero."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stepwell.core.shapes import Shape
 from stepwell.frontend.pytree import REGISTERED, Branch, Node, Tree
 
 float0 = np.dtype([("float0", np.void, 0)])
-"""The dtype of derivatives by integers and booleans, as JAX has it: elements without content."""
+"""The dtype of derivatives by integers and booleans, as in JAX: elements without content."""
 
 
 def zeros_of_float0(shape: Shape) -> NDArray[Any]:
@@ -30,14 +30,14 @@ def is_float0(value: Any) -> bool:
 
 
 class _Zeros:
-    """Stands in the structure of results for an array of `float0`, which has no content."""
+    """Stands for an array of `float0` in the structure of results: it has no content."""
 
 
 REGISTERED[_Zeros] = (lambda _: ((), None), lambda shape, _: zeros_of_float0(shape))
 
 
 def without_zeros(leaves: Sequence[Any], tree: Tree) -> tuple[list[Any], Tree]:
-    """Return the results of a function with arrays of `float0` in the structure, not as leaves."""
+    """Move the `float0` arrays among a function's results from the leaves to the structure."""
     if not any(map(is_float0, leaves)):
         return list(leaves), tree
     rest = iter(leaves)
