@@ -7,10 +7,10 @@ After:   kernel.func @main_matmul_add_relu(%x, %w, %b, %y) attributes {kernel.sh
          %e = tensor.empty()
          %y = kernel.launch @main_matmul_add_relu ins(%x, %w, %b) outs(%e)
 
-Afterwards the host has no linalg op: everything that computes on tensors lies in a kernel, one
-for ops that can run inside the same parallel loops with less memory traffic and no less
-parallelism. The shared loops come first in every generic; two that walk over the same elements
-within them are one with several results. Equal kernels are one.
+Afterwards the host has no linalg op: every op that computes on tensors is in a kernel. A kernel
+groups the ops that can share parallel loops with less memory traffic and no less parallelism. Each
+generic iterates over the shared loops first; two generics with the same iteration space inside
+those loops are merged into one with several results. Equal kernels are deduplicated.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from stepwell.transforms.passes import Pass
 
 @dataclass(frozen=True)
 class OutlineKernels(Pass):
-    """Put everything that computes on tensors into kernels.
+    """Put every op that computes on tensors into a kernel.
 
-    l2 : bytes of each core's second cache; 0 where kernels should have no large scratch
+    l2 : bytes of each core's second-level cache; 0 forbids kernels with large scratch buffers
     """
 
     name = "outline-kernels"
@@ -50,7 +50,7 @@ class OutlineKernels(Pass):
     l2: int = 1 << 20
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Cut each function."""
+        """Outline the kernels of each function."""
         shared, outside = Shared(), Outside()
         for function in list(op.ops):
             if isinstance(function, func.FuncOp):
@@ -62,7 +62,7 @@ class OutlineKernels(Pass):
 def _outline(
     block: Block, function: func.FuncOp, shared: Shared, outside: Outside, least: int
 ) -> None:
-    """Outline the kernels of ``block`` and of the blocks of control flow inside it."""
+    """Outline the kernels of ``block`` and of the control flow blocks nested in it."""
     module = function.parent
     assert module is not None
     if least:
@@ -92,7 +92,7 @@ def _outline(
 
 
 def _erase_unused(ops: list[Operation]) -> None:
-    """Erase destinations and constants that are made inside kernels now."""
+    """Erase the destinations and constants of the host that kernels now define themselves."""
     while ops:
         op = ops.pop()
         known = isinstance(op, tensor.EmptyOp | linalg.FillOp | arith.ConstantOp)
@@ -104,7 +104,7 @@ def _erase_unused(ops: list[Operation]) -> None:
 
 
 def _in_order(block: Block, roots: list[Operation], outside: Outside) -> None:
-    """Put every op of ``block`` after what it uses, and otherwise in the order of ``roots``."""
+    """Sort ``block`` so that definitions precede uses, otherwise in the order of ``roots``."""
     placed: dict[Operation, None] = {}
     for root in roots:
         waiting = [root]

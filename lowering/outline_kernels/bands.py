@@ -1,9 +1,9 @@
-"""A contraction, work on its rows and a contraction over those rows become one kernel.
+"""Fuse a contraction, ops on its rows and a contraction over those rows into one kernel.
 
 This is attention: ``softmax(q @ k) @ v``. The three share the loops over rows, and a row of the
-first's result is scratch of the kernel: it never gets to memory. `schedule` lets such a kernel run
-over a band of rows at a time, for either contraction its register tile. The first one's operand
-that varies with the columns is laid out in slivers before (see `pack-operands`).
+first result is scratch of the kernel: it is never stored to memory. `schedule` runs such a kernel
+over one band of rows at a time, with a register tile for each contraction. The operand of the first
+that varies with the columns is packed into slivers beforehand (see `pack-operands`).
 """
 
 from __future__ import annotations
@@ -42,36 +42,36 @@ from stepwell.dialects.types import locate
 from stepwell.lowering.outline_kernels.clusters import Cluster, merged_loops, reads
 
 ROW = 32 << 10
-"""Bytes that a row of the first contraction may have."""
+"""The most bytes in a row of the first contraction's result."""
 COLUMNS = 64
-"""So many columns are laid out side by side: whole vectors on every machine."""
+"""The number of columns in a sliver: a multiple of the vector length of every machine."""
 FEW = 8
-"""So few rows are not worth laying the columns' operand out anew; nor are so few that the first
-contraction's result is no larger than that operand."""
+"""The number of rows below which packing the columns' operand does not pay; it does not either
+where the first contraction's result is no larger than that operand."""
 
 
 @dataclass
 class Band:
-    """Three clusters that can become one kernel."""
+    """Three clusters that can be fused into one kernel."""
 
     first: Cluster
     middle: Cluster
     last: Cluster
     pairs: list[tuple[int, int]]
-    """Loops of the first and the middle that are one in the kernel."""
+    """The pairs of loops that the first and the middle share."""
     inner: list[tuple[int, int]]
-    """The same of these two together and the last."""
+    """The pairs of loops that those two share with the last."""
     scores: linalg.GenericOp
     """The first contraction."""
     operand: int
-    """Which of its operands varies with the columns."""
+    """The number of its operand that varies with the columns."""
     column: int
 
 
 def find_band(last: Cluster, least: int) -> Band | None:
     """Return the band that ends in ``last``.
 
-    ``least`` is how many bytes the first contraction's result must have.
+    ``least`` is the fewest bytes that the first contraction's result must have.
     """
     sums = _only_contraction(last)
     if sums is None:
@@ -100,7 +100,7 @@ def _only_contraction(cluster: Cluster) -> linalg.GenericOp | None:
 
 
 def _leads_only_to(cluster: Cluster, user: Cluster) -> bool:
-    """Whether nobody but ``user`` needs what ``cluster`` computes."""
+    """Whether only ``user`` uses the results of ``cluster``."""
     return not cluster.held and all(c.find() in (cluster, user) for c in cluster.users)
 
 
@@ -119,7 +119,7 @@ def _checked(
         read.value.owner in first.loops for op in last.members for read in reads(op)
     ):
         return None
-    for op in (scores, sums):  # one more loop of the result, one to sum over
+    for op in (scores, sums):  # each has one more result loop and one reduction loop
         if sum(is_parallel(op)) != count + 1 or len(op.iterator_types) != count + 2:
             return None
     shared = {first.loops[scores][pairs[n][0]] for n, _ in inner}
@@ -147,7 +147,7 @@ def _used(index: Index) -> set[int]:
 
 
 def _is_large(band: Band, least: int) -> bool:
-    """Whether the first contraction's result is too large for a cache, and one row is not."""
+    """Whether the first contraction's result exceeds the cache while one row of it fits."""
     sizes = extents(band.scores)
     bytes = _bytes(element(band.scores.outputs[0]))
     if sizes[band.column] * bytes > ROW:
@@ -161,9 +161,9 @@ def _bytes(kind: Attribute) -> int:
 
 
 def in_order(band: Band) -> tuple[linalg.GenericOp, list[int]]:
-    """Copy the operand of the columns into slivers, each read from end to end.
+    """Copy the operand of the columns into contiguous slivers.
 
-    Return the copy, and which of its loops count slivers and what comes before them.
+    Return the copy, and those of its loops that count the batches and the slivers.
     """
     op, operand = band.scores, band.operand
     index, value = indices(op)[operand], op.inputs[operand]
@@ -204,7 +204,7 @@ def in_order(band: Band) -> tuple[linalg.GenericOp, list[int]]:
 
 
 def _slivers(loops: Sequence[int], column: int) -> Index:
-    """Return where an element lies of which the column is loop number ``column`` of these."""
+    """Return the packed index of an element whose column is loop number ``column`` of ``loops``."""
     exprs: list[AffineExpr] = [AffineDimExpr(d) for d in loops]
     number = exprs[column]
     exprs[column] = number // COLUMNS
@@ -219,7 +219,7 @@ def _zero(kind: Attribute) -> FloatAttr | IntegerAttr:
 
 
 def _size(value: SSAValue, axis: int, made: list[Operation]) -> SSAValue | None:
-    """Return the size of an axis where only the run knows it."""
+    """Return the size of an axis where it is dynamic."""
     if shape(value)[axis] != DYNAMIC_INDEX:
         return None
     number = arith.ConstantOp(IntegerAttr(axis, IndexType()))

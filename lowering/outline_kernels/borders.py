@@ -1,9 +1,9 @@
-"""Borders of one image are filled by one kernel, which copies what lies between them too.
+"""Fill all borders of one image in one kernel, which also copies the interior.
 
 Before:  launches of a kernel for each side of the border and for the copy, one after the other
-After:   one launch with a destination for each, sharing the loops over which all of them are equal
+After:   one launch with a destination for each, sharing the loops in which their sizes are equal
 
-What each writes is a part of one tensor, put there by `tensor.insert_slice`: none reads another.
+Each of them writes a part of one tensor, inserted by `tensor.insert_slice`; none reads another.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from stepwell.analysis.structured import identity, indices, is_not_fused, shape
 from stepwell.lowering.outline_kernels.clusters import Cluster
 
 PLACES = 8
-"""So many iterations of common loops keep the threads busy."""
+"""The number of iterations of the shared loops that keeps the threads busy."""
 
 
 def border_groups(block: Block) -> Iterator[tuple[list[Operation], int]]:
-    """Yield ops that fill or copy parts of one tensor, and how many loops they can share."""
+    """Yield the ops that fill or copy parts of one tensor, and how many loops they can share."""
     for op in block.ops:
         if isinstance(op, tensor.InsertSliceOp) and _is_end(op):
             pieces = list(_pieces(op))
@@ -39,7 +39,7 @@ def border_groups(block: Block) -> Iterator[tuple[list[Operation], int]]:
 
 
 def join(clusters: Sequence[Cluster], ops: Sequence[Operation], common: int) -> None:
-    """Make one cluster of those of ``ops``, where each stands alone and waits for no other."""
+    """Merge the clusters of ``ops`` if each has a single member and none depends on another."""
     first, *others = clusters
     last = max(clusters, key=lambda c: c.position)
     if any(len(c.members) > 1 or (c.needs and c is not last) for c in clusters):
@@ -55,14 +55,14 @@ def join(clusters: Sequence[Cluster], ops: Sequence[Operation], common: int) -> 
 
 
 def _is_end(op: tensor.InsertSliceOp) -> bool:
-    """Whether nothing more is inserted into what ``op`` gives."""
+    """Whether no other insertion has the result of ``op`` as its destination."""
     return not any(
         isinstance(use.operation, tensor.InsertSliceOp) and use.index == 1 for use in op.result.uses
     )
 
 
 def _pieces(end: tensor.InsertSliceOp) -> Iterator[Operation]:
-    """Yield what is inserted, in order, by itself alone: fills, and copies as things lie."""
+    """Yield the fills and plain copies that are inserted, in order, and have no other use."""
     chain: list[tensor.InsertSliceOp] = []
     at: Operation | Block = end
     while isinstance(at, tensor.InsertSliceOp) and (at is end or at.result.has_one_use()):
@@ -87,7 +87,7 @@ def _is_piece(op: Operation | Block) -> bool:
 
 
 def _common(shapes: Sequence[tuple[int, ...]]) -> int:
-    """Return over how many leading axes all shapes are equal."""
+    """Return the number of leading axes in which all shapes are equal."""
     for axis, sizes in enumerate(zip(*shapes, strict=True)):
         if len(set(sizes)) > 1:
             return axis

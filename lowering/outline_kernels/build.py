@@ -1,4 +1,4 @@
-"""Move the ops of one cluster into a kernel.func, and say how the host launches it."""
+"""Move the ops of one cluster into a kernel.func and create the host's launch of it."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from stepwell.transforms.passes import fail
 
 @dataclass
 class Kernel:
-    """A kernel in the making, and the operands of its launch."""
+    """A kernel under construction, and the operands of its launch."""
 
     cluster: Cluster
     launch_before: Operation
     ops: list[Operation] = field(default_factory=list[Operation])
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """What stands inside the kernel for a value of the host."""
+    """Maps a host value to its equivalent inside the kernel."""
     inputs: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     destinations: list[tuple[SSAValue, SSAValue, OpResult]] = field(
         default_factory=list[tuple[SSAValue, SSAValue, OpResult]]
     )
-    """A tensor of the host, what stands for it inside, and the value the launch gives for it."""
+    """For each result: the host's tensor, the kernel's argument for it, the result it becomes."""
 
     def build(self) -> tuple[kernel.FuncOp, kernel.LaunchOp]:
-        """Move the members into a new kernel; replace them by a launch of it."""
+        """Move the members into a new kernel and replace them by a launch of it."""
         members = self.cluster.members
         for op in members:
             self._member(op)
@@ -101,7 +101,7 @@ class Kernel:
                 fail(op, f"{op.name} cannot be put into a kernel")
 
     def _generic(self, op: linalg.GenericOp) -> None:
-        loops = list(range(len(op.iterator_types)))  # a border shares none with the others
+        loops = list(range(len(op.iterator_types)))  # a border op shares no loop with the others
         order = loops if is_border(op) else loop_order(op, self.cluster.loops[op])
         inputs = [self._inside(value) for value in op.inputs]
         outputs = [
@@ -141,7 +141,7 @@ class Kernel:
         read = dict.fromkeys((*op.operands[:first], *_read_inside(op)))
         mapped = {value: self._inside(value) for value in read}
         copy = op.clone(mapped)
-        # what it reads of a tensor that it also starts from is as it was before
+        # the op reads the initial contents of a tensor even where that tensor is its destination
         copy.operands = [*copy.operands[:first], *written]
         self._add(copy, op)
 
@@ -153,14 +153,14 @@ class Kernel:
             self.values[was] = now
 
     def _capture(self, op: Operation) -> None:
-        """Make a body read inside the kernel what it read from around it."""
+        """Replace the captured values of the body of ``op`` by the kernel's values."""
         outer = _outer_values(op)
         for inner in op.regions[0].walk():
             if any(v in outer for v in inner.operands):
                 inner.operands = [self._inside(v) if v in outer else v for v in inner.operands]
 
     def _inside(self, value: SSAValue) -> SSAValue:
-        """Return what stands for a value of the host: itself passed in, or made again."""
+        """Return the kernel's value for a host value: an argument, or a copy of a cheap op."""
         if value in self.values:
             return self.values[value]
         made_by = value.owner
@@ -174,7 +174,7 @@ class Kernel:
         return self.values[value]
 
     def _destination(self, op: Operation, init: SSAValue, result: OpResult) -> SSAValue:
-        """Return the tensor inside the kernel that ``op`` starts ``result`` from."""
+        """Return the tensor inside the kernel that is the destination of ``result`` of ``op``."""
         made_by = init.owner
         if isinstance(made_by, Operation) and made_by in self.cluster.loops:
             if self._is_needed(result):
@@ -192,7 +192,7 @@ class Kernel:
         return self._arrive(init, result)
 
     def _fresh(self, op: Operation, like: SSAValue, result: OpResult) -> SSAValue:
-        """Return a tensor for ``result`` whose contents do not matter, of the sizes of ``like``."""
+        """Return an uninitialized tensor for ``result``, with the sizes of ``like``."""
         if self._is_needed(result):
             return self._arrive(self._host_empty(op, like), result)
         sizes = [self._inside(v) for v in self._sizes(like)]
@@ -202,7 +202,7 @@ class Kernel:
         return empty.tensor
 
     def _arrive(self, outside: SSAValue, result: OpResult) -> SSAValue:
-        """Make ``outside`` the destination of ``result``; return what stands for it inside."""
+        """Make ``outside`` the destination of ``result``; return the kernel's argument for it."""
         inside = _stand_in(outside.type, result.name_hint)
         self.destinations.append((outside, inside, result))
         return inside
@@ -214,13 +214,13 @@ class Kernel:
         return empty.tensor
 
     def _sizes(self, like: SSAValue) -> list[SSAValue]:
-        """Return the host's values of each `?` of ``like``."""
+        """Return the host's values of the dynamic sizes of ``like``."""
         if isinstance(like.owner, tensor.EmptyOp):
             return list(like.owner.dynamic_sizes)
         if isinstance(like.owner, tensor.SplatOp):
             return list(like.owner.dynamicSizes)
         if isinstance(like, OpResult) and isinstance(like.op, linalg.GenericOp | linalg.FillOp):
-            return self._sizes(like.op.outputs[like.index])  # of a kernel, as it may be
+            return self._sizes(like.op.outputs[like.index])  # may be the result of a kernel
         found: list[SSAValue] = []
         for axis, size in enumerate(shape(like)):
             if size == DYNAMIC_INDEX:
@@ -238,7 +238,7 @@ class Kernel:
         self.launch_before.parent.insert_op_before(op, self.launch_before)
 
     def _is_needed(self, result: OpResult) -> bool:
-        """Whether anything outside the cluster uses ``result``."""
+        """Whether an op outside the cluster uses ``result``."""
         block = result.op.parent
         for use in result.uses:
             at: Operation | None = use.operation
@@ -256,12 +256,12 @@ def _stand_in(kind: Attribute, name: str | None) -> SSAValue:
 
 
 def _outer_values(op: Operation) -> dict[SSAValue, None]:
-    """Return what ``op`` and the ops inside it use from outside of it."""
+    """Return the values that ``op`` and its nested ops use and that are defined outside it."""
     return dict.fromkeys((*op.operands, *_read_inside(op)))
 
 
 def _read_inside(op: Operation) -> dict[SSAValue, None]:
-    """Return what the ops inside ``op`` use from outside of it."""
+    """Return the values that the nested ops of ``op`` use and that are defined outside it."""
     inside: set[SSAValue] = set()
     for each in op.walk():
         inside.update(each.results)

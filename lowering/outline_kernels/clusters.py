@@ -1,7 +1,7 @@
-"""Which structured ops share one kernel: clusters grown greedily, each op looked at once.
+"""Decide which structured ops share one kernel: clusters are grown greedily, in one pass.
 
-A cluster's members run inside common loops: loop j of the cluster is loop ``loops[op][j]`` of each
-member, all parallel, and a value passed inside is read at the very indices it was written at.
+The members of a cluster run inside common parallel loops. Loop j of the cluster is loop
+``loops[op][j]`` of each member. A value passed inside is read at the indices it was written at.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ from stepwell.analysis.structured import (
 )
 
 GUESS = 1024
-"""How long a loop is thought to be where only the run knows."""
+"""The trip count assumed for a loop of dynamic size."""
 SERIAL = 1 << 15
-"""So much work is not worth a second thread."""
+"""The work of a kernel (loop iterations times cost) up to which a second thread does not pay."""
 ENOUGH = 64
-"""So many parallel iterations keep every thread busy."""
+"""The number of parallel iterations that keeps every thread busy."""
 SMALL_ROW = 256
-"""A contraction may run row by row where a row is no more work than this."""
+"""The most iterations per row with which a contraction may run row by row, without a tile."""
 TALL = 1 << 12
-"""So many rows, a cache line or two of each, are no longer in a core's own cache at the last."""
+"""The number of rows from which a column, one or two cache lines a row, exceeds a core's cache."""
 WIDE = 1 << 19
-"""A sum of so many elements is cut in runs of rows, which threads share."""
+"""The number of summed elements from which a reduction is split into runs of rows for threads."""
 MEMBERS = 32
-"""A kernel of more ops than this gains nothing by another."""
+"""The most ops in a kernel; a larger one gains nothing by another op."""
 
 
 @dataclass(eq=False)
 class Cluster:
-    """Ops that may become one kernel, and where in the order of kernels it stands."""
+    """Ops that may become one kernel, and its position in the order of kernels."""
 
     members: list[Operation]
     loops: dict[Operation, list[int]]
     position: int
     host: int = 0
-    """The last position that what the host makes for it depends on."""
+    """The last position on which the host ops that define its operands depend."""
     needs: set[Cluster] = field(default_factory=set["Cluster"])
     users: set[Cluster] = field(default_factory=set["Cluster"])
     held: bool = False
-    """Whether the host uses a result: then it cannot run later than it does."""
+    """Whether a host op uses a result: the cluster then cannot move behind that op."""
     into: Cluster | None = None
 
     def find(self) -> Cluster:
-        """Return the cluster this one has become part of."""
+        """Return the cluster into which this one was merged, or itself."""
         at = self
         while at.into is not None:
             at = at.into
@@ -71,14 +71,14 @@ class Cluster:
 
 @dataclass
 class Read:
-    """One operand of a member: the value, and where it is read (None: anywhere)."""
+    """One operand of a member: the value, and the index it is read at (None: unknown)."""
 
     value: SSAValue
     index: Index | None
 
 
 def reads(op: Operation) -> list[Read]:
-    """Return every tensor a member reads, destinations included, each with where."""
+    """Return every tensor operand of a member, destinations included, with its index."""
     found: list[Read] = []
     if isinstance(op, linalg.GenericOp):
         found = [Read(v, i) for v, i in zip(op.operands, indices(op), strict=True)]
@@ -99,7 +99,7 @@ def reads(op: Operation) -> list[Read]:
 
 
 def merged_loops(a: Cluster, b: Cluster) -> list[tuple[int, int]]:
-    """Return the pairs of loops of two clusters that can be one, for all values passed."""
+    """Return the pairs of loops that two clusters can share, for all values passed between."""
     pairs: list[tuple[int, int]] | None = None
     for writer, reader in ((a, b), (b, a)):
         for op in reader.members:
@@ -131,9 +131,9 @@ def _matching(
 
 
 def waited_for(first: Cluster, last: Cluster) -> bool:
-    """Whether ``first`` makes single numbers, and others than ``last`` use these.
+    """Whether ``first`` computes only scalars, and ops outside of both clusters use them.
 
-    All of them would wait for what ``last`` waits for.
+    Merged, those users would also wait for the operands of ``last``.
     """
     members = {*first.members, *last.members}
     results = [v for op in first.members for v in op.results]
@@ -143,7 +143,7 @@ def waited_for(first: Cluster, last: Cluster) -> bool:
 
 
 def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
-    """Return why one kernel would be worse than two, "" where it would not."""
+    """Return why one kernel would be worse than two, "" if it would not be."""
     if any(is_not_fused(op) for op in (*a.members, *b.members)):
         return "one of them is a kernel of its own"
     if len(a.members) + len(b.members) > MEMBERS:
@@ -170,9 +170,9 @@ def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
 
 
 def _begins_with_what_is_read(a: Cluster, b: Cluster) -> bool:
-    """Whether an op of ``b`` goes on with a result of ``a`` that is wanted as it was, too.
+    """Whether an op of ``b`` updates a result of ``a`` in place that has another reader.
 
-    The kernel would keep a copy of it, for which it has no room where its size is not known.
+    The kernel would need a scratch copy of it, which it cannot allocate for a dynamic size.
     """
     begun = (init for op in b.loops if isinstance(op, linalg.GenericOp) for init in op.outputs)
     return any(
@@ -185,7 +185,7 @@ def _begins_with_what_is_read(a: Cluster, b: Cluster) -> bool:
 
 
 def _order(a: Cluster, b: Cluster, pairs: list[tuple[int, int]], tiny: bool) -> str:
-    """Return why one kernel would walk through memory in a worse order, "" where it would not."""
+    """Return why one kernel would traverse memory in a worse order, "" if it would not."""
     if _walks_down(a, b, pairs):
         return "a sum over rows would walk down columns, a few at a time"
     if not tiny and any(_gathers_across(op, c, k) for c, k in _kept(a, b, pairs) for op in c.loops):
@@ -200,9 +200,9 @@ def _kept(
 
 
 def _gathers_across(op: Operation, cluster: Cluster, kept: list[int]) -> bool:
-    """Whether the loop along which ``op`` writes what it gathers is kept, and one before is not.
+    """Whether the loop of the last written axis of the gather ``op`` is shared, and another not.
 
-    It would run outside of that one, and no vectors along it make up for that.
+    The shared loop would run outside of the other, and vectors along it do not make up for that.
     """
     if not isinstance(op, linalg.GenericOp) or not all(is_parallel(op)):
         return False
@@ -215,9 +215,9 @@ def _gathers_across(op: Operation, cluster: Cluster, kept: list[int]) -> bool:
 
 
 def _walks_down(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> bool:
-    """Whether either sums over many rows, and the other has loops of its own beside the columns.
+    """Whether one cluster sums over many rows and the other has loops besides the columns.
 
-    Alone such a sum reads its rows from end to end, in runs that threads share.
+    On its own such a sum reads whole rows contiguously, in runs that are divided among threads.
     """
     for (tall, kept), (other, _) in permutations(_kept(a, b, pairs)):
         if len(kept) == 1 and any(_sums_rows(op, tall.loops[op][kept[0]]) for op in tall.loops):
@@ -229,7 +229,7 @@ def _walks_down(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> bool:
 
 
 def _sums_rows(op: Operation, column: int) -> bool:
-    """Whether ``op`` sums many rows, whose elements lie side by side along the loop ``column``."""
+    """Whether ``op`` sums many rows whose elements are contiguous along the loop ``column``."""
     if not isinstance(op, linalg.GenericOp) or contracts(op):
         return False
     sizes, kinds = extents(op), is_parallel(op)
@@ -240,7 +240,7 @@ def _sums_rows(op: Operation, column: int) -> bool:
 
 
 def _splits(op: Operation) -> bool:
-    """Whether ``op`` is a full reduction that can be cut in runs, or works on single numbers."""
+    """Whether ``op`` is a full reduction that can be split into runs, or computes on scalars."""
     return (
         isinstance(op, linalg.GenericOp)
         and not any(is_parallel(op))
@@ -285,7 +285,7 @@ def _contracts(cluster: Cluster) -> linalg.GenericOp | None:
 
 
 def _stays_tiled(contraction: linalg.GenericOp, b: Cluster, kept: list[int]) -> bool:
-    """Whether all loops of the contraction's result stay shared, and nothing else is looped."""
+    """Whether all loops of the contraction's result stay shared, and ``b`` has no other loop."""
     return len(kept) == sum(is_parallel(contraction)) and all(
         isinstance(op, linalg.GenericOp) and len(op.iterator_types) == len(kept) for op in b.members
     )

@@ -1,4 +1,4 @@
-"""Cut the ops of one block into kernels and what the host does between them."""
+"""Partition the ops of one block into kernels and host code."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Cut:
     clusters: list[Cluster] = field(default_factory=list[Cluster])
     order: dict[Operation, int] = field(default_factory=dict[Operation, int])
     reached: dict[Operation, int] = field(default_factory=dict[Operation, int])
-    """For an op of the host: the last position it depends on."""
+    """Maps a host op to the last position that it depends on."""
 
     def grow(self, least: int) -> list[Cluster]:
-        """Visit every op of the block; return the clusters in the order in which they run.
+        """Visit every op of the block; return the clusters in execution order.
 
-        Results of contractions of ``least`` bytes and more are kept out of memory where a band of
-        rows can be; never where it is 0.
+        A contraction whose result has at least ``least`` bytes is fused into a band of rows where
+        possible, so that the result is never stored; 0 turns this off.
         """
         for number, op in enumerate(self.block.ops):
             self.order[op] = number
@@ -68,7 +68,7 @@ class Cut:
         return sorted(live, key=lambda c: c.position)
 
     def _join(self, band: Band) -> None:
-        """Make one kernel of a band, and another before it that lays an operand out."""
+        """Merge the clusters of a band, and start another before it that packs an operand."""
         copy, loops = in_order(band)
         laying = Cluster([copy], {copy: loops}, band.first.position)
         self.clusters.append(laying)
@@ -77,14 +77,14 @@ class Cut:
         self._merge(band.first, band.last, band.inner, band.last.position)
 
     def _join_borders(self) -> None:
-        """Make one kernel of what fills and copies the parts of one tensor."""
+        """Merge the clusters that fill and copy the parts of one tensor."""
         for ops, common in border_groups(self.block):
             clusters = [self.of[op].find() for op in ops if op in self.of]
             if len(set(clusters)) == len(ops):
                 join(clusters, ops, common)
 
     def _take_in_edges(self) -> None:
-        """Put what says where an image lies within its border into the kernel that reads it."""
+        """Move each border op, which places an image within its padding, to its reader's kernel."""
         for op, cluster in list(self.of.items()):
             if is_border(op):
                 (use,) = op.results[0].uses
@@ -93,7 +93,7 @@ class Cut:
                 self._merge(cluster, reader, pairs, reader.position)
 
     def _pass(self, op: Operation) -> None:
-        """Note what an op that stays on the host depends on, and hold it in its place."""
+        """Record the dependences of a host op, and hold the clusters whose results it uses."""
         for value in self.outside.values(op):
             if isinstance(value, OpResult) and value.op in self.of:
                 self.of[value.op].find().held = True
@@ -110,7 +110,7 @@ class Cut:
         return self.reached.get(value.op, 0)
 
     def _add(self, op: Operation) -> None:
-        """Start a cluster with ``op``, then let it join those that feed it."""
+        """Start a cluster with ``op``, then try to merge it with its producers."""
         cluster = Cluster([op], {op: _parallel_loops(op)}, len(self.clusters) + 1)
         self.clusters.append(cluster)
         self.of[op] = cluster
@@ -129,7 +129,7 @@ class Cut:
                 self._try(producer, cluster)
 
     def _through_fill(self, value: SSAValue) -> Iterator[SSAValue]:
-        """Yield what a destination really depends on: a fill is repeated inside the kernel."""
+        """Yield the real dependences of a destination: a fill is repeated inside the kernel."""
         fill = value.owner
         if isinstance(fill, linalg.FillOp) and fill not in self.of:
             for operand in fill.operands:
@@ -178,7 +178,7 @@ class Cut:
 
 
 def is_computing(op: Operation) -> bool:
-    """Whether ``op`` belongs into a kernel."""
+    """Whether ``op`` belongs in a kernel."""
     if isinstance(op, linalg.GenericOp | tensor.SplatOp):
         return True
     if isinstance(op, linalg.FillOp):
@@ -187,9 +187,9 @@ def is_computing(op: Operation) -> bool:
 
 
 def is_scalar_nest(op: Operation) -> bool:
-    """Whether ``op`` writes single elements of tensors: a scatter, not the host's control flow.
+    """Whether ``op`` is a loop that writes single elements of tensors, such as a scatter.
 
-    A loop that carries a number besides stays with the host: a kernel gives tensors only.
+    A loop that also carries a scalar stays on the host: kernels return only tensors.
     """
     return (
         is_scalar_code(op)
@@ -201,7 +201,7 @@ def is_scalar_nest(op: Operation) -> bool:
 
 
 def _hands_on_in_place(op: Operation) -> bool:
-    """Whether a loop hands on each tensor in the place of the one it was given, as kernels must."""
+    """Whether a loop yields each carried tensor updated in place, as kernels require."""
     if not isinstance(op, scf.ForOp):
         return True
     return all(
@@ -212,7 +212,7 @@ def _hands_on_in_place(op: Operation) -> bool:
 
 
 def _begun_as(value: SSAValue) -> SSAValue:
-    """Return the tensor in whose place ``value`` is written."""
+    """Return the tensor that ``value`` updates in place."""
     while isinstance(value, OpResult):
         match value.op:
             case tensor.InsertOp() as insert:
@@ -235,9 +235,9 @@ def _begun_as(value: SSAValue) -> SSAValue:
 
 
 def _reads_what_it_begins_with(op: Operation) -> bool:
-    """Whether a loop reads, besides what it carries, that which it carries at first.
+    """Whether the body of a loop also reads the initial value of a tensor that it carries.
 
-    Both are one memory in a kernel; of a loop that is a launch of its own they are two.
+    Inside one kernel both share a buffer; as separate launches they have two.
     """
     return isinstance(op, scf.ForOp) and any(
         op.is_ancestor(use.operation) and use.operation is not op
@@ -248,7 +248,7 @@ def _reads_what_it_begins_with(op: Operation) -> bool:
 
 
 def is_scalar_code(op: Operation) -> bool:
-    """Whether ``op`` and all in it work on numbers and single elements of tensors."""
+    """Whether ``op`` and its nested ops work on scalars and single elements of tensors."""
     return all(
         isinstance(inner, _ELEMENTS) or inner.name.split(".")[0] in _SCALAR for inner in op.walk()
     )

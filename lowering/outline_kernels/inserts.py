@@ -1,4 +1,4 @@
-"""Single elements that a function replaces become loops of one iteration, to lie in kernels.
+"""Wrap the updates of single elements in loops of one iteration, so that they become kernels.
 
 Before:  %a = tensor.extract %x[%i] : tensor<16xf32>
          %b = arith.addf %a, %one : f32
@@ -9,8 +9,8 @@ After:   %y = scf.for %k = %c0 to %c1 step %c1 iter_args(%z = %x) -> (tensor<16x
            %w = tensor.insert %b into %z[%i] : tensor<16xf32>
            scf.yield %w : tensor<16xf32> }
 
-A scatter of several elements is such a loop already; that of a single one is not any more, once it
-has been canonicalized. On the host its arithmetic would be that of a target that may have none.
+A scatter of several elements is such a loop already; canonicalization removes the loop of a single
+one. On the host its arithmetic would be that of a target that may lack the element type.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from stepwell.lowering.outline_kernels.grow import is_scalar_code, is_scalar_nes
 
 
 def wrap_inserts(block: Block) -> None:
-    """Put what inserts single elements in ``block``, with the numbers it needs, into loops."""
+    """Wrap insertions into single elements of ``block``, with their scalar operands, in loops."""
     order = {op: number for number, op in enumerate(block.ops)}
     for op in order:
         if isinstance(op, tensor.InsertOp | scf.IfOp) and is_scalar_nest(op):
@@ -36,7 +36,7 @@ def wrap_inserts(block: Block) -> None:
 
 
 def _base(value: SSAValue, op: Operation) -> SSAValue | None:
-    """Return the tensor of which ``value`` is made by insertions inside of ``op``, if it is one."""
+    """Return the tensor that ``value`` is updated from by insertions inside ``op``, if any."""
     if not isinstance(value.type, ShapedType):
         return None
     if not isinstance(value, OpResult) or not op.is_ancestor(value.op):
@@ -84,7 +84,7 @@ def _wrap(op: Operation, bases: list[SSAValue], order: dict[Operation, int]) -> 
 
 
 def _scalars(op: Operation) -> dict[Operation, None]:
-    """Return the ops beside ``op`` that compute the numbers it uses."""
+    """Return the ops in the block of ``op`` that compute its scalar operands."""
     found: dict[Operation, None] = {}
     waiting = [op]
     while waiting:

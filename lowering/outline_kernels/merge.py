@@ -1,7 +1,7 @@
-"""Ops of a kernel that walk the same elements run in one pass: they become one op.
+"""Merge the ops of a kernel that have the same iteration space into one op.
 
-The exponentials of a softmax are summed as they are stored; the greatest element and the sum of a
-row, or two sums of it, are found by one walk over it.
+The exponentials of a softmax are summed as they are stored; the maximum and the sum of a row, or
+two sums of it, are computed in one traversal of it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from stepwell.analysis.structured import (
 from stepwell.dialects.types import fuse_locations
 
 MANY = 12
-"""A pass over more tensors than this gains nothing by another."""
+"""The most inputs of a merged op; a loop over more tensors gains nothing by another."""
 
 
 def merge_walks(block: Block, shared: int) -> None:
-    """Merge the generics of a kernel's ``block`` that have more than the ``shared`` loops."""
+    """Merge the generics of a kernel's ``block`` that have more loops than the ``shared`` ones."""
     walks = [op for op in block.ops if isinstance(op, linalg.GenericOp)]
     if len(walks) < 2 or any(op.regions and not _is_known(op) for op in block.ops):
         return
@@ -54,7 +54,7 @@ def _is_known(op: Operation) -> bool:
 
 
 def _is_free(op: linalg.GenericOp) -> bool:
-    """Whether the iterations of ``op`` may run in any order, and it reads only its operands."""
+    """Whether the iterations of ``op`` may run in any order, and its body captures no value."""
     block, inputs, reduced = op.body.block, len(op.inputs), not all(is_parallel(op))
     inside = {*block.args, *(result for each in block.ops for result in each.results)}
     for each in block.ops:
@@ -72,7 +72,7 @@ def _is_free(op: linalg.GenericOp) -> bool:
 
 
 def _is_sum(op: linalg.GenericOp, output: int, index: Index) -> bool:
-    """Whether an output varies with no loop it is reduced over, by a known combiner."""
+    """Whether an output is invariant in the reduction loops, with a known combiner."""
     parallel = is_parallel(op)
     if any(not parallel[d] for expr in index for d in expr.used_dims()):
         return False
@@ -81,15 +81,15 @@ def _is_sum(op: linalg.GenericOp, output: int, index: Index) -> bool:
 
 @dataclass
 class _Pair:
-    """Two ops of a kernel, the first before the second."""
+    """Two ops of a kernel; the first precedes the second."""
 
     first: linalg.GenericOp
     second: linalg.GenericOp
     passed: dict[SSAValue, OpResult] = field(default_factory=dict[SSAValue, OpResult])
-    """For a body's argument of the second, the result of the first it is read from."""
+    """Maps a block argument of the second to the result of the first that it reads."""
 
     def fits(self) -> bool:
-        """Whether one walk can do both."""
+        """Whether one loop nest can compute both."""
         first, second = self.first, self.second
         if len(first.iterator_types) != len(second.iterator_types):
             return False
@@ -105,9 +105,9 @@ class _Pair:
         return True
 
     def _one_space(self) -> bool:
-        """Whether both walk over one tensor at one index in all their loops; note what is passed.
+        """Whether both access some tensor at one index with all their loops; record ``passed``.
 
-        What the second reads of the first must be what the same iteration has just computed.
+        A result of the first that the second reads must be an element of the same iteration.
         """
         first, second, common = self.first, self.second, False
         loops = len(first.iterator_types)
@@ -126,7 +126,7 @@ class _Pair:
         return common and extents(first) == extents(second)
 
     def between(self) -> Iterator[Operation]:
-        """Yield the ops that stand between the two."""
+        """Yield the ops between the two."""
         at = self.first.next_op
         while at is not None and at is not self.second:
             yield at
@@ -136,9 +136,9 @@ class _Pair:
 def _merged(
     first: linalg.GenericOp, second: linalg.GenericOp, block: Block
 ) -> linalg.GenericOp | None:
-    """Return one op in place of two, None where that cannot be or gains nothing.
+    """Return one op that replaces both, None where that is illegal or gains nothing.
 
-    Either may stand before the other: what was found first may have been moved behind by a merge.
+    Either op may precede the other: an earlier merge may have moved the first one behind.
     """
     if not first.is_before_in_block(second):
         first, second = second, first
@@ -152,7 +152,7 @@ def _merged(
         return None
     if any(v.owner in depend for v in second.operands):
         return None
-    for op in middle:  # what the first does not need to come before goes after both
+    for op in middle:  # users of the first are moved behind both
         if op in depend:
             op.detach()
     merged = _one_op(pair)
@@ -165,7 +165,7 @@ def _merged(
 
 
 def _depending(first: Operation, middle: list[Operation]) -> set[Operation]:
-    """Return the ops of ``middle`` that use, by way of others, a result of ``first``."""
+    """Return the ops of ``middle`` that depend, also indirectly, on ``first``."""
     found: set[Operation] = {first}
     for op in middle:
         if any(v.owner in found for inner in op.walk() for v in inner.operands):
@@ -174,7 +174,7 @@ def _depending(first: Operation, middle: list[Operation]) -> set[Operation]:
 
 
 def _needed(second: Operation, middle: list[Operation]) -> set[Operation]:
-    """Return the ops of ``middle`` that ``second`` uses, by way of others."""
+    """Return the ops of ``middle`` on which ``second`` depends, also indirectly."""
     found: set[Operation] = {second}
     used = {v.owner for v in second.operands}
     for op in reversed(middle):
@@ -186,14 +186,14 @@ def _needed(second: Operation, middle: list[Operation]) -> set[Operation]:
 
 @dataclass
 class _Output:
-    """Output ``k`` of one of the two."""
+    """Output ``k`` of one of the two ops."""
 
     op: linalg.GenericOp
     k: int
 
     @property
     def result(self) -> OpResult:
-        """What the op gives for it."""
+        """The op's result for it."""
         return self.op.results[self.k]
 
 
@@ -202,7 +202,7 @@ def _is_used(result: OpResult, but_by: Operation) -> bool:
 
 
 def _one_op(pair: _Pair) -> linalg.GenericOp:
-    """Write one op before the second that computes what both do, and erase both."""
+    """Insert one op before the second that computes both, and erase both."""
     first, second = pair.first, pair.second
     reads: dict[tuple[SSAValue, Index], list[SSAValue]] = {}
     for op in (first, second):

@@ -1,4 +1,4 @@
-"""What a kernel is called: its function, then what it does, as people would say it."""
+"""Name a kernel after its function and its ops, in the usual terms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stepwell.analysis.structured import (
 from stepwell.dialects.kernel.sharing import is_border
 
 LONGEST = 4
-"""A name tells at most so many things."""
+"""The most words in a name, besides the function's."""
 
 _REDUCTIONS: dict[type[Operation], str] = {
     arith.AddfOp: "sum",
@@ -75,7 +75,7 @@ def kernel_name(function: str, ops: Sequence[Operation]) -> str:
 
 
 def _known(words: list[str]) -> list[str]:
-    """Return the name of what these words together are, where they are something known."""
+    """Return the usual name of this combination of words, if there is one."""
     if "sqrt" in words or "rsqrt" in words:
         if words.count("sum") == 2 and "matmul" not in words:
             return ["layer_norm"]
@@ -91,7 +91,7 @@ def _without_repeats(words: list[str]) -> list[str]:
 
 
 def _is_plain(index: Index) -> bool:
-    """Whether every axis is one loop, or an operand lies in slivers."""
+    """Whether every axis is indexed by a single loop, or the operand is packed into slivers."""
     loops = [plain(expr) for expr in index]
     return None not in loops or any(
         in_slivers(index, d) for expr in index[-1:] for d in expr.used_dims()
@@ -117,7 +117,7 @@ def _words(op: Operation) -> list[str]:
 
 
 def _searched(op: linalg.GenericOp) -> str:
-    """Name a reduction that compares: where the greatest is, or the least."""
+    """Name a reduction that compares: argmax or argmin."""
     for inner in op.body.block.ops:
         if isinstance(inner, arith.CmpfOp | arith.CmpiOp):
             asked = _ORDERS[type(inner)][inner.predicate.value.data]

@@ -1,4 +1,4 @@
-"""In which order the loops of a kernel run."""
+"""The order in which the loops of a kernel run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from stepwell.analysis.structured import Index, contracts, extents, indices, lin
 from stepwell.lowering.outline_kernels.clusters import Cluster
 
 SHORT = 5
-"""Fewer rows than this do not fill a register tile."""
+"""The number of rows below which a register tile is not filled."""
 
 
 def arrange(cluster: Cluster) -> None:
-    """Order the shared loops of ``cluster``: as the memory it writes, a tile's two loops last."""
+    """Order the shared loops of ``cluster``: as its output in memory, a tile's two loops last."""
     last = cluster.members[-1]
     if not isinstance(last, linalg.GenericOp):
         return
@@ -36,8 +36,8 @@ def arrange(cluster: Cluster) -> None:
 def loop_order(op: linalg.GenericOp, shared: list[int]) -> list[int]:
     """Return the loops of ``op`` with the shared ones first.
 
-    The loops of a contraction's sum run as the operand lies in memory that a register tile reads
-    row by row.
+    The reduction loops of a contraction follow the memory order of the operand that a register
+    tile reads row by row.
     """
     own = [d for d in range(len(op.iterator_types)) if d not in shared]
     if len(own) > 1 and len(shared) > 1 and contracts(op):
@@ -53,7 +53,7 @@ def loop_order(op: linalg.GenericOp, shared: list[int]) -> list[int]:
 def _rows_last(
     sums: Sequence[linalg.GenericOp], loops: dict[Operation, list[int]], order: list[int]
 ) -> list[int]:
-    """Return ``order`` with a loop last over which each of ``sums`` has an operand that stays."""
+    """Return ``order`` with a loop last in which each of ``sums`` has an invariant operand."""
 
     def is_row(j: int) -> bool:
         return all(
@@ -73,9 +73,9 @@ def _tiled(
 ) -> list[int]:
     """Return ``order`` with a row loop before the last, vector, loop.
 
-    What varies along the vector loop should be the same for all rows, so that a register tile
-    loads it once; of such loops the innermost is taken. What counts is what the kernel writes at
-    last, ``written`` elements further with each step of a loop, not what it hands on inside.
+    The operands that vary along the vector loop should be invariant in the row loop, so that a
+    register tile loads them once; of such loops the innermost is taken. Only the final outputs
+    count, which move by ``written`` elements with each step of a loop, not the intermediates.
     """
     if len(order) < 2:
         return order
@@ -98,10 +98,10 @@ def _tiled(
 
 
 def _row(op: linalg.GenericOp, loops: list[int], rows: Sequence[int]) -> int:
-    """Return which of the loops ``rows`` a register tile goes down: the last, unless it is short.
+    """Return the loop of ``rows`` that a register tile unrolls: the last, unless it is short.
 
-    Then it is one along which what the rows read lies side by side, as the features of an image do
-    where filters are summed up over places.
+    A short one is replaced by a longer one along which an operand is contiguous, as the features
+    of an image are in the gradient of a convolution's filters.
     """
     sizes, where = extents(op), indices(op)[: len(op.inputs)]
     last = rows[-1]
@@ -113,9 +113,9 @@ def _row(op: linalg.GenericOp, loops: list[int], rows: Sequence[int]) -> int:
 
 
 def _turned(op: linalg.GenericOp, loops: list[int], order: list[int]) -> list[int]:
-    """Return ``order`` with the loop of what is read side by side before the last.
+    """Return ``order`` with the loop in which the input is contiguous before the last.
 
-    The last one is that of what is written side by side, so squares of the two are turned.
+    The output is contiguous in the last one, so a tile of the two loops is transposed.
     """
     read = indices(op)[0]
     side = plain(read[-1]) if read else None
@@ -126,7 +126,7 @@ def _turned(op: linalg.GenericOp, loops: list[int], order: list[int]) -> list[in
 
 
 def stride(index: Index, loop: int) -> int | None:
-    """Return by how many elements a step of ``loop`` moves in the last axis; None if elsewhere."""
+    """Return by how many elements a step of ``loop`` moves in the last axis; None if in others."""
     found = 0
     for axis, expr in enumerate(index):
         form = linear(expr)

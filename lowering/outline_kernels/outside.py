@@ -1,4 +1,4 @@
-"""What ops use of what is defined around them, found once however deeply they are nested."""
+"""Cache the captured values of ops with regions, computed once per op at any nesting depth."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import TypeAlias
 from xdsl.ir import Block, Operation, SSAValue
 
 Places: TypeAlias = list[tuple[Operation, int]]
-"""Operands: ops and the numbers of the operands."""
+"""Operands: the op and the operand number."""
 
 
 @dataclass
 class Outside:
-    """Remembers for ops with regions which operands inside of them come from outside.
+    """Remembers which nested operands of an op with regions are captured from outside.
 
-    The values may be replaced later, and ops may go; where they are used stays what it was.
+    Operand positions are kept, not values: they stay valid where values are replaced or ops erased.
     """
 
     known: dict[Operation, Places] = field(default_factory=dict[Operation, Places])
 
     def values(self, op: Operation) -> Iterator[SSAValue]:
-        """Yield what ``op`` and all that it contains use and do not contain."""
+        """Yield the operands and the captured values of ``op``."""
         yield from op.operands
         for inner, number in self._inside(op):
             if inner.parent is not None:

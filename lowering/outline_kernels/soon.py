@@ -1,12 +1,12 @@
-"""Launches that only the caller waits for run as soon as they can.
+"""Run the launches whose results are only returned as early as their operands allow.
 
 Before:  %d = kernel.launch @gradient ...       After:  %d = kernel.launch @gradient ...
          ... the rest of the way back ...               %w1 = kernel.launch @update ins(%d, %w)
          %w1 = kernel.launch @update ins(%d, %w)        ... the rest of the way back ...
          func.return %w1                                func.return %w1
 
-The update of a parameter stands where the user's function writes it, at the end. Right behind its
-gradient it reads what still lies in the caches, and what it reads need not be kept to the end.
+The user's function updates its parameters at the end. An update that runs right after the launch
+of its gradient reads operands that are still in the caches and that need not live to the end.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from stepwell.dialects.calling import INTO
 _RESHAPES = tensor.ExpandShapeOp | tensor.CollapseShapeOp | tensor.CastOp
 _FREE = tensor.EmptyOp | tensor.DimOp
 FEW = 1 << 10
-"""So many elements may wait in memory for what uses them: numbers, statistics."""
+"""The most elements of a result that may stay alive until its use: scalars, statistics."""
 
 
 def soon(block: Block, function: func.FuncOp) -> list[Operation]:
-    """Return the ops of a function's block, those that only the caller waits for moved up.
+    """Return the ops of a function's block, with the launches that only the caller needs moved up.
 
-    What they use may still stand after them, where it is free to make.
+    An operand that costs nothing to define (a constant, a size) may still follow its user.
     """
     ops = list(block.ops)
     last = block.last_op
@@ -51,9 +51,9 @@ def soon(block: Block, function: func.FuncOp) -> list[Operation]:
 
 
 def _early(ops: list[Operation], last: func.ReturnOp) -> dict[Operation, None]:
-    """Return the launches whose results are returned, or wanted by such launches alone.
+    """Return the launches whose results are only returned or used by other such launches.
 
-    What is not returned waits in memory: it is small, or takes the place of what only it reads.
+    A result that is not returned lives longer: it is small, or no larger than operands that die.
     """
     found: dict[Operation, None] = {}
     for op in reversed(ops):
@@ -70,7 +70,7 @@ def _early(ops: list[Operation], last: func.ReturnOp) -> dict[Operation, None]:
 
 
 class _Moving:
-    """Where the ops of a block go; between two numbers lies what is moved."""
+    """The new position of each op in a block; a moved op gets a position between two integers."""
 
     def __init__(
         self,
@@ -81,10 +81,10 @@ class _Moving:
         self.block, self.order, self.readers = block, order, readers
         self.known: dict[Operation, bool] = {}
         self.barrier = -1.0
-        """The last op so far that does more than give its results."""
+        """The position of the last op so far that has side effects."""
 
     def place(self, op: Operation) -> None:
-        """Put a launch behind all that it waits for."""
+        """Move a launch directly behind the last op that it depends on."""
         where = [self.barrier, *(self._ready(value) for value in op.operands)]
         for result in op.results:
             where += [self.order[r] for r in self.readers.get(result, ()) if r is not op]
@@ -93,7 +93,7 @@ class _Moving:
             self.order[op] = int(after) + 0.5
 
     def _ready(self, value: SSAValue) -> float:
-        """Return behind which op a value is there, or can be."""
+        """Return the position of the op behind which ``value`` is, or can be, defined."""
         op = value.owner
         if not isinstance(op, Operation) or op.parent is not self.block:
             return -1.0
@@ -105,7 +105,7 @@ class _Moving:
 def _readers(
     function: func.FuncOp, last: func.ReturnOp, order: dict[Operation, float]
 ) -> dict[SSAValue, list[Operation]]:
-    """Return for each value that is what an argument becomes: the ops that want the argument."""
+    """Map each result that is returned into an argument's buffer to the argument's users."""
     found: dict[SSAValue, list[Operation]] = {}
     for number, given in enumerate(function.res_attrs.data if function.res_attrs else ()):
         told = given.data.get(INTO)
@@ -119,7 +119,7 @@ def _readers(
 
 
 def _users(value: SSAValue) -> Iterator[Operation]:
-    """Yield the ops of the value's block that use it, reshaped or not, or that contain a user."""
+    """Yield the users of ``value`` in its block, through reshapes; a nested user as its parent."""
     block = value.owner if isinstance(value.owner, Block) else value.owner.parent
     for use in value.uses:
         op: Operation | None = use.operation
@@ -133,14 +133,14 @@ def _users(value: SSAValue) -> Iterator[Operation]:
 
 
 def _takes_their_place(op: kernel.LaunchOp, results: list[OpResult]) -> bool:
-    """Whether results are no larger than what was made for ``op`` alone, as a copy of it is."""
+    """Whether ``results`` are no larger than the operands that only ``op`` uses."""
     made = {v: _count(v) for v in op.inputs if _is_made_for(v, op)}
     wanted = [_count(result) for result in results]
     return min((*wanted, *made.values()), default=0) >= 0 and sum(wanted) <= sum(made.values())
 
 
 def _is_made_for(value: SSAValue, op: Operation) -> bool:
-    """Whether a launch makes a value that ``op`` alone uses."""
+    """Whether ``value`` is the result of a launch and ``op`` is its only user."""
     at = value
     while isinstance(at, OpResult) and isinstance(at.op, _RESHAPES):
         at = at.op.operands[0]
@@ -152,7 +152,7 @@ def _is_made_for(value: SSAValue, op: Operation) -> bool:
 
 
 def _count(value: SSAValue) -> int:
-    """Return how many elements a tensor has; -1 where only the run knows."""
+    """Return the number of elements of a tensor; -1 where it is dynamic."""
     sizes = value.type.get_shape() if isinstance(value.type, TensorType) else ()
     return prod(sizes) if all(n >= 0 for n in sizes) else -1
 

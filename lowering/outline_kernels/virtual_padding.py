@@ -1,4 +1,4 @@
-"""Windows that slide along rows read beyond an image's edges, so nobody copies it into a border.
+"""Let windows that slide along rows read beyond the image, so that it need not be padded.
 
 Before:  %p = tensor.insert_slice %x into %border[0, 0, 1, 1] ...
          %y = linalg.generic {n, c, row, column; window} ins(%p, %w)
@@ -6,7 +6,7 @@ After:   %f = linalg.fill ins(%zero) outs(%e)
          %p = linalg.generic {n, c, row, column} ins(%x) outs(%f) {copy, kernel.border = [2, 3]}
          %y = linalg.generic {n, c, row, column; window} ins(%p, %w)
 
-The last three are in one kernel, where the copy is never made: `linalg-to-loops` reads through it.
+The last three are in one kernel. It never makes the copy: `linalg-to-loops` reads through it.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from stepwell.analysis.structured import (
 from stepwell.transforms.structured.fuse.draft import located
 
 ROW = 8
-"""A row of fewer elements fills no vector."""
+"""The number of elements below which a row fills no vector."""
 AROUND = 4
-"""More columns before and behind a row are more ways of sticking out than are worth their code."""
+"""The most padded columns in a row: each needs code of its own for a window that sticks out."""
 PLANES = 64
-"""So many images keep the threads busy, so that none is cut into rows."""
+"""The number of images that keeps the threads busy, so that none is split by rows."""
 
 
 def read_beyond_edges(block: Block) -> None:
-    """Rewrite what pads an image for one op that slides a window along its rows."""
+    """Rewrite the padding of each image whose only user slides a window along its rows."""
     for op in list(block.ops):
         if isinstance(op, linalg.GenericOp) and (image := _image(op)) is not None:
             padded = op.inputs[image]
@@ -54,7 +54,7 @@ def read_beyond_edges(block: Block) -> None:
 
 
 def _image(op: linalg.GenericOp) -> int | None:
-    """Return the operand along whose rows ``op`` slides a window, one element at a time."""
+    """Return the operand along whose rows ``op`` slides a window with stride 1."""
     parallel = is_parallel(op)
     if all(parallel) or contracts(op):
         return None
@@ -74,7 +74,7 @@ def _image(op: linalg.GenericOp) -> int | None:
 
 
 def _inside(padded: SSAValue) -> tuple[SSAValue, list[int], linalg.FillOp] | None:
-    """Return what lies within the border of ``padded``, where, and what the border is filled by."""
+    """Return the interior of ``padded``, its offsets, and the fill of the border."""
     chain: list[tensor.InsertSliceOp] = []
     at = padded
     while isinstance(op := at.owner, tensor.InsertSliceOp) and at.has_one_use():
@@ -95,7 +95,7 @@ def _inside(padded: SSAValue) -> tuple[SSAValue, list[int], linalg.FillOp] | Non
         return None
     offsets, sizes = _numbers(last, "offsets"), shape(last.source)
     if any(not at and m != n for at, m, n in zip(offsets, sizes, shape(padded), strict=True)):
-        return None  # a loop would be shorter than an axis that it alone runs along
+        return None  # a loop would be shorter than the axis that it alone indexes
     columns = sizes[-1]
     if columns == DYNAMIC_INDEX or columns < ROW or DYNAMIC_INDEX in shape(padded)[-2:]:
         return None
@@ -111,7 +111,7 @@ def _numbers(op: tensor.InsertSliceOp, name: str) -> list[int]:
 
 
 def _cover(chain: Sequence[tensor.InsertSliceOp], whole: Sequence[int]) -> bool:
-    """Whether what is inserted makes up the whole, nothing over anything else."""
+    """Whether the inserted tensors cover the whole without overlap."""
     boxes = [list(zip(_numbers(op, "offsets"), shape(op.source), strict=True)) for op in chain]
     if any(size == DYNAMIC_INDEX for box in boxes for _, size in box) or DYNAMIC_INDEX in whole:
         return False
@@ -123,7 +123,7 @@ def _cover(chain: Sequence[tensor.InsertSliceOp], whole: Sequence[int]) -> bool:
 
 
 def _alike(values: Sequence[SSAValue]) -> bool:
-    """Whether all scalars are the same."""
+    """Whether all scalars are equal."""
     made_by = [v.owner for v in values]
     constants = [op.value for op in made_by if isinstance(op, arith.ConstantOp)]
     same = len(constants) == len(values) and len(set(constants)) == 1
@@ -131,7 +131,7 @@ def _alike(values: Sequence[SSAValue]) -> bool:
 
 
 def _original(value: SSAValue) -> SSAValue:
-    """Return what ``value`` is a copy of, made to be inserted, else itself."""
+    """Return the source of ``value`` where it is a copy made for an insertion, else itself."""
     op = value.owner
     if isinstance(op, linalg.GenericOp) and is_not_fused(op) and value.has_one_use():
         plain_copy = all(index == identity(len(op.iterator_types)) for index in indices(op))

@@ -6,12 +6,12 @@ Before:  %s = linalg.generic {4 x 8, parallel} ins(%a, %b) { addf }
 After:   %r = linalg.generic {4 x 8, reduction over 1} ins(%a, %b, %c) outs(%zero)
                 { addf, mulf, addf }
 
-Afterwards an elementwise op is part of what reads it, by composed maps, unless that would compute
-an element twice at more than a few additions' cost, put it inside a contraction, or it is needed
-as a whole elsewhere. Copies through a map (transpose, slice, broadcast) are part of their readers;
-what runs in order writes its results where such a copy would put them. Splat operands are constants
-of bodies, and ops over the same elements of one tensor are one op with several results. No
-arithmetic changes.
+Afterwards an elementwise op is part of its readers, through composed maps, unless that would
+recompute elements at the cost of more than a few additions, put the op inside a contraction, or
+another op needs the whole tensor. Copies through a map (transpose, slice, broadcast) are part of
+their readers; a scan writes its result directly where such a copy would. Splat operands are
+constants of bodies, and ops with the same iteration space over a shared tensor are one op with
+several results. No arithmetic changes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from stepwell.transforms.structured.fuse.sizes import resolve_sizes
 
 @dataclass(frozen=True)
 class FuseElementwise(Pass):
-    """Merge producers into their readers, and ops over the same elements into one."""
+    """Merge producers into their readers, and ops with a shared iteration space into one."""
 
     name = "fuse-elementwise"
     one_block = True
@@ -46,13 +46,13 @@ class FuseElementwise(Pass):
         for function in op.ops:
             if isinstance(function, func.FuncOp):
                 for block in function.body.blocks:
-                    if _fuse(block):  # what several ops read may have one reader now
+                    if _fuse(block):  # a value with several readers may have one now
                         _fuse(block)
-                    place_results(block)  # where no reader took the copy
+                    place_results(block)  # for copies that were not merged into a reader
 
 
 def _fuse(block: Block) -> bool:
-    """Fuse in one block, and in those inside; return whether ops over the same elements met."""
+    """Fuse in one block and its nested blocks; return whether any siblings were merged."""
     resolve_sizes(block)
     erase_dead(block)
     fusion = ReshapingFusion()
@@ -73,7 +73,7 @@ def _fuse(block: Block) -> bool:
 
 
 def _merge_siblings(fusion: ReshapingFusion) -> set[int]:
-    """Merge siblings block by block; return the ids of drafts that are part of others now."""
+    """Merge siblings block by block; return the ids of drafts that became part of others."""
     blocks: dict[Block, list[Draft]] = {}
     for draft in reversed(fusion.drafts):
         assert draft.op.parent is not None
@@ -97,7 +97,7 @@ _SOURCES = (
 
 
 def _erase_unused(ops: list[Operation]) -> None:
-    """Erase those of ``ops``, and of what they were made from, that nothing uses any more."""
+    """Erase those of ``ops``, and of their operands' ops, that have no use left."""
     while ops:
         op = ops.pop()
         if op.parent is None or not isinstance(op, _SOURCES) or op.results[0].first_use is not None:

@@ -1,4 +1,4 @@
-"""What merging a producer would repeat, and whether that is cheaper than a trip through memory."""
+"""The recomputation that merging a producer causes, compared with the memory traffic it saves."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from stepwell.analysis.structured import (
 )
 
 CHEAP_TO_REPEAT = 4
-"""A chain of producers of at most this cost may be computed once for each of its consumers."""
+"""The cost of a chain of producers, in additions, up to which each consumer may recompute it."""
 CHEAP_PER_ELEMENT = 2
-"""A chain of at most this cost may be computed again for each element it is broadcast to."""
+"""The cost of a chain up to which it may be recomputed for each element it is broadcast to."""
 CHEAP_OF_NOTHING = 12
-"""The same for a chain that reads nothing but what is repeated, as a mask made of loop numbers: to
-keep it would cost each reader a trip through memory, and attention its band of rows."""
+"""The same for a chain whose inputs are all broadcast, such as a mask made of loop indices: stored,
+it would cost each reader memory traffic, and attention its band of rows."""
 MAX_TENSORS = 24
-"""A loop that reads more tensors than this gains nothing from reading still more."""
+"""The most tensors that a loop reads; beyond that a merge gains nothing."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,16 @@ class Chain:
 
     cost: int
     read: frozenset[SSAValue]
-    """What the chain reads in the end, but what is repeated along a loop or filled with a number;
-    no more than MAX_TENSORS."""
+    """The inputs of the chain, without those broadcast along a loop or filled with a number;
+    at most MAX_TENSORS."""
 
     @property
     def leaves(self) -> int:
-        """How many tensors the chain reads in the end."""
+        """The number of input tensors of the chain."""
         return len(self.read)
 
     def most(self, cheap: int) -> int:
-        """Return up to which cost the chain may be repeated, where others may up to ``cheap``."""
+        """Return the cost up to which this chain may be repeated, ``cheap`` for most chains."""
         return cheap if self.leaves else max(cheap, CHEAP_OF_NOTHING)
 
 
@@ -64,7 +64,7 @@ class Costs:
                 self.chains[op] = self._chain(op)
 
     def chain(self, op: linalg.GenericOp) -> Chain:
-        """Return the chain of ``op``, which has been walked or is made of walked ones."""
+        """Return the chain of ``op``, whose producers have been walked."""
         if op not in self.chains:
             self.chains[op] = self._chain(op)
         return self.chains[op]
@@ -83,7 +83,7 @@ class Costs:
             above = self.chains.get(maker) if isinstance(maker, linalg.GenericOp) else None
             again = repeats(index, sizes)
             if above and above.cost > CHEAP_PER_ELEMENT and again:
-                above = None  # it will stay apart, as a mean that many elements are compared with
+                above = None  # it stays a separate op, such as a mean that is broadcast
             if above and not value.has_one_use() and stays_with_contraction(value):
                 above = None
             total += above.cost if above else 0
@@ -95,18 +95,18 @@ class Costs:
 
 
 def is_view(op: linalg.GenericOp) -> bool:
-    """Whether ``op`` computes nothing: it copies one operand to another place."""
+    """Whether ``op`` only copies one operand, through a map."""
     return all(type(inner) is linalg.YieldOp for inner in op.body.block.ops)
 
 
 def is_cast(op: linalg.GenericOp) -> bool:
-    """Whether ``op`` at most widens what it copies."""
+    """Whether ``op`` only copies its input, or widens it."""
     kinds = {type(inner) for inner in op.body.block.ops}
     return kinds <= {*CASTS, linalg.YieldOp} and arith.TruncFOp not in kinds
 
 
 def is_made_of_nothing(op: linalg.GenericOp) -> bool:
-    """Whether ``op`` is cheap and reads no memory, as iota does."""
+    """Whether ``op`` is cheap and reads no memory, such as iota."""
     block = op.body.block
     return (
         all(argument.first_use is None for argument in block.args)
@@ -116,7 +116,7 @@ def is_made_of_nothing(op: linalg.GenericOp) -> bool:
 
 
 def finishes_contraction(op: linalg.GenericOp) -> bool:
-    """Whether ``op`` alone reads a contraction, if by way of others: it costs nothing there."""
+    """Whether ``op`` is, also indirectly, the only reader of a contraction: there it is free."""
     above = [op]
     while above:
         for value in above.pop().inputs:
@@ -130,12 +130,12 @@ def finishes_contraction(op: linalg.GenericOp) -> bool:
 
 
 def stays_with_contraction(value: SSAValue) -> bool:
-    """Whether what makes ``value`` is computed where a contraction ends, for all that read it."""
+    """Whether ``value`` is computed in the epilogue of a contraction, for all of its readers."""
     return isinstance(value.owner, linalg.GenericOp) and finishes_contraction(value.owner)
 
 
 def repeats(index: Index, extents: list[int]) -> bool | None:
-    """Whether reading at ``index`` meets an element more than once; None where loops mix in it."""
+    """Whether reading at ``index`` repeats elements; None where an expression mixes loops."""
     used: set[int] = set()
     for expr in index:
         form = linear(expr)

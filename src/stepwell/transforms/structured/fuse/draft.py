@@ -1,4 +1,4 @@
-"""A linalg.generic being rewritten: operands come and go cheaply, it is built once at the end."""
+"""A linalg.generic under rewriting: operands change cheaply; the op is built once at the end."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from stepwell.transforms.structured.fuse.splats import Constant, Splat, scalar_o
 
 OpT = TypeVar("OpT", bound=Operation)
 Readers: TypeAlias = "dict[SSAValue, list[tuple[Draft, Index]]]"
-"""Which drafts read a value, and where."""
+"""The drafts that read a value, and their indices."""
 
 
 @dataclass
 class Destination:
-    """One result in the making: where it is written, and by which name the body reads it."""
+    """One result of a draft: its destination, and the value by which the body reads it."""
 
     init: SSAValue
     index: Index
@@ -54,10 +54,10 @@ class Destination:
 
 @dataclass(eq=False)
 class Draft:
-    """A generic and what has been merged into it so far.
+    """A generic and the ops that have been merged into it so far.
 
-    Inside ``block`` operands are read through stand-ins, one for each (tensor, index) pair; they
-    become the block's arguments when the draft is written out by `finish`.
+    Inside ``block`` operands are read through placeholders, one for each (tensor, index) pair;
+    they become the block's arguments in `finish`.
     """
 
     op: linalg.GenericOp
@@ -68,7 +68,7 @@ class Draft:
     reads: dict[tuple[SSAValue, Index], SSAValue] = field(init=False)
     outputs: list[Destination] = field(init=False)
     sizes: list[tuple[SSAValue, Index]] = field(init=False)
-    """Operands that were only there, or might have been needed, to give loops their extents."""
+    """Operands whose values are not read, and which may be needed only for loop extents."""
     locations: list[LocationAttr] = field(init=False)
     loop_numbers: dict[int, linalg.IndexOp] = field(init=False)
     constants: dict[Constant, arith.ConstantOp] = field(init=False)
@@ -102,13 +102,13 @@ class Draft:
         return len(self.parallel)
 
     def contracts(self) -> bool:
-        """Whether this is a contraction now."""
+        """Whether the draft is a contraction."""
         return not all(self.parallel) and is_contraction(
             self.parallel, [index for _, index in self.reads]
         )
 
     def read(self, value: SSAValue, index: Index, name: str | None = None) -> SSAValue:
-        """Return what stands for ``value`` read at ``index``; a splat is its one scalar."""
+        """Return the placeholder of ``value`` read at ``index``, or the scalar of a splat."""
         if not isinstance(value.type, ShapedType):
             return value
         match splat_of(value):
@@ -133,13 +133,13 @@ class Draft:
         return self.constants[value].result
 
     def loop_number(self, loop: int) -> SSAValue:
-        """Return the number of the iteration of ``loop``."""
+        """Return the index of ``loop``."""
         if loop not in self.loop_numbers:
             self.loop_numbers[loop] = located(linalg.IndexOp(loop), self.locations[-1])
         return self.loop_numbers[loop].result
 
     def spell(self, expr: AffineExpr, into: list[Operation]) -> SSAValue:
-        """Return ``expr`` of the loops as a value, appending what computes it to ``into``."""
+        """Return ``expr`` of the loops as a value; append the ops that compute it to ``into``."""
         form = linear(expr)
         assert form is not None, "only linear indices are merged into bodies that ask for them"
         terms, constant = form
@@ -163,10 +163,10 @@ class Draft:
         return total
 
     def absorb(self, producer: linalg.GenericOp, loops: Sequence[AffineExpr], copy: bool) -> None:
-        """Compute ``producer`` in this body, its loop k being ``loops[k]`` of ours.
+        """Compute ``producer`` in this body, its loop k being ``loops[k]`` of this draft.
 
-        Every read of one of its results at those indices is replaced by the value computed. With
-        ``copy`` the producer keeps its body, otherwise the body moves here.
+        Every read of its results at those indices is replaced by the computed value. With ``copy``
+        the producer keeps its body, otherwise the body moves here.
         """
         self.locations.append(producer.location)
         body = producer.body.clone() if copy else producer.body
@@ -196,7 +196,7 @@ class Draft:
         self.block.insert_ops_before(moved, first)
 
     def take(self, other: Draft) -> None:
-        """Compute ``other`` first: it has the same loops and neither needs the other."""
+        """Merge ``other``, which has the same loops; neither depends on the other."""
         self.locations.extend(other.locations)
         for (value, index), stand_in in other.reads.items():
             stand_in.replace_all_uses_with(self.read(value, index, stand_in.name_hint))
@@ -222,7 +222,7 @@ class Draft:
     def _shared(
         self, op: Operation, loops: Sequence[AffineExpr], into: list[Operation]
     ) -> SSAValue | None:
-        """Return the value of ``op`` where it is a constant or loop number of the whole body."""
+        """Return the value of ``op`` where the body shares it: a constant or a loop index."""
         if isinstance(op, arith.ConstantOp) and (value := scalar_of(op)):
             return self.constant(value)
         if isinstance(op, linalg.IndexOp):
@@ -244,7 +244,7 @@ class Draft:
             stand_in.replace_all_uses_with(value)
 
     def finish(self) -> linalg.GenericOp:
-        """Write the op out before the one it started from, and put its results in their place."""
+        """Insert the op before the original one, and replace its results."""
         self._collect_shared()
         _erase_dead(self.block)
         for destination, value in zip(self.outputs, self._yields(), strict=True):
@@ -271,7 +271,7 @@ class Draft:
         return self._write([*reads, *sizes], block)
 
     def _reads_in_order(self) -> dict[tuple[SSAValue, Index], SSAValue]:
-        """Return the reads the body needs, in the order in which it needs them."""
+        """Return the reads that the body uses, in the order of their first use."""
         keys = {stand_in: key for key, stand_in in self.reads.items()}
         values = (value for op in self.block.walk() for value in op.operands)
         found = {value: keys[value] for value in values if value in keys}
@@ -298,7 +298,7 @@ class Draft:
         return op
 
     def _collect_shared(self) -> None:
-        """Take constants and loop numbers of the original body into the shared ones."""
+        """Move constants and loop indices of the original body to the shared ones."""
         for op in list(self.block.ops):
             if isinstance(op, arith.ConstantOp) and (value := scalar_of(op)):
                 same = self.constant(value)
@@ -320,7 +320,7 @@ class Draft:
     def _needed_sizes(
         self, reads: dict[tuple[SSAValue, Index], SSAValue]
     ) -> list[tuple[SSAValue, Index]]:
-        """Return operands to add so that every loop has an operand that gives its extent."""
+        """Return the operands to add so that every loop indexes an axis of some operand."""
         known = {
             loop
             for index in (*(i for _, i in reads), *(d.index for d in self.outputs))
@@ -363,7 +363,7 @@ class Draft:
         return next(static, candidates[0])
 
     def _dim(self, value: SSAValue, axis: int) -> SSAValue:
-        """Return the run-time size of an axis, without keeping an empty tensor alive for it."""
+        """Return the run-time size of an axis, without a new use of an empty tensor."""
         if isinstance(value.owner, tensor.EmptyOp):
             before = shape(value)[:axis].count(DYNAMIC_INDEX)
             return value.owner.dynamic_sizes[before]
@@ -379,13 +379,13 @@ class Draft:
 
 
 def located(op: OpT, location: LocationAttr) -> OpT:
-    """Return ``op``, located."""
+    """Return ``op`` after setting its location."""
     op.location = location
     return op
 
 
 def _origin(value: SSAValue) -> SSAValue:
-    """Return a value of the shape of ``value`` that outlives the merging of what computes it."""
+    """Return a value of the same shape as ``value`` whose definition is never merged away."""
     while isinstance(value, OpResult) and isinstance(value.op, linalg.GenericOp | linalg.FillOp):
         value = value.op.outputs[value.index]
     return value
@@ -396,7 +396,7 @@ def _is_plain(index: Index) -> bool:
 
 
 def _erase_dead(block: Block) -> None:
-    """Erase what no result of the body needs."""
+    """Erase the ops of the body that no result depends on."""
     for op in reversed(list(block.ops)):
         if op is not block.last_op and all(r.first_use is None for r in op.results):
             op.detach()

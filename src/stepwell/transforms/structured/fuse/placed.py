@@ -1,7 +1,7 @@
-"""Results of loops in order, written where a copy would put them.
+"""Write the results of sequential loops in the layout of their copy.
 
-What runs in order is merged into none of its readers, so a copy of its result that only transposes
-or turns round would remain. Its loops may write the elements there at once.
+A scan is merged into none of its readers, so a copy of its result that only transposes or reverses
+axes would remain. The scan can write the elements in that order itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from stepwell.transforms.structured.fuse.cost import is_view
 
 
 def place_results(block: Block) -> None:
-    """Let ops of ``block`` write their results where the one copy that reads them does."""
+    """Let ops of ``block`` write their results in the layout of their only reader, a copy."""
     for copy in list(block.ops):
         if isinstance(copy, linalg.GenericOp) and _is_copy(copy):
             _place(copy)
@@ -87,13 +87,13 @@ def _place(copy: linalg.GenericOp) -> None:
 
 
 def _runs_along(op: linalg.GenericOp, index: Index) -> bool:
-    """Whether a result is written while loops run that are not parallel."""
+    """Whether a result is indexed by loops that are not parallel."""
     parallel = is_parallel(op)
     return any(not parallel[k] for expr in index for k in expr.used_dims())
 
 
 def _is_new(into: SSAValue, maker: Operation) -> bool:
-    """Whether ``into`` is an empty tensor that may be made before ``maker``: move it there."""
+    """Whether ``into`` is a tensor.empty that can move before ``maker``; if so, move it."""
     empty, block = into.owner, maker.parent
     if not isinstance(empty, tensor.EmptyOp) or empty.parent is not block or block is None:
         return False
@@ -115,7 +115,7 @@ def _is_new(into: SSAValue, maker: Operation) -> bool:
 
 
 def _solved(given: Index, made: Index, loops: int) -> list[AffineExpr] | None:
-    """Return the loops of a copy, as those of what makes its operand; None where they mix."""
+    """Return the loops of a copy in terms of those of its producer; None where they mix."""
     found: dict[int, AffineExpr] = {}
     for expr, place in zip(given, made, strict=True):
         form = linear(expr)
@@ -129,5 +129,5 @@ def _solved(given: Index, made: Index, loops: int) -> list[AffineExpr] | None:
 
 
 def _tell_all_loops(index_list: list[Index], loops: int) -> bool:
-    """Whether some operand says of each loop how long it is."""
+    """Whether the extent of every loop is that of an axis of some operand."""
     return {plain(e) for index in index_list for e in index} >= set(range(loops))

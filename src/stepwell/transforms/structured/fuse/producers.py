@@ -1,4 +1,4 @@
-"""Merge producers into what reads them: one reverse walk, each op looked at once."""
+"""Merge producers into their readers, in one reverse walk that visits each op once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from stepwell.transforms.structured.fuse.draft import Draft, Readers
 
 @dataclass(frozen=True)
 class Use:
-    """One way a draft reads a producer: the producer's loops as expressions of the draft's."""
+    """One index at which a draft reads a producer, as expressions of the draft's loops."""
 
     draft: Draft
     index: Index
@@ -44,20 +44,20 @@ class Use:
 
 @dataclass
 class Fusion:
-    """What is known of one function while its blocks are walked backwards.
+    """The state of one function while its blocks are walked backwards.
 
-    When an op is visited all its users have been: each has become a draft, was merged into
-    one, or is no generic and blocks the op from vanishing.
+    When an op is visited all its users have been: each has become a draft, was merged into one,
+    or is no generic and so keeps the op alive.
     """
 
     readers: Readers = field(default_factory=dict)
     costs: Costs = field(default_factory=Costs)
     drafts: list[Draft] = field(default_factory=list[Draft])
     gone: list[Operation] = field(default_factory=list[Operation])
-    """Ops that were merged, moved or dead, users before what they use."""
+    """Ops that were merged, moved or dead, users before their operands."""
 
     def walk(self, block: Block) -> None:
-        """Visit every op of ``block`` and of blocks inside, last first."""
+        """Visit every op of ``block`` and of its nested blocks, last first."""
         self.costs.walk(block)
         for op in reversed(list(block.ops)):
             if isinstance(op, linalg.GenericOp):
@@ -73,7 +73,7 @@ class Fusion:
         """Visit a reshape; overridden where reshapes are moved."""
 
     def visit(self, op: linalg.GenericOp) -> None:
-        """Merge ``op`` into everything that reads it, or else make a draft of it."""
+        """Merge ``op`` into all of its readers, or else make a draft of it."""
         uses = self.uses(op)
         blocked = self.blocked(op)
         if not blocked and not any(
@@ -99,7 +99,7 @@ class Fusion:
         self.drafts.append(Draft(op, self.readers))
 
     def uses(self, op: linalg.GenericOp) -> list[Use] | None:
-        """Return the distinct ways in which drafts read ``op``; None where it cannot be merged."""
+        """Return the distinct indices at which drafts read ``op``; None if it cannot be merged."""
         if not op.results or not is_elementwise(op) or is_not_fused(op):
             return None
         found: dict[Use, None] = {}
@@ -117,7 +117,7 @@ class Fusion:
         return list(by_loops.values())
 
     def blocked(self, op: Operation) -> bool:
-        """Whether anything but a generic's input reads a result of ``op``."""
+        """Whether a use other than as an input of a generic reads a result of ``op``."""
         return any(
             not isinstance(use.operation, linalg.GenericOp)
             or use.index >= len(use.operation.inputs)
@@ -126,12 +126,12 @@ class Fusion:
         )
 
     def is_cheap(self, op: linalg.GenericOp) -> bool:
-        """Whether ``op`` may be computed by each of several readers."""
+        """Whether ``op`` may be recomputed by each of several readers."""
         chain = self.costs.chain(op)
         return chain.cost <= chain.most(CHEAP_TO_REPEAT) and chain.leaves <= 2
 
     def refusal(self, op: linalg.GenericOp, use: Use) -> str:
-        """Return why ``op`` should not be merged into a draft; "" where it should."""
+        """Return why ``op`` should not be merged into a draft, "" if it should."""
         draft = use.draft
         if is_not_fused(draft.op):
             return "its reader is a kernel of its own"
@@ -150,7 +150,7 @@ class Fusion:
         return self.repetition(op, use)
 
     def repetition(self, op: linalg.GenericOp, use: Use) -> str:
-        """Return what merging ``op`` would compute again, "" where that is little."""
+        """Return what merging ``op`` would recompute, "" if that is little."""
         again = repeats(use.index, use.draft.extents)
         if again is False or is_made_of_nothing(op):
             return ""
@@ -167,7 +167,7 @@ class Fusion:
     def explain(
         self, op: linalg.GenericOp, reasons: dict[Use, str], blocked: bool, repeatable: bool
     ) -> None:
-        """Remark why ``op`` stays."""
+        """Emit a remark that says why ``op`` is not merged."""
         if not reasons:
             return
         why = next(filter(None, reasons.values()), "")

@@ -1,4 +1,4 @@
-"""Compute before reshaping rather than after, where that brings producer and reader together."""
+"""Move elementwise ops above reshapes where that lets a reader merge the producer."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ Reshape: TypeAlias = tensor.ExpandShapeOp | tensor.CollapseShapeOp
 
 @dataclass
 class ReshapingFusion(Fusion):
-    """Fusion that looks through reshapes."""
+    """Fusion through reshapes."""
 
     moved: set[Operation] = field(default_factory=set[Operation])
 
     def visit(self, op: linalg.GenericOp) -> None:
-        """Merge ``op`` unless it has moved above a reshape already."""
+        """Merge ``op`` unless it has been moved above a reshape."""
         if op not in self.moved:
             super().visit(op)
 
     def reshapes(self, op: Reshape) -> None:
         """Rewrite ``reshape(f(x, ...))`` as ``f(reshape(x), ...)`` where readers can merge f.
 
-        Only if f reads everything at its own index (or scalars), so that reshapes stay views; what
-        was broadcast is read from before, if the axes it has stay alone.
+        f must read all at its own index (or scalars), so that reshapes stay views. A broadcast
+        operand is read from its source, if the reshape neither merges nor splits the source's axes.
         """
         producer = op.src.owner
         if not isinstance(producer, linalg.GenericOp) or not self._movable(producer, op):
@@ -110,7 +110,7 @@ class ReshapingFusion(Fusion):
     def _reshaped(
         self, producer: linalg.GenericOp, op: Reshape
     ) -> tuple[linalg.GenericOp, list[Reshape]]:
-        """Return ``producer`` on reshaped operands, and their reshapes."""
+        """Return ``producer`` on reshaped operands, and the reshapes."""
         assert op.parent is not None
         views: list[Reshape] = []
         new_shape = shape(op.result)
@@ -155,15 +155,15 @@ class ReshapingFusion(Fusion):
 
 
 def _is_broadcast(op: linalg.GenericOp) -> bool:
-    """Whether ``op`` only reads the same elements again and again."""
+    """Whether ``op`` only broadcasts."""
     single = len(op.inputs) == len(op.results) == 1
     return single and is_view(op) and bool(repeats(indices(op)[0], extents(op)))
 
 
 def _before_broadcast(value: SSAValue, op: Reshape) -> tuple[SSAValue, Index] | None:
-    """Return what was broadcast to ``value`` and where it is read in the shape after ``op``.
+    """Return the source of the broadcast ``value`` and its index in the shape after ``op``.
 
-    None where it was not broadcast, or along what ``op`` merges or splits.
+    None where it is no broadcast, or ``op`` merges or splits an axis of the source.
     """
     made_by = value.owner
     if not isinstance(made_by, linalg.GenericOp) or not _is_broadcast(made_by):
@@ -178,7 +178,7 @@ def _before_broadcast(value: SSAValue, op: Reshape) -> tuple[SSAValue, Index] | 
 
 
 def _kept(op: Reshape) -> dict[int, int]:
-    """Return which axis of the result each axis that stays alone becomes."""
+    """Map each axis that is neither merged nor split to its axis in the result."""
     groups = [[axis.value.data for axis in group] for group in op.reassociation]
     alone = [(k, group[0]) for k, group in enumerate(groups) if len(group) == 1]
     return (

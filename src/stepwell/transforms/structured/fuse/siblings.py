@@ -1,4 +1,4 @@
-"""Merge generics that walk the same elements of the same tensor into one with several results."""
+"""Merge generics that traverse one tensor in the same way into one op with several results."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from stepwell.transforms.structured.fuse.cost import MAX_TENSORS
 from stepwell.transforms.structured.fuse.draft import Draft, Readers
 
 Walk: TypeAlias = tuple[SSAValue, Index, tuple[bool, ...]]
-"""A tensor, how it is walked, and which of the loops are parallel."""
+"""A tensor, the index at which it is read, and which of the loops are parallel."""
 
 
 @dataclass
 class Siblings:
-    """The drafts of one block; earlier ones by what they walk over."""
+    """The drafts of one block; the earlier ones keyed by their traversals."""
 
     block: Block
     readers: Readers
@@ -31,7 +31,7 @@ class Siblings:
         self.positions = {op: i for i, op in enumerate(self.block.ops)}
 
     def merge(self, drafts: Sequence[Draft]) -> set[int]:
-        """Merge siblings among ``drafts``, in program order; return ids of those merged away."""
+        """Merge siblings among ``drafts``, in program order; return the ids of those removed."""
         away: set[int] = set()
         for draft in drafts:
             if not _is_simple(draft):
@@ -60,12 +60,12 @@ class Siblings:
         into.take(draft)
 
     def position(self, value: SSAValue) -> int:
-        """Return where ``value`` is made, -1 if before the block."""
+        """Return the position at which ``value`` is defined, -1 if before the block."""
         owner = value.owner
         return self.positions.get(owner, -1) if isinstance(owner, Operation) else -1
 
     def _can_sink(self, first: Draft, second: Draft) -> bool:
-        """Whether everything that needs ``first`` comes after ``second``."""
+        """Whether all users of ``first`` come after ``second``."""
         here = self.positions[second.op]
         for destination in first.outputs:
             result = destination.result
@@ -80,14 +80,14 @@ class Siblings:
         return True
 
     def _inside(self, op: Operation) -> int:
-        """Return the position of the op of the block that contains ``op``."""
+        """Return the position of the op in the block that contains ``op``."""
         at: Operation | None = op
         while at is not None and at not in self.positions:
             at = at.parent_op()
         return self.positions[at] if at is not None else -1
 
     def _can_hoist(self, second: Draft, first: Draft) -> bool:
-        """Move what ``second`` needs before ``first``, if it can be; return whether it could."""
+        """Hoist the operands of ``second`` before ``first`` if legal; return whether it is."""
         needed = [*(v for v, _ in second.reads), *(v for v, _ in second.sizes)]
         needed += [d.init for d in second.outputs]
         here = self.positions[first.op]
@@ -114,7 +114,7 @@ class Siblings:
 
 
 def _walks(draft: Draft) -> list[Walk]:
-    """Return the reads of ``draft`` that visit a tensor in all of its loops, one axis each."""
+    """Return the reads of ``draft`` that index a tensor by all of its loops, one per axis."""
     return [
         (value, index, tuple(draft.parallel))
         for value, index in draft.reads
@@ -123,7 +123,7 @@ def _walks(draft: Draft) -> list[Walk]:
 
 
 def _is_simple(draft: Draft) -> bool:
-    """Whether ``draft`` is elementwise or reduces by known combiners, and reads only operands."""
+    """Whether ``draft`` is elementwise or has only known combiners, and captures no value."""
     if draft.contracts() or _captures(draft.block) or is_not_fused(draft.op):
         return False
     for i, destination in enumerate(draft.outputs):
@@ -136,7 +136,7 @@ def _is_simple(draft: Draft) -> bool:
 
 
 def _captures(block: Block) -> bool:
-    """Whether a body uses values from around it, or memory at indices it computes."""
+    """Whether a body captures values, or loads from memory at computed indices."""
     return any(
         isinstance(op, tensor.ExtractOp)
         or op.regions

@@ -1,4 +1,4 @@
-"""Ask for the size of a tensor where it was decided, so that no op is kept only to be measured."""
+"""Replace tensor.dim by the size at the tensor's definition, so that no op lives only for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stepwell.transforms.structured.fuse.draft import located
 
 
 def resolve_sizes(block: Block) -> None:
-    """Replace each tensor.dim of a computed tensor by the size its destination was made with."""
+    """Replace each tensor.dim of a computed tensor by the size of its destination."""
     for op in list(block.ops):
         if isinstance(op, tensor.DimOp):
             _resolve(op)
@@ -37,13 +37,13 @@ def _resolve(op: tensor.DimOp) -> None:
 
 
 class _Maker:
-    """Finds sizes, writing what it must compute before ``dim``."""
+    """Finds sizes, inserting the ops that compute them before ``dim``."""
 
     def __init__(self, dim: tensor.DimOp) -> None:
         self.dim = dim
 
     def size(self, value: SSAValue, axis: int) -> SSAValue | None:
-        """Return the size of an axis; None where ``dim`` itself is the way to know it."""
+        """Return the size of an axis; None where only ``dim`` itself gives it."""
         if (static := shape(value)[axis]) != DYNAMIC_INDEX:
             return self._insert(arith.ConstantOp(IntegerAttr(static, IndexType())))
         made_by = value.owner
@@ -67,7 +67,7 @@ class _Maker:
                 return self.dim.result if value is self.dim.source else None
 
     def _known(self, value: SSAValue, axis: int) -> SSAValue:
-        """Return the size of an axis, measuring ``value`` where nothing better is known."""
+        """Return the size of an axis, by a new tensor.dim where nothing better is known."""
         if (size := self.size(value, axis)) is not None:
             return size
         number = self._insert(arith.ConstantOp(IntegerAttr(axis, IndexType())))

@@ -1,4 +1,4 @@
-"""Tensors that hold one value everywhere, and which value that is."""
+"""Find tensors whose elements are all equal, and the value of these elements."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Constant: TypeAlias = "IntegerAttr | FloatAttr"
 
 @dataclass(frozen=True)
 class Splat:
-    """The one value: known now, or a scalar of the program."""
+    """The value of all elements: a constant, or a scalar of the program."""
 
     constant: Constant | None = None
     scalar: SSAValue | None = None
 
 
 def splat_of(value: SSAValue) -> Splat | None:
-    """Return what ``value`` holds everywhere, or None where that is not one known value."""
+    """Return the value of all elements of ``value``, None where they are not known to be equal."""
     match value.owner:
         case arith.ConstantOp() as op:
             return _constant(op.value)
@@ -68,5 +68,5 @@ def _constant(value: Attribute) -> Splat | None:
 
 
 def scalar_of(op: arith.ConstantOp) -> Constant | None:
-    """Return the number that ``op`` makes, None where it makes a tensor."""
+    """Return the number that ``op`` defines, None where it defines a tensor."""
     return op.value if isinstance(op.value, IntegerAttr | FloatAttr) else None

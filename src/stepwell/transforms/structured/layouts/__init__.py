@@ -11,11 +11,11 @@ After:   %t = linalg.generic {copy, kernel.no_fuse} ins(%x)  // 1x56x56x64
          %u = linalg.generic {copy, kernel.no_fuse} ins(%z)  // 1x64x56x56
          func.return %u : tensor<1x64x56x56xf32>
 
-Afterwards images that windows slide over have their features last, and so has all that is made
-of them or makes them, as far as there are only structured ops and slices; elsewhere (arguments,
-results, reshapes) they are transposed, once. A function where that costs more than it saves, or
-that has no windows, is left alone. Padding of known size fills the border alone. Sums are taken in
-another order.
+Afterwards the images that windows slide over have their features last, and so have the tensors
+computed from them or into them, as far as structured ops and slices connect them; elsewhere
+(arguments, results, reshapes) they are transposed, once. A function where that costs more than it
+saves, or that has no windows, is unchanged. Padding of known size fills only the border.
+Floating-point sums are reassociated.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from stepwell.transforms.structured.layouts.plan import Plan
 
 @dataclass(frozen=True)
 class PropagateLayouts(Pass):
-    """Move images to the layout that convolutions and pooling want, and what touches them too.
+    """Change images to the layout that convolutions and pooling prefer, with the ops around them.
 
-    always : move them also where that costs more than it saves
-    l2 : bytes of each core's second cache; 0 leaves everything as it is, for only kernels that run
-         in blocks gain
+    always : change them also where that costs more than it saves
+    l2 : bytes of each core's second-level cache; 0 turns the pass off, because only kernels that
+         run in blocks gain
     """
 
     name = "propagate-layouts"

@@ -1,4 +1,4 @@
-"""Padding that fills only the border, and copies what is inside with all threads."""
+"""Fill only the border of a padded image, and copy the interior in a parallel kernel."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from stepwell.analysis.structured import PARALLEL, array_of_maps, element, ident
 from stepwell.transforms.structured.fuse.draft import located
 
 MIN_ELEMENTS = 1 << 12
-"""Images of fewer elements are filled whole."""
+"""The number of elements below which an image is filled whole."""
 MAX_GROWTH = 2
-"""A border is filled alone where the whole image has more than this many times its elements."""
+"""The ratio of the padded to the unpadded size from which the whole image is filled."""
 SCATTERED = 8
-"""A slab in so many places is filled by the threads that write what lies between."""
+"""The number of separate pieces from which a slab is filled by the threads of the interior."""
 
 
 def fill_borders(block: Block) -> bool:
-    """Rewrite each insertion into a filled tensor that leaves a border around; say if any is.
+    """Rewrite each insertion into a filled tensor that is a padding; return whether any is.
 
-    Where only a call tells sizes the whole is filled, but an argument is copied in the same way.
+    A tensor of dynamic size is filled whole, but an argument is still copied by a kernel.
     """
     inserts = [op for op in block.ops if isinstance(op, tensor.InsertSliceOp)]
     found = [op for op in inserts if _pads(op)]
@@ -38,7 +38,7 @@ def fill_borders(block: Block) -> bool:
 
 
 def _pads(op: tensor.InsertSliceOp) -> bool:
-    """Whether ``op`` puts something, all sizes known, inside of what is filled for it alone."""
+    """Whether ``op`` pads a tensor, all sizes known, in a destination filled for it alone."""
     fill, whole, inside = op.dest.owner, shape(op.dest), shape(op.source)
     return (
         isinstance(fill, linalg.FillOp)
@@ -52,7 +52,7 @@ def _pads(op: tensor.InsertSliceOp) -> bool:
 
 
 def _pads_unknown(op: tensor.InsertSliceOp) -> bool:
-    """Whether ``op`` puts an argument, whose sizes a call tells, into what is filled."""
+    """Whether ``op`` inserts an argument of dynamic size into a filled tensor."""
     return (
         isinstance(op.source, BlockArgument)
         and isinstance(op.dest.owner, linalg.FillOp)
@@ -70,10 +70,10 @@ def _numbers(op: tensor.InsertSliceOp, name: str) -> list[int]:
 
 
 def _fill_border(op: tensor.InsertSliceOp) -> None:
-    """Fill slabs before and behind along each axis, between those of the axes before.
+    """Fill slabs before and behind along each axis, within the interior of the axes before it.
 
-    One that lies in many places is marked: filled by one thread alone it would take lines of all
-    of the image from the caches of the threads that write and read the rest.
+    A slab in many separate pieces is marked: one thread that fills all of it would take cache
+    lines throughout the image from the threads that write and read the rest.
     """
     fill = op.dest.owner
     assert isinstance(fill, linalg.FillOp)
@@ -113,7 +113,7 @@ def _insert(
 
 
 def _copy_source(op: tensor.InsertSliceOp) -> None:
-    """Copy an argument by a kernel, which writes where it is wanted."""
+    """Copy an argument in a kernel, which can write directly into the destination."""
     value, rank = op.source, len(shape(op.source))
     empty = tensor.EmptyOp(tuple(op.sizes), value.type)
     block = Block(arg_types=[element(value)] * 2)

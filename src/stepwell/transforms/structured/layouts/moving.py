@@ -1,4 +1,4 @@
-"""Carry out a plan of layouts: types, maps and loops in place, transposes where it says so."""
+"""Apply a plan of layouts: permute types, maps and loops in place, and insert transposes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Moving:
     )
 
     def move(self) -> None:
-        """Rewrite every op that the plan says something about."""
+        """Rewrite every op that the plan changes."""
         for op in list(self.plan.block.ops):
             self._operands(op, op)
             for inner in op.walk() if op.regions else ():
@@ -75,10 +75,10 @@ class Moving:
                 op.operands[k] = self._laid(op.operands[k], layout, before)
 
     def _generic(self, op: linalg.GenericOp) -> None:
-        """Permute each map as its operand was, then the loops."""
+        """Permute each operand's map like the operand, then the loops."""
         order = self.plan.orders.get(op)
         reads, values = self.plan.reads, list(op.operands)
-        # operands were replaced by now; those the plan says nothing of lie as they do
+        # the operands have been replaced; those without an entry keep the layout they have
         laid = [reads.get((op, k)) or self.plan.layouts.get(v) for k, v in enumerate(values)]
         if order is None and not any(laid):
             return
@@ -110,7 +110,7 @@ class Moving:
     # values in another layout
 
     def _laid(self, value: SSAValue, layout: Layout, before: Operation) -> SSAValue:
-        """Return ``value`` in ``layout``, made where it is first needed."""
+        """Return ``value`` in ``layout``, created at its first use."""
         have = self.plan.layouts.get(value) or natural(value)
         if have == layout:
             return value
@@ -128,7 +128,7 @@ class Moving:
         return self._turned(value, have, layout, before)
 
     def _remade(self, owner: Operation, layout: Layout) -> Operation | None:
-        """Return an op that makes the same of nothing in ``layout``, None where there is none."""
+        """Return a copy of a fill, empty or splat op in ``layout``, None for other ops."""
         match owner:
             case tensor.EmptyOp():
                 type = _permuted(owner.tensor, layout)
@@ -145,7 +145,7 @@ class Moving:
                 return None
 
     def _respread(self, owner: linalg.GenericOp, layout: Layout) -> Operation:
-        """Return a copy of ``owner`` that writes its result in ``layout``, axis by axis."""
+        """Return a copy of the broadcast ``owner`` that writes its result in ``layout``."""
         *read, written = indices(owner)
         into = self._laid(owner.outputs[0], layout, owner)
         loops = [0] * len(layout)
@@ -163,7 +163,7 @@ class Moving:
         return copy
 
     def _turned(self, value: SSAValue, have: Layout, layout: Layout, before: Operation) -> SSAValue:
-        """Copy ``value``, its axes permuted; such a copy is a kernel of its own."""
+        """Transpose ``value`` in a kernel of its own."""
         place = {axis: k for k, axis in enumerate(layout)}
         type = _permuted(value, layout, have)
         location = before.location
@@ -198,7 +198,7 @@ class Moving:
 
 
 def _permuted(value: SSAValue, layout: Layout, have: Layout | None = None) -> TensorType[Any]:
-    """Return the type of ``value``, lying as ``have`` or as written, in ``layout``."""
+    """Return the type of ``value`` in ``layout``, from its original layout or ``have``."""
     sizes = shape(value)
     return TensorType(element(value), [sizes[have.index(a) if have else a] for a in layout])
 
@@ -208,7 +208,7 @@ def _retype(value: SSAValue, layout: Layout) -> None:
 
 
 def _dynamic(sizes: Sequence[SSAValue], value: SSAValue, layout: Layout) -> list[SSAValue]:
-    """Return the sizes of each `?` of ``value`` in the order of ``layout``."""
+    """Return the dynamic sizes of ``value`` in the order of ``layout``."""
     written = shape(value)
     axes = [a for a, n in enumerate(written) if n == DYNAMIC_INDEX]
     of = dict(zip(axes, sizes, strict=True))

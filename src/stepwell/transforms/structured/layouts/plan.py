@@ -1,7 +1,7 @@
-"""Choose a layout for every tensor of a block: a walk back with wishes, a walk on that decides.
+"""Choose a layout for every tensor of a block: preferences flow backwards, then decisions forwards.
 
-Nothing is changed here. A value stays as it is written unless the plan names a layout for it; an
-operand that is wanted in another layout than it has is transposed on the way, which costs.
+No op is changed here. A value keeps its original layout unless the plan has another for it; an
+operand that is needed in another layout than its value has is transposed, at a cost.
 """
 
 from __future__ import annotations
@@ -40,34 +40,34 @@ from stepwell.transforms.structured.layouts.windows import (
 )
 
 TURN = 1.0
-"""Cycles that transposing takes for an element."""
+"""Cycles to transpose one element."""
 MAX_FRACTION = 8
-"""An operand of at most this fraction (1/8) of the largest is read as it lies."""
+"""An operand of at most this fraction (1/8) of the largest is read in the layout it has."""
 
 
 @dataclass
 class Plan:
-    """What is to be done with one block."""
+    """The layouts and loop orders chosen for one block."""
 
     block: Block
     windows: dict[Operation, Window] = field(default_factory=dict[Operation, Window])
     wished: dict[SSAValue, Layout] = field(default_factory=dict[SSAValue, Layout])
     layouts: dict[SSAValue, Layout] = field(default_factory=dict[SSAValue, Layout])
-    """Where it is not the one that the value is written with."""
+    """The layouts of values that differ from the original ones."""
     orders: dict[Operation, tuple[int, ...]] = field(
         default_factory=dict[Operation, tuple[int, ...]]
     )
-    """The loops of an op in their new order."""
+    """The new order of the loops of an op."""
     reads: dict[tuple[Operation, int], Layout] = field(
         default_factory=dict[tuple[Operation, int], Layout]
     )
-    """Operands that are wanted in another layout than the value has."""
+    """The layouts of operands that differ from the layouts of their values."""
     turned: set[tuple[SSAValue, Layout]] = field(default_factory=set[tuple[SSAValue, Layout]])
     gain: float = 0.0
     loss: float = 0.0
 
     def choose(self) -> bool:
-        """Plan the block; return whether following the plan pays."""
+        """Plan the block; return whether the plan pays."""
         ops = list(self.block.ops)
         for op in ops:
             if isinstance(op, linalg.GenericOp) and (window := read_window(op) or read_taps(op)):
@@ -85,7 +85,7 @@ class Plan:
         """Return the layout of ``value``."""
         return self.layouts.get(value) or natural(value)
 
-    # wishes
+    # preferences
 
     def _wish(self, op: Operation) -> None:
         match op:
@@ -163,7 +163,7 @@ class Plan:
         self._reorder(op, loop_order(op, window, layout))
 
     def _follow(self, op: linalg.GenericOp) -> None:
-        """Let ``op`` walk as its largest operand lies that is not as it was written."""
+        """Order the loops of ``op`` as its largest operand that has a new layout."""
         self._leave_captured(op)
         leaders = self._leaders(op)
         where = indices(op)
@@ -193,10 +193,10 @@ class Plan:
     def _is_cheaper_as_written(
         self, op: linalg.GenericOp, leaders: list[int], laid: list[int], order: tuple[int, ...]
     ) -> bool:
-        """Whether turning back what is laid out otherwise costs less than turning all the rest.
+        """Whether transposing operands in new layouts back costs less than transposing the rest.
 
-        So it is where a gradient of filters meets the filters themselves, and nobody wants the
-        result in another layout.
+        This is so where a gradient of filters meets the filters themselves, and no reader of the
+        result prefers another layout.
         """
         if any(r in self.wished for r in op.results):
             return False
@@ -210,7 +210,7 @@ class Plan:
         return others > 0 and others + results > sum(volume(op.inputs[k]) for k in laid)
 
     def _reorder(self, op: linalg.GenericOp, order: tuple[int, ...]) -> None:
-        """Give ``op`` its loops in ``order``, parallel ones first, and results that lie so."""
+        """Order the loops of ``op``, parallel ones first, and lay out its results to match."""
         where, parallel = indices(op), is_parallel(op)
         inputs = len(op.inputs)
         for k, result in enumerate(op.results):
@@ -224,7 +224,7 @@ class Plan:
     def _order_of(
         self, op: linalg.GenericOp, result: SSAValue, layout: Layout
     ) -> tuple[int, ...] | None:
-        """Return the loops in the order in which ``result`` lies."""
+        """Return the loops in the order of the axes of ``result`` in ``layout``."""
         k = list(op.results).index(result)  # pyright: ignore[reportArgumentType]
         return _loops_of(op, indices(op)[len(op.inputs) + k], layout)
 
@@ -249,7 +249,7 @@ class Plan:
             self.layouts[value] = layout
 
     def _want(self, op: Operation, operand: int, layout: Layout) -> None:
-        """Read an operand in this layout, transposing it once for all who want the same."""
+        """Read an operand in this layout; all readers that need it share one transpose."""
         value = op.operands[operand]
         have = self.layout(value)
         if have == layout:
@@ -261,7 +261,7 @@ class Plan:
                 self.loss += volume(value) * TURN
 
     def _leave(self, op: Operation) -> None:
-        """Let ``op``, and all inside it, read what it reads as it was written."""
+        """Let ``op`` and its nested ops read their operands in the original layouts."""
         for k, value in enumerate(op.operands):
             if value in self.layouts:
                 self._want(op, k, natural(value))
@@ -278,12 +278,12 @@ class Plan:
 
 
 def natural(value: SSAValue) -> Layout:
-    """Return the layout that a value is written with."""
+    """Return the original layout of a value: its axes in order."""
     return tuple(range(len(shape(value))))
 
 
 def sorted_axes(index: Index, order: tuple[int, ...]) -> Layout:
-    """Return the axes of what is read at ``index`` in the order of the loops they move with."""
+    """Return the axes of an operand read at ``index``, sorted by the loops that index them."""
     position = {d: k for k, d in enumerate(order)}
 
     def key(axis: int) -> int:
@@ -293,12 +293,12 @@ def sorted_axes(index: Index, order: tuple[int, ...]) -> Layout:
 
 
 def volume(value: SSAValue) -> int:
-    """Return how many elements a tensor has, or is thought to have."""
+    """Return the number of elements of a tensor, estimated where it is dynamic."""
     return prod(GUESS if n == DYNAMIC_INDEX else n for n in shape(value))
 
 
 def is_free(value: SSAValue) -> bool:
-    """Whether ``value`` is made in any layout alike: of nothing, of one value, or by spreading."""
+    """Whether ``value`` costs the same in any layout: uninitialized, a splat or a broadcast."""
     match value.owner:
         case tensor.EmptyOp():
             return True
@@ -313,7 +313,7 @@ def is_free(value: SSAValue) -> bool:
 
 
 def is_spread(op: linalg.GenericOp) -> bool:
-    """Whether ``op`` repeats what is small, so that another of it costs no more than reading it."""
+    """Whether ``op`` broadcasts small inputs, so that a second copy costs no more than a read."""
     return (
         len(op.outputs) == 1
         and is_elementwise(op)
@@ -326,13 +326,13 @@ def is_spread(op: linalg.GenericOp) -> bool:
 
 
 def is_turned(value: SSAValue, have: Layout, layout: Layout) -> bool:
-    """Whether the elements of ``value`` lie in another order in ``layout``, not only its axes."""
+    """Whether a change of layout moves elements, that is, reorders axes longer than 1."""
     sizes = shape(value)
     return [a for a in have if sizes[a] != 1] != [a for a in layout if sizes[a] != 1]
 
 
 def _is_small(op: linalg.GenericOp, operand: int) -> bool:
-    """Whether an input has so few elements that it does not matter how it lies."""
+    """Whether an input has so few elements that its layout does not matter."""
     most = max(volume(v) for v in op.operands if isinstance(v.type, TensorType))
     return volume(op.operands[operand]) * MAX_FRACTION <= most
 
@@ -345,9 +345,9 @@ def _is_written_plainly(op: linalg.GenericOp) -> bool:
 def _loops_of(op: linalg.GenericOp, index: Index, layout: Layout) -> tuple[int, ...] | None:
     """Return all loops of ``op``, first those of ``index`` in the order of ``layout``.
 
-    A loop that is not there takes the place of the sums, as the features of a product's result
-    take that of the features summed over; where there are no sums it comes last. None where an
-    expression has two loops that run side by side.
+    A loop that does not index the operand goes where its reduction loops are, as the features of
+    a product's result replace the reduced features; without reduction loops it goes last. None
+    where an expression has two parallel loops.
     """
     parallel = is_parallel(op)
     found: list[int] = []
@@ -362,7 +362,7 @@ def _loops_of(op: linalg.GenericOp, index: Index, layout: Layout) -> tuple[int, 
 
 
 def _sums_places(op: linalg.GenericOp, factors: list[int]) -> bool:
-    """Whether ``op`` sums over all but one axis of its factors, as for gradients of filters."""
+    """Whether ``op`` reduces all but one axis of its factors, as gradients of filters do."""
     where, parallel = indices(op), is_parallel(op)
     loops = [{d for e in where[k] for d in e.used_dims()} for k in factors]
     sums = {d for d, runs in enumerate(parallel) if not runs}
@@ -370,7 +370,7 @@ def _sums_places(op: linalg.GenericOp, factors: list[int]) -> bool:
 
 
 def _sums_first(op: linalg.GenericOp, order: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the loops of sums as in ``order``, the others as they are written."""
+    """Return the reduction loops in the order of ``order``, then the others in original order."""
     parallel = is_parallel(op)
     kept = [d for d, runs in enumerate(parallel) if runs]
     return (*(d for d in order if not parallel[d]), *kept)

@@ -1,4 +1,4 @@
-"""Ops that slide a window over an image: how their loops should run, and what that saves."""
+"""Ops that slide a window over an image: their preferred loop order and layouts, and the gain."""
 
 from __future__ import annotations
 
@@ -27,71 +27,71 @@ from stepwell.analysis.structured import (
 )
 
 Layout: TypeAlias = tuple[int, ...]
-"""Which axis of a tensor, as it was written, lies at each place."""
+"""A permutation: the original axis of a tensor at each position in memory."""
 
 GUESS = 64
-"""How long a loop is thought to be where only the run knows."""
+"""The trip count assumed for a loop of dynamic size."""
 LANES = 16
-"""Fewer features, or fewer neighbours in a row, than this do not fill vectors."""
+"""The number of features, or of contiguous elements, below which vectors are not filled."""
 DENSE = 1 / 64
-"""Cycles that a product of a dense convolution takes less where features lie side by side."""
+"""Cycles saved per product of a dense convolution by contiguous features."""
 SUMMED = 1 / 16
-"""The same where it sums up images over their places: else neighbours are seldom read together."""
+"""The same where it sums over the places of images: few loads of the row layout are vectors."""
 ALONG = 1 / 8
-"""Cycles that a product takes less where vectors run along a sum, results being few."""
+"""Cycles saved per product by vectors along a reduction that has few results."""
 PICKED = 0.3
-"""Cycles that an element of a window takes less which else is picked from vectors, of every second
-place or further apart."""
+"""Cycles saved per element of a window that would otherwise be extracted from vectors, with a
+stride of two or more places."""
 STEPPED = 1.0
-"""Cycles that a product takes less, in groups, where rows have no neighbours read together."""
+"""Cycles saved per product of a grouped convolution whose rows are read with a stride."""
 PAIRS = 4
-"""Groups of fewer features than this are no better off with features last."""
+"""The number of features per group below which features last gain nothing."""
 MIN_FEATURES = 8
-"""An image of fewer features is read as it lies: they do not fill half a cache line."""
+"""The number of features below which an image keeps its layout: they fill no half cache line."""
 OVER = 3
-"""A window over so many times as many places as it has results sums up whole images, ..."""
+"""The ratio of a window's places to its results from which it sums over whole images, ..."""
 BATCH = 16
-"""... if their batch is at most so many times as long as they have features."""
+"""... if their batch is at most this many times as large as the number of features."""
 APART = 4
-"""Cycles that an element takes less which else is not loaded as part of a vector."""
+"""Cycles saved per element that would otherwise be loaded by a scalar load."""
 SCATTERED = 0.4
-"""Cycles that a product takes less of several sums at once, of rows that are short or stepped."""
+"""Cycles saved per product of several sums at once, where rows are short or read with a stride."""
 TOGETHER = 1 / 24
-"""Cycles that an element takes less which else is loaded with its neighbours of a row."""
+"""Cycles saved per element that would otherwise be loaded in a vector along its row."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """What an op that slides a window over input ``image`` would like."""
+    """The preferences of an op that slides a window over input ``image``."""
 
     image: int
     order: tuple[int, ...]
-    """All its loops: batch, places, features, then the window's and what else is summed over."""
+    """All its loops: batch, places, features, then the window's and the other reduction loops."""
     features: frozenset[int]
     """The parallel loops that should be innermost."""
     filters: tuple[int, ...]
-    """Inputs that the window's elements are combined with."""
+    """The inputs that are multiplied with the window's elements."""
     dense: bool
-    """Whether each result sums over features, so that filters are packed anyway."""
+    """Whether each result sums over features, so that filters are packed in any case."""
     indifferent: bool
-    """Whether the image may as well stay as it is."""
+    """Whether the image's layout does not matter."""
     gain: float
-    """Cycles saved where features are the last axis."""
+    """Cycles saved if features are the last axis."""
     places: frozenset[int] = frozenset()
-    """The loops over places, where these are summed over, as for gradients of filters: both of
-    what it reads are images then, and should have their features last, ..."""
+    """The loops over places, where these are reduced, as in gradients of filters: both inputs
+    are images then, and should have their features last, ..."""
     planar: bool = False
-    """... unless both have few: they fill no vectors, places do, and should come last."""
+    """... unless both have too few to fill vectors: then places should be last."""
     narrow: bool = False
-    """Whether there are so few features that vectors run along those summed over: these should be
-    the last axis of filters too."""
+    """Whether there are so few features that vectors run along the reduced features, which should
+    then be the last axis of the filters too."""
     sliding: frozenset[int] = frozenset()
-    """The loops over places and the window, where places should come last: of groups of a few
-    features of a result that read one of the image no vectors can be made."""
+    """The loops over places and the window, where places should be last: groups of a few result
+    features for each image feature cannot be vectorized."""
 
 
 def read_window(op: linalg.GenericOp) -> Window | None:
-    """Return what ``op`` would like, None where it slides no window over an image."""
+    """Return the preferences of ``op``, None where it slides no window over an image."""
     parallel = is_parallel(op)
     if all(parallel):
         return None
@@ -158,7 +158,7 @@ def read_window(op: linalg.GenericOp) -> Window | None:
 
 
 def _few_in_groups(image: Index, feature: int) -> bool:
-    """Whether groups have more than one feature, of results or of the image, but only a few."""
+    """Whether groups have more than one feature, of results or of the image, but too few."""
     if (group := _group(image, feature)) is not None:
         return 1 < group < PAIRS
     forms = [form for form in map(linear, image) if form is not None]
@@ -174,7 +174,7 @@ def _in_rows(
     moving: set[int],
     order: Sequence[int],
 ) -> Window:
-    """Return what is wanted where places should be the last axes."""
+    """Return the preferences of an op whose places should be the last axes."""
     parallel = is_parallel(op)
     first = [d for d in order if parallel[d] and d not in (*features, *spatial)]
     sums = [d for d in order if not parallel[d]]
@@ -194,7 +194,7 @@ def _in_rows(
 
 
 def row_layout(index: Index, window: Window) -> Layout:
-    """Return the layout of an image whose places should come last: batch, features, places."""
+    """Return the layout of an image with places last: batch, features, places."""
 
     def key(axis: int) -> int:
         loops = index[axis].used_dims()
@@ -204,10 +204,10 @@ def row_layout(index: Index, window: Window) -> Layout:
 
 
 def read_taps(op: linalg.GenericOp) -> Window | None:
-    """Return what several sums over places at once would like, as for depthwise filters.
+    """Return the preferences of several sums over places at once, as for depthwise filters.
 
-    Each adds up products of another slice of one image and of the same places: sums for each
-    feature, which should be the last axis of all.
+    Each sum multiplies another slice of one image by the same operand, for each feature; the
+    feature should be the last axis of all.
     """
     parallel = is_parallel(op)
     if len(op.outputs) < 2 or len(op.inputs) != len(op.outputs) + 1 or parallel.count(True) != 1:
@@ -245,9 +245,9 @@ def _summed_places(
     read: set[int],
     inner: Sequence[int],
 ) -> frozenset[int]:
-    """Return the loops ``moving`` where they go over whole images, whose results are windows.
+    """Return the loops ``moving`` where they run over whole images and the results are windows.
 
-    Then images have one feature loop that is not summed over, and the batch is not much longer.
+    This requires images with one feature loop that is not reduced, and no much larger batch.
     """
     sizes = _sizes(op)
     features = [sizes[d] for d in read - spatial]
@@ -274,19 +274,19 @@ def _gain(op: linalg.GenericOp, image: Index, features: list[int], dense: bool) 
 
 
 def _steps(op: linalg.GenericOp, image: Index) -> bool:
-    """Whether neighbours along the longest loop over the image's last axis lie apart."""
+    """Whether the longest loop in the index of the image's last axis has a stride above 1."""
     form, sizes = linear(image[-1]), _sizes(op)
     return form is not None and bool(form[0]) and form[0][max(form[0], key=sizes.__getitem__)] > 1
 
 
 def _group(image: Index, loop: int) -> int | None:
-    """Return how many features, along ``loop``, read the same ones; None where each its own."""
+    """Return how many result features, along ``loop``, read one group; None without groups."""
     found = (quotient for expr in image for quotient in quotients(expr))
     return next((size for feature, size in found if feature == loop), None)
 
 
 def product_gain(op: linalg.GenericOp) -> float:
-    """Return the cycles saved where a product that follows its image has features last."""
+    """Return the cycles saved by features last in a product that follows its image."""
     parallel = is_parallel(op)
     loops = _written(indices(op)[len(op.inputs) :])
     if all(parallel) or not contracts(op) or loops is None or len(loops) < 3:
@@ -299,7 +299,7 @@ def _sizes(op: linalg.GenericOp) -> list[int]:
 
 
 def image_layout(op: linalg.GenericOp, window: Window) -> Layout:
-    """Return the layout that the image should have: batch, places, features."""
+    """Return the preferred layout of the image: batch, places, features."""
     parallel = is_parallel(op)
     if window.sliding:
         return row_layout(indices(op)[window.image], window)
@@ -317,9 +317,9 @@ def image_layout(op: linalg.GenericOp, window: Window) -> Layout:
 
 
 def place_layout(index: Index, window: Window, parallel: Sequence[bool]) -> Layout:
-    """Return the layout of an image that is summed over its places: batch, places, features.
+    """Return the layout of an image that is reduced over its places: batch, places, features.
 
-    Features come before places where both images have few.
+    Features precede places where both images have few features.
     """
 
     def key(axis: int) -> int:
@@ -332,7 +332,7 @@ def place_layout(index: Index, window: Window, parallel: Sequence[bool]) -> Layo
 
 
 def loop_order(op: linalg.GenericOp, window: Window, layout: Layout) -> tuple[int, ...]:
-    """Return the loops of ``op``, sums as the image lies in ``layout``, last axis innermost."""
+    """Return the loops of ``op``, its reductions in the order of the image's ``layout``."""
     index, parallel = indices(op)[window.image], is_parallel(op)
     sums = [d for axis in layout for d in index[axis].used_dims() if not parallel[d]]
     kept = [d for d in window.order if d not in sums]
@@ -340,7 +340,7 @@ def loop_order(op: linalg.GenericOp, window: Window, layout: Layout) -> tuple[in
 
 
 def filter_layout(index: Index, window: Window, parallel: Sequence[bool]) -> Layout:
-    """Return the layout of what a window without sums is combined with: features last."""
+    """Return the layout of the other operand of a window without sums: features last."""
     if window.sliding:
         return row_layout(index, window)
     if window.places:
@@ -354,7 +354,7 @@ def filter_layout(index: Index, window: Window, parallel: Sequence[bool]) -> Lay
 
 
 def _slides(expr: AffineExpr, parallel: Sequence[bool]) -> bool:
-    """Whether ``expr`` depends on a place and on an element of the window."""
+    """Whether ``expr`` depends on both a place and a position in the window."""
     if isinstance(expr, AffineDimExpr):
         return False
     dims = expr.used_dims()
@@ -370,7 +370,7 @@ def _parallel_loops(index: Index, parallel: Sequence[bool]) -> set[int]:
 
 
 def _written(outputs: Sequence[Index]) -> list[int] | None:
-    """Return the loops that index all results, which must be alike; None where they are not."""
+    """Return the loops that index all results, None where the results' indices differ."""
     first = [plain(expr) for expr in outputs[0]]
     if None in first or any(index != outputs[0] for index in outputs[1:]):
         return None

@@ -1,4 +1,4 @@
-"""Loops that work on numbers, rows and windows become scalar code: plain loops, in registers.
+"""Turn loops over numbers, rows and windows into scalar code: plain loops with values in registers.
 
 Before:  %n, %y = scf.while (%i = %zero, %x = %x0) : (tensor<i64>, tensor<9xf64>) -> ... {
            %t = linalg.generic ins(%i : tensor<i64>) outs(...) { cmpi slt, 9 }
@@ -11,13 +11,13 @@ After:   %y, %n = scf.for %once = %c0 to %c1 step %c1 iter_args(%a = %x0, %b = %
            %m = tensor.insert %c9 into %b[]
            scf.yield %r, %m }
 
-Afterwards a loop, with all loops and branches in it, that computes with tensors of one element and
-small arrays, and reads and writes elements and parts of arrays that it carries, is one scf.for of a
-single iteration on arrays, which makes it one kernel. What computes with a row or a window, or
-sums one up, is a loop over its elements, which a mask bounds. In it numbers are carried as numbers,
-a loop that counts by a fixed step is an scf.for, and what is known of the numbers that are counted
-is used: comparisons that always come out the same are gone. Any other loop stays as it is, its
-loops being looked at.
+Afterwards a loop whose body, with all nested loops and branches, computes with one-element tensors
+and small arrays, and reads and writes elements and slices of the arrays that it carries, is one
+scf.for of a single iteration on arrays, which makes it one kernel. Inside it one-element tensors
+are numbers, elementwise ops and reductions of a row or window are loops over elements, whose
+bounds replace masks, and a loop with a fixed step is an scf.for. The ranges of the counters are
+known, so comparisons that they decide are folded. Any other loop is unchanged, and the loops
+nested in it are tried.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ScalarLoops(Pass):
     expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite the loops of each function, the outermost that can be."""
+        """Rewrite the loops of each function, the outermost that qualify."""
         for function in op.ops:
             if isinstance(function, func.FuncOp):
                 for block in function.body.blocks:
@@ -63,7 +63,7 @@ def _block(block: Block) -> None:
 
 
 def _rewritten(loop: scf.WhileOp | scf.ForOp) -> bool:
-    """Replace a loop by scalar code, if it can be."""
+    """Replace a loop by scalar code, if possible."""
     if any(not isinstance(r.type, TensorType) for r in loop.results) or _is_scalar(loop):
         return False
     code = Code(Block())
@@ -88,16 +88,16 @@ _SCALAR = (
 
 
 def _is_scalar(loop: Operation) -> bool:
-    """Whether a loop is scalar code already, as that of a scatter is."""
+    """Whether a loop is scalar code already, such as the loop of a scatter."""
     return isinstance(loop, scf.ForOp) and all(
         isinstance(op, _SCALAR) or op.dialect_name() in ("arith", "math") for op in loop.walk()
     )
 
 
 def _scalar(loop: scf.WhileOp | scf.ForOp, code: Code) -> tuple[scf.ForOp, list[SSAValue]]:
-    """Write scalar code before a loop; return it, and what stands for each result.
+    """Write scalar code before a loop; return it, and the replacement of each result.
 
-    code : where it is written, nothing yet
+    code : the empty scalar code to write into
     """
     inits = list(loop.arguments if isinstance(loop, scf.WhileOp) else loop.iter_args)
     kept = [_is_kept(loop, k) for k in range(len(inits))]
@@ -149,7 +149,7 @@ def _is_kept(loop: scf.WhileOp | scf.ForOp, slot: int) -> bool:
 
 
 def _erase_unused(block: Block) -> None:
-    """Erase what nothing needs in a block and the blocks in it."""
+    """Erase the unused ops of a block and of its nested blocks."""
     erase_dead(block)
     for op in block.ops:
         for region in op.regions:

@@ -1,7 +1,7 @@
-"""Between which numbers the integers of scalar code lie, told as the code is written.
+"""Range analysis of the integers in scalar code, computed as the code is written.
 
-Only what is known of constants, counters and types is used: a comparison that is decided, and what
-clamps a number that lies within its bounds already, need not be written.
+The facts come from constants, counters and types alone. They fold comparisons that are decided,
+and clamps of numbers that are in range already.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
 Range: TypeAlias = tuple[int, int]
-"""The least and the greatest number."""
+"""The smallest and the largest value, both inclusive."""
 
 
 def of_type(type: Attribute) -> Range | None:
-    """Return what a type holds, as signed numbers; None where it is no integer."""
+    """Return the range of a type as signed integers; None for other types."""
     if isinstance(type, IndexType):
         return -(1 << 63), (1 << 63) - 1
     if not isinstance(type, IntegerType):
@@ -29,15 +29,15 @@ def of_type(type: Attribute) -> Range | None:
 
 
 class Bounds:
-    """What is known of the integers written so far."""
+    """The facts known about the integers written so far."""
 
     def __init__(self) -> None:
         self._known: dict[SSAValue, Range] = {}
         self._most: dict[SSAValue, tuple[tuple[SSAValue, int], ...]] = {}
-        """Of a number, others that it is no greater than, with what is to be added to them."""
+        """Maps x to (y, least) pairs with ``x + least <= y``."""
 
     def of(self, value: SSAValue) -> Range | None:
-        """Return where ``value`` lies; None where it is no integer."""
+        """Return the range of ``value``; None if it is no integer."""
         held = of_type(value.type)
         match value.owner:
             case arith.ConstantOp(value=IntegerAttr(value=number)) if held and held != (0, 1):
@@ -48,18 +48,18 @@ class Bounds:
                 return self._known.get(value) or held
 
     def note(self, value: SSAValue, range: Range) -> None:
-        """Know that ``value`` lies in ``range``, as far as its type holds it."""
+        """Record that ``value`` is in ``range``, clipped to the range of its type."""
         held = of_type(value.type)
         if held is not None and held[0] <= range[0] and range[1] <= held[1]:
             self._known[value] = range
 
     def follow(self, op: Operation) -> None:
-        """Note what ``op`` tells of its result."""
+        """Record the range of the result of ``op``."""
         if (found := self._ruled(op)) is not None:
             self.note(op.results[0], found)
 
     def order(self, x: SSAValue, y: SSAValue, least: int = 0) -> None:
-        """Know that ``x + least <= y``."""
+        """Record that ``x + least <= y``."""
         (x, a), (y, b) = self.sum_of(x), self.sum_of(y)
         if not isinstance(x.owner, arith.ConstantOp) and not isinstance(y.owner, arith.ConstantOp):
             self._most[x] = (*self._most.get(x, ()), (y, b - a - least))
@@ -72,7 +72,7 @@ class Bounds:
         return any(other is y and a + least + by <= b for other, by in self._most.get(x, ()))
 
     def sum_of(self, value: SSAValue) -> tuple[SSAValue, int]:
-        """Return ``value`` as another and a constant that is added to it, nothing wrapping."""
+        """Return ``value`` as another value plus a constant, where no addition wraps around."""
         total = 0
         while True:
             match value.owner:
@@ -90,7 +90,7 @@ class Bounds:
                     return value, total
 
     def _holds(self, value: SSAValue, inner: SSAValue) -> bool:
-        """Whether a cast gives the number that it is given."""
+        """Whether a cast preserves the value of its operand."""
         held, range = of_type(value.type), self.of(inner)
         return held is not None and range is not None and _is_in(range, held)
 
@@ -101,7 +101,7 @@ class Bounds:
         return found is not None and held is not None and _is_in(found, held)
 
     def computed(self, op: Operation) -> int | None:
-        """Return the number that ``op`` gives, where only one can be."""
+        """Return the result of ``op`` if its range is a single number."""
         found, held = self._ruled(op), of_type(op.results[0].type)
         if found is None or held is None or found[0] != found[1]:
             return None
@@ -117,7 +117,7 @@ class Bounds:
         return found
 
     def decided(self, op: arith.CmpiOp) -> bool | None:
-        """Return how a comparison comes out, if it always comes out like that."""
+        """Return the result of a comparison if the ranges decide it, else None."""
         left, right = self.of(op.lhs), self.of(op.rhs)
         if left is None or right is None or op.lhs.type == i1:
             return None
@@ -135,7 +135,7 @@ class Bounds:
 
     @contextmanager
     def inside(self) -> Generator[None]:
-        """Forget in the end what was found out about values from around a block."""
+        """On exit, forget the facts learned inside about values defined outside a block."""
         before = dict(self._known), dict(self._most)
         try:
             yield
@@ -144,13 +144,13 @@ class Bounds:
 
     @contextmanager
     def where(self, condition: SSAValue, holds: bool) -> Generator[None]:
-        """Know how a condition came out."""
+        """Assume inside that ``condition`` is ``holds``."""
         with self.inside():
             self._assume(condition, holds)
             yield
 
     def assume(self, condition: SSAValue) -> None:
-        """Know that a condition holds, in the rest of the block."""
+        """Assume that a condition holds in the rest of the block."""
         self._assume(condition, True)
 
     def _assume(self, condition: SSAValue, holds: bool) -> None:
@@ -181,7 +181,7 @@ class Bounds:
             self._narrow(x, (max(a[0], 0), min(a[1], b[1] - int(predicate == _ULT))))
 
     def _narrow(self, value: SSAValue, range: Range) -> None:
-        if range[0] <= range[1]:  # else this place is never reached
+        if range[0] <= range[1]:  # otherwise this code is unreachable
             self.note(value, range)
 
 
@@ -200,7 +200,7 @@ def _compare(predicate: int, left: Range, right: Range) -> bool | None:
     if predicate in (_ULT, _ULE):
         if right[0] < 0 or (left[0] < 0 <= left[1]):
             return None
-        if left[1] < 0:  # as an unsigned number it is greater than any that is not negative
+        if left[1] < 0:  # as unsigned it exceeds every non-negative number
             return False
         predicate = _SLT if predicate == _ULT else _SLE
     if predicate in (_EQ, _NE):
@@ -243,7 +243,7 @@ def _minimum(op: Any, each: Sequence[Range]) -> Range:
 
 
 def _if_natural(rule: Rule) -> Rule:
-    """Return a rule of signed numbers for unsigned ones: the same where none is negative."""
+    """Return a signed rule for the unsigned op: the same if no operand can be negative."""
     return lambda op, each: rule(op, each) if all(low >= 0 for low, _ in each) else None
 
 
@@ -270,7 +270,7 @@ def _mask(op: Any, each: Sequence[Range]) -> Range | None:
 
 
 def _choice(op: Any, each: Sequence[Range]) -> Range:
-    """One of two; where it is `x + n if x < 0 else x`, of each what the condition leaves of it."""
+    """The union of both operands; for `x + n if x < 0 else x` each is refined by the condition."""
     (a, b), (c, d) = each[1:]
     test, sum = op.cond.owner, op.lhs.owner
     counts_back = (
@@ -289,7 +289,7 @@ def _choice(op: Any, each: Sequence[Range]) -> Range:
 
 
 def number_of(value: SSAValue) -> int | None:
-    """Return the integer that a constant is."""
+    """Return the integer value of a constant, else None."""
     match value.owner:
         case arith.ConstantOp(value=IntegerAttr(value=found)):
             return found.data

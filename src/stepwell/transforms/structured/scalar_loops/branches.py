@@ -1,4 +1,4 @@
-"""Write branches on tensors as branches that give numbers; arrays are changed where they lie."""
+"""Translate branches on tensors to branches that yield numbers and update arrays in place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stepwell.transforms.structured.scalar_loops.translate import Translation
 
 
 def branch(t: Translation, op: scf.IfOp) -> None:
-    """Write a branch, or the side of it that is always taken."""
+    """Write a branch, or the side that is known to be taken."""
     condition = t.value(op.cond)
     holds = truth(condition)
     if holds is not None:
@@ -57,7 +57,7 @@ Pair = tuple[SSAValue, SSAValue]
 
 @dataclass(frozen=True)
 class _Store:
-    """Both sides of a branch end with writing the same element: it is written after the branch."""
+    """Both sides end with a store to the same element: one store is sunk behind the branch."""
 
     into: SSAValue
     at: Sequence[SSAValue]
@@ -86,13 +86,13 @@ def _take_out(pair: Pair) -> None:
 
 @dataclass
 class _Sides:
-    """Both sides of a branch."""
+    """Both sides of a translated branch."""
 
     blocks: list[Block]
     pairs: list[Pair]
-    """What both give for each result."""
+    """For each result, the values of both sides."""
     changed: set[int]
-    """The arrays that one of them changes."""
+    """The arrays that either side changes."""
 
 
 def _sides(t: Translation, op: scf.IfOp, condition: SSAValue) -> _Sides:

@@ -1,4 +1,4 @@
-"""Scalar code in the making: numbers where tensors of one element were, arrays changed in place."""
+"""Build scalar code: numbers instead of one-element tensors, and arrays updated in place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from stepwell.transforms.structured.scalar_loops.bounds import Bounds, number_of
 
 
 class Refused(Exception):
-    """A loop does something that scalar code does not, named by the message; it stays as it is."""
+    """A loop cannot be scalar code, for the reason in the message; it stays as it is."""
 
     def __init__(self, op: Operation, why: str) -> None:
         super().__init__(why)
@@ -39,32 +39,32 @@ class Refused(Exception):
 
 
 def refuse(op: Operation, why: str) -> NoReturn:
-    """Leave the loop that ``op`` is in as it is."""
+    """Refuse to translate the loop that contains ``op``."""
     raise Refused(op, why)
 
 
 class Write(NamedTuple):
-    """A part of an array was written."""
+    """A store into a slice of an array."""
 
     before: SSAValue
     place: Sequence[SSAValue | None]
-    """Where, for each axis; None where there are several places along it."""
+    """For each axis the index, None where the slice has several."""
 
 
 @dataclass
 class Arrays:
-    """Which array each tensor is a state of, and which state is the newest.
+    """Maps each tensor to the array that it is a state of, and each array to its newest state.
 
-    An array is changed in place: only its newest state can be read or changed.
+    Arrays are updated in place: only the newest state can be read or changed.
     """
 
     of: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     newest: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
     written: dict[SSAValue, Write] = field(default_factory=dict[SSAValue, "Write"])
-    """What a state was made by, where that was writing a part of the one before."""
+    """For a state that a store into the state before it made: that store."""
 
     def add(self, value: SSAValue) -> None:
-        """Begin an array."""
+        """Register a new array."""
         number = len(self.newest)
         self.of[value], self.newest[number] = number, value
 
@@ -74,7 +74,7 @@ class Arrays:
         self.of[new], self.newest[number] = number, new
 
     def is_stale(self, value: SSAValue) -> bool:
-        """Whether ``value`` is what an array was before it was changed."""
+        """Whether ``value`` is a state of an array that has been overwritten."""
         return value in self.of and self.newest[self.of[value]] is not value
 
     def changed_since(self, before: dict[int, SSAValue]) -> set[int]:
@@ -83,26 +83,26 @@ class Arrays:
 
 
 class Code:
-    """Where ops are written, what stands for each value of the graph, and what is known of both."""
+    """The insertion point, the replacement of each tensor-level value, and the facts about both."""
 
     def __init__(self, top: Block) -> None:
         self.top = self.block = top
         self.values: dict[SSAValue, SSAValue] = {}
         self.arrays, self.bounds = Arrays(), Bounds()
         self.source: Operation | None = None
-        """The op of the graph that is being written."""
+        """The tensor-level op that is being translated."""
         self._written: dict[object, SSAValue] = {}
-        """Numbers that are there already, by how they are computed."""
+        """Numbers that have been computed, keyed by their computation (value numbering)."""
         self._constants: dict[tuple[Attribute, float], SSAValue] = {}
         self._put: list[Operation] = []
 
     def abandon(self) -> None:
-        """Use nothing any more: what was written is not wanted."""
+        """Discard all code that has been written."""
         for op in reversed(self._put):
             op.drop_all_references()
 
     def finish(self) -> None:
-        """Write the constants, and erase what nothing needs."""
+        """Insert the constants, and erase unused ops."""
         made = [v.owner for v in self._constants.values()]
         first = self.top.first_op
         assert first is not None
@@ -110,14 +110,14 @@ class Code:
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:
-        """Write into ``block``."""
+        """Insert into ``block``."""
         outer, self.block, written = self.block, block, dict(self._written)
         with self.bounds.inside():
             yield
         self.block, self._written = outer, written
 
     def put(self, op: Operation, hints: Iterable[str | None] = ()) -> Operation:
-        """Write ``op``, naming its results."""
+        """Insert ``op``, and name its results."""
         if self.source is not None and op.location == UNKNOWN:
             op.location = self.source.location
         for value, hint in zip(op.results, hints, strict=False):
@@ -127,7 +127,7 @@ class Code:
         return op
 
     def number(self, op: Operation, hint: str | None = None) -> SSAValue:
-        """Write an op that computes a number, unless what it gives is known without it."""
+        """Insert a scalar op, unless its result folds or has been computed already."""
         key = (type(op), tuple(op.operands), op.results[0].type, tuple(op.properties.items()))
         found = self._known(op) or self._written.get(key)
         if found is not None:
@@ -139,7 +139,7 @@ class Code:
         return op.results[0]
 
     def constant(self, attribute: IntegerAttr | FloatAttr) -> SSAValue:  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]
-        """Return a constant, written once."""
+        """Return a constant, of which there is one copy."""
         sign = copysign(1.0, attribute.value.data)  # 0.0 and -0.0 are equal
         key: tuple[Attribute, float] = (attribute, sign)
         if (known := self._constants.get(key)) is None:
@@ -165,7 +165,7 @@ class Code:
         return self.number(arith.MuliOp(a, b))
 
     def affine(self, expression: AffineExpr, loops: Sequence[SSAValue]) -> SSAValue:
-        """Return an index that is made of those of loops."""
+        """Return the value of an affine expression of loop indices."""
         match expression:
             case AffineConstantExpr(value=value):
                 return self.index(value)
@@ -189,7 +189,7 @@ class Code:
         return self.constant(FloatAttr(0.0, type))
 
     def _known(self, op: Operation) -> SSAValue | None:
-        """Return what a number is where no op is needed for it."""
+        """Return the value that a scalar op folds to, None if an op is needed."""
         match op:
             case arith.ConstantOp() if isinstance(op.value, IntegerAttr | FloatAttr):
                 return self.constant(op.value)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
@@ -207,7 +207,7 @@ class Code:
                 return self._arithmetic(op)
 
     def _arithmetic(self, op: Operation) -> SSAValue | None:
-        """Return what integer arithmetic gives where it is there, or is had more cheaply."""
+        """Fold integer arithmetic to a known value or to a cheaper op."""
         match op:
             case arith.IndexCastOp(input=inner) if self._casts_back(op):
                 return inner.owner.operands[0] if isinstance(inner.owner, Operation) else None
@@ -221,7 +221,7 @@ class Code:
                 return None
 
     def _casts_back(self, op: arith.IndexCastOp) -> bool:
-        """Whether a number is cast to what it was cast from, and came through whole."""
+        """Whether a cast undoes another one that preserved the value."""
         first = op.input.owner
         if not isinstance(first, arith.IndexCastOp) or first.input.type != op.result.type:
             return False
@@ -229,7 +229,7 @@ class Code:
         return bool(held and range and held[0] <= range[0] and range[1] <= held[1])
 
     def _quotient(self, op: arith.FloorDivSIOp) -> SSAValue | None:
-        """Return a quotient, rounded down, by what is cheaper than that."""
+        """Return a floor division as a shift or an unsigned one, if legal."""
         x, by = self.bounds.of(op.lhs), number_of(op.rhs)
         if by is None or by < 1 or x is None:
             return None
@@ -240,7 +240,7 @@ class Code:
         return self.number(arith.DivSIOp(op.lhs, op.rhs)) if x[0] >= 0 else None
 
     def _remainder(self, op: arith.SubiOp) -> SSAValue | None:
-        """Return what is left of a number by a power of two: ``x - (x >> k) * 2**k``."""
+        """Return ``x - (x >> k) * 2**k``, a remainder by a power of two, as a mask."""
         match op.rhs.owner:
             case arith.MuliOp(lhs=quotient, rhs=by):
                 pass
@@ -259,7 +259,7 @@ class Code:
         return self.number(arith.AndIOp(op.lhs, mask))
 
     def _computed(self, op: Operation) -> SSAValue | None:
-        """Return the result of integer arithmetic that can only be one number."""
+        """Return the constant that is the only possible result of integer arithmetic."""
         type = op.results[0].type
         if not isinstance(type, IntegerType | IndexType) or type == i1:
             return None
@@ -285,11 +285,11 @@ _DIVISIONS = {
     AffineBinaryOpKind.CeilDiv: arith.CeilDivUIOp,
     AffineBinaryOpKind.Mod: arith.RemUIOp,
 }
-"""Divisions of indices, of which none is negative."""
+"""Divisions of indices, which are never negative."""
 
 
 def _chosen(op: arith.SelectOp) -> type[arith.MinSIOp | arith.MaxSIOp] | None:
-    """Return whether an integer is the smaller or the greater of the two that are compared."""
+    """Return the min or max op that a selection between two compared integers computes."""
     test = op.cond.owner
     if not isinstance(test, arith.CmpiOp) or op.result.type == i1:
         return None
@@ -300,13 +300,13 @@ def _chosen(op: arith.SelectOp) -> type[arith.MinSIOp | arith.MaxSIOp] | None:
 
 
 def truth(value: SSAValue) -> bool | None:
-    """Return whether a condition holds that is a constant."""
+    """Return the value of a constant condition, else None."""
     known = number_of(value)
     return None if known is None else bool(known)
 
 
 def _joined(op: arith.AndIOp | arith.OrIOp) -> SSAValue | None:
-    """Return a conjunction or disjunction of which one side is known."""
+    """Fold a conjunction or disjunction with a constant operand."""
     for side, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
         if (known := truth(side)) is not None:
             return other if known == isinstance(op, arith.AndIOp) else side

@@ -1,4 +1,4 @@
-"""What ops on arrays are in scalar code: elements that are read, written and added up."""
+"""Translate ops on arrays to scalar code: element reads, element writes and reductions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from stepwell.transforms.structured.scalar_loops.translate import Part, Rule, Tr
 
 
 def _check(t: Translation, op: kernel.CheckOp) -> None:
-    """Write a check, unless it always holds; what it says is known from there on."""
+    """Write a check unless it is known to hold; its condition is a fact from there on."""
     condition = t.value(op.condition)
     if truth(condition):
         return
@@ -83,7 +83,7 @@ def _insert_slice(t: Translation, op: tensor.InsertSliceOp) -> None:
 
 
 def _insert_part(t: Translation, op: tensor.InsertSliceOp) -> None:
-    """Write a part of an array; what was written is read from there, while it is there."""
+    """Write a slice of an array; later reads of the source load from it while it is unchanged."""
     offsets = t.places(op.static_offsets, op.offsets)
     steps = t.places(op.static_strides, op.strides)
     kept = kept_axes(op.static_sizes.get_values(), tensor_type(op.source).get_shape())
@@ -113,7 +113,7 @@ def _insert_part(t: Translation, op: tensor.InsertSliceOp) -> None:
 
 
 def write_whole(t: Translation, op: Operation, value: SSAValue, into: SSAValue) -> SSAValue:
-    """Write an array that is not made where another lies; return it."""
+    """Store an array that exists only as an element function in ``into``; return it."""
     fixed = [None for _ in tensor_type(value).get_shape()]
     part = Part(list, lambda at: t.element(op, value, at), fixed, True)
     made = t.write_all(op, into, t.sizes(value), part)
@@ -144,7 +144,7 @@ def _reshape(t: Translation, op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) 
 
 
 def _empty(t: Translation, op: tensor.EmptyOp) -> None:
-    """Nobody asks for an element before it is written."""
+    """Any element may be 0: none is read before it is written."""
     zero = t.code.zero(tensor_type(op.tensor).element_type)
     if is_number(op.tensor):
         t.bind(op.tensor, zero)
@@ -167,7 +167,7 @@ def _constant(t: Translation, op: arith.ConstantOp) -> None:
 
 
 def _dim(t: Translation, op: tensor.DimOp) -> None:
-    """The size of what a loop carries is that of what it began with."""
+    """The size of a carried array is that of its initial value."""
     axis = constant(op.index)
     if axis is None:
         refuse(op, "the size along an axis is asked for that only the run knows")
@@ -175,15 +175,15 @@ def _dim(t: Translation, op: tensor.DimOp) -> None:
 
 
 _CHEAP = 4
-"""An element that costs no more additions is computed again wherever it is read."""
+"""The cost of an element, in additions, up to which each reader recomputes it."""
 _FEW = 16
-"""So few elements are computed one by one, whatever that costs."""
+"""The number of elements up to which even expensive ops are computed one by one."""
 _FEW_PRODUCTS = 1 << 9
-"""A product of matrices is no larger than that of two of eight by eight."""
+"""The most iterations of a matrix product (8 x 8 x 8); a larger one stays a kernel with tiles."""
 
 
 def _generic(t: Translation, op: linalg.GenericOp) -> None:
-    """Write the body of a structured op of one iteration; let others be computed where read."""
+    """Write the body of an op of one iteration; compute elements of others where they are read."""
     if is_single(op):
         zero = t.code.index(0)
         ends = t.iteration(op, [zero] * len(op.iterator_types))
@@ -210,7 +210,7 @@ def _generic(t: Translation, op: linalg.GenericOp) -> None:
 
 
 def _once(t: Translation, op: Operation, element: Element) -> Element:
-    """Let an element be computed where it is read, if it is not read again there."""
+    """Return an element function that refuses where an element would be computed repeatedly."""
     depth, outer = t.depth, len(t.nests.indices)
 
     def checked(at: Sequence[SSAValue]) -> SSAValue:
@@ -223,7 +223,7 @@ def _once(t: Translation, op: Operation, element: Element) -> Element:
 
 
 def _reduction(t: Translation, op: linalg.GenericOp) -> None:
-    """Write a reduction to numbers; let one to arrays be computed where an element is read."""
+    """Write a reduction to scalars; compute one to arrays where an element of it is read."""
     outputs = indices(op)[len(op.inputs) :]
     if any(index != outputs[0] for index in outputs):
         refuse(op, "a reduction gives several results that lie differently")
@@ -245,7 +245,7 @@ def _reduction(t: Translation, op: linalg.GenericOp) -> None:
 
 
 def _sums_rows(op: linalg.GenericOp) -> bool:
-    """Whether a reduction to arrays reads what does not lie side by side, one after the other."""
+    """Whether a reduction to an array traverses an input in non-contiguous steps."""
     if all(map(is_number, op.results)):
         return False
     parallel = is_parallel(op)
@@ -297,4 +297,4 @@ ELEMENTS: Mapping[type[Operation], Rule] = {
     linalg.IndexOp: _index,
     kernel.CheckOp: _check,
 }
-"""What computes numbers, and reads and writes elements."""
+"""The translation of the ops that compute numbers, and read and write elements."""

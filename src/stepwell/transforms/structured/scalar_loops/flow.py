@@ -1,4 +1,4 @@
-"""Reading loops on tensors: where numbers come from, and what a loop counts."""
+"""Analyse loops on tensors: where numbers come from, and which of them are loop counters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_single(op: Operation) -> bool:
 
 
 def origin(value: SSAValue) -> SSAValue:
-    """Return the number that ``value``, a number or a tensor of one, is, as far as can be seen."""
+    """Return the scalar that ``value``, a scalar or a one-element tensor, is known to equal."""
     while True:
         made_by = value.owner
         match made_by:
@@ -78,7 +78,7 @@ def is_outside(value: SSAValue, block: Block) -> bool:
 
 
 def constant(value: SSAValue) -> int | None:
-    """Return the integer that ``value`` always is."""
+    """Return the integer that ``value`` is known to equal."""
     match origin(value).owner:
         case arith.ConstantOp(value=IntegerAttr(value=number)):
             return number.data
@@ -87,23 +87,23 @@ def constant(value: SSAValue) -> int | None:
 
 
 _TURNED = {2: 4, 3: 5, 4: 2, 5: 3}
-"""Signed comparisons (less, not greater, greater, not less) with their sides exchanged."""
+"""Signed predicates (slt, sle, sgt, sge), each mapped to that of the swapped operands."""
 
 
 @dataclass(frozen=True)
 class Counter:
-    """A number that a loop counts by a fixed step up or down to a bound it does not change."""
+    """A carried number that a loop steps by a constant up or down to a loop-invariant bound."""
 
     slot: int
-    """Which of the numbers carried it is."""
+    """Its position among the carried values."""
     bound: SSAValue
-    """The number, in the graph, that it is compared with."""
+    """The tensor-level value that it is compared with."""
     predicate: int
     step: int
 
 
 def handed_on(op: scf.WhileOp) -> bool:
-    """Whether the body of a loop is given what its test was given."""
+    """Whether the condition of a loop forwards all its arguments, in order, to the body."""
     last = op.before_region.block.last_op
     assert isinstance(last, scf.ConditionOp)
     given: Sequence[SSAValue] = op.before_region.block.args
@@ -113,7 +113,7 @@ def handed_on(op: scf.WhileOp) -> bool:
 
 
 def counter_of(op: scf.WhileOp) -> Counter | None:
-    """Return what a loop counts, if that alone decides how often it runs."""
+    """Return the counter of a loop, if its test alone decides the trip count."""
     before, after = op.before_region.block, op.after_region.block
     last = before.last_op
     assert isinstance(last, scf.ConditionOp)
@@ -135,14 +135,14 @@ def counter_of(op: scf.WhileOp) -> Counter | None:
 
 
 def is_kept(op: scf.WhileOp, slot: int) -> bool:
-    """Whether every iteration of a loop hands on what it was given as its ``slot``-th value."""
+    """Whether the ``slot``-th carried value of a loop is loop-invariant."""
     return (
         handed_on(op) and yielded(op.after_region.block)[slot] is op.after_region.block.args[slot]
     )
 
 
 def _is_fixed(value: SSAValue, op: scf.WhileOp) -> bool:
-    """Whether a number that the test of a loop uses is the same in every iteration."""
+    """Whether a number that the test of a loop uses is loop-invariant."""
     value = origin(value)
     if not is_within(value, op):
         return True
@@ -155,7 +155,7 @@ def _is_fixed(value: SSAValue, op: scf.WhileOp) -> bool:
 
 
 def _step(body: Block, slot: int) -> int | None:
-    """Return by how much an iteration changes a number that it carries; None where unknown or 0."""
+    """Return the constant by which an iteration changes a carried number; None if unknown or 0."""
     change = origin(yielded(body)[slot]).owner
     if not isinstance(change, arith.AddiOp | arith.SubiOp):
         return None
@@ -168,7 +168,7 @@ def _step(body: Block, slot: int) -> int | None:
 
 
 def kept_axes(sizes: Sequence[int], shape: Sequence[int]) -> list[int] | None:
-    """Return which axes of a part with these sizes its type, with this shape, has."""
+    """Return which axes of a slice of these sizes remain in its type, which has this shape."""
     if len(sizes) == len(shape):
         return list(range(len(sizes)))
     kept = [axis for axis, n in enumerate(sizes) if n != 1]

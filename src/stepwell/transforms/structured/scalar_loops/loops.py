@@ -1,4 +1,4 @@
-"""Write loops on tensors as loops that carry numbers, counted ones as scf.for."""
+"""Translate loops on tensors to loops that carry numbers; counted ones become scf.for."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INDEX = IndexType()
 
 
 def while_loop(t: Translation, op: scf.WhileOp, inits: Sequence[SSAValue]) -> list[SSAValue]:
-    """Write a loop; return what stands for each of its results."""
+    """Write a while loop; return the replacement of each of its results."""
     before, after = op.before_region.block, op.after_region.block
     kept = {k for k in range(len(inits)) if is_kept(op, k)}
     for k in kept:
@@ -70,7 +70,7 @@ def while_loop(t: Translation, op: scf.WhileOp, inits: Sequence[SSAValue]) -> li
 
 
 def for_loop(t: Translation, op: scf.ForOp, inits: Sequence[SSAValue]) -> list[SSAValue]:
-    """Write a loop that counts already."""
+    """Write a loop that is an scf.for already."""
     code, body = t.code, op.body.block
     bounds = [t.value(v) for v in (op.lb, op.ub, op.step)]
     ends = yielded(body)
@@ -111,10 +111,10 @@ def _finished(
     kept: Sequence[Kept],
     turned: Turned | None,
 ) -> scf.ForOp:
-    """Return a loop that counts, in those that are put around it.
+    """Return a counted loop, inside the loops that an interchange moved around it.
 
-    limits : from where, to where and by what it counts, and what its place is at first
-    kept : what it hands on from one iteration to the next besides
+    limits : the bounds and the step, and the initial value of the counter
+    kept : the elements that it also carries
     """
 
     bounds, first = limits
@@ -138,7 +138,7 @@ def _finished(
 
 
 def _entered(t: Translation, old: Block, slots: Sequence[int], starts: Sequence[SSAValue]) -> Block:
-    """Return a block whose arguments stand for some of those of ``old``."""
+    """Return a block whose arguments replace some of those of ``old``."""
     block = Block()
     _enter(t, block, [old.args[k] for k in slots], [starts[k] for k in slots])
     return block
@@ -174,7 +174,7 @@ def _end(
     carried: Sequence[int],
     before: dict[int, SSAValue],
 ) -> None:
-    """End the body of a loop, which must hand on every array that it changed in its place."""
+    """Terminate the body of a loop, which must yield each array it changed in its own slot."""
     t.depth -= 1
     arrays = t.code.arrays
     given = block.args[len(block.args) - len(carried) :]
@@ -196,7 +196,7 @@ def _end(
 
 
 def _in_place(t: Translation, op: Operation, value: SSAValue, argument: SSAValue) -> SSAValue:
-    """Return what a loop hands on; an array that is not made yet is written where it belongs."""
+    """Return a yielded value; an array that is not stored yet is stored into its own slot."""
     arrays = t.code.arrays
     if value in t.code.values or value not in t.views or argument not in arrays.of:
         return t.value(value)
@@ -216,7 +216,7 @@ def _leave(
 def _limits(
     t: Translation, counter: Counter, inits: Sequence[SSAValue]
 ) -> tuple[SSAValue, int] | None:
-    """Return the bound, and what is added to it so that the loop runs to before it.
+    """Return the bound, and the constant that makes it an exclusive one.
 
     None where the counter may wrap around.
     """
@@ -233,7 +233,7 @@ def _limits(
 
 
 def _invariant(t: Translation, value: SSAValue) -> SSAValue:
-    """Write a number that a loop's test computes, before the loop."""
+    """Hoist a number that a loop's test computes to before the loop."""
     value = origin(value)
     if (known := t.code.values.get(value)) is not None:
         return known
@@ -252,7 +252,7 @@ def _counted(
     counter: Counter,
     limits: tuple[SSAValue, int],
 ) -> list[SSAValue]:
-    """Write a loop that counts as scf.for, its counter being what that counts."""
+    """Write a counted loop as an scf.for whose index gives the counter."""
     code, after = t.code, op.after_region.block
     low, high, span = _range(code, inits[counter.slot], limits, counter.step > 0)
     carried = [k for k in range(len(inits)) if k not in same and k != counter.slot]
@@ -291,7 +291,7 @@ def _counted(
 def _range(
     code: Code, start: SSAValue, limits: tuple[SSAValue, int], up: bool
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """Return as indices where a loop starts, where it ends, and how far that is away."""
+    """Return as indices the lower and upper bound of a loop, and their distance."""
     low = code.number(arith.IndexCastOp(start, INDEX))
     high = code.number(arith.IndexCastOp(limits[0], INDEX))
     if limits[1]:
@@ -303,7 +303,7 @@ def _range(
 
 
 def _times(code: Code, span: SSAValue, step: int) -> SSAValue:
-    """Return how often a loop runs: its span, divided by its step, rounded up."""
+    """Return the trip count of a loop: its span divided by its step, rounded up."""
     if step == 1:
         return span
     more = code.number(arith.AddiOp(span, code.index(step - 1)))
@@ -318,7 +318,7 @@ def _count(
     counter: Counter,
     body: Block,
 ) -> SSAValue:
-    """Let the counter of a loop be what scf.for counts, or what follows from it; return that."""
+    """Compute the counter of a loop from the index of the scf.for; return it as an index."""
     code, counted, (low, high) = t.code, body.args[counter.slot], limits
     first, last = code.bounds.of(low), code.bounds.of(high)
     assert first is not None and last is not None
@@ -355,4 +355,4 @@ RULES: Mapping[type[Operation], Rule] = {
     scf.WhileOp: _while,
     scf.ForOp: _for,
 }
-"""What scalar code is made of."""
+"""The translation of each op that scalar code supports."""

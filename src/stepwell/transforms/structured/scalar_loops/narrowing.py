@@ -1,4 +1,4 @@
-"""Masks become the bounds of loops.
+"""Turn masks into loop bounds.
 
 Before:  scf.for %i = %c0 to %c9 iter_args(%acc = %zero) {
            %c = arith.cmpi slt, %i, %n
@@ -10,8 +10,8 @@ After:   %m = arith.minsi %c9, %n
            %s = arith.addf %acc, %x
            scf.yield %s }
 
-An iteration in which a comparison of the counter with a fixed number does not hold, and which
-hands on what it was given, need not run. A window whose bounds only the run knows is such a mask.
+An iteration in which a comparison of the counter with an invariant number is false, and which
+then yields its arguments unchanged, need not run. Windows with dynamic bounds are such masks.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from stepwell.transforms.structured.scalar_loops.code import Code
 from stepwell.transforms.structured.scalar_loops.flow import is_outside
 
 Tests = dict[SSAValue, None]
-"""Conditions, each of which must hold for a value to change, or to count."""
+"""Conditions that must all hold for an iteration to have an effect."""
 Limits = tuple[SSAValue, SSAValue]
 
 INDEX = IndexType()
 
 
 def narrowed(code: Code, block: Block, limits: Limits) -> Limits:
-    """Return between which numbers a loop that counts by one has to run; unmask its body.
+    """Return the bounds between which a unit-step loop has an effect; unmask its body.
 
-    block : its body, ended; its arguments are the counter and what it carries
+    block : the finished body; its arguments are the index and the carried values
     """
     last = block.last_op
     assert last is not None
@@ -69,7 +69,7 @@ def _common(each: Iterable[Tests]) -> Tests:
 
 
 def _needed(value: SSAValue, given: SSAValue) -> Tests:
-    """Return conditions that hold wherever ``value`` is another than ``given``."""
+    """Return the conditions implied by ``value`` differing from ``given``."""
     match value.owner:
         case tensor.InsertOp(scalar=scalar, dest=dest) as store if dest is given:
             return _changed(scalar, store)
@@ -91,7 +91,7 @@ def _needed(value: SSAValue, given: SSAValue) -> Tests:
 
 
 def _changed(scalar: SSAValue, store: tensor.InsertOp) -> Tests:
-    """Return conditions under which alone an element is not written as it was."""
+    """Return the conditions implied by a store changing its element."""
     match scalar.owner:
         case arith.SelectOp(cond=condition, lhs=new, rhs=old) if _reads(old, store):
             return {**_all(condition), **_changed(new, store)}
@@ -100,7 +100,7 @@ def _changed(scalar: SSAValue, store: tensor.InsertOp) -> Tests:
 
 
 def _reads(value: SSAValue, store: tensor.InsertOp) -> bool:
-    """Whether ``value`` is the element that is overwritten."""
+    """Whether ``value`` is the element that the store overwrites."""
     match value.owner:
         case tensor.ExtractOp(tensor=array, indices=at):
             return array is store.dest and list(at) == list(store.indices)
@@ -109,13 +109,13 @@ def _reads(value: SSAValue, store: tensor.InsertOp) -> bool:
 
 
 def _counted(value: SSAValue, neutral: float) -> Tests:
-    """Return conditions under which alone ``value`` is another than ``neutral``."""
+    """Return the conditions implied by ``value`` differing from ``neutral``."""
     match value.owner:
         case arith.SelectOp(cond=condition, lhs=new, rhs=other) if _constant(other) == neutral:
             return {**_all(condition), **_counted(new, neutral)}
         case Operation() as op if neutral == 0 and isinstance(op, _KEEPING_ZERO):
             return _counted(op.operands[0], neutral)
-        case arith.MulfOp(lhs=a, rhs=b) if neutral == 0:  # beside a 0 may be a NaN
+        case arith.MulfOp(lhs=a, rhs=b) if neutral == 0:  # 0 * b may be a NaN
             return _common([_counted(a, neutral), _counted(b, neutral)])
         case arith.MuliOp(lhs=a, rhs=b) if neutral == 0:
             return {**_counted(a, neutral), **_counted(b, neutral)}
@@ -131,7 +131,7 @@ _KEEPING_ZERO = (arith.NegfOp, arith.ExtFOp, arith.TruncFOp, arith.ExtSIOp, arit
 
 
 def _all(condition: SSAValue) -> Tests:
-    """Return the comparisons that all hold where ``condition`` does."""
+    """Return the comparisons whose conjunction ``condition`` is."""
     match condition.owner:
         case arith.AndIOp(lhs=a, rhs=b):
             return {**_all(a), **_all(b)}
@@ -142,7 +142,7 @@ def _all(condition: SSAValue) -> Tests:
 
 
 def _neutral(op: Operation) -> float | None:
-    """Return what changes nothing when ``op`` adds it up."""
+    """Return the neutral element of a reduction's ``op``."""
     match op:
         case arith.AddfOp() | arith.AddiOp() | arith.OrIOp() | arith.XOrIOp():
             return 0
@@ -174,7 +174,7 @@ def _constant(value: SSAValue) -> float | None:
 def _limit(
     code: Code, block: Block, test: SSAValue
 ) -> tuple[SSAValue | None, SSAValue | None] | None:
-    """Return from where and to where a comparison of the counter with a fixed number holds."""
+    """Return the lower and upper limit of the index within which a comparison of it holds."""
     compared = test.owner
     assert isinstance(compared, arith.CmpiOp)
     predicate, bounds, index = compared.predicate.value.data, code.bounds, block.args[0]
@@ -194,7 +194,7 @@ _TURNED = {_EQ: _EQ, _SLT: _SGT, _SLE: _SGE, _SGT: _SLT, _SGE: _SLE}
 def _between(
     code: Code, block: Block, predicate: int, number: SSAValue, more: int
 ) -> tuple[SSAValue | None, SSAValue | None] | None:
-    """Return the limits of a counter of which ``counter + more`` compares so with ``number``."""
+    """Return the limits of an index for which ``index + more`` compares with ``number``."""
     held = code.bounds.of(number)
     if held is None or not _is_small(held[0]) or not _is_small(held[1]) or not _is_small(more):
         return None
@@ -223,12 +223,12 @@ def _between(
 
 
 def _is_small(number: int) -> bool:
-    """Whether nothing wraps around that is near a number."""
+    """Whether arithmetic near a number cannot wrap around."""
     return abs(number) <= 1 << 60
 
 
 def _before(code: Code, block: Block, value: SSAValue) -> SSAValue | None:
-    """Return a number that is the same in all iterations, computed before the loop."""
+    """Return a loop-invariant number, computed before the loop; None if it varies."""
     if is_outside(value, block):
         return value
     op = value.owner
@@ -244,7 +244,7 @@ def _before(code: Code, block: Block, value: SSAValue) -> SSAValue | None:
 
 
 def _unmask(block: Block, held: Sequence[SSAValue]) -> None:
-    """Let a body know that conditions hold in each of its iterations."""
+    """Fold the conditions that hold in every iteration of a body."""
     true = {*held}
     for op in block.walk():
         match op:

@@ -1,8 +1,8 @@
-"""Which loops of scalar code could do several neighbours at once: `kernel.columns`.
+"""Mark the loops of scalar code whose adjacent iterations can be vectorized: `kernel.columns`.
 
-An iteration writes one element of each array, at its own index along the last axis. Whatever it
-reads of these arrays is that element, or is written by no iteration: it lies before or behind all
-of them, or in another row.
+Such an iteration writes one element of each array, at its own index along the last axis. Any
+element that it reads of these arrays is the same one, or one that no iteration writes: its index
+precedes or follows all of theirs, or it is in another row.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from stepwell.transforms.structured.scalar_loops.flow import is_outside
 
 
 def are_apart(code: Code, block: Block, low: SSAValue, high: SSAValue) -> bool:
-    """Whether the iterations of a loop that counts by one are apart, and have sums in them.
+    """Whether a unit-step loop has independent iterations, and reductions inside of them.
 
-    block : its body, ended; low, high : from where to where it counts
+    block : the finished body; low, high : the bounds of the loop
     """
     *ops, last = block.ops
     if not any(isinstance(op, scf.ForOp) for op in ops) or not block.args[1:]:
@@ -45,7 +45,7 @@ def are_apart(code: Code, block: Block, low: SSAValue, high: SSAValue) -> bool:
 
 
 def _inside(code: Code, ops: list[Operation]) -> Iterator[Operation]:
-    """Yield ops, and those in the loops among them, knowing where those count."""
+    """Yield ops and those nested in their loops, with the loop bounds recorded as facts."""
     for op in ops:
         yield op
         if isinstance(op, scf.ForOp):

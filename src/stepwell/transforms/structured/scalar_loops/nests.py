@@ -1,4 +1,4 @@
-"""Write structured ops inside of loops as loops over their elements, in place.
+"""Write structured ops inside loops as loops over their elements, in place.
 
 Before:  %r = linalg.generic {i} ins(%row, %other) outs(...) { mulf }
          %d = linalg.generic {i} ins(%r) outs(%zero) { addf }
@@ -7,7 +7,7 @@ After:   %d = scf.for %i = %c0 to %c9 iter_args(%acc = %zero) { ... addf ... } {
          %y = scf.for %i = %c0 to %c9 iter_args(%a = %x) {
            ... tensor.insert %v into %a[%k, %i] ... } {kernel.simd}
 
-No array is made for what is between: an element is computed where it is needed.
+Intermediate arrays are not stored: an element is computed where it is read.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from stepwell.transforms.structured.scalar_loops.narrowing import narrowed
 INDEX = IndexType()
 
 MAX_ELEMENTS = 1 << 14
-"""Ops of more elements stay kernels, which have wider vectors, and threads where they pay."""
+"""The most elements of an op; larger ones stay kernels, with wider vectors and threads."""
 UNKNOWN_SIZE = 1 << 10
-"""An axis whose size only the run knows counts as so long: rows are taken, matrices are not."""
+"""The length assumed for a dynamic axis: a row of it is within MAX_ELEMENTS, a matrix is not."""
 
 Element = Callable[[Sequence[SSAValue]], SSAValue]
 Body = Callable[[Sequence[SSAValue], Sequence[SSAValue]], list[SSAValue]]
-"""Given where it is and what is carried, what is handed on."""
+"""Maps the loop indices and the carried values to the yielded values."""
 
 
 @dataclass
 class Writing:
-    """An array of which one element after another is being written."""
+    """An array whose elements are being written by a loop."""
 
     array: int
     before: SSAValue
-    """Its state before."""
+    """Its state before the loop."""
     now: SSAValue
-    """Its state in the iteration that is being written."""
+    """Its state in the current iteration."""
     place: Sequence[SSAValue]
     apart: bool = True
-    """Whether no iteration reads what another writes."""
+    """Whether no iteration reads an element that another one writes."""
 
 
 @dataclass
 class Nests:
-    """The loops over elements that are being written, outermost first."""
+    """The element loops that are being written, outermost first."""
 
     code: Code
     indices: list[SSAValue] = field(default_factory=list[SSAValue])
@@ -68,11 +68,11 @@ class Nests:
         body: Body,
         may_be_vectors: Callable[[], bool],
     ) -> list[SSAValue]:
-        """Write loops of such sizes around ``body``; return what they end with.
+        """Write a nest of loops of these sizes around ``body``; return their results.
 
-        carried : what they begin with
-        may_be_vectors : whether neighbouring iterations of the innermost can run side by side,
-            asked after it was written
+        carried : the initial values
+        may_be_vectors : whether adjacent iterations of the innermost loop are independent, called
+            after it has been written
         """
         counts = [number_of(size) for size in sizes]
         own = prod(UNKNOWN_SIZE if n is None else n for n in counts)
@@ -125,9 +125,9 @@ class Nests:
         return list(loop.results)
 
     def check_read(self, op: Operation, array: SSAValue, at: Sequence[SSAValue]) -> SSAValue:
-        """Return the state of an array that is read, which may be one that is being written.
+        """Return the state of an array to read from, which may be one that is being written.
 
-        It stays with the host where the element may have been overwritten already.
+        Refuse the loop where the element may have been overwritten.
         """
         arrays = self.code.arrays
         if (number := arrays.of.get(array)) is None:
@@ -148,7 +148,7 @@ class Nests:
         return newest if self._is_as_before(newest, array, at) else array
 
     def _is_as_before(self, state: SSAValue, before: SSAValue, at: Sequence[SSAValue]) -> bool:
-        """Whether an element is in one state of an array what it was in another, before."""
+        """Whether the element at ``at`` is the same in a later and an earlier state of an array."""
         while state is not before:
             write = self.code.arrays.written.get(state)
             if write is None:
@@ -160,7 +160,7 @@ class Nests:
         return True
 
     def _are_apart(self, written: SSAValue, read: SSAValue) -> bool:
-        """Whether two places along an axis differ, the first of them being one alone."""
+        """Whether two indices along an axis differ, where only one index is written."""
         bounds = self.code.bounds
         (a, more), (b, less) = bounds.sum_of(written), bounds.sum_of(read)
         if _differ(written, read) or (a is b and more != less):
@@ -168,9 +168,9 @@ class Nests:
         return bounds.is_ordered(written, read, 1) or bounds.is_ordered(read, written, 1)
 
     def _distance(self, writing: Writing, at: Sequence[SSAValue]) -> int | None:
-        """Return how far ahead of what is written an element lies; 0 where it is never another's.
+        """Return how many iterations after the read its element is written; 0 if in no other.
 
-        None where that is unknown, or it lies behind.
+        None where that is unknown, or the element has been written before.
         """
         bounds, around = (
             self.code.bounds,
@@ -179,7 +179,7 @@ class Nests:
         pairs = list(zip(writing.place, at, strict=True))
         sums = [(bounds.sum_of(a), bounds.sum_of(b)) for a, b in pairs]
         for (written, read), (a, b) in zip(pairs, sums, strict=True):
-            # the inner blocks are in no outer one yet, as they are being written
+            # the blocks being written are not attached to the outer ones yet, so check each of them
             fixed = [all(is_outside(v, block) for block in around) for v in (a[0], b[0])]
             if all(fixed) and (_differ(written, read) or (a[0] is b[0] and a[1] != b[1])):
                 return 0
@@ -198,7 +198,7 @@ def _differ(a: SSAValue, b: SSAValue) -> bool:
 
 
 def _is_vector_loop(block: Block) -> bool:
-    """Whether a loop has no others in it, and sums up what it carries."""
+    """Whether a loop is innermost, and only accumulates the floats that it carries."""
     *ops, last = block.ops
     if any(op.regions or op.dialect_name() == "kernel" for op in ops):
         return False

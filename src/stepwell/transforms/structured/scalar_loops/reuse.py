@@ -1,4 +1,4 @@
-"""Elements that an iteration reads just after the one before wrote them are handed on as numbers.
+"""Carry elements that the previous iterations stored as numbers (scalar replacement).
 
 Before:  scf.for %i = %a to %b step %c1 iter_args(%x = %x0) {
            %v = tensor.extract %x[%i - 1]
@@ -11,7 +11,7 @@ After:   %f = scf.if %a < %b { tensor.extract %x0[%a - 1] } else { 0 }
            %y = tensor.insert %w into %x[%i]
            scf.yield %y, %w }
 
-Reading what was just stored takes a processor several cycles, which recurrences wait for.
+A load of a value that was just stored takes several cycles, on the critical path of a recurrence.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from stepwell.transforms.structured.scalar_loops.code import Code, truth
 from stepwell.transforms.structured.scalar_loops.flow import is_outside
 
 FARTHEST = 2
-"""How many iterations an element is kept."""
+"""The largest distance, in iterations, between a store and the load that it replaces."""
 
 Place = tuple[tuple[SSAValue, int], ...]
-"""Where an element is: for each axis a number and what is added to it."""
+"""The indices of an element: for each axis a value and a constant added to it."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """An array of which a loop writes one element an iteration, and reads those written last."""
+    """An array of which each iteration stores one element, and loads those stored recently."""
 
     argument: SSAValue
     store: tensor.InsertOp
     place: Place
     axis: int
     loads: Mapping[int, Sequence[tensor.ExtractOp]]
-    """By how many iterations ago they were written."""
+    """The loads, keyed by the number of iterations since the store."""
     step: int = 1
-    """Whether the place goes up or down, by one."""
+    """The step of the index: 1 or -1."""
 
     @property
     def distance(self) -> int:
-        """For how many iterations an element is kept."""
+        """The number of iterations for which an element is carried."""
         return max(self.loads)
 
 
 def find_kept(
     code: Code, block: Block, counter: SSAValue | None = None, step: int = 1
 ) -> list[Kept]:
-    """Find what the body of a loop that counts by one reads of what it wrote before.
+    """Find the loads in the body of a unit-step loop of elements that earlier iterations stored.
 
-    counter : what it counts, if not the index of the loop; step : by 1 or -1
+    counter : the counter, if not the loop's index; step : 1 or -1
     """
     last = block.last_op
     assert isinstance(last, scf.YieldOp)
@@ -100,7 +100,7 @@ def _place(code: Code, indices: Sequence[SSAValue]) -> Place:
 
 
 def _distance(written: Place, read: Place, axis: int, step: int) -> int | None:
-    """Return how many iterations before an element was written that is read."""
+    """Return the number of iterations between the store of an element and its load, else None."""
     for k, (ours, theirs) in enumerate(zip(written, read, strict=True)):
         if ours[0] is not theirs[0] or (k != axis and ours[1] != theirs[1]):
             return None
@@ -109,7 +109,7 @@ def _distance(written: Place, read: Place, axis: int, step: int) -> int | None:
 
 
 Limits = tuple[SSAValue, SSAValue]
-"""From where to where a loop counts."""
+"""The lower and upper bound of a loop."""
 
 
 def hand_on(
@@ -120,10 +120,10 @@ def hand_on(
     limits: Limits,
     first: SSAValue,
 ) -> list[SSAValue]:
-    """Make the body hand on what ``kept`` says; return what the loop begins with for it.
+    """Replace the loads of ``kept`` by carried numbers; return their initial values.
 
-    starts : what the loop begins with for each argument of the body after the counter
-    first : what it counts, at first
+    starts : the loop's initial values for the body's arguments after the index
+    first : the initial value of the counter
     """
     last = block.last_op
     assert isinstance(last, scf.YieldOp)
@@ -149,7 +149,7 @@ def hand_on(
 def _first(
     code: Code, kept: Kept, start: SSAValue, distance: int, limits: Limits, first: SSAValue
 ) -> SSAValue:
-    """Return an element as it is before the loop, if that runs at all."""
+    """Return the initial value of an element; it is only loaded if the loop runs at all."""
     low, high = limits
     element = tensor_type(start).element_type
     runs = code.number(arith.CmpiOp(low, high, "slt"))
@@ -165,7 +165,7 @@ def _first(
 
 
 def _read(code: Code, kept: Kept, start: SSAValue, distance: int, first: SSAValue) -> SSAValue:
-    """Read what the first iteration would have found; it looked before if that is not there."""
+    """Load the element that the first iteration would read, its index clamped to the array."""
     at: list[SSAValue] = []
     for axis, (number, more) in enumerate(kept.place):
         if axis == kept.axis:

@@ -1,4 +1,4 @@
-"""Write the ops of a loop on tensors as scalar code."""
+"""Translate the ops of a loop on tensors to scalar code."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from stepwell.transforms.structured.scalar_loops.nests import Element, Nests, Wr
 
 @dataclass(frozen=True)
 class Part:
-    """What is written to a part of an array, and where that lies."""
+    """The elements that are written to a slice of an array, and the indices they are written at."""
 
     place: Callable[[Sequence[SSAValue]], Sequence[SSAValue]]
     element: Element
     fixed: Sequence[SSAValue | None]
-    """Where it lies along each axis of the array that it has not."""
+    """For each axis of the array: the index, if the slice has only one."""
     rows: bool
-    """Whether neighbours along its last axis lie side by side."""
+    """Whether the slice is contiguous along its last axis."""
 
 
 MOST_LONG = 1 << 48
-"""No axis of an array in memory is longer."""
+"""The longest possible axis of an array in memory."""
 
 
 VIEWS = (
@@ -49,30 +49,30 @@ VIEWS = (
     *(tensor.ExtractSliceOp, tensor.CollapseShapeOp, tensor.ExpandShapeOp),
     *(tensor.EmptyOp, tensor.SplatOp),
 )
-"""What nothing is written for until an element is read, unless it gives a number."""
+"""Ops without code of their own: their elements are computed where read, unless scalar."""
 
 Rule: TypeAlias = Callable[["Translation", Any], None]
 
 
 class Translation:
-    """Writes the ops of blocks of a graph; ``root`` is the loop that all of it is inside of."""
+    """Writes the ops of tensor-level blocks; ``root`` is the loop that contains them all."""
 
     def __init__(self, code: Code, root: Operation, rules: Mapping[type[Operation], Rule]) -> None:
         self.code, self.root, self.rules = code, root, rules
         self.done: set[Operation] = set()
         self.views: dict[SSAValue, Callable[[Sequence[SSAValue]], SSAValue]] = {}
-        """Arrays that are never made, and what computes an element of each."""
+        """Maps an array that is never stored to the function that computes an element of it."""
         self.depth = 0
-        """How many loops are around what is being written."""
+        """The number of loops around the op that is being written."""
         self.loops: list[Sequence[SSAValue]] = []
-        """Where in its loops each structured op is that is being written."""
+        """Maps each structured op that is being written to its current loop indices."""
         self.active: set[Operation] = set()
         self.nests = Nests(code)
 
     # values
 
     def value(self, old: SSAValue) -> SSAValue:
-        """Return what stands for a value: a number for a tensor of one element."""
+        """Return the replacement of a value: a number for a one-element tensor."""
         if (known := self.code.values.get(old)) is not None:
             return known
         if is_within(old, self.root):
@@ -82,14 +82,14 @@ class Translation:
         return found
 
     def _from_outside(self, old: SSAValue) -> SSAValue:
-        """Return a value of the host: arrays are only read, a number is read once, at first."""
+        """Return a captured host value: arrays are only read, a number is loaded once on entry."""
         if not isinstance(old.type, TensorType):
             match old.owner:
                 case arith.ConstantOp():
                     return self.code.number(old.owner.clone())
                 case (Operation() | Block()) as made_by if isinstance(
                     above := made_by.parent_op(), linalg.GenericOp
-                ):  # seen through what it is yielded to, which is what the host has
+                ):  # a value in a body: use the result that it is yielded to
                     return self.value(above.results[list(yielded(above.body.block)).index(old)])
                 case _:
                     return old
@@ -119,7 +119,7 @@ class Translation:
     def readable(
         self, old: SSAValue, op: Operation, at: Sequence[SSAValue] | None = None
     ) -> SSAValue:
-        """Return an array as it is now, of which the element at ``at`` is read."""
+        """Return the current state of an array whose element at ``at`` is read."""
         found = (
             self.nests.check_read(op, self.value(old), at) if at is not None else self.value(old)
         )
@@ -130,14 +130,14 @@ class Translation:
     # ops
 
     def block(self, block: Block) -> Operation:
-        """Write the ops of a block; return the one that ends it."""
+        """Write the ops of a block; return its terminator."""
         *ops, last = block.ops
         for op in ops:
             self.op(op)
         return last
 
     def op(self, op: Operation) -> None:
-        """Write an op, unless it is written already."""
+        """Write an op, unless it has been written."""
         if op in self.done:
             return
         self.done.add(op)
@@ -155,7 +155,7 @@ class Translation:
         self.active.discard(op)
 
     def _hurry(self, op: Operation) -> None:
-        """Write what reads, later in the block, arrays as they are before ``op`` changes them."""
+        """Write the later readers of the arrays that ``op`` overwrites before ``op``."""
         if not any(not is_number(r) for r in op.results):
             return
         block = op.parent_block()
@@ -168,7 +168,7 @@ class Translation:
                     self._early(reader)
 
     def _early(self, op: Operation) -> bool:
-        """Write a number that is read later now, if nothing stands in the way."""
+        """Write a scalar op ahead of its position, if its dependences allow."""
         if op in self.active:
             return False
         if op in self.done:
@@ -194,13 +194,13 @@ class Translation:
         self.bind(op.results[0], self.code.number(new, op.results[0].name_hint))
 
     def bind(self, old: SSAValue, new: SSAValue) -> None:
-        """Let ``new`` stand for ``old``."""
+        """Make ``new`` the replacement of ``old``."""
         self.code.values[old] = new
 
     # elements
 
     def element(self, op: Operation, array: SSAValue, at: Sequence[SSAValue]) -> SSAValue:
-        """Return an element of an array, or the only one."""
+        """Return the element of an array at ``at``, or its only one."""
         if is_number(array):
             return self.value(array)
         if (view := self.views.get(array)) is not None:
@@ -210,7 +210,7 @@ class Translation:
         return self.code.put(read, [op.results[0].name_hint if op.results else None]).results[0]
 
     def write(self, op: Operation, array: SSAValue, at: Sequence[SSAValue], new: SSAValue) -> None:
-        """Write an element; the result of ``op`` is the array with it."""
+        """Store an element; the result of ``op`` is the array's new state."""
         into, code = self.readable(array, op), self.code
         if into not in code.arrays.of:
             refuse(op, "an array is written to that the loop does not carry")
@@ -230,9 +230,9 @@ class Translation:
     def write_all(
         self, op: Operation, into: SSAValue, sizes: Sequence[SSAValue], part: Part
     ) -> SSAValue:
-        """Write all elements of a part of an array; return the array with them.
+        """Store all elements of a slice of an array; return the array's new state.
 
-        sizes : how many elements the part has along each of its axes
+        sizes : the number of elements of the slice along each of its axes
         """
         code = self.code
         if into not in code.arrays.of:
@@ -250,7 +250,7 @@ class Translation:
             return [made]
 
         def is_apart() -> bool:
-            """Neighbours must lie side by side too: gcc would make vectors of scattered ones."""
+            """Require contiguous elements too: gcc would vectorize scattered stores."""
             return writing[0].apart and part.rows
 
         made = self.nests.write(op, sizes, [into], body, is_apart)[0]
@@ -258,11 +258,11 @@ class Translation:
         return made
 
     def sizes(self, value: SSAValue) -> list[SSAValue]:
-        """Return how many elements a tensor has along each axis."""
+        """Return the size of a tensor along each axis."""
         return [self.size(value, axis) for axis in range(len(tensor_type(value).get_shape()))]
 
     def size(self, value: SSAValue, axis: int) -> SSAValue:
-        """Return how many elements a tensor has along an axis, whether it is made or not."""
+        """Return the size of a tensor along an axis, whether it is stored or not."""
         if (n := tensor_type(value).get_shape()[axis]) != DYNAMIC_INDEX:
             return self.code.index(n)
         made_by = value.owner
@@ -292,7 +292,7 @@ class Translation:
         return found
 
     def loop_sizes(self, op: linalg.GenericOp) -> list[SSAValue]:
-        """Return how often each loop of a structured op runs."""
+        """Return the trip count of each loop of a structured op."""
         found: dict[int, SSAValue] = {}
         for value, index in zip(op.operands, indices(op), strict=True):
             for axis, expression in enumerate(index):
@@ -312,9 +312,9 @@ class Translation:
         loops: Sequence[SSAValue],
         given: Sequence[SSAValue] | None = None,
     ) -> list[SSAValue]:
-        """Write an iteration of a structured op; return what it gives.
+        """Write an iteration of a structured op; return the yielded values.
 
-        given : what it adds to, unless that is what its destinations are
+        given : the accumulators, if not the elements of the destinations
         """
         body = op.body.block
         code = self.code

@@ -1,4 +1,4 @@
-"""Loops over columns are turned: what lies side by side is gone through in turn.
+"""Interchange loops over columns, so that memory is accessed contiguously.
 
 Before:  scf.for %k = %c1 to %n iter_args(%x = %x0) {
            %y = scf.for %i = %c0 to %m iter_args(%z = %x) { %z[%i, %k] of %z[%i, %k - 1] }
@@ -8,9 +8,9 @@ After:   scf.for %i = %c0 to %m iter_args(%x = %x0) {
            %w = scf.for %k = %c1 to %n iter_args(%z = %x) { both }
            scf.yield %w }
 
-Where each array that is written is read and written at %i alone along one of its axes, no %i looks
-at what another did, so each may run through all %k by itself. What one %k hands on to the next is
-in registers then, and memory is read as it lies.
+The interchange is legal where every array that is written is accessed only at %i along one of its
+axes: no %i depends on another, so each may run through all %k by itself. A value that one %k hands
+to the next is then in a register, and memory is read in order.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from stepwell.transforms.structured.scalar_loops.code import Code
 from stepwell.transforms.structured.scalar_loops.flow import is_outside
 
 _AGAIN = 8
-"""What costs no more additions may be computed again for each %i."""
+"""The most ops besides the inner loops, which each %i repeats after the interchange."""
 _ABREAST = 4
-"""So many %i run side by side where each waits for what the %k before gave: as long as a float
-takes to be multiplied and added."""
+"""The number of %i that are unrolled and jammed where each carries a dependence over %k: the
+latency, in cycles, of a float multiplication and addition."""
 
 _FREE = (arith.ConstantOp, arith.IndexCastOp, scf.YieldOp)
 
 
 @dataclass(frozen=True)
 class Turned:
-    """Loops that are put around another; outermost first."""
+    """The inner loops that an interchange moves around the outer one; outermost first."""
 
     bodies: Sequence[Block]
-    """Their arguments are an index and the arrays."""
+    """Their bodies, whose arguments are an index and the arrays."""
     limits: Sequence[Sequence[SSAValue]]
-    """From where, to where and by what each of them counts."""
+    """Lower bound, upper bound and step of each."""
 
     def around(
         self,
@@ -50,7 +50,7 @@ class Turned:
         starts: Sequence[SSAValue],
         write: Callable[[Sequence[SSAValue]], scf.ForOp],
     ) -> scf.ForOp:
-        """Write them, and in them what ``write`` makes of what is carried; return the outermost."""
+        """Write the loops around the loop that ``write`` makes; return the outermost."""
         low, high, _ = self.limits[-1]
         away = code.number(arith.SubiOp(high, low))
         times = code.number(arith.DivSIOp(away, code.index(_ABREAST)))
@@ -79,14 +79,14 @@ class Turned:
 
 
 def _waits(loop: scf.ForOp) -> bool:
-    """Whether a loop hands floats on, on whose arithmetic it waits."""
+    """Whether a loop carries floats that it computes, so that its latency limits it."""
     return any(isinstance(v.type, AnyFloat) for v in loop.iter_args)
 
 
 def _abreast(code: Code, body: Block) -> Block:
-    """Return a body that does what several iterations of another do, side by side.
+    """Return the body of a loop that was unrolled and jammed.
 
-    body : what comes before a loop, that loop, and its end
+    body : the ops before an inner loop, that loop, and the terminator
     """
     *ops, loop, _ = body.ops
     assert isinstance(loop, scf.ForOp)
@@ -114,7 +114,7 @@ def _abreast(code: Code, body: Block) -> Block:
 def _side_by_side(
     code: Code, loop: scf.ForOp, maps: Sequence[dict[SSAValue, SSAValue]], arrays: int
 ) -> Block:
-    """Return the body of a loop that does what several do, each with numbers of its own."""
+    """Return the inner loop's body for all unrolled iterations; each carries its own numbers."""
     old = loop.body.block
     *ops, last = old.ops
     own = [a.type for a in old.args[1 + arrays :]]
@@ -136,9 +136,9 @@ def _side_by_side(
 
 
 def turn(block: Block) -> Turned | None:
-    """Take the loops in the body of a loop out of it, to be put around it, where that is better.
+    """Move the inner loops in the body of a loop out, to be put around it, if that pays.
 
-    block : ended, of a loop that counts
+    block : the finished body of a counted loop
     """
     nests = [op for op in block.ops if isinstance(op, scf.ForOp)]
     if not nests or any(not isinstance(a.type, TensorType) for a in block.args[1:]):
@@ -168,7 +168,7 @@ def turn(block: Block) -> Turned | None:
 
 
 def _levels(loop: scf.ForOp) -> list[scf.ForOp]:
-    """Return the loops of a nest, outermost first, that has nothing but the next in each."""
+    """Return the loops of a perfect nest, outermost first."""
     found = [loop]
     while isinstance(inner := found[-1].body.block.first_op, scf.ForOp):
         last = inner.next_op
@@ -181,13 +181,13 @@ def _levels(loop: scf.ForOp) -> list[scf.ForOp]:
 
 
 def _is_gain(block: Block, nests: Sequence[scf.ForOp], rest: Sequence[Operation]) -> bool:
-    """Whether the loops may be turned, and memory is read as it lies then."""
+    """Whether the interchange is legal, and makes memory accesses contiguous."""
     if sum(1 for op in rest if not isinstance(op, _FREE)) > _AGAIN:
         return False
     carried = set(block.args[1:])
     for op in rest[:-1]:
         if any(v in carried or _is_of(v, nests) for v in op.operands):
-            return False  # what is read of an array is to be the same for all
+            return False  # the ops outside the nests must not depend on the arrays
     roots: dict[SSAValue, int] = {a: k for k, a in enumerate(block.args[1:])}
     axes: dict[int, list[int]] = {}
     for nest in nests:
@@ -206,9 +206,9 @@ def _is_of(value: SSAValue, nests: Sequence[scf.ForOp]) -> bool:
 
 
 def _follow(nest: scf.ForOp, roots: dict[SSAValue, int], axes: dict[int, list[int]]) -> bool:
-    """Note which array each state in a nest is of, and along which axes its indices go.
+    """Record the array of each state in a nest, and the axes that the nest indexes.
 
-    Return whether all accesses to what is written are at the same of the nest's indices.
+    Return whether all accesses to arrays that are written use the nest's indices on the same axes.
     """
     levels = _levels(nest)
     for loop in levels:
@@ -239,7 +239,7 @@ def _follow(nest: scf.ForOp, roots: dict[SSAValue, int], axes: dict[int, list[in
 
 
 def _inline(nest: scf.ForOp, indices: Sequence[SSAValue]) -> None:
-    """Put the body of a nest where it stands, at given indices."""
+    """Replace a nest by its body at the given indices."""
     levels = _levels(nest)
     *ops, last = levels[-1].body.block.ops
     ends = list(last.operands)

@@ -7,13 +7,13 @@ After:   %u:16 = linalg.generic {c, k} ins(%w, ...)                      // G w 
          %m = linalg.generic {16, n * tile * tile, k; c} ins(%v, %u)     // sixteen products
          %z:4 = linalg.generic {n, tile, tile, k} ins(%m, ..., %bias) { A^T m A, addf }
 
-Afterwards convolutions of f32 images of known sizes that lie features last, over windows of 3x3
-that move on by one, are cut into tiles of 2x2 results where that saves more than going there and
-back costs. The 16 parts of the image lie one after the other, so that one batched product takes
-them all. What follows a convolution element by element is taken along, for each place of a tile,
-where tiles are whole; else the image is lengthened by zeros and the results cut. So are gradients
-of such filters, sums over all places, nine numbers of which are made of 16 products for a tile of
-2x2 places. Rounding differs.
+Afterwards convolutions of f32 images of known sizes in features-last layout, with 3x3 windows and
+stride 1, are computed in tiles of 2x2 results where that saves more than the transforms cost. The
+16 transformed matrices are stacked, so that one batched product computes all. An elementwise op
+after the convolution is merged into the output transform where tiles are whole; otherwise the image
+is padded with zeros and the results are cropped. Gradients of such filters, which are sums over all
+places, compute nine numbers from 16 products for a tile of 2x2 places in the same way. Rounding
+differs.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from stepwell.transforms.structured.winograd.weights import FilterTiles
 
 @dataclass(frozen=True)
 class Winograd(Pass):
-    """Take convolutions over windows of 3x3 by Winograd's algorithm where that pays.
+    """Compute convolutions with 3x3 windows by Winograd's algorithm where that pays.
 
-    always : take them also where it does not pay
-    l2 : bytes of each core's second cache; 0 leaves everything as it is, for only products that
+    always : use it also where it does not pay
+    l2 : bytes of each core's second-level cache; 0 turns the pass off, because only products that
          run in blocks gain
     """
 

@@ -1,4 +1,4 @@
-"""Which convolutions Winograd's algorithm takes, and what it saves."""
+"""Match the convolutions that Winograd's algorithm can compute, and estimate the gain."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from stepwell.transforms.structured.fuse.splats import Splat, splat_of
 SIZE = 3
 """Elements of a window along each axis."""
 PRODUCTS = 20
-"""Products of a cycle: a vector of them, or two, on machines of today."""
+"""Products per cycle: one or two vectors, on current machines."""
 CARRIED = 8.0
-"""Cycles that a tile takes for each feature to get to the parts of the image and back."""
+"""Cycles per tile and feature for the input and output transforms."""
 READ = 6.0
-"""Cycles that it takes to read the 16 numbers of a pair of features, nine before, from memory."""
+"""Cycles per pair of features to read its 16 numbers instead of nine from memory."""
 LAID = 18.0
-"""Cycles that it takes to make and read these where the filters are not the same in every call."""
+"""Cycles per pair of features to transform the filters in each call, if they are not constant."""
 LAUNCHED = 8000
-"""Cycles that three more kernels take to be begun."""
+"""Cycles to launch three more kernels."""
 
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution that may be taken: images n, row, column, feature; filters in any order."""
+    """A matched convolution: images n, row, column, feature; filters in any order."""
 
     op: linalg.GenericOp
     number: int
-    """Which input the image is."""
+    """The number of the image operand."""
     filters: int
     order: tuple[int, ...]
-    """Which axis of the filters runs along: feature of the result, of the image, row, column."""
+    """The axes of the filters for: feature of the result, feature of the image, row, column."""
     flipped: tuple[bool, bool] = (False, False)
-    """Whether rows and columns of the filters are read backwards, as for gradients of images."""
+    """Whether rows and columns of the filters are reversed, as in gradients of images."""
 
     @property
     def image(self) -> SSAValue:
@@ -80,7 +80,7 @@ class Convolution:
         return n * -(-rows // 2) * -(-columns // 2)
 
     def pays(self, constant: bool) -> bool:
-        """Whether time is saved, filters being ``constant`` or not."""
+        """Whether the algorithm is faster, the filters being ``constant`` or not."""
         n, rows, columns, out = self.sizes
         pairs = self.features * out
         products = 9 * n * rows * columns - 16 * self.tiles
@@ -90,21 +90,21 @@ class Convolution:
 
 @dataclass(frozen=True)
 class FilterGradient:
-    """A sum over all places of images of what a window of 3x3 reads there times what is there."""
+    """A sum over all places of an image of each 3x3 window times the gradient at its place."""
 
     op: linalg.GenericOp
     image: SSAValue
-    """What the windows read: n, row, column, feature."""
+    """The image that windows read: n, row, column, feature."""
     places: SSAValue
-    """What it is multiplied by, at each place: n, row, column, feature."""
+    """The factor at each place: n, row, column, feature."""
     features: tuple[int, int]
-    """The loops over the features of both, which are axes of the result."""
+    """The loops over the features of both, which index the result."""
     window: tuple[int, int]
-    """The loops over the rows and columns of a window, which are axes too."""
+    """The loops over the rows and columns of a window, which index the result."""
 
     @property
     def pays(self) -> bool:
-        """Whether time is saved."""
+        """Whether the algorithm is faster."""
         n, rows, columns, out = shape(self.places)
         features, tiles = shape(self.image)[-1], n * -(-rows // 2) * -(-columns // 2)
         products = 9 * n * rows * columns - 16 * tiles
@@ -113,7 +113,7 @@ class FilterGradient:
 
 
 def read_filter_gradient(op: linalg.GenericOp) -> FilterGradient | None:
-    """Return ``op`` as the gradient of filters that may be taken, None where it is not one."""
+    """Return ``op`` as a gradient of filters, None where it does not match."""
     parallel = is_parallel(op)
     if len(op.inputs) < 2 or len(op.outputs) != 1 or parallel != [True] * 4 + [False] * 3:
         return None
@@ -139,7 +139,7 @@ def read_filter_gradient(op: linalg.GenericOp) -> FilterGradient | None:
 
 
 def _summed_places(image: Index, places: Index) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """Return the loops of the features and of the window, where both are read as they should."""
+    """Return the loops of the features and of the window, None where the indices do not match."""
     loops = [plain(e) for e in places]
     if len(image) != 4 or len(loops) != 4 or sorted(d or 0 for d in loops[:3]) != [4, 5, 6]:
         return None
@@ -160,7 +160,7 @@ def _summed_places(image: Index, places: Index) -> tuple[tuple[int, int], tuple[
 
 
 def read_convolution(op: linalg.GenericOp) -> Convolution | None:
-    """Return ``op`` as a convolution that may be taken, None where it is not one."""
+    """Return ``op`` as a convolution, None where it does not match."""
     parallel = is_parallel(op)
     if len(op.inputs) < 2 or len(op.outputs) != 1 or parallel != [True] * 4 + [False] * 3:
         return None
@@ -182,7 +182,7 @@ def read_convolution(op: linalg.GenericOp) -> Convolution | None:
 
 
 def _factors(op: linalg.GenericOp) -> tuple[int, int] | None:
-    """Return the two inputs whose products ``op`` adds up and does nothing else with."""
+    """Return the two inputs whose products ``op`` sums, None if its body is another."""
     block = op.body.block
     total = yielded(block)[0].owner
     if not isinstance(total, arith.AddfOp) or len(block.ops) != 3:
@@ -204,7 +204,7 @@ def _is_zero(value: SSAValue) -> bool:
 
 
 def _order(image: Index, filter: Index) -> tuple[tuple[int, ...], tuple[bool, bool]] | None:
-    """Return the axes of the filters, as `Convolution.order` has them, and which are backwards."""
+    """Return the axes of the filters, as in `Convolution.order`, and which are reversed."""
     if len(image) != 4 or len(filter) != 4:
         return None
     forms = [linear(e) for e in image]
@@ -230,9 +230,9 @@ def _order(image: Index, filter: Index) -> tuple[tuple[int, ...], tuple[bool, bo
 
 
 def _loop_of(expr: AffineExpr) -> tuple[int, bool]:
-    """Return the loop that an axis of the filters is read along, and whether backwards.
+    """Return the loop that indexes an axis of the filters, and whether it is reversed.
 
-    -1 where it is none.
+    -1 where there is none.
     """
     match linear(expr):
         case (steps, first) if len(steps) == 1:
@@ -245,7 +245,7 @@ def _loop_of(expr: AffineExpr) -> tuple[int, bool]:
 
 
 def _fits(found: Convolution) -> bool:
-    """Whether windows are of 3x3 and the image is as large as they reach."""
+    """Whether windows are 3x3 and the image has exactly the size that they reach."""
     n, rows, columns, out = found.sizes
     window = [shape(found.filter)[axis] for axis in found.order]
     around = SIZE - 1
@@ -257,7 +257,7 @@ def _fits(found: Convolution) -> bool:
 
 
 def epilogue(op: linalg.GenericOp) -> linalg.GenericOp | None:
-    """Return what follows ``op`` element by element and alone needs its result."""
+    """Return the elementwise op after ``op`` if it is the only user of the result."""
     value = op.results[0]
     use = value.get_user_of_unique_use()
     if not isinstance(use, linalg.GenericOp) or is_not_fused(use) or use.parent is not op.parent:

@@ -1,4 +1,4 @@
-"""A convolution written as tiles: what is added up before and behind sixteen products."""
+"""Rewrite a convolution in tiles: the transforms before and behind the sixteen products."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Tiles(Writer):
     convolution: Convolution
 
     def make(self) -> None:
-        """Put what gives the same before the convolution, or before what follows it."""
+        """Insert the replacement before the convolution, or before its epilogue."""
         read = self.convolution
         op, (n, rows, columns, out) = read.op, read.sizes
         whole = rows % TILE == 0 and columns % TILE == 0
@@ -80,7 +80,7 @@ class Tiles(Writer):
         last.results[0].replace_all_uses_with(result)
 
     def _filters(self) -> SSAValue:
-        """Return G w G^T, one matrix of features after the other."""
+        """Return G w G^T as sixteen matrices of features by features."""
         features, out = self.convolution.features, self.convolution.sizes[-1]
         filters, moved = self._windows()
         made = self.elementwise(
@@ -93,10 +93,10 @@ class Tiles(Writer):
         return self.matrices(self.in_a_row(made), features, out)
 
     def _windows(self) -> tuple[SSAValue, list[Index]]:
-        """Return the filters and where, for two features, the numbers of a window are.
+        """Return the filters and, for two features, the indices of a window's numbers.
 
-        What belongs to one feature of the result lies together in most filters. It is turned over
-        then, so that vectors run along these features.
+        In most filters the numbers of one result feature are contiguous. They are transposed then,
+        so that vectors run along the result features.
         """
         read = self.convolution
         (out, *others), filter = read.order, read.filter
@@ -116,7 +116,7 @@ class Tiles(Writer):
                 for r, s in window
             ]
             return filter, [tuple(place[axis] for axis in range(4)) for place in exprs]
-        if others[0] == 3:  # flattened, one loop would have a tensor longer than itself
+        if others[0] == 3:  # a flattened index would bound a loop by a longer axis than its own
             turned = self._copied(filter, (others[1], others[2], others[0], out))
             rows = [tuple(map(AffineConstantExpr, spot)) for spot in window]
             return turned, [(*row, j, i) for row in rows]
@@ -132,7 +132,7 @@ class Tiles(Writer):
         return turned, [(j * steps[0] + (r * steps[1] + s * steps[2]), i) for r, s in window]
 
     def _copied(self, value: SSAValue, axes: tuple[int, ...]) -> SSAValue:
-        """Return ``value`` with its ``axes`` in this order, copied by a kernel of its own."""
+        """Return ``value`` with its ``axes`` permuted, copied by a kernel of its own."""
         loops = identity(len(axes))
         read = tuple(loops[axes.index(axis)] for axis in range(len(axes)))
         block = Block(arg_types=[f32] * 2)
@@ -150,7 +150,7 @@ class Tiles(Writer):
         return self.sum([parts, filters], maps, sizes, 1)
 
     def _results(self, products: SSAValue, after: linalg.GenericOp | None) -> SSAValue:
-        """Return A^T m A of every tile, and what comes ``after``, put together to images."""
+        """Return A^T m A of every tile, with the epilogue ``after``, assembled to images."""
         n, high, wide, out = shape(products)[1:]
         loops = identity(4)
         reads = [products] * len(PLACES)
@@ -192,7 +192,7 @@ def _again(
     read: Sequence[SSAValue],
     block: Block,
 ) -> SSAValue:
-    """Append the body of ``after`` to ``block``, for one place of a tile."""
+    """Append the body of the epilogue ``after`` to ``block``, for one place of a tile."""
     old = after.body.block
     known: dict[SSAValue, SSAValue] = {a: value for a in old.args}
     known |= {old.args[k]: v for k, v in zip(others, read, strict=True)}

@@ -1,8 +1,8 @@
-"""The gradient of filters written as tiles: windows of 3x3 over products of whole images.
+"""Rewrite the gradient of filters in tiles: 3x3 windows over products of whole images.
 
-Each number of a window is a sum over all places of an image. A tile of 2x2 places and the 4x4 that
-the window reads from there give all nine numbers by 16 products, not 36 (the transposition of
-what a convolution does): the products of all tiles are added up before they are made nine.
+Each number of a window is a sum over all places of an image. A tile of 2x2 places and the 4x4
+elements that its windows read give all nine numbers by 16 products, not 36 (the transposed
+algorithm of the convolution): products are summed over all tiles before the output transform.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from stepwell.transforms.structured.winograd.writing import (
 
 IMAGE: Matrix = ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, -1, 0, 1))
 PLACED: Matrix = ((1, 0), (0.5, 0.5), (0.5, -0.5), (0, 1))
-"""What makes four numbers along an axis of two places of a gradient."""
+"""The input transform of the gradient: four numbers from two places along an axis."""
 RESULT: Matrix = ((1, 1, 1, 0), (0, 1, -1, 0), (0, 1, 1, 1))
 
 
@@ -41,7 +41,7 @@ class FilterTiles(Writer):
     gradient: FilterGradient
 
     def make(self) -> None:
-        """Put what gives the same before the op."""
+        """Insert the replacement before the op."""
         read = self.gradient
         _, rows, columns, _ = shape(read.places)
         high, wide = -(-rows // TILE), -(-columns // TILE)
@@ -61,7 +61,7 @@ class FilterTiles(Writer):
         read.op.results[0].replace_all_uses_with(result)
 
     def _products(self, parts: list[SSAValue]) -> SSAValue:
-        """Return the sixteen products of matrices, each a sum over all tiles."""
+        """Return the sixteen matrix products, each a sum over all tiles."""
         number, i, j, tile = (AffineDimExpr(d) for d in range(4))
         maps: list[Index] = [(number, tile, i), (number, tile, j), (number, i, j)]
         sizes = (len(PLACES), *(shape(part)[-1] for part in parts))
@@ -69,7 +69,7 @@ class FilterTiles(Writer):
         return self.add(expand(products, sizes))
 
     def _results(self, products: SSAValue) -> SSAValue:
-        """Return the nine numbers of each window, where the op has them."""
+        """Return the nine numbers of each window in the layout of the op's result."""
         read = self.gradient
         sizes = shape(products)[1:]
         where: list[Index] = [(AffineConstantExpr(k), *identity(2)) for k in range(len(PLACES))]

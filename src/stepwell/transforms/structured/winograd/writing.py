@@ -1,4 +1,4 @@
-"""Ops over tiles and the sixteen matrices that they make: what all that is cut in tiles needs."""
+"""Insert ops on tiles and their sixteen matrices, shared by convolutions and filter gradients."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ Matrix = tuple[tuple[float, ...], ...]
 
 TILE = 2
 PART = 4
-"""Elements of the image along each axis that a tile of results depends on."""
+"""The elements of the image along each axis that a tile of results depends on."""
 PLACES = [(i, j) for i in range(PART) for j in range(PART)]
 SPREAD = 64
-"""Matrices begin an odd number of times so many elements apart: sixteen are spread over a page."""
+"""Matrices are spaced an odd multiple of this many elements apart: sixteen spread over a page."""
 WINDOW = [(r, s) for r in range(SIZE) for s in range(SIZE)]
 REDUCTION = IteratorTypeAttr.reduction()
 
 
 @dataclass
 class Writer:
-    """Makes ops, all at the place of the convolution that they are for."""
+    """Creates ops with the location of the convolution that they replace."""
 
     location: LocationAttr
     new: list[Operation] = field(default_factory=list[Operation], kw_only=True)
 
     def lengthened(self, image: SSAValue, rows: int, columns: int) -> SSAValue:
-        """Return an image of so many rows and columns, zeros behind what there is."""
+        """Return the image padded with zeros at the end to ``rows`` and ``columns``."""
         n, *_, features = shape(image)
         sizes = (n, rows, columns, features)
         if sizes == shape(image):
@@ -66,9 +66,9 @@ class Writer:
         return self.add(insert(image, zeros, [0] * 4, shape(image)))
 
     def parts(self, image: SSAValue, high: int, wide: int, size: int, matrix: Matrix) -> SSAValue:
-        """Return ``matrix`` times each tile times ``matrix`` turned over.
+        """Return ``matrix`` times each tile times ``matrix`` transposed.
 
-        It is one matrix of tiles and features after the other. A tile begins every second row and
+        The result is sixteen matrices of tiles by features. A tile begins at every second row and
         column, and is ``size`` high and wide.
         """
         n, features = shape(image)[0], shape(image)[-1]
@@ -86,12 +86,12 @@ class Writer:
         return self.matrices(self.in_a_row(parts), tiles, features)
 
     def in_a_row(self, parts: Sequence[SSAValue]) -> SSAValue:
-        """Return matrices one after the other, with room between them."""
+        """Return matrices stacked in one buffer, with gaps between them."""
         sizes = (len(parts), _spaced(prod(shape(parts[0]))))
         return self.add(kernel.StackOp(parts, TensorType(element(parts[0]), sizes)))
 
     def spread(self, products: SSAValue) -> SSAValue:
-        """Return the products, written where each matrix begins at a line of its own of a cache."""
+        """Return the products in a buffer in which each matrix begins at another cache set."""
         _, tiles, out = shape(products)
         joined = self.empty((len(PLACES), _spaced(tiles * out)))
         flat = self.add(collapse(products, (len(PLACES), tiles * out)))
@@ -99,24 +99,24 @@ class Writer:
         return self.add(cut(joined, (len(PLACES), tiles * out)))
 
     def matrices(self, joined: SSAValue, rows: int, columns: int) -> SSAValue:
-        """Return the sixteen matrices that lie in ``joined``, what is between them left out."""
+        """Return the sixteen matrices of ``joined`` without the gaps."""
         flat = self.add(cut(joined, (len(PLACES), rows * columns)))
         return self.add(expand(flat, (len(PLACES), rows, columns)))
 
     # ops
 
     def add(self, op: Operation) -> SSAValue:
-        """Keep ``op``, which is to be inserted; return its first result."""
+        """Append ``op`` to the ops to insert; return its first result."""
         self.new.append(op)
         return op.results[0]
 
     def empty(self, sizes: Sequence[int], like: Any = None) -> SSAValue:
-        """Return room for f32, or for elements such as a tensor of type ``like`` has."""
+        """Return an empty tensor of f32, or of the element type of ``like``."""
         kind = f32 if like is None else like.get_element_type()
         return self.add(tensor.EmptyOp((), TensorType(kind, sizes)))
 
     def filled(self, sizes: Sequence[int]) -> SSAValue:
-        """Return zeros."""
+        """Return a tensor of zeros."""
         zero = self.add(arith.ConstantOp(FloatAttr(0.0, f32)))
         empty = self.empty(sizes)
         return self.add(linalg.FillOp([zero], [empty], [empty.type]))
@@ -124,7 +124,7 @@ class Writer:
     def sum(
         self, reads: list[SSAValue], maps: Sequence[Index], sizes: tuple[int, ...], summed: int
     ) -> SSAValue:
-        """Return sums of products of ``reads`` over the last ``summed`` loops."""
+        """Return the sum of the products of ``reads`` over the last ``summed`` loops."""
         into = self.filled(sizes)
         block = Block(arg_types=[f32] * 3)
         product = arith.MulfOp(block.args[0], block.args[1])
@@ -142,7 +142,7 @@ class Writer:
         body: Callable[[Block], list[SSAValue]],
         like: Any = None,
     ) -> Sequence[SSAValue]:
-        """Return what ``body`` computes from ``reads`` at every place."""
+        """Return the results of an elementwise op with this ``body``."""
         into = [self.empty(sizes, like) for _ in range(results)]
         kinds = [v.type.get_element_type() for v in (*reads, *into)]  # pyright: ignore
         block = Block(arg_types=kinds)
@@ -158,7 +158,7 @@ class Writer:
         kinds: list[IteratorTypeAttr],
         block: Block,
     ) -> Sequence[SSAValue]:
-        """Return the results of an op of this body, which reads and writes at ``maps``."""
+        """Return the results of a generic with this body and these ``maps``."""
         for each in block.ops:
             if each.location == UNKNOWN:
                 located(each, self.location)
@@ -170,7 +170,7 @@ class Writer:
 
 
 def place(loop: int, offset: int) -> AffineExpr:
-    """Return where element ``offset`` of a tile is along a loop over tiles."""
+    """Return the image index of element ``offset`` of a tile, ``loop`` counting tiles."""
     return AffineDimExpr(loop) * TILE + offset
 
 
@@ -188,7 +188,7 @@ def both(matrix: Matrix, grid: Grid, block: Block) -> list[SSAValue]:
 
 
 def _times(matrix: Matrix, grid: Grid, block: Block) -> Grid:
-    """Return the product, the factors of a row being alike but for their signs, or 0."""
+    """Return the matrix product; the nonzero factors of a row differ only in sign."""
     return [[_combined(row, column, block) for column in zip(*grid, strict=True)] for row in matrix]
 
 
@@ -218,7 +218,7 @@ def insert(
     sizes: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> Operation:
-    """Put ``source`` into a part of ``into``."""
+    """Insert ``source`` into a slice of ``into``."""
     numbers = {"offsets": offsets, "sizes": sizes, "strides": strides or [1] * len(offsets)}
     return tensor.InsertSliceOp.build(
         operands=[source, into, [], [], []],
@@ -228,18 +228,18 @@ def insert(
 
 
 def cut(value: SSAValue, sizes: Sequence[int]) -> Operation:
-    """Keep the first so many elements along each axis."""
+    """Return the slice of the first ``sizes`` elements along each axis."""
     return tensor.ExtractSliceOp.from_static_parameters(value, [0] * len(sizes), sizes)
 
 
 def _groups(before: int, behind: int) -> ArrayAttr[Any]:
-    """Return one group of all axes but ``before``, which stay as they are."""
+    """Return reassociation groups: ``before`` single axes, then one group of ``behind`` axes."""
     groups = [*([k] for k in range(before)), range(before, behind)]
     return ArrayAttr(ArrayAttr(IntegerAttr(a, i64) for a in group) for group in groups)
 
 
 def collapse(value: SSAValue, sizes: Sequence[int]) -> Operation:
-    """Make one axis of the last ones."""
+    """Collapse the last axes into one."""
     return tensor.CollapseShapeOp.build(
         operands=[value],
         properties={"reassociation": _groups(len(sizes) - 1, len(shape(value)))},
@@ -248,16 +248,16 @@ def collapse(value: SSAValue, sizes: Sequence[int]) -> Operation:
 
 
 def expand(value: SSAValue, sizes: Sequence[int]) -> Operation:
-    """Make the last axis several."""
+    """Expand the last axis into several."""
     groups = _groups(len(shape(value)) - 1, len(sizes))
     kind = TensorType(element(value), sizes)
     return tensor.ExpandShapeOp(value, (), groups, list(sizes), kind)
 
 
 def _spaced(size: int) -> int:
-    """Return how far apart matrices of ``size`` elements are to begin.
+    """Return the distance between the beginnings of matrices of ``size`` elements.
 
-    As many places of a cache begin where addresses differ by a page; sixteen matrices that are
-    walked side by side would throw each other out of it.
+    Addresses that differ by a multiple of a page map to the same cache set; sixteen matrices
+    traversed together would evict each other.
     """
     return size + (SPREAD - size) % (2 * SPREAD)
