@@ -1,4 +1,4 @@
-"""`Builder`: a program of `nd` written op by op, for frontends that read the models of others."""
+"""`Builder`: write a program of `nd` op by op, for frontends that import models."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from stepwell.frontend.weights import kept
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A value of a program that is being built.
+    """A value of a program under construction.
 
-    shape : sizes; None where only a call tells
+    shape : sizes; None for a size known only at a call
     """
 
     text: str
@@ -37,29 +37,29 @@ class Value:
 
     @property
     def shape(self) -> tuple[int | None, ...]:
-        """The sizes; None where only a call tells."""
+        """The sizes; None for a size known only at a call."""
         return tuple(None if n == DYNAMIC else n for n in self.sizes)
 
     @property
     def dtype(self) -> str:
-        """The dtype as text spells it: ``f32``, ``i64``, ``i1``."""
+        """The dtype's name: ``f32``, ``i64``, ``i1``."""
         return self.kind.name
 
     @property
     def type(self) -> str:
-        """The type as text spells it."""
+        """The type as text."""
         return type_text(self.kind, self.sizes)
 
 
 class Builder:
-    """A function of `nd` that is written op by op; each op is checked when it is written.
+    """A function of `nd` that is written op by op; each op is verified when it is written.
 
-    Types of results follow from the op's shape rule, sizes may be unknown, and what is wrong is
-    told at the place in the model that `at` names. Nothing is broadcast or promoted: a frontend
-    says what its language means.
+    Result types follow from the op's shape rule, sizes may be unknown, and errors are reported at
+    the location in the model that `at` sets. Nothing is broadcast or promoted: a frontend
+    implements the rules of its own language.
 
     function : the name of the function; the program's entry
-    source : what messages and locations call the model that is read
+    source : the model's name in messages and locations
 
     >>> import numpy as np
     >>> from stepwell.extending import Builder
@@ -87,24 +87,24 @@ class Builder:
         self._count = 0
         self._place: Place | None = None
 
-    # what a program has
+    # the contents of a program
 
     def argument(self, name: str, dtype: Any, shape: Sequence[int | None]) -> Value:
         """Return an argument of the program; arguments are in the order of these calls.
 
-        shape : None stands for a size that each call tells
+        shape : None stands for a size known only at a call
 
         raises ValueError : a size is negative
-        raises TraceError : the dtype is none of Stepwell's
+        raises TraceError : the dtype is not supported
         """
         value = self._value(name, as_dtype(dtype), _sizes(shape))
         self._arguments.append(value)
         return value
 
     def constant(self, array: NDArray[Any], name: str = "constant") -> Value:
-        """Return an array as a value: it lies beside the text, under ``name`` or one like it.
+        """Return a constant: its array is stored beside the text, under ``name`` or a similar name.
 
-        raises TraceError : the dtype is none of Stepwell's
+        raises TraceError : the dtype is not supported
         """
         kind = as_dtype(array.dtype)
         array = kept(
@@ -124,14 +124,14 @@ class Builder:
         results: Sequence[tuple[Any, Sequence[int | None]]] | None = None,
         **attributes: Any,
     ) -> Any:
-        """Write an op; return its result, or a tuple of them where it has several or none.
+        """Write an op; return its result, or a tuple of results unless there is exactly one.
 
-        name : ``dialect.op``, of `nd` or of a package
-        regions : what `region` returned
-        results : dtype and shape of each; without them the op's shape rule tells
+        name : ``dialect.op``, of `nd` or of a plug-in package
+        regions : regions returned by `region`
+        results : dtype and shape of each; by default the op's shape rule infers them
         attributes : numbers, text, dtypes, lists of integers
 
-        raises CompileError : there is no such op, or it refuses what it is given
+        raises CompileError : the op does not exist, or rejects its operands or attributes
         """
         spelled = properties_text(attributes)
         if results is None:
@@ -157,8 +157,8 @@ class Builder:
     ) -> str:
         """Return a region for `op`, whose block has arguments of ``types``.
 
-        body : is given the block's arguments, writes ops, and returns a value or several
-        ends : the op that ends the block, with what ``body`` returns
+        body : takes the block's arguments, writes ops, and returns one or several values
+        ends : the op that ends the block, with the values that ``body`` returns
         """
         outer, self._lines = self._lines, []
         self._count += 1
@@ -178,21 +178,21 @@ class Builder:
     def result(self, value: Value, name: str = "") -> None:
         """Return ``value`` from the program; results are in the order of these calls.
 
-        raises CompileError : the value is one of a region
+        raises CompileError : the value belongs to a region
         """
         self._check("the program", (value,))
         self._results.append((value, name))
 
     @contextmanager
     def at(self, line: int, column: int = 1, source: str = "") -> Generator[None]:
-        """Say where in the model the ops stand that are written meanwhile; lines count from 1."""
+        """Set the location in the model of the ops written in this context; lines count from 1."""
         before, self._place = self._place, Place(source or self.source, line, column)
         try:
             yield
         finally:
             self._place = before
 
-    # what comes of it
+    # outputs
 
     def module(self) -> ModuleText:
         """Return the program as text, with its weights."""
@@ -208,7 +208,7 @@ class Builder:
         return ModuleText("\n".join(lines), self.source, self._resources)
 
     def compile(self, **options: Any) -> Compiled:
-        """Return the compiled program.
+        """Compile the program.
 
         options : as in `sw.compile`
         """
@@ -244,7 +244,7 @@ class Builder:
         )
 
     def _check(self, user: str, values: Sequence[Value]) -> None:
-        """Refuse values that are not defined where they are used."""
+        """Refuse values that are out of scope where they are used."""
         for value in values:
             if value.region not in self._regions:
                 message = f"{user} uses {value.text}, which is of a region that has ended"

@@ -1,4 +1,4 @@
-"""Conditions that the run finds, and what is raised, at the user's line, where they do not hold."""
+"""Runtime checks: conditions that raise an exception at the user's line when they fail."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from stepwell.frontend.tracing import current_trace
 def check(
     condition: Tensor, kind: str, words: Sequence[str], values: Sequence[Tensor] = ()
 ) -> None:
-    """Raise ``kind`` when the program runs and ``condition``, a boolean without axes, is false.
+    """Raise ``kind`` when the program runs and ``condition``, a boolean scalar, is false.
 
-    words : what is said: texts, between any two of which stands a number of ``values``
+    words : the parts of the message, with a number of ``values`` between any two
     """
     trace = condition.graph
     _check_uncaught(trace, kind)
@@ -36,7 +36,7 @@ def check(
 
 
 def _check_uncaught(trace: Any, kind: str) -> None:
-    """Refuse what the run may raise inside of a ``try`` that would catch it."""
+    """Refuse a runtime exception inside a ``try`` that would catch it."""
     raised = getattr(builtins, kind)
     for caught in trace.trying:
         types = [t for each in caught() for t in (each if isinstance(each, tuple) else (each,))]
@@ -48,9 +48,9 @@ def _check_uncaught(trace: Any, kind: str) -> None:
 
 
 def fits(value: Any, kind: DType) -> Tensor | None:
-    """Return whether a Python integer that only the run knows fits into a dtype of integers.
+    """Return whether a traced Python integer fits into an integer dtype, as a traced boolean.
 
-    None where it does, and for everything else.
+    None if it surely fits, and for every other value.
     """
     if not isinstance(value, Tensor) or not value.weak or value.kind is not INTEGER:
         return None
@@ -65,9 +65,9 @@ def fits(value: Any, kind: DType) -> Tensor | None:
 
 
 def check_fits(value: Any, kind: DType) -> None:
-    """Raise OverflowError, when the program runs, where a Python integer does not fit a dtype.
+    """Raise OverflowError, when the program runs, if a Python integer does not fit a dtype.
 
-    In loops and branches it is not looked at.
+    Loops and branches are not checked.
     """
     if not isinstance(value, Tensor) or len(value.graph.scopes) > 1:
         return
@@ -77,7 +77,7 @@ def check_fits(value: Any, kind: DType) -> None:
 
 
 def check_index(index: Tensor, size: int, axis: int) -> None:
-    """Raise IndexError, as NumPy does, where an index does not lie within an axis."""
+    """Raise IndexError, as NumPy does, if an index is out of range for an axis."""
     trace = index.graph
     index.refresh()
     found = trace.ranges.of(index)
@@ -105,9 +105,9 @@ def check_index(index: Tensor, size: int, axis: int) -> None:
 
 
 def raise_in_branch(make: Callable[[], Any]) -> NoReturn:
-    """Do a ``raise`` statement in a branch that only the run decides.
+    """Trace a ``raise`` statement in a traced branch.
 
-    make : gives the exception, as the statement does
+    make : returns the exception of the statement
     """
     made: list[Any] = []
 
@@ -121,7 +121,7 @@ def raise_in_branch(make: Callable[[], Any]) -> NoReturn:
 
 
 def ended(scope: int) -> TraceError:
-    """Return what ends the tracing of a region, of a branch that raises, and is refused else."""
+    """Return the error that ends the tracing of a branch which raises; elsewhere it is refused."""
     error = TraceError(
         "an exception is raised in a loop, or on each way through a branch, that only the run "
         "decides; raise it under an if, after which the function goes on"
@@ -137,7 +137,7 @@ def _said(error: Any) -> Any:
 
 
 def _kind_of(error: Any) -> str:
-    """Return the name of the exception, which must be one of Python's that checks know."""
+    """Return the name of the exception's class, which must be a built-in that checks support."""
     kind = error if isinstance(error, type) else type(error)
     if kind.__name__ not in RAISED or kind.__module__ != "builtins":
         raise TraceError(
@@ -148,9 +148,9 @@ def _kind_of(error: Any) -> str:
 
 
 def message_of(message: Callable[[], Any]) -> tuple[Any, list[str], list[Tensor]]:
-    """Return what an exception is given, its text, and the integers in it that the run finds.
+    """Return an exception's argument, the parts of its text, and the traced integers between them.
 
-    There is one text more than integers. None is given where there is no message.
+    There is one part more than integers. The argument is None if there is no message.
     """
     trace = current_trace()
     values: list[Tensor] = []
@@ -177,11 +177,11 @@ def message_of(message: Callable[[], Any]) -> tuple[Any, list[str], list[Tensor]
 
 
 _MARK = "\0"
-"""Stands in a message for a number."""
+"""The placeholder of a number in a message."""
 
 
 def _extreme(index: Tensor, op: str) -> Tensor:
-    """Return the least or the largest number, found once though it is asked in a loop."""
+    """Return an index array's minimum or maximum, computed outside the loop that needs it."""
     trace = index.graph
     with trace.where(index.scope):
         axes = tuple(range(index.ndim))
@@ -189,5 +189,5 @@ def _extreme(index: Tensor, op: str) -> Tensor:
 
 
 def out_of_bounds(index: int, axis: int, size: int) -> str:
-    """Return what NumPy says of an index."""
+    """Return NumPy's message for an index out of range."""
     return f"index {index} is out of bounds for axis {axis} with size {size}"

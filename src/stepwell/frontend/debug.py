@@ -1,7 +1,7 @@
-"""``sw.debug``: looking at a program while it runs.
+"""``sw.debug``: inspect a program while it runs.
 
-Import it as ``sw.debug``. Its functions are called in a function given to `sw.jit`; what they do
-happens when the program runs, in order, as often as the run comes there.
+Import it as ``sw.debug``. Call its functions in a function given to `sw.jit`; they take effect when
+the program runs, in program order, at each execution.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def print(fmt: str, /, *args: Any, **kwargs: Any) -> None:
     """Print ``fmt.format(*args, **kwargs)`` when the program runs: in order, each time in loops.
 
     fmt : a text with replacement fields, as `str.format` takes it
-    args, kwargs : arrays, numbers, and whatever else is known while tracing
+    args, kwargs : arrays, numbers, and any values known while tracing
 
     >>> import numpy as np, stepwell as sw
     >>> @sw.jit
@@ -56,14 +56,14 @@ def print(fmt: str, /, *args: Any, **kwargs: Any) -> None:
 
 @dataclass(frozen=True)
 class _Shown:
-    """Prints a text with arrays in it; one is as good as another that prints the same."""
+    """Print a text with arrays in it; objects that print the same are equal."""
 
     format: str
     tree: Tree
     known: tuple[tuple[Any] | None, ...] = field(compare=False)
-    """What is printed: None for an array of the run, else what it is, alone in a tuple."""
+    """The values to print: None for a runtime array, else a tuple of the known value."""
     spelled: str = ""
-    """The same, to be compared."""
+    """``known`` as text, for comparison."""
 
     def __call__(self, *arrays: Any) -> tuple[()]:
         rest = iter(arrays)
@@ -76,10 +76,10 @@ class _Shown:
 def check_finite(x: Any, /) -> Any:
     """Raise FloatingPointError, when the program runs, if there is a NaN or an infinity in ``x``.
 
-    x : an array, or arrays in tuples, lists and dicts; those that are no floats are fine
+    x : an array, or arrays in tuples, lists and dicts; arrays of other dtypes than floats pass
 
-    Returns x. The error comes at the line of the call, and says which op made the array, and where.
-    `sw.jit(check_finite=True)` asks this of everything that a function computes.
+    Returns x. The error comes at the line of the call, and names the op that computed the array and
+    its location. `sw.jit(check_finite=True)` checks every op of a function.
 
     raises FloatingPointError : when the program runs
 
@@ -104,7 +104,7 @@ def check_finite(x: Any, /) -> Any:
 
 
 def watch_finite(op: str, results: tuple[Tensor, ...]) -> None:
-    """Check what an op has given, as `jit(check_finite=True)` does."""
+    """Check the results of an op, as `jit(check_finite=True)` does."""
     if op not in _MOVING:
         for result in results:
             _check(fresh(result), op)
@@ -117,7 +117,7 @@ _MOVING = frozenset(
         *("scan", "select", "max", "min", "sort", "reduce_max", "reduce_min"),
     )
 )
-"""Ops that give a NaN or an infinity only where they are given one, or are told to."""
+"""Ops that return a NaN or an infinity only if an operand or attribute is one: not checked."""
 
 
 def _check(value: Tensor, op: str = "") -> None:

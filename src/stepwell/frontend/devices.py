@@ -22,7 +22,7 @@ from stepwell.runtime.opencl.device import devices as found_devices
 def devices() -> tuple[Device, ...]:
     """Return the devices that programs can run on, as `stepwell devices` lists them.
 
-    raises CompileError : there is none, or no pyopencl
+    raises CompileError : there is no device, or no pyopencl
 
     >>> import stepwell as sw
     >>> [device.name for device in sw.devices() if device.kind == "cpu"][:1]
@@ -32,19 +32,19 @@ def devices() -> tuple[Device, ...]:
 
 
 def device_put(x: Any, device: Device | str | None = None) -> Any:
-    """Return the arrays of ``x`` in the memory of a device, where programs find them.
+    """Return ``x`` with its arrays in the memory of a device, where programs use them.
 
-    x : an array, a number, or tuples, lists and dicts of them. What is on that device already
-        stays as it is; traced values are left alone, for a traced function runs where its arguments
-        are
-    device : one of `devices`, or its name; the one that programs are run on if none is named
+    x : an array, a number, or tuples, lists and dicts of them. Arrays already on the device are
+        returned as they are; so are traced values, since a traced function runs on the device
+        of its arguments
+    device : one of `devices`, or its name; by default the device that programs run on
 
-    A function compiled for the device returns such arrays where it is given one. They stay there
-    until NumPy asks for them.
+    A function compiled for the device returns such arrays if an argument is one. They stay on the
+    device until NumPy needs them.
 
-    raises CompileError : there is no such device
-    raises MemoryError : it has no room
-    raises TypeError : ``x`` holds a `sw.Variable`, which stays on the host, or what is no array
+    raises CompileError : the device does not exist
+    raises MemoryError : the device's memory is too small
+    raises TypeError : ``x`` holds a `sw.Variable`, which stays on the host, or another non-array
 
     >>> import numpy as np, stepwell as sw
     >>> twice = sw.jit(lambda x: x + x, device="cpu")
@@ -61,7 +61,7 @@ def device_put(x: Any, device: Device | str | None = None) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """Return ``x`` with a copy on the host of each array that is on a device.
+    """Return ``x`` with each array on a device copied to the host.
 
     >>> import numpy as np, stepwell as sw
     >>> sw.device_get([3, sw.device_put(np.ones(2), "cpu")])

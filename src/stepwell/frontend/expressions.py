@@ -1,6 +1,6 @@
-"""Rewriting expressions (note 041): what they decide and call goes through `frontend.flowing`.
+"""Rewrite expressions (note 041): their conditions and calls go through `frontend.flowing`.
 
-Also how nodes of the tree are made, for `rewriting` and `statements`.
+Also builders of syntax nodes, for `rewriting` and `statements`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ RUNTIME = "__stepwell__"
 """The variable by which rewritten source reaches `frontend.flowing`."""
 
 _LEFT = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}
-"""Functions that look at the frame they are called from."""
+"""Functions that inspect their caller's frame: calls of them are not rewritten."""
 
 MAKING = frozenset(
     (
@@ -22,7 +22,7 @@ MAKING = frozenset(
         *("identity", "linspace", "ones", "ones_like", "repeat", "tile", "zeros", "zeros_like"),
     )
 )
-"""Functions and methods of NumPy's that give an array in memory of its own."""
+"""NumPy functions and methods that return an array in memory of its own."""
 
 _COMPARES: dict[type[ast.cmpop], Any] = {
     ast.Lt: operator.lt,
@@ -47,7 +47,7 @@ def set_to(name: str, value: ast.expr) -> ast.stmt:
 
 
 def tuple_of(names: Sequence[str], store: bool = False) -> ast.Tuple:
-    """Return the tuple of variables, handed on as they are: one without a value too."""
+    """Return a tuple of variables that are passed on unread: unbound ones too."""
     context = ast.Store() if store else ast.Load()
     return ast.Tuple([_handed(name_of(n, store)) for n in names], context)
 
@@ -58,12 +58,12 @@ def _handed(node: ast.Name) -> ast.Name:
 
 
 def is_handed(node: ast.Name) -> bool:
-    """Whether a variable is handed on, and not read."""
+    """Whether a variable is passed on, not read."""
     return "handed" in vars(node)
 
 
 def runtime(name: str, *arguments: ast.expr) -> ast.Call:
-    """Return a call of a function of `frontend.flowing`."""
+    """Return a call of a function in `frontend.flowing`."""
     return ast.Call(ast.Attribute(name_of(RUNTIME), name, ast.Load()), list(arguments), [])
 
 
@@ -82,7 +82,7 @@ _PLACED = (ast.stmt, ast.expr, ast.arg)
 
 
 def place(node: Any, at: Any) -> Any:
-    """Give what has no place in the source the beginning of ``at``, where that has one."""
+    """Give nodes without a source location the beginning of ``at``, if it has one."""
     for each in ast.walk(node):
         if hasattr(at, "lineno") and not hasattr(each, "lineno") and isinstance(each, _PLACED):
             each.lineno = each.end_lineno = at.lineno
@@ -91,12 +91,12 @@ def place(node: Any, at: Any) -> Any:
 
 
 def setter(name: str) -> str:
-    """Return what the function is called that binds a variable in an expression."""
+    """Return the name of the function that binds a variable inside an expression."""
     return f"__set_{name}__"
 
 
 def stays(node: ast.expr) -> ast.expr:
-    """Return a call that is bound to a variable through which nobody writes to what it gives."""
+    """Mark a call whose result is bound to a variable and never written to through it."""
     vars(node)["local"] = True
     return node
 
@@ -110,11 +110,11 @@ def _called(node: ast.Call) -> str:
 
 
 class Expressions(ast.NodeTransformer):
-    """Rewrites what an expression decides and calls."""
+    """Rewrite the conditions and calls of an expression."""
 
     def __init__(self, inside: int = 0) -> None:
         self.inside = inside
-        """How many functions of the user's around it begin in the expression."""
+        """How many of the user's functions, nested in the expression, enclose the current node."""
 
     def visit_Call(self, node: ast.Call) -> Any:
         """``f(x)`` becomes ``call(f, x)``."""
@@ -125,7 +125,7 @@ class Expressions(ast.NodeTransformer):
         if isinstance(base, ast.Name) and base.id == RUNTIME:
             return node
         name = "make" if _called(node) in MAKING and "local" not in vars(node) else "call"
-        call = ast.copy_location(runtime(name).func, node.func)  # the line that Python names
+        call = ast.copy_location(runtime(name).func, node.func)  # Python reports this line
         made = ast.Call(call, [node.func, *node.args], node.keywords)
         return place(ast.copy_location(made, node), node)
 
@@ -172,20 +172,20 @@ class Expressions(ast.NodeTransformer):
         return place(runtime("compare", node.left, *parts), node)
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> Any:
-        """What stands in braces in a string: a traced value has no digits yet."""
+        """A replacement field of an f-string: a traced value has no digits yet."""
         self.generic_visit(node)
         node.value = place(runtime("shown", node.value), node)
         return node
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
-        """``(x := value)`` is a call, as it may come to stand in a function of ours."""
+        """``(x := value)`` becomes a call, since it may move into a nested function."""
         self.generic_visit(node)
         if self.inside:
             return node
         return place(ast.Call(name_of(setter(node.target.id)), [node.value], []), node)
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
-        """A function of the user's: ``:=`` in it binds its own variables."""
+        """A lambda: ``:=`` in it binds its own variables."""
         self.inside += 1
         self.generic_visit(node)
         self.inside -= 1

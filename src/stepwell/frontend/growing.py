@@ -1,8 +1,8 @@
-"""Lists that grow in a loop: ``out.append(x[i])``, where it is known how often it goes round.
+"""Lists that grow in a loop: ``out.append(x[i])``, if the number of iterations is known.
 
-What an iteration appends is written to a row of an array that the loop carries. After the loop the
-list has its rows, each of which becomes an op where it is used; and where all of them are made an
-array again (``np.array(out)``), it is that array.
+An appended value is written to a row of an array that the loop carries. After the loop the list
+contains the rows, each of which becomes an op where it is used; if all rows are joined to an array
+again (``np.array(out)``), the result is the carried array.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from stepwell.frontend.unbound import ASSIGN, Undefined
 
 @dataclass
 class Grown:
-    """What one iteration appends to which lists."""
+    """The values that one iteration appends, and their lists."""
 
     allowed: dict[int, list[Any]]
-    """Lists that the loop uses for nothing else."""
+    """The lists that the loop only appends to, by id."""
     values: list[tuple[list[Any], Any]] = field(default_factory=list[Any])
 
     def append(self, to: list[Any], value: Any) -> bool:
-        """Append ``value`` to a list, until the iteration is traced; return whether that may be."""
+        """Append ``value`` until the iteration is traced; return whether that is allowed."""
         if id(to) not in self.allowed:
             return False
         self.values.append((to, value))
@@ -37,14 +37,14 @@ class Grown:
         return True
 
     def undo(self) -> None:
-        """Take what was appended back."""
+        """Remove the appended values from the lists."""
         for to, _ in self.values:
             to.pop()
 
 
 @dataclass(frozen=True)
 class _Slot:
-    """One ``append`` of an iteration: the arrays that have its values in rows."""
+    """One ``append`` of an iteration: the arrays whose rows hold its values."""
 
     to: list[Any]
     tree: Tree
@@ -53,7 +53,7 @@ class _Slot:
 
 
 def slots_of(grown: Grown, count: int) -> list[_Slot]:
-    """Return arrays for what ``count`` iterations append, which are like the one in ``grown``."""
+    """Return arrays for the values that ``count`` iterations append, of the types in ``grown``."""
     found: list[_Slot] = []
     for to, value in grown.values:
         leaves, tree = flatten(value)
@@ -66,7 +66,7 @@ def slots_of(grown: Grown, count: int) -> list[_Slot]:
 
 
 def write(grown: Grown, slots: Sequence[_Slot], at: Any) -> None:
-    """Write what an iteration appended to row ``at`` of the arrays."""
+    """Write an iteration's appended values to row ``at`` of the arrays."""
     if len(grown.values) != len(slots):
         raise TraceError("a list grows by another number of elements in each iteration")
     for (to, value), slot in zip(grown.values, slots, strict=True):
@@ -102,7 +102,7 @@ def _row(rows: Tensor, k: int, spec: Spec) -> Tensor:
 
 
 def joined(values: Any) -> Tensor | None:
-    """Return the array of which a list has all rows, in order; None where it is none such."""
+    """Return the array whose rows are exactly the list's elements, in order; else None."""
     if type(values) is not list or not values or not isinstance(values[0], Tensor):
         return None
     first = values[0].part
@@ -118,7 +118,7 @@ def joined(values: Any) -> Tensor | None:
 
 
 def appending(trace: Trace | None, function: Any, args: tuple[Any, ...]) -> bool:
-    """Do ``list.append`` in a loop that counts, and return whether it was that."""
+    """Trace ``list.append`` in a counted loop; return whether the call was one."""
     owner = getattr(function, "__self__", None)
     if type(owner) is not list or function.__name__ != "append" or len(args) != 1:
         return False
@@ -131,5 +131,5 @@ def appending(trace: Trace | None, function: Any, args: tuple[Any, ...]) -> bool
 
 
 def allowed(lists: Callable[[], tuple[Any, ...]]) -> dict[int, list[Any]]:
-    """Return by id those of ``lists`` that are lists."""
+    """Return those of the values that are lists, by id."""
     return {id(v): v for v in lists() if type(v) is list}

@@ -1,4 +1,4 @@
-"""`f.explain` and `f.profile`: what became of a jitted function, and where its time goes."""
+"""`f.explain` and `f.profile`: reports on a jitted function's compilation and time."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from stepwell.frontend.variants import Variant
 from stepwell.runtime.profiling import Profile, copies_of, spans, spell_seconds
 
 TIMED = 5
-"""Calls whose median is what a call takes."""
+"""Calls that are timed; their median is reported."""
 SHOWN = 12
-"""Lines of one kind, at most."""
+"""Most lines of one kind in a report."""
 
 _OP = re.compile(r'^ +(?:%[\w, %]+ = )?"([\w.]+)"\(', re.MULTILINE)
 _LOOPS = ("nd.while", "nd.scan", "nd.if")
@@ -34,37 +34,37 @@ _LOOPS = ("nd.while", "nd.scan", "nd.if")
 
 @dataclass(frozen=True)
 class Explanation:
-    """What became of a jitted function for some arguments. Prints as text."""
+    """A report on a jitted function's compilation for some arguments. Prints as text."""
 
     function: str
-    """Its name, and the line where it stands."""
+    """The function's name and the line of its definition."""
     arguments: tuple[str, ...]
-    """What it was compiled for: the types of arrays, the values of static arguments."""
+    """The types of arrays and the values of static arguments that it was compiled for."""
     assigned: tuple[str, ...]
     """Arguments that it assigns to."""
     captured: tuple[str, ...]
-    """Arrays that it reads outside of itself, which are hidden arguments."""
+    """Captured arrays, which are hidden arguments."""
     guards: tuple[str, ...]
-    """What it reads outside of itself, and is looked at before each call."""
+    """Captured values that are checked before each call."""
     traces: int
     reasons: tuple[str, ...]
-    """Why it was traced again, for each trace but the first."""
+    """The reason of each trace but the first."""
     ops: Mapping[str, int]
-    """How many ops of each kind the graph has."""
+    """The number of ops of each kind in the graph."""
     kernels: tuple[Kernel, ...]
     copies: tuple[Kernel, ...]
-    """What the program copies between kernels."""
+    """Copies between the program's kernels."""
     trace_seconds: float
     compile_seconds: float
-    """As measured when it was traced: little where the program was in the cache on disk."""
+    """Measured when the function was traced: short if the disk cache had the program."""
     seconds: float
-    """Of a call."""
+    """The time of a call."""
     plain_seconds: float | None
-    """Of a call of the Python function itself; None where that fails."""
+    """The time of a call of the plain Python function; None if that fails."""
 
     @property
     def pays_after(self) -> int | None:
-        """How many calls it takes until compiling was worth it; None where it never is."""
+        """How many calls amortize compilation; None if the program is not faster."""
         if self.plain_seconds is None or self.plain_seconds <= self.seconds:
             return None
         spent = self.trace_seconds + self.compile_seconds
@@ -105,7 +105,7 @@ class Explanation:
 
 
 def _about(kernel: Kernel) -> str:
-    """Spell a kernel: its name, what it does at least, where it comes from."""
+    """Describe a kernel: its name, its least work, its source location."""
     told = [quoted(kernel.name)]
     if isinstance(kernel.flops, int):
         told.append(f"{kernel.flops:,} operations")
@@ -116,7 +116,7 @@ def _about(kernel: Kernel) -> str:
 
 
 def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
-    """Return what became of a function for these arguments; it is compiled where it was not."""
+    """Return the report for these arguments; compile the function if necessary."""
     call, variant, given = function.found(args, kwargs)
     signature, info = variant.program.signature, function.cache_info()
     sizes = signature.sizes([np.shape(array) for array in given])
@@ -144,7 +144,7 @@ def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exp
 
 @contextmanager
 def _kept(variant: Variant, given: Sequence[Any]) -> Generator[None]:
-    """Put back what arrays and variables hold that the function assigns to, from outside too."""
+    """Restore the arrays and variables that the function assigns to, captured ones too."""
     written = [given[i] for i in variant.effects.written]
     held = [array.copy() for array in written]
     try:
@@ -170,7 +170,7 @@ def _arguments(call: Call) -> tuple[str, ...]:
 def _timed(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], calls: int
 ) -> float:
-    """Return the seconds of a call; the arguments are copies, for they may be assigned to."""
+    """Return the seconds of a call with copies of the arguments, which it may assign to."""
     found: list[float] = []
     for _ in range(calls):
         given, named = copy.deepcopy((args, kwargs))
@@ -186,12 +186,12 @@ def _timed_plain(
     try:
         with np.errstate(all="ignore"):
             return _timed(function, args, kwargs, 1)
-    except Exception:  # it may be of functions that only a trace has
+    except Exception:  # the function may use features of tracing
         return None
 
 
 def profile(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], repeat: int) -> Profile:
-    """Return where the time of such a call goes; nothing of the caller's is changed."""
+    """Return the profile of such a call; the caller's arrays are not changed."""
     args, kwargs = copy.deepcopy((args, kwargs))
     _, variant, given = function.found(args, kwargs)
     with _kept(variant, given):

@@ -1,8 +1,8 @@
-"""Arrays that a traced function makes, whose content is known until they meet a traced value.
+"""Arrays that a traced function creates: their content is known until they meet a traced value.
 
-Such an array is a handle as every traced value (it can be assigned to, and has views), but the name
-of its value is a `Known`, which has the content. It becomes an op when an op uses it. What is
-computed of known arrays alone is computed now, by NumPy: they serve as masks, indices, shapes,
+Such an array is a handle like any traced value (it can be assigned to, and has views), but its
+value's name is a `Known`, which holds the content. It becomes a constant op when an op uses it.
+NumPy computes functions of known arrays at once: the results serve as masks, indices, shapes,
 bounds of loops and conditions.
 """
 
@@ -19,11 +19,11 @@ from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Known, current_trace, place_of, users_frame
 
 LARGEST = 1 << 20
-"""Bytes: larger arrays are ops at once, so that no large one is copied for each write to it."""
+"""Most bytes of a known array: a larger one is an op at once, since each write would copy it."""
 
 
 def known_array(array: NDArray[Any]) -> Tensor:
-    """Return a new array as a part of the trace; nobody else writes to ``array``."""
+    """Make a new array, to which nothing else writes, part of the trace."""
     trace = current_trace()
     kind = dtype_of(array.dtype)
     if kind is None:
@@ -35,7 +35,7 @@ def known_array(array: NDArray[Any]) -> Tensor:
 
 
 def content(value: Any) -> Any:
-    """Return ``value`` with arrays in the place of handles; raise `NotKnown` for others."""
+    """Replace handles in ``value`` by their arrays; raise `NotKnown` for traced values."""
     if isinstance(value, Tensor):
         value.refresh()
         if type(value.name) is not Known:
@@ -53,11 +53,11 @@ def content(value: Any) -> Any:
 
 
 class NotKnown(Exception):
-    """Only the run knows it."""
+    """The value is traced: it is known only when the program runs."""
 
 
 def is_known(value: Any) -> bool:
-    """Whether ``value`` is a handle whose content is known."""
+    """Whether ``value`` is a handle with known content."""
     if not isinstance(value, Tensor):
         return False
     value.refresh()
@@ -65,12 +65,12 @@ def is_known(value: Any) -> bool:
 
 
 def rearranged(x: Tensor, how: Callable[[NDArray[Any]], NDArray[Any]]) -> Tensor | None:
-    """Return the elements of a known array in other places; None for what only the run knows."""
+    """Return a known array's elements rearranged by ``how``; None for a traced value."""
     return known_array(how(content(x)).copy(order="C")) if is_known(x) else None
 
 
 def handled(found: Any) -> Any:
-    """Return what NumPy gave: arrays with axes as parts of the trace."""
+    """Return NumPy's result with its arrays, unless zero-dimensional, as parts of the trace."""
     if type(found) is np.ndarray and found.shape and dtype_of(found.dtype) is not None:
         if found.base is not None or not found.flags.writeable:
             found = found.copy()
@@ -90,7 +90,7 @@ _WRITING = {"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmas
 
 
 def by_numpy(function: Callable[..., Any], args: Any, keywords: Any) -> Any:
-    """Return what NumPy gives for arrays that are known; raise `NotKnown` where one is not."""
+    """Return NumPy's result for known arrays; raise `NotKnown` if an argument is traced."""
     name = getattr(function, "__name__", "")
     if name in _VIEWS or name in _WRITING or keywords.get("out") is not None:
         raise NotKnown
@@ -112,11 +112,11 @@ METHODS = frozenset(
         *("round", "searchsorted", "std", "sum", "take", "tolist", "var"),
     )
 )
-"""Methods that neither write to an array nor give a view of it."""
+"""Methods that neither write to an array nor return a view of it."""
 
 
 def known_method(x: Tensor, name: str) -> Callable[..., Any] | None:
-    """Return the method ``name`` of a known array, None for what only the run knows."""
+    """Return the method ``name`` of a known array; None for a traced value."""
     if name not in METHODS or not is_known(x):
         return None
     method = getattr(content(x), name)
@@ -133,5 +133,5 @@ def known_method(x: Tensor, name: str) -> Callable[..., Any] | None:
 
 
 def content_of(x: Tensor) -> Any:
-    """Return the content of a known array, None for what only the run knows."""
+    """Return the content of a known array; None for a traced value."""
     return content(x) if is_known(x) else None

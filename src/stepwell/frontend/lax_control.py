@@ -1,4 +1,4 @@
-"""Control flow by functions, with the names, signatures and meaning of JAX's. For ``sw.lax``."""
+"""Functional control flow of ``sw.lax``, with the names, signatures and semantics of JAX."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stepwell.frontend.ufuncs import weakened
 
 
 def call(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function of the user's, whose control flow is traced."""
+    """Call a user's function, rewriting its control flow."""
     return Tensor.operators["call"](function, *args)
 
 
@@ -30,7 +30,7 @@ def lifted(tree: Any) -> tuple[list[Tensor], Tree]:
 
 
 def _carried(tree: Any) -> tuple[list[Tensor], Tree]:
-    """Return what a loop begins with; Python numbers are weak, and take the dtype they meet."""
+    """Return the initial values of a loop; Python numbers are weakly typed."""
     leaves, structure = flatten(tree)
     return [weakened(lift(v)) if is_number(v) else lift(v) for v in leaves], structure
 
@@ -53,7 +53,7 @@ def _returned(
     """Return the leaves of ``value``, which must have the structure and types of ``wanted``.
 
     what, must : as in 'the body of a loop must keep its type'
-    A Python number takes the dtype that is wanted; every other value must have it.
+    A Python number is converted to the wanted dtype; every other value must have it.
     """
     leaves, structure = flatten(value)
     if structure != tree:
@@ -77,7 +77,7 @@ def _as(leaf: Any, wanted: Tensor) -> Tensor:
 def _settled(init: list[Tensor], tree: Tree, trial: Callable[[list[Tensor]], Any]) -> list[Tensor]:
     """Return ``init`` with weak numbers in the dtypes that they have after an iteration.
 
-    trial : traces an iteration, which is thrown away, and returns what it gives
+    trial : traces an iteration, which is discarded, and returns its results
     """
     trace = current_trace()
     for _ in init:
@@ -104,7 +104,7 @@ def _settled(init: list[Tensor], tree: Tree, trial: Callable[[list[Tensor]], Any
 
 
 def check_functions(what: str, *functions: Any) -> None:
-    """Refuse what cannot be called."""
+    """Refuse arguments that are not callable."""
     for function in functions:
         if not callable(function):
             raise TypeError(f"{what} are functions, got {function!r}; pass lambda: ...")
@@ -119,11 +119,11 @@ def cond(
 ) -> Any:
     """Return ``true_fun(*operands)`` where ``pred`` is true, else ``false_fun(*operands)``.
 
-    pred : a value without axes. Only the chosen function runs
-    true_fun, false_fun : return values of the same structure, dtypes and shapes; they may use
-        values from outside
+    pred : a scalar. Only the chosen function runs
+    true_fun, false_fun : return values of the same structure, dtypes and shapes; they may capture
+        values
     operand : one operand, by name
-    raises TypeError : the branches return other types, or the condition has axes
+    raises TypeError : the branches return different types, or the condition is not a scalar
     source : `jax.lax.cond`
 
     >>> import numpy as np, stepwell as sw
@@ -156,11 +156,11 @@ def cond(
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """Return ``branches[index](*operands)``; an index out of range takes the nearest branch.
+    """Return ``branches[index](*operands)``; an index out of range is clamped.
 
-    index : an integer without axes. Only the chosen function runs
+    index : an integer scalar. Only the chosen function runs
     branches : functions that return values of the same structure, dtypes and shapes
-    raises TypeError : they return other types, or the index is no integer without axes
+    raises TypeError : they return different types, or the index is not an integer scalar
     raises ValueError : there are no branches
     source : `jax.lax.switch`
 
@@ -196,10 +196,10 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 def while_loop(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
 ) -> Any:
-    """Repeat ``val = body_fun(val)`` as long as ``cond_fun(val)``; return the last ``val``.
+    """Repeat ``val = body_fun(val)`` while ``cond_fun(val)``; return the last ``val``.
 
-    init_val : any structure of values; the body must keep its structure, dtypes and shapes. A
-        Python number to begin with takes the dtype that it has after an iteration
+    init_val : any structure of values; the body must keep its structure, dtypes and shapes. An
+        initial Python number takes the dtype that it has after an iteration
     raises TypeError : the body changes a type, or the condition is not one boolean
     source : `jax.lax.while_loop`
 
@@ -240,8 +240,8 @@ def fori_loop(
 
     lower, upper : plain or traced integers
     init_val : any structure of values; the body must keep its structure, dtypes and shapes
-    unroll : True, or as many as there are, lets all iterations stand one after another in the
-        program, where the bounds are plain; less makes no difference
+    unroll : True, or the number of iterations, unrolls the whole loop if the bounds are plain
+        integers; a smaller number has no effect
     raises TypeError : the body changes a type
     raises ValueError : unroll= is given, and the bounds are traced
     source : `jax.lax.fori_loop`
@@ -295,13 +295,13 @@ def scan(
     init : any structure of values; ``f`` must keep its structure, dtypes and shapes. A Python
         number takes the dtype that it has after an iteration
     xs : any structure of values of one size along axis 0, or None with ``length``
-    reverse : from the last slice to the first; ys lie as xs do
-    unroll : True, or as many as there are, lets all iterations stand one after another in the
-        program; less makes no difference
+    reverse : go from the last slice to the first; the ys are in the order of xs
+    unroll : True, or the number of iterations, unrolls the whole loop; a smaller number has no
+        effect
     returns : the last carry, and the ys stacked along axis 0
     raises TypeError : ``f`` changes a type, or does not return a pair
-    raises ShapeError : xs have several sizes along axis 0, or none
-    raises ValueError : there are neither xs nor a length
+    raises ShapeError : xs have different sizes along axis 0, or no axes
+    raises ValueError : neither xs nor a length is given
     source : `jax.lax.scan`
 
     >>> import numpy as np, stepwell as sw
@@ -371,7 +371,7 @@ def _repeated(
     count: int,
     reverse: bool,
 ) -> tuple[Any, Any]:
-    """Do a scan one iteration after another."""
+    """Unroll a scan completely."""
     ys: list[Any] = []
     wanted, tree = flatten(carry)
     for k in reversed(range(count)) if reverse else range(count):
@@ -408,8 +408,8 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     """Return ``f(x)`` for each slice of ``xs`` along axis 0, stacked along axis 0.
 
     xs : any structure of values of one size along axis 0
-    batch_size : makes no difference here: the program does with slices what it likes
-    raises ShapeError : xs have several sizes along axis 0, or none
+    batch_size : has no effect: the compiler chooses how to batch the slices
+    raises ShapeError : xs have different sizes along axis 0, or no axes
     source : `jax.lax.map`
 
     >>> import numpy as np, stepwell as sw

@@ -1,4 +1,4 @@
-"""Products, convolutions and reductions of `jax.lax`, of whole axes and of windows."""
+"""Products, convolutions and reductions of `jax.lax`, over whole axes and windows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _wanted(found: Tensor, preferred: Any) -> Tensor:
 
 
 def _raised(values: Sequence[Tensor], preferred: Any) -> list[Tensor]:
-    """Return operands in the dtype that is preferred for sums, where that is a wider one."""
+    """Return operands in the preferred accumulator dtype, if it is wider than theirs."""
     if preferred is None or as_dtype(preferred).bytes <= values[0].kind.bytes:
         return list(values)
     return [cast(v, as_dtype(preferred)) for v in values]
@@ -50,8 +50,8 @@ def dot_general(
     """Multiply elementwise over batch axes and sum over contracted axes.
 
     dimension_numbers : ((axes of lhs, of rhs that are summed), (batch axes of lhs, of rhs))
-    precision : makes no difference: products have the precision of their dtype
-    preferred_element_type : the dtype of the sums and of the result
+    precision : has no effect: products have the precision of their dtype
+    preferred_element_type : the dtype of the accumulator and of the result
     returns : batch axes, then the free axes of ``lhs``, then those of ``rhs``
     """
     try:
@@ -74,9 +74,9 @@ def dot(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Tensor:
-    """Return the product of vectors or matrices, or what `dot_general` gives for dimension numbers.
+    """Return the product of vectors or matrices, or `dot_general` if dimension numbers are given.
 
-    raises TypeError : the operands have other ranks than 1 and 2
+    raises TypeError : an operand has another rank than 1 or 2
     """
     a, b = same_narrow(lhs, rhs)
     if dimension_numbers is None:
@@ -87,7 +87,7 @@ def dot(
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Which axes are batch, features and space.
+    """The batch, feature and spatial axes of a convolution.
 
     lhs_spec, rhs_spec, out_spec : of the input, the filters and the result
     source : `jax.lax.ConvDimensionNumbers`
@@ -105,9 +105,9 @@ class ConvDimensionNumbers(NamedTuple):
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
 ) -> ConvDimensionNumbers:
-    """Return dimension numbers as axes; of strings such as ``("NHWC", "HWIO", "NHWC")``.
+    """Convert dimension numbers, such as ``("NHWC", "HWIO", "NHWC")``, to axes.
 
-    lhs_shape, rhs_shape : of images and filters        dimension_numbers : None for NCHW and OIHW
+    lhs_shape, rhs_shape : of images and filters        dimension_numbers : None is NCHW and OIHW
     raises ValueError : the strings do not name each axis
     source : `jax.lax.conv_dimension_numbers`
 
@@ -140,11 +140,11 @@ def padtype_to_pads(
     window_strides: Sequence[int],
     padding: Any,
 ) -> list[tuple[int, int]]:
-    """Return ``(low, high)`` for each axis.
+    """Return the padding ``(low, high)`` of each axis.
 
     in_shape, window_shape, window_strides : a number for each axis
     padding : 'SAME', 'SAME_LOWER' or 'VALID'
-    raises ValueError : it is another
+    raises ValueError : the padding is another
     source : `jax.lax.padtype_to_pads`
 
     >>> import stepwell as sw
@@ -174,7 +174,7 @@ def _pairs(
 
 
 def _numbers(given: Any, count: int, what: str) -> Shape:
-    """Return a number for each axis; ones where none are given."""
+    """Return a number for each axis; the default is 1."""
     found = (1,) * count if given is None else tuple(int(n) for n in given)
     if len(found) != count:
         raise ValueError(f"{what} must have a number for each of {count} axes, got {given!r}")
@@ -198,9 +198,9 @@ def conv_general_dilated(
 
     lhs : images        rhs : filters        padding : 'SAME', 'SAME_LOWER', 'VALID' or pairs
     dimension_numbers : `ConvDimensionNumbers`, or strings like ``("NCHW", "OIHW", "NCHW")``,
-        which are meant where there are none
-    batch_group_count : groups of images, each of which meets its own group of output features
-    precision : makes no difference
+        the default
+    batch_group_count : groups of images, each with its own group of output features
+    precision : has no effect
 
     raises ShapeError, ValueError : sizes do not agree
     """
@@ -276,7 +276,7 @@ _KNOWN: dict[Any, str] = {
     np.logical_and: "and",
     np.logical_or: "or",
 }
-"""Functions that there are ops for."""
+"""Functions that correspond to one op."""
 
 
 def _known(computation: Any) -> str:
@@ -289,7 +289,7 @@ def _known(computation: Any) -> str:
 
 
 def _is_identity(op: str, start: Any, value: Tensor) -> bool:
-    """Whether a number changes nothing where it is combined with others by ``op``."""
+    """Whether ``start`` is a number and the identity element of ``op``."""
     if isinstance(start, Tensor) or np.ndim(start):
         return False
     kind = value.kind.numpy
@@ -304,8 +304,8 @@ def reduce(
 ) -> Any:
     """Combine the elements along ``dimensions``, and ``init_values``, by ``computation``.
 
-    operands, init_values : arrays and numbers, in the same structure; ``computation`` takes and
-        returns two such, element by element. The order of combining is left open
+    operands, init_values : arrays and numbers, in the same structure; ``computation`` combines
+        two such structures elementwise. The order of combination is unspecified
     """
     leaves, tree = flatten(operands)
     values = [lift(v) for v in leaves]
@@ -350,10 +350,10 @@ def reduce_window(
 ) -> Any:
     """Combine the elements of each window, and ``init_value``, by ``computation``.
 
-    computation : `add`, `max` and `min` with their own neutral element are one op; others are
-        done for each place of a window
-    padding : 'VALID', 'SAME', 'SAME_LOWER' or a pair (low, high) for each axis; it counts nothing
-    base_dilation : elements of ``operand`` lie so far apart, nothing between them
+    computation : `add`, `max` and `min` with their identity element become one op; others are
+        unrolled over the positions of a window
+    padding : 'VALID', 'SAME', 'SAME_LOWER' or a pair (low, high) for each axis; it is left out
+    base_dilation : the distance between elements of ``operand``; the holes are left out
     """
     leaves, tree = flatten(operand)
     values = [lift(v) for v in leaves]
@@ -376,7 +376,7 @@ def reduce_window(
         pad(v, s, [(a, b, k - 1) for (a, b), k in zip(pairs, spread, strict=True)])
         for v, s in zip(values, given, strict=True)
     ]
-    there = _there(values[0].shape, pairs, spread)
+    valid = _element_mask(values[0].shape, pairs, spread)
     spans = zip(wide[0].shape, extent, strides, strict=True)
     counts = [max(-(-(n - k + 1) // s), 0) for n, k, s in spans]
 
@@ -395,16 +395,16 @@ def reduce_window(
             for at, n, s in zip(starts, counts, strides, strict=True)
         )
         found = both(every, [v[cut] for v in wide])
-        if not there[cut].all():  # padding counts nothing
-            found = [e.where(there[cut], f, v) for f, v in zip(found, every, strict=True)]
+        if not valid[cut].all():  # padding does not take part
+            found = [e.where(valid[cut], f, v) for f, v in zip(found, every, strict=True)]
         every = found
     return unflatten(tree, [fresh(v) for v in every])
 
 
-def _there(
+def _element_mask(
     shape: Sequence[int], pairs: Sequence[tuple[int, int]], spread: Sequence[int]
 ) -> np.ndarray[Any, Any]:
-    """Return where the elements are of what `pad` makes of an array of ``shape``."""
+    """Return a mask of the elements of an array of ``shape`` in the result of `pad`."""
     found = np.ones((), bool)
     for n, (low, high), k in zip(shape, pairs, spread, strict=True):
         row = np.zeros(shapes.dilated(n, k), bool)

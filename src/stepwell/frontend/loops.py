@@ -1,6 +1,6 @@
-"""Loops of a function whose source was rewritten: what `flow` is for branches.
+"""Loops of a function whose source was rewritten; `flow` is for branches.
 
-A loop over a range or an array is traced once where nothing in it needs Python, else unrolled.
+A loop over a range or an array is traced once if its body needs no Python values, else unrolled.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stepwell.frontend.windows import Window
 
 
 class Range:
-    """A range whose bounds only the run knows."""
+    """A range whose bounds are traced."""
 
     def __init__(self, *bounds: Any) -> None:
         first, last = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
@@ -39,7 +39,7 @@ class Range:
         self.first, self.last = first, last
 
     def count(self) -> Any:
-        """Return how many numbers there are."""
+        """Return the number of iterations."""
         apart = self.last - self.first if self.step > 0 else self.first - self.last
         step = abs(self.step)
         return weakened(e.maximum(lift(apart + (step - 1)) // step, 0))
@@ -60,7 +60,7 @@ class Range:
 
 
 class Items:
-    """What a loop goes over, each of which can be asked for by its number, traced or not."""
+    """The iterable of a loop as an indexed sequence: any index may be traced."""
 
     def __init__(self, length: int, get: Callable[[Any], Any]) -> None:
         self.length, self.get = length, get
@@ -76,7 +76,7 @@ class Items:
 
 
 def items_of(values: Any) -> Items | None:
-    """Return what can be asked for by number, None for what can only be gone through."""
+    """Return an iterable that can be indexed, as `Items`; None for any other."""
     if isinstance(values, Items):
         return values
     if isinstance(values, range):
@@ -96,19 +96,19 @@ class Statement:
 
     body: Callable[..., None]
     stop: Callable[[], Any] | None
-    """Says whether it was left; None where nothing leaves it."""
+    """Says whether a ``break`` or ``return`` left the loop; None if there is none."""
     variables: Variables
 
     def left(self) -> Any:
-        """Return whether it was left."""
+        """Return whether the loop was left."""
         return self.stop() if self.stop is not None else False
 
     def goes_on(self) -> Any:
-        """Return whether it was not left."""
+        """Return whether the loop was not left."""
         return not_(self.left())
 
     def step(self, item: Any) -> bool:
-        """Do an iteration, unless the loop was left; return whether Python goes on."""
+        """Execute or trace an iteration unless the loop was left; return whether Python goes on."""
         left, v = self.left(), self.variables
         if isinstance(left, Tensor):
             if_(not_(left), lambda: self.body(item), _nothing, v.get, v.put, v.names)
@@ -132,7 +132,7 @@ def while_(
     names: Sequence[str],
     entering: Sequence[str],
 ) -> None:
-    """Do a ``while`` statement; ``stop`` says whether it was left."""
+    """Execute or trace a ``while`` statement; ``stop`` says whether it was left."""
     variables = Variables(get, put, tuple(names), frozenset(entering))
     statement = Statement(body, stop, variables)
 
@@ -149,7 +149,7 @@ def while_(
             return
         turns += 1
         if turns % TRIED == 0 and trace is not None:
-            if trace.trials:  # to be thrown away: its first iterations show what can go wrong
+            if trace.trials:  # a trial: its first iterations show what can fail
                 return
             if _rolled_while(statement, more):
                 return
@@ -165,8 +165,8 @@ def while_(
 
 
 def _is_long(trace: Trace | None, statement: Statement, test: Callable[[], Any], go: Any) -> bool:
-    """Whether a ``while`` of which Python decides the test, ``go`` at first, goes round more often
-    than it is unrolled, and needs no Python.
+    """Whether to try a ``while``, whose first test ``go`` Python decided, as one loop: its first
+    `TRIED` - 1 iterations can be traced, and Python decides their tests too.
     """
     if trace is None or trace.trials or isinstance(go, Tensor) or not go:
         return False
@@ -194,7 +194,7 @@ def _is_long(trace: Trace | None, statement: Statement, test: Callable[[], Any],
 
 
 def _rolled_while(statement: Statement, more: Callable[[], Any]) -> bool:
-    """Do the rest as one loop, where that can be: Python goes round already, and knows no end."""
+    """Trace the remaining iterations as one loop, if that is possible; return whether it was."""
     trace, variables = current_trace(), replace(statement.variables, once=True)
     trial = None if trace.trials else _tried(trace, statement, ())
     if trial is None or trial.refused is not None or trial.silent:
@@ -220,10 +220,10 @@ def for_(
     counter: str,
     lists: Callable[[], tuple[Any, ...]],
 ) -> None:
-    """Do a ``for`` statement.
+    """Execute or trace a ``for`` statement.
 
-    counter : the variable that counts, to which nothing else assigns
-    lists : gives the lists to which it appends, and which it uses for nothing else
+    counter : the loop's variable, if nothing else assigns to it
+    lists : returns the lists that the loop only appends to
     """
     statement = Statement(body, stop, Variables(get, put, tuple(names), frozenset(entering)))
     if isinstance(items, Range):
@@ -250,7 +250,7 @@ def for_(
 
 
 def _is_short(items: Items, statement: Statement) -> bool:
-    """Whether a loop is unrolled at once: it has few steps, of few ops."""
+    """Whether to unroll a loop at once: it has few iterations of few ops."""
     if len(items) > UNROLLED or len(items) < 2 or current_trace().trials:
         return len(items) <= UNROLLED
     trial = _tried(current_trace(), statement, (items.get(0),))
@@ -258,14 +258,14 @@ def _is_short(items: Items, statement: Statement) -> bool:
 
 
 UNROLLED = 8
-"""Loops over ranges of more steps are tried as loops, and unrolled where they cannot be."""
+"""Most iterations of a loop that is unrolled untried; a longer one is first tried as one loop."""
 MAX_UNROLLED_OPS = 100
-"""A loop of few steps is tried as a loop if unrolling it makes more ops than this."""
+"""Most ops of a short loop that is unrolled untried; a larger one is first tried as one loop."""
 TRIED = 9
-"""After so many iterations that Python decided, a ``while`` is tried as a loop."""
+"""Iterations of a ``while`` in Python after which the rest is tried as one loop."""
 REFUSALS = (TraceError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
-"""What says that a loop cannot be traced with a counter, of which Python knows no number. A fault
-of the user's comes again where the loop is unrolled, after the iterations that it comes after."""
+"""Exceptions that make a loop untraceable with a traced counter. An error of the user's recurs
+when the loop is unrolled, after the iterations before it."""
 
 
 def _itself(counter: Any) -> Any:
@@ -274,16 +274,16 @@ def _itself(counter: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Trial:
-    """What became of an iteration that was traced and thrown away."""
+    """The result of tracing an iteration and discarding it."""
 
     refused: Exception | None
     grown: Grown
     ops: int
-    """How many lines it wrote; where it wrote none, Python knows all of it."""
+    """The number of lines that the iteration wrote; if 0, Python knows all its values."""
 
     @property
     def silent(self) -> bool:
-        """Whether it wrote nothing."""
+        """Whether the iteration wrote nothing."""
         return not self.ops and not self.grown.values
 
 
@@ -293,8 +293,8 @@ def _tried(
     arguments: tuple[Any, ...],
     lists: dict[int, list[Any]] | None = None,
 ) -> _Trial:
-    """Trace an iteration and throw it away. Loops in it do not go round as often as they do, so
-    an exception of the user's says no more than that: it comes again where Python has it.
+    """Trace an iteration and discard it. Its inner loops run fewer iterations than they should, so
+    a user's exception is not final: it recurs when Python executes the iteration.
     """
     mark, before = trace.mark(), statement.variables.get()
     region = Region(trace, (), statement.variables.names)
@@ -315,24 +315,24 @@ def _tried(
 
 @dataclass
 class _Long:
-    """A loop of many steps that are known."""
+    """A loop of many iterations whose number is known."""
 
     statement: Statement
     counters: range
     item: Callable[[Any], Any]
-    """Gives for a counter what the loop is given."""
+    """Returns the loop's item for a counter."""
     counter: str
-    """The variable that is the counter, and nothing else."""
+    """The variable that equals the counter and that nothing else assigns to."""
     lists: dict[int, list[Any]]
-    """The lists that may grow."""
+    """The lists that the loop only appends to."""
     trial: _Trial | None = None
     reason: Exception | None = None
-    """Why it cannot be one loop."""
+    """The exception that prevents one loop."""
 
     def run(self) -> None:
-        """Do the loop."""
+        """Trace the loop."""
         trace = current_trace()
-        if trace.trials:  # to be thrown away: its ends show what can go wrong
+        if trace.trials:  # a trial: its first iteration shows what can fail
             self.statement.step(self.item(self.counters[0]))
             return
         start = 0
@@ -347,9 +347,9 @@ class _Long:
         self._unrolled(start)
 
     def _in_python(self, trace: Trace, start: int) -> tuple[int, bool]:
-        """Do the first iterations, as long as they write nothing.
+        """Execute the first iterations in Python, as long as they write no ops.
 
-        returns : the first that is left, and whether it can be traced in a region
+        returns : the first remaining counter, and whether the rest may be traced as one loop
         """
         if self.statement.left() is True:
             return len(self.counters), False
@@ -369,7 +369,7 @@ class _Long:
         return start, True
 
     def _rolled(self, trace: Trace, start: int) -> bool:
-        """Do the rest as one loop; return whether that could be."""
+        """Trace the remaining iterations as one loop; return whether that was possible."""
         counters, variables = self.counters[start:], self.statement.variables
         mark, before = trace.mark(), variables.get()
         known = self.counter in variables.names and self.statement.stop is None
@@ -395,7 +395,7 @@ class _Long:
         return True
 
     def _count(self, counters: range, statement: Statement) -> None:
-        """Do the rest as one loop; what it appends to lists is in arrays until it is done."""
+        """Trace the remaining iterations as one loop, which carries growing lists as arrays."""
         assert self.trial is not None
         if not self.trial.grown.values:
             _counted(_range(counters), self.item, statement)
@@ -420,7 +420,7 @@ class _Long:
         extend(slots, len(counters))
 
     def _in_turns(self, counters: range, statement: Statement, order: int) -> None:
-        """Do a loop in which arrays change places: so many iterations that they are in theirs."""
+        """Trace a loop that permutes arrays, unrolled by the order of the permutation."""
         whole = len(counters) // order * order
 
         def turn(counter: Any) -> None:
@@ -432,7 +432,7 @@ class _Long:
             statement.body(self.item(counter))
 
     def _unrolled(self, start: int) -> None:
-        """Do the rest one by one."""
+        """Unroll the remaining iterations."""
         count = len(self.counters) - start if self.statement.stop is None else None
         unrolled = Unrolled(count, self.reason)
         for k in range(start, len(self.counters)):
@@ -446,7 +446,7 @@ def _range(counters: range) -> Range:
 
 
 def _without(variables: Variables, name: str) -> Variables:
-    """Return the variables but one."""
+    """Return the variables without ``name``."""
     at = variables.names.index(name)
 
     def get() -> tuple[Any, ...]:
