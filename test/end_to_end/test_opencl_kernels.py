@@ -215,3 +215,16 @@ def test_rows_of_ops_in_groups(family: Any) -> None:
             together.text, target="opencl", machine=GPU, resources=together.resources
         )
         together.check(program)
+
+
+def test_bytes_are_packed_as_words_only_where_vectors_hold_them() -> None:
+    """OpenCL's vectors have 8 lanes: a product in blocks, of bytes, makes no vectors of 32."""
+    a = np.arange(48 * 256).reshape(48, 256).astype(np.int8)
+    b = np.arange(256 * 64).reshape(256, 64).astype(np.int8)
+
+    def product(a: Any, b: Any) -> Any:
+        numbers = (((1,), (0,)), ((), ()))
+        return sw.lax.dot_general(a, b, numbers, preferred_element_type=np.int32)
+
+    wide = a.astype(np.int32) @ b.astype(np.int32)
+    np.testing.assert_array_equal(sw.jit(product, target="opencl")(a, b), wide)

@@ -44,9 +44,16 @@ def multiplied(found: Loops, first: int, shared: int, machine: Vectors) -> tuple
     if not repaid or short:
         return None
     elements = dot_elements(op.body.block)
-    if elements is None or TOTALS[elements[0]] == "i32":
+    if elements is None or machine.bits // _bits(elements[0]) > machine.lanes:
+        return None  # a vector of words is read as one of their elements
+    if TOTALS[elements[0]] == "i32":
         return elements if element(op.outputs[0]) == i32 else None
     return elements if speedup(machine.sets, *elements) > 1 else None
+
+
+def _bits(name: str) -> int:
+    """Return how many bits an element has, by the name of its type."""
+    return int("".join(filter(str.isdigit, name)))
 
 
 def fills_matrix_unit(
