@@ -1,12 +1,12 @@
 """Random numbers from keys: `stepwell.random`.
 
 ``key = sw.random.key(0)``; ``sw.random.normal(key, (3, 4))`` is always the same array: on every
-machine and target, for any number of threads, in a function given to `stepwell.jit` and outside of
-one. A key is used once: `split` makes several of one, `fold_in` one for each step of a loop.
+machine and target, for any number of threads, inside and outside of a function given to
+`stepwell.jit`. Use a key once: `split` derives several keys, `fold_in` one for each loop iteration.
 
-Element n of a drawn array depends on the key and on n alone: the counter-based generator
-Threefry-2x32-20 encrypts n under the key. Bits, integers and uniform numbers are the same to the
-last bit everywhere; what is computed of them (`normal`, ...) as far as `log` and `exp` are.
+Element n of a drawn array depends only on the key and on n: the counter-based generator
+Threefry-2x32-20 encrypts n under the key. Bits, integers and uniform numbers are identical
+everywhere; derived numbers (`normal`, ...) are as far as `log` and `exp` are.
 """
 
 from __future__ import annotations
@@ -65,5 +65,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """Leave out what is imported."""
+    """Return the public names, without imports."""
     return __all__

@@ -1,4 +1,4 @@
-"""The random bits that everything random is made of."""
+"""The random bits from which all random numbers are derived."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from stepwell.frontend.tracing import current_trace
 
 
 def random_bits(key: Any, start: Any, shape: Any, dtype: Any = "uint32") -> Tensor:
-    """Return random integers that depend on ``key`` and ``start`` alone.
+    """Return random integers that depend only on ``key`` and ``start``.
 
-    key : (2,) uint32        start : uint64 without axes, the number of the first element
+    key : (2,) uint32        start : uint64 without axes, the index of the first element
     dtype : uint32 or uint64
     """
     first = cast(lift(start), as_dtype("uint64"))

@@ -1,7 +1,7 @@
-"""Between which numbers integers of a trace lie, where that is known while tracing.
+"""Value ranges of integers, as far as they are known while tracing.
 
-A range belongs to a value of the trace by name. Ops hand it on; a check, or a branch taken, narrows
-it as long as its region is written. Indices that are proven to lie within an axis need no check.
+Ranges are stored by value name. Ops propagate them; a check, or a branch taken, narrows them while
+its region is written. Indices proven to lie within an axis need no bounds check.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stepwell.frontend.tensor import Tensor
 
 Range: TypeAlias = tuple[int, int]
-"""The least and the largest number, both of which may be."""
+"""The least and the largest number, both inclusive."""
 
 
 def limits(kind: DType) -> Range:
@@ -33,12 +33,12 @@ def limits(kind: DType) -> Range:
 
 
 def is_integer(kind: DType) -> bool:
-    """Whether numbers of ``kind`` have ranges."""
+    """Whether values of ``kind`` have ranges."""
     return kind.kind in ("signed", "unsigned")
 
 
 class Value(NamedTuple):
-    """A value of the trace, whatever becomes of the handle."""
+    """A traced value by name: later writes to its tensor do not change it."""
 
     name: str
     kind: DType
@@ -46,19 +46,19 @@ class Value(NamedTuple):
 
 @dataclass
 class Ranges:
-    """What is known of the integers of one trace."""
+    """The known facts about the integers of one trace."""
 
     made: dict[str, Range] = field(default_factory=dict[str, Range])
-    """By name, as the op that made the value tells."""
+    """The ranges of values, by name, as derived from the ops that define them."""
     facts: dict[str, tuple[str, tuple[Value, ...]]] = field(default_factory=dict[str, Any])
-    """Of booleans: the comparison or the logical op that they are."""
+    """The comparison or logical op that defines each boolean, by name."""
     offsets: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
-    """By name, of which other value a number is so much more."""
+    """For a value, by name, another value and the constant offset from it."""
     narrowed: list[dict[str, Range]] = field(default_factory=lambda: [{}])
-    """What else is known in each region that is being written, innermost last."""
+    """The narrowed ranges in each open region, innermost last."""
 
     def of(self, value: Tensor | Value) -> Range | None:
-        """Return between which numbers all elements lie; None where there are none to lie there."""
+        """Return the range of all elements; None if the dtype is not an integer dtype."""
         if not is_integer(value.kind):
             return None
         name = value.name
@@ -68,7 +68,7 @@ class Ranges:
         return self.made.get(name) or limits(value.kind)
 
     def offset(self, value: Tensor | Value) -> tuple[str, int]:
-        """Return of which value ``value`` is how much more; of none, "", where it is known."""
+        """Return a base value's name and the offset from it; the name is "" for a constant."""
         found = self.of(value)
         if found is not None and found[0] == found[1]:
             return "", found[0]
@@ -86,18 +86,18 @@ class Ranges:
             self.offsets[result.name] = b[0], b[1] + a[1]
 
     def tell(self, value: Tensor | Value, low: int | None = None, high: int | None = None) -> None:
-        """Note what is known of ``value`` from here on to the end of the region."""
+        """Narrow the range of ``value`` from here to the end of the region."""
         if (found := self.of(value)) is None:
             return
         least = found[0] if low is None else max(low, found[0])
         most = found[1] if high is None else min(high, found[1])
-        if least <= most:  # else this is never reached
+        if least <= most:  # an empty range: this code is unreachable
             self.narrowed[-1][value.name] = least, most
 
     def count(self, counter: Any, first: Any, last: Any, step: int) -> None:
-        """Note in a loop's body that ``counter`` goes from ``first`` on and stays before ``last``.
+        """Record in a loop's body that ``counter`` starts at ``first`` and stays before ``last``.
 
-        Each is a number or a value of the trace; a counter that is a number tells all by itself.
+        Each is an int or a traced value; if ``counter`` is an int there is nothing to record.
         """
         if isinstance(counter, int):
             return
@@ -111,7 +111,7 @@ class Ranges:
         return (value, value) if isinstance(value, int) else self.of(value)
 
     def suppose(self, test: Tensor | Value, truth: bool) -> None:
-        """Note what follows where ``test`` is ``truth``, to the end of the region."""
+        """Record the consequences of ``test`` being ``truth``, to the end of the region."""
         self.narrowed[-1][test.name] = int(truth), int(truth)
         op, operands = self.facts.get(test.name, ("", ()))
         match op, truth:
@@ -126,7 +126,7 @@ class Ranges:
                 pass
 
     def truth(self, test: Tensor | Value) -> bool | None:
-        """Return what is known here of a boolean without axes; None where nothing is."""
+        """Return the known value here of a boolean without axes; None if it is unknown."""
         for known in reversed(self.narrowed):
             if (found := known.get(test.name)) is not None:
                 return bool(found[0])
@@ -155,7 +155,7 @@ class Ranges:
             self.tell(b, *one)
 
     def _where(self, test: Tensor, truth: bool, value: Tensor) -> Range | None:
-        """Return the range of those elements of ``value`` for which ``test`` is ``truth``."""
+        """Return the range of the elements of ``value`` where ``test`` is ``truth``."""
         self.narrowed.append({})
         self.suppose(test, truth)
         found = self.of(value)
@@ -169,7 +169,7 @@ class Ranges:
         operands: Sequence[Tensor],
         properties: Mapping[str, Any],
     ) -> None:
-        """Note what an op tells of its result."""
+        """Record the facts that an op implies about its result."""
         if len(results) != 1:
             return
         result = results[0]
@@ -204,7 +204,7 @@ _Rule: TypeAlias = Callable[
 
 
 def united(ranges: _Given) -> Range | None:
-    """Return the range of what lies in one of ``ranges``."""
+    """Return the union of ``ranges``; None if one of them is unknown."""
     known = [each for each in ranges if each is not None]
     if not known or len(known) != len(ranges):
         return None
@@ -223,7 +223,7 @@ def _corners(combine: Callable[[int, int], int]) -> _Rule:
 
 
 def _both(low: Callable[[int, int], int]) -> _Rule:
-    """Return the rule of minimum and maximum."""
+    """Return the rule of minimum or maximum."""
 
     def rule(given: _Given, *_: Any) -> Range | None:
         a, b = given
@@ -254,7 +254,7 @@ def _divided(given: _Given, *_: Any) -> Range | None:
 
 
 def _remainder(given: _Given, *_: Any) -> Range | None:
-    """Return the range of a remainder that has the sign of what it is divided by."""
+    """Return the range of a remainder, which has the sign of the divisor."""
     a, b = given
     if a is None or b is None or b[0] <= 0 <= b[1]:
         return None
@@ -286,7 +286,7 @@ def _counted(
 def _place(
     given: _Given, result: Tensor, operands: Sequence[Tensor], properties: Mapping[str, Any]
 ) -> Range | None:
-    """Return the range of what says where along an axis of the operand something is."""
+    """Return the range of positions along an axis of the operand."""
     return 0, max(operands[0].shape[properties["axis"]] - 1, 0)
 
 
@@ -297,7 +297,7 @@ def _cast(
 
 
 def _masked(given: _Given, *_: Any) -> Range | None:
-    """Return the range of bits that both have."""
+    """Return the range of a bitwise and."""
     known = [each[1] for each in given if each is not None and each[0] >= 0]
     return (0, min(known)) if known else None
 

@@ -1,4 +1,4 @@
-"""Rewriting reads: each variable, attribute and item of source goes through `reads.Outer`."""
+"""Rewrite source so that reads of variables, attributes and items go through `reads.Outer`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from stepwell.frontend.expressions import is_handed
 from stepwell.frontend.sources import single
 
 OUTER = "__outer__"
-"""The variable by which rewritten source reaches an `Outer`."""
+"""The variable that holds the `Outer` in rewritten source."""
 
 
 class Reads(ast.NodeTransformer):
-    """Lets what is read in rewritten source go through an `Outer`."""
+    """Redirects the reads in rewritten source to an `Outer`."""
 
     def __init__(self) -> None:
         self.scopes: list[set[str]] = []
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        """Go into a function's body, where its own variables are known."""
+        """Visit a function's body, with its own variables in scope."""
         node.decorator_list = [self.visit(d) for d in node.decorator_list]
         _visit_defaults(self, node.args)
         self.scopes.append(_bound(node.args, node.body))
@@ -33,7 +33,7 @@ class Reads(ast.NodeTransformer):
         return found if isinstance(found, list) else [found]
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
-        """Go into a lambda."""
+        """Visit a lambda, with its own variables in scope."""
         _visit_defaults(self, node.args)
         self.scopes.append(_bound(node.args, [node.body]))
         node.body = self.visit(node.body)
@@ -49,19 +49,19 @@ class Reads(ast.NodeTransformer):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
     def visit_MatchValue(self, node: ast.MatchValue) -> Any:
-        """Leave a pattern as it is."""
+        """Leave a pattern unchanged."""
         return node
 
     def visit_MatchClass(self, node: ast.MatchClass) -> Any:
-        """Leave a pattern as it is."""
+        """Leave a pattern unchanged."""
         return node
 
     def visit_MatchMapping(self, node: ast.MatchMapping) -> Any:
-        """Leave a pattern as it is."""
+        """Leave a pattern unchanged."""
         return node
 
     def visit_Call(self, node: ast.Call) -> Any:
-        """Leave functions alone that look at the frame they are called from."""
+        """Leave calls of functions unchanged that inspect the caller's frame."""
         if isinstance(node.func, ast.Attribute) and node.func.attr == "storing":
             node.args = [self._part(a, True) for a in node.args]
             return node
@@ -134,7 +134,7 @@ class Reads(ast.NodeTransformer):
     visit_Assign = visit_AugAssign = _assignment
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        """``x: T = value``: what is annotated is not computed."""
+        """``x: T = value``: the annotation is not evaluated."""
         node.target = self.visit(node.target)
         node.value = node.value and self.visit(node.value)
         return node
@@ -156,7 +156,7 @@ def _outer(at: ast.AST, name: str, *arguments: ast.expr) -> ast.expr:
 
 
 def _as_value(index: ast.expr) -> ast.expr:
-    """Return an index as an expression that can stand anywhere."""
+    """Return an index as an expression that is valid outside of brackets."""
     if isinstance(index, ast.Slice):
         parts = [each or ast.Constant(None) for each in (index.lower, index.upper, index.step)]
         return _outer(index, "slice", *parts)
@@ -178,7 +178,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def _bound(arguments: ast.arguments, body: list[Any]) -> set[str]:
-    """Return the variables that are a function's own."""
+    """Return the local variables of a function."""
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     every += [a for a in (arguments.vararg, arguments.kwarg) if a]
     own, others = {a.arg for a in every}, set[str]()
@@ -190,7 +190,7 @@ def _bound(arguments: ast.arguments, body: list[Any]) -> set[str]:
             continue
         if isinstance(node, ast.Lambda):
             continue
-        if isinstance(node, _COMPREHENSIONS):  # their variables are their own
+        if isinstance(node, _COMPREHENSIONS):  # comprehensions have their own scope
             rest += [part for g in node.generators for part in (g.iter, *g.ifs)]
             rest += [c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.comprehension)]
             continue

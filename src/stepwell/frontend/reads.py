@@ -1,8 +1,8 @@
 """Reads of variables, attributes and items while a function is traced.
 
-In source that was rewritten each of them goes through an `Outer` (`read_source`), which notes those
-of modules and closures, and of what was found there (`captures`), and puts hidden arguments in the
-place of arrays. Functions that cannot be rewritten are searched for what they may read.
+In rewritten source each read goes through an `Outer` (`read_source`). It records reads of module
+variables and closure cells, and of objects reached from them (`captures`), and replaces arrays by
+hidden arguments. In functions that cannot be rewritten a search of the bytecode finds the reads.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ CHANGING = frozenset(
         *("setdefault", "popitem", "add", "discard", "move_to_end", "appendleft", "popleft"),
     )
 )
-"""Methods by which containers are changed."""
+"""Methods that change containers."""
 
 
 def is_library(module: str | None) -> bool:
-    """Whether a module is Python's, NumPy's or ours: what is in it does not change."""
+    """Whether a module belongs to Python, NumPy or Stepwell: its content does not change."""
     top = (module or "").partition(".")[0]
     return top in ("numpy", "stepwell", "ml_dtypes") or top in sys.stdlib_module_names
 
 
 def current_captures() -> Captures | None:
-    """Return what the trace of this thread notes, if there is one that does."""
+    """Return the captures of this thread's trace; None if it records none."""
     trace = active_trace()
     return None if trace is None else trace.captures
 
 
 class Outer:
-    """What is outside of a function that was rewritten.
+    """The module variables and closure cells of a rewritten function.
 
     runtime : `frontend.flowing`, which calls functions
     """
@@ -57,7 +57,7 @@ class Outer:
         self.slice = slice
 
     def variable(self, name: str, value: Any, base: bool = False) -> Any:
-        """Return the value of a variable of the module or a closure."""
+        """Return the value of a module variable or closure cell."""
         if (captures := current_captures()) is None:
             return value
         if name in self.cells:
@@ -67,7 +67,7 @@ class Outer:
         return value
 
     def local(self, value: Any) -> Any:
-        """Return the value of a variable of the function's own."""
+        """Return the value of a local variable of the function."""
         kind = type(value)
         if kind is not np.ndarray and kind is not Variable:
             if kind in UNSURE:
@@ -116,7 +116,7 @@ class Outer:
         return captures.local(of[index])
 
     def storing(self, target: Any, name: str, updated: bool = False) -> None:
-        """Look at an attribute that is about to be changed; variables are updated in place."""
+        """Warn if a captured object's attribute is assigned to; variables are updated in place."""
         if updated and read_variable(self.runtime, target, True, name):
             return
         if (captures := current_captures()) is not None and captures.knows(target):
@@ -124,9 +124,9 @@ class Outer:
 
 
 def read_variable(runtime: Any, target: Any, attribute: bool, key: Any) -> bool:
-    """Whether an attribute of an object, or an item of a container, is a `Variable`: then note it.
+    """Whether an attribute of an object, or an item of a container, is a `Variable`: record it.
 
-    It is about to be updated, as in ``x.key += 1``: the user's source reads it as it is.
+    The user's source is about to update it, as in ``x.key += 1``, where the read is not rewritten.
     """
     outer = Outer(runtime, {}, {})
     if attribute:
@@ -142,7 +142,7 @@ def read_variable(runtime: Any, target: Any, attribute: bool, key: Any) -> bool:
 
 
 def is_traced_index(index: Any) -> bool:
-    """Whether only the run knows where an index is."""
+    """Whether an index is known at run time only."""
     parts: tuple[Any, ...] = index if isinstance(index, tuple) else (index,)
     return any(isinstance(part, Tensor | Partial) for part in parts) or has_traced_bounds(index)
 
@@ -160,7 +160,7 @@ def _plain_item(of: Any, index: Any, captures: Captures | None) -> Any:
 
 
 def _attribute(runtime: Any, captures: Captures, of: Any, name: str, base: bool) -> Any:
-    """Return an attribute of an object from outside."""
+    """Return an attribute of a captured object."""
     path = f"{captures.paths[id(of)]}.{name}"
     if isinstance(of, ModuleType):
         value = getattr(of, name)
@@ -180,7 +180,7 @@ def _attribute(runtime: Any, captures: Captures, of: Any, name: str, base: bool)
 
 
 def _of_object(runtime: Any, captures: Captures, of: Any, name: str, base: bool) -> Any:
-    """Return an attribute of an object of a class."""
+    """Return an attribute of a captured instance of a user's class."""
     path, kind = f"{captures.paths[id(of)]}.{name}", type(of)
     found = next((vars(k)[name] for k in kind.__mro__ if name in vars(k)), NOTHING)
     if isinstance(found, property) and isinstance(found.fget, FunctionType):
@@ -197,7 +197,7 @@ def _of_object(runtime: Any, captures: Captures, of: Any, name: str, base: bool)
             captures.read(ATTRIBUTE, kind, name, path, getattr(kind, name), True)
         return value
     if type(value) not in _NUMBERS and getattr(of, name) is not value:
-        return captures.local(value)  # made anew each time: there is nothing to compare
+        return captures.local(value)  # a new object at each read: it cannot be compared
     return captures.read(ATTRIBUTE, of, name, path, value, base)
 
 
@@ -205,7 +205,7 @@ _NUMBERS = (bool, int, float, complex, str, bytes)
 
 
 def attribute_or(runtime: Any, of: Any, name: Any, default: Any) -> Any:
-    """Return what ``getattr(of, name, default)`` does."""
+    """Return ``getattr(of, name, default)``."""
     captures = None if isinstance(of, Tensor) else current_captures()
     if captures is None or not captures.knows(of) or not isinstance(name, str):
         return getattr(of, name, default)
@@ -216,7 +216,7 @@ def attribute_or(runtime: Any, of: Any, name: Any, default: Any) -> Any:
 
 
 def changing(function: Any) -> None:
-    """Warn where a method is about to be called that changes a container from outside."""
+    """Warn if a method is about to change a captured container."""
     owner = getattr(function, "__self__", None)
     if owner is None or getattr(function, "__name__", "") not in CHANGING:
         return
@@ -225,14 +225,14 @@ def changing(function: Any) -> None:
 
 
 def storing(target: Any) -> None:
-    """Warn where an item of a container from outside is about to be assigned to."""
+    """Warn if an item of a captured container is about to be assigned to."""
     captures = current_captures()
     if captures is not None and isinstance(target, list | dict) and captures.knows(target):
         warn(f"'{captures.paths[id(target)]}' is assigned to")
 
 
 def warn(what: str) -> None:
-    """Warn, once for each line, of what happens as the function is traced, not at each call."""
+    """Warn, once for each line, of an effect that happens during tracing and not at each call."""
     warn_once(
         what,
         f"{what} while the function is traced: that happens once for each trace, not at each "
@@ -241,9 +241,9 @@ def warn(what: str) -> None:
 
 
 def traced_as_is(function: FunctionType) -> FunctionType:
-    """Note what a function may read whose source cannot be rewritten.
+    """Record the possible reads of a function whose source cannot be rewritten.
 
-    Return it with hidden arguments in the place of the arrays among its variables.
+    Return the function with the arrays among its variables replaced by hidden arguments.
     """
     captures = current_captures()
     if captures is None:
@@ -267,7 +267,7 @@ def traced_as_is(function: FunctionType) -> FunctionType:
 
 
 def _search(captures: Captures, function: FunctionType, seen: set[Any]) -> dict[str, Any]:
-    """Note what a function and those it calls may read; return what stands for its arrays."""
+    """Record the possible reads of a function and its callees; return the arrays' replacements."""
     code = function.__code__
     if code in seen or is_library(function.__module__):
         return {}
@@ -297,7 +297,7 @@ def _search(captures: Captures, function: FunctionType, seen: set[Any]) -> dict[
 
 
 class _Calls:
-    """Calls the getters of properties as they are."""
+    """Calls the getters of properties without tracing their control flow."""
 
     @staticmethod
     def call(function: Any, /, *args: Any) -> Any:
@@ -306,7 +306,7 @@ class _Calls:
 
 
 def _stores(code: CodeType) -> bool:
-    """Whether a function assigns to variables of its module or a closure; it is told so."""
+    """Whether a function assigns to module variables or closure cells; warn if it does."""
     for each in dis.get_instructions(code):
         outer = each.opname == "STORE_DEREF" and each.argval in code.co_freevars
         if outer or each.opname == "STORE_GLOBAL":
@@ -316,7 +316,7 @@ def _stores(code: CodeType) -> bool:
 
 
 def _loads(code: CodeType) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the variables that code reads, each with the attributes that are read of it next."""
+    """Return the variables that code reads, each with the chain of attributes read from it."""
     found: list[tuple[str, list[str]]] = []
     following = False
     for each in dis.get_instructions(code):

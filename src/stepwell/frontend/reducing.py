@@ -34,7 +34,7 @@ Number = bool | int | float
 
 
 def chosen(value: Tensor, where: Any, instead: Number) -> Tensor:
-    """Return ``value`` with ``instead`` where the mask is false; True chooses all."""
+    """Return ``value`` with ``instead`` where the mask is false; the mask True selects all."""
     if where is True:
         return value
     return e.where(_mask(where, value), value, full((), instead, value.kind))
@@ -57,7 +57,7 @@ def _summands(a: Any, dtype: Any) -> Tensor:
 
 
 def _begun(function: Any, value: Tensor, initial: Any) -> Tensor:
-    """Return ``value`` with what the reduction begins with."""
+    """Return ``value`` combined with the initial value of the reduction."""
     if initial is None:
         return value
     start = array(initial) if not is_number(initial) else None
@@ -169,7 +169,7 @@ def any(
 
 
 def _counted(value: Tensor, axis: Any, where: Any, keepdims: bool) -> Any:
-    """Return how many elements are taken: a number, or what only the run knows."""
+    """Return the number of selected elements: an int, or a traced value for a traced mask."""
     if where is True:
         return math.prod(value.shape[i] for i in axes(axis, value.ndim))
     return r.sum(_mask(where, value), axis, keepdims=keepdims)
@@ -202,7 +202,7 @@ def mean(
 
 
 def _check_counted(axis: Any, rank: int) -> None:
-    """Check an axis along which elements are counted: without axes there is none."""
+    """Check an axis along which elements are counted: a value without axes has none."""
     for each in () if axis is None else axes_of(axis):
         check_axis(each, rank)
 
@@ -212,7 +212,7 @@ def _converted(a: Any, dtype: Any) -> Tensor:
 
 
 def _mean(value: Tensor, axis: Any, where: Any, keepdims: bool) -> Tensor:
-    """Return a mean over what a mask chooses; in float32 at least, as sums outgrow less."""
+    """Return the masked mean, computed in float32 at least: sums overflow smaller floats."""
     wide = _at_least_single(value)
     total = r.sum(chosen(wide, where, 0), axis, dtype=wide.kind, keepdims=keepdims)
     return cast(_over(total, _counted(wide, axis, where, keepdims)), value.kind)
@@ -227,7 +227,7 @@ def _at_least_single(value: Tensor) -> Tensor:
 def _variance(
     a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any
 ) -> tuple[Tensor, Any]:
-    """Return the variance, before it is rounded, and the dtype that is asked for."""
+    """Return the unrounded variance, and the requested dtype."""
     if dtype is not None and dtype_of(dtype).kind != "float":
         raise TraceError("the dtype= of a variance is one of floats; convert the result")
     value = _converted(a, dtype)
@@ -250,7 +250,7 @@ def _variance(
 
 
 def degrees(ddof: Any, correction: Any) -> Any:
-    """Return what is taken from the number of elements, by either of its names."""
+    """Return the degrees of freedom to subtract, given by either of the two names."""
     if correction is None:
         return ddof
     if ddof != 0:

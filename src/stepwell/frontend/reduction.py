@@ -1,4 +1,4 @@
-"""Sums, extremes and their like along axes."""
+"""Sums, extremes and similar reductions along axes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from stepwell.frontend.tensor import Tensor
 
 
 def along(axis: Any, rank: int) -> tuple[int, ...]:
-    """Return the axes to reduce, rising; None names all."""
+    """Return the axes to reduce, in ascending order; None stands for all axes."""
     if axis is None:
         return tuple(range(rank))
     given = axes_of(axis)
     if not rank and len(given) == 1 and given[0] in (0, -1):
-        return ()  # a value without axes may be reduced along its first
+        return ()  # NumPy allows axis 0 for a value without axes
     axes = tuple(check_axis(a, rank) for a in given)
     if len(set(axes)) != len(axes):
         raise ValueError(f"an axis is named twice in {given}")
@@ -29,7 +29,7 @@ def along(axis: Any, rank: int) -> tuple[int, ...]:
 
 
 def folded(op: str, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    """Return what a reduction of `nd` gives along ``axis``."""
+    """Return the result of a reduction op of `nd` along ``axis``."""
     axes = along(axis, x.ndim)
     shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
     result = x
@@ -41,7 +41,7 @@ def folded(op: str, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 
 def _summed(x: Tensor, dtype: Any) -> Tensor:
-    """Return ``x`` in the dtype sums are taken in: integers become i64, as in NumPy."""
+    """Return ``x`` in the accumulator dtype: integers become i64, as in NumPy."""
     if dtype is not None:
         return cast(x, as_dtype(dtype))
     if x.kind.kind in ("bool", "signed"):
@@ -60,12 +60,12 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
 
 
 def max(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the largest element along ``axis``; NaN where there is one."""
+    """Return the largest element along ``axis``; NaN if any element is NaN."""
     return _extreme("reduce_max", a, axis, keepdims)
 
 
 def min(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the smallest element along ``axis``; NaN where there is one."""
+    """Return the smallest element along ``axis``; NaN if any element is NaN."""
     return _extreme("reduce_min", a, axis, keepdims)
 
 
@@ -96,7 +96,7 @@ def _floating(x: Any, dtype: Any = None) -> Tensor:
 
 
 def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the mean along ``axis``; integers are taken as float64."""
+    """Return the mean along ``axis``; integers are converted to float64."""
     return fresh(folded("mean", _floating(a, dtype), axis, keepdims))
 
 
@@ -134,7 +134,7 @@ def argmin(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Tensor
 
 
 def _with_axis(value: Tensor, axis: Any) -> Tensor:
-    """Return a value without axes as one of one element, where its first axis is meant."""
+    """Return a value without axes as an array of one element, if its axis 0 is meant."""
     return reshape(value, (1,)) if not value.ndim and axis in (None, 0, -1) else value
 
 
@@ -160,7 +160,7 @@ def _padded(x: Tensor, widths: Sequence[tuple[int, int]], value: int) -> Tensor:
 
 @public(method=True)
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """Return the sums of the elements up to each place along ``axis``; None flattens first."""
+    """Return the cumulative sums along ``axis``; None flattens first."""
     value = lift(a)
     value, at = (reshape(value, -1), 0) if axis is None else (value, axis)
     return cumulative_sum(value, axis=at, dtype=dtype)
@@ -168,7 +168,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
 @public(method=True)
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """Return the products of the elements up to each place along ``axis``; None flattens first."""
+    """Return the cumulative products along ``axis``; None flattens first."""
     value = lift(a)
     value, at = (reshape(value, -1), 0) if axis is None else (value, axis)
     return cumulative_prod(value, axis=at, dtype=dtype)
@@ -177,7 +177,7 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 def cumulative_sum(
     x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """Return the sums of the elements up to each place along ``axis``."""
+    """Return the cumulative sums along ``axis``."""
     value = _summed(lift(x), dtype)
     if value.kind is BOOL:
         return _running("cumulative_max", value, axis, include_initial, 0)
@@ -187,7 +187,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """Return the products of the elements up to each place along ``axis``."""
+    """Return the cumulative products along ``axis``."""
     value = _summed(lift(x), dtype)
     if value.kind is BOOL:
         return _running("cumulative_min", value, axis, include_initial, 1)
@@ -196,13 +196,13 @@ def cumulative_prod(
 
 @public()
 def cumulative_max(x: Any, *, axis: int | None = None) -> Tensor:
-    """Return the largest of the elements up to each place along ``axis``."""
+    """Return the cumulative maxima along ``axis``."""
     return _of_arrays("cumulative_max", x, axis)
 
 
 @public()
 def cumulative_min(x: Any, *, axis: int | None = None) -> Tensor:
-    """Return the smallest of the elements up to each place along ``axis``."""
+    """Return the cumulative minima along ``axis``."""
     return _of_arrays("cumulative_min", x, axis)
 
 
@@ -228,7 +228,7 @@ def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 
 @public()
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """Return the differences of neighbours along ``axis``, taken ``n`` times; each is one fewer."""
+    """Return the ``n``-th differences of neighbours along ``axis``; each removes one element."""
     value = lift(a)
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
@@ -246,7 +246,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def _with_ends(value: Tensor, axis: int, first: Any, last: Any) -> Tensor:
-    """Return ``value`` between what stands before it and after it, where that is given."""
+    """Return ``value`` with the optional ``prepend`` and ``append`` values attached."""
     parts: list[Any] = [value]
     for given, place in ((first, 0), (last, len(parts))):
         if given is not None:
@@ -260,13 +260,13 @@ def _with_ends(value: Tensor, axis: int, first: Any, last: Any) -> Tensor:
 
 @public()
 def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Return whether all elements are close, as `isclose` says."""
+    """Return whether all elements are close in the sense of `isclose`."""
     return all(isclose(a, b, rtol, atol, equal_nan))
 
 
 @public()
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Return whether two arrays have one shape and equal elements."""
+    """Return whether two arrays have the same shape and equal elements."""
     x, y = lift(a1), lift(a2)
     if x.shape != y.shape:
         return False

@@ -1,4 +1,4 @@
-"""Distributions by rejection: rounds of proposals until each element has one that is accepted."""
+"""Random distributions by rejection sampling: redraw until every element is accepted."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ from stepwell.frontend.sets import packed
 from stepwell.frontend.tensor import Tensor
 
 MIN_GATHERED = 1 << 14
-"""From this many elements on, rejected ones are gathered; fewer are all drawn again."""
+"""The fewest elements of an array whose rejected ones are gathered; smaller arrays redraw all."""
 SHARE = 16
-"""One of so many elements is taken at a time from those that the first round has rejected."""
+"""The number of elements divided by this is the size of a batch of gathered rejected ones."""
 
 
 @dataclass(frozen=True)
 class _Elements:
-    """The elements that a round is for, all or some."""
+    """The elements that a round draws, all or some."""
 
     key: Any
     shape: Shape
     numbers: Tensor | None = None
-    """Which they are, of uint64, in one row; None for all."""
+    """Their indices, one row of uint64; None for all elements."""
 
     def unit(self, kind: DType, number: Tensor, stream: int) -> Tensor:
-        """Return numbers in (0, 1) of one round of rejection."""
+        """Return uniform numbers in (0, 1) for one round of rejection."""
         first = e.multiply(e.add(e.multiply(cast(number, LONG), 4), stream), np.uint64(ROUND))
         if self.numbers is not None:
             drawn = bits_of_blocks(self.key, e.add(self.numbers, first))
@@ -69,7 +69,7 @@ class _Elements:
         return opened(unit_of_long(drawn) if kind.bytes == 8 else unit_of_word(drawn, kind))
 
     def of(self, parameter: Tensor) -> Tensor:
-        """Return what of a parameter these elements have."""
+        """Return the values of a parameter for these elements."""
         if self.numbers is None:
             return broadcast(parameter, self.shape)
         if parameter.size == 1:
@@ -78,17 +78,17 @@ class _Elements:
 
 
 def _scattered(x: Tensor, places: Tensor, updates: Tensor) -> Tensor:
-    """Return a row with elements replaced, those that are out of range left out."""
+    """Return a row with elements replaced; updates with places out of range are dropped."""
     result = [(x.kind, x.shape)]
     return x.graph.emit("scatter", [x, updates, places], result, (), axes=(0,))[0]
 
 
 _Propose: TypeAlias = Callable[[_Elements, Tensor], tuple[Tensor, Tensor]]
-"""Return proposals for elements, and whether each is accepted, by the number of the round."""
+"""Takes elements and the number of the round; returns proposals and whether each is accepted."""
 
 
 def _until_accepted(key: Any, shape: Shape, kind: DType, propose: _Propose) -> Tensor:
-    """Return proposals: each element the first of its own that is accepted."""
+    """Return for each element the first accepted proposal."""
     every = _Elements(key, shape)
     n = math.prod(shape)
     if n < MIN_GATHERED:
@@ -107,7 +107,7 @@ def _until_accepted(key: Any, shape: Shape, kind: DType, propose: _Propose) -> T
         none = e.less(places, 0)
         some = _Elements(key, shape, cast(e.maximum(places, 0), LONG))
         new = _rounds(some, (full((), 1, INTEGER), none, full((size,), 0.0, kind)), propose)
-        where = e.where(none, n, places)  # what is out of range is left out
+        where = e.where(none, n, places)  # places out of range are dropped
         done = _scattered(done, where, full((size,), True, BOOL))
         return done, _scattered(found, where, new)
 
@@ -115,7 +115,7 @@ def _until_accepted(key: Any, shape: Shape, kind: DType, propose: _Propose) -> T
 
 
 def _rounds(elements: _Elements, begin: tuple[Tensor, ...], propose: _Propose) -> Tensor:
-    """Return proposals after rounds of all these elements, until each is done."""
+    """Return accepted proposals for these elements, redrawing all of them in each round."""
 
     def going(carry: Any) -> Any:
         return e.logical_not(r.all(carry[1]))
@@ -133,12 +133,12 @@ def _rounds(elements: _Elements, begin: tuple[Tensor, ...], propose: _Propose) -
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = float, scale: Any = 1.0) -> Tensor:
     """Return numbers of the gamma distribution, by Marsaglia and Tsang's method.
 
-    key : (2,) uint32, as `key` gives it
+    key : (2,) uint32, a key made by `key`
     a : the shape parameter, above 0, a number or an array
-    shape : an int or a tuple of them; None means that of the parameters together
-    dtype : of floats; float is float64
+    shape : an int or a tuple of them; None means the broadcast shape of the parameters
+    dtype : a float dtype; float is float64
     scale : a number or an array
-    raises TypeError : the dtype is none of floats, or the key is no key
+    raises TypeError : the dtype is not a float dtype, or the key is invalid
     raises ValueError : the parameters do not broadcast to the shape
     source : `jax.random.gamma`
 
@@ -186,11 +186,11 @@ def _gamma(key: Any, order: Tensor, sizes: Shape) -> Tensor:
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = float) -> Tensor:
     """Return numbers of the beta distribution.
 
-    key : (2,) uint32, as `key` gives it
+    key : (2,) uint32, a key made by `key`
     a, b : its parameters, above 0, numbers or arrays
-    shape : an int or a tuple of them; None means that of the parameters together
-    dtype : of floats; float is float64
-    raises TypeError : the dtype is none of floats, or the key is no key
+    shape : an int or a tuple of them; None means the broadcast shape of the parameters
+    dtype : a float dtype; float is float64
+    raises TypeError : the dtype is not a float dtype, or the key is invalid
     raises ValueError : the parameters do not broadcast to the shape
     source : `jax.random.beta`
 
@@ -210,13 +210,13 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = float) -> Ten
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = float) -> Tensor:
     """Return vectors of the Dirichlet distribution, each of which adds up to 1.
 
-    key : (2,) uint32, as `key` gives it
+    key : (2,) uint32, a key made by `key`
     alpha : (..., n), above 0
-    shape : what stands before n; that of ``alpha`` where None
-    dtype : of floats; float is float64
+    shape : the batch shape, before n; None means that of ``alpha``
+    dtype : a float dtype; float is float64
     returns : (*shape, n)
     raises ValueError : alpha has no axis
-    raises TypeError : the dtype is none of floats, or the key is no key
+    raises TypeError : the dtype is not a float dtype, or the key is invalid
     source : `jax.random.dirichlet`
 
     >>> import numpy as np, stepwell as sw
@@ -237,11 +237,11 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = float) -> Te
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = float) -> Tensor:
     """Return numbers of the chi-square distribution.
 
-    key : (2,) uint32, as `key` gives it
+    key : (2,) uint32, a key made by `key`
     df : the degrees of freedom, above 0, a number or an array
-    shape : an int or a tuple of them; None means that of the parameters together
-    dtype : of floats; float is float64
-    raises TypeError : the dtype is none of floats, or the key is no key
+    shape : an int or a tuple of them; None means the broadcast shape of the parameters
+    dtype : a float dtype; float is float64
+    raises TypeError : the dtype is not a float dtype, or the key is invalid
     raises ValueError : the parameters do not broadcast to the shape
     source : `jax.random.chisquare`
 
@@ -259,11 +259,11 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = float) -> Tenso
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = float) -> Tensor:
     """Return numbers of Student's t distribution.
 
-    key : (2,) uint32, as `key` gives it
+    key : (2,) uint32, a key made by `key`
     df : the degrees of freedom, above 0, a number or an array
-    shape : an int or a tuple of them; None means that of the parameters together
-    dtype : of floats; float is float64
-    raises TypeError : the dtype is none of floats, or the key is no key
+    shape : an int or a tuple of them; None means the broadcast shape of the parameters
+    dtype : a float dtype; float is float64
+    raises TypeError : the dtype is not a float dtype, or the key is invalid
     raises ValueError : the parameters do not broadcast to the shape
     source : `jax.random.t`
 
@@ -284,14 +284,14 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = float) -> Tensor:
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Tensor:
     """Return integers of the Poisson distribution.
 
-    key : (2,) uint32, as `key` gives it
+    key : (2,) uint32, a key made by `key`
     lam : the mean, 0 or more, a number or an array
-    shape : an int or a tuple of them; None means that of the parameters together
+    shape : an int or a tuple of them; None means the broadcast shape of the parameters
     dtype : an integer dtype
-    raises TypeError : the key is no key
+    raises TypeError : the key is invalid
     raises ValueError : the parameters do not broadcast to the shape
 
-    By search from 0 where lam < 10, by Hoermann's transformed rejection beyond; in float64.
+    Uses search from 0 if lam < 10, Hoermann's transformed rejection otherwise; in float64.
     source : `jax.random.poisson`
 
     >>> import numpy as np, stepwell as sw
@@ -325,7 +325,7 @@ def _poisson_by_search(drawn: Tensor, mean: Tensor) -> Tensor:
         beyond = e.greater_equal(drawn, below)
         number = e.where(beyond, e.add(number, 1.0), number)
         share = e.where(beyond, e.divide(e.multiply(share, mean), number), share)
-        found = e.add(below, share)  # where it grows no more, it is all there is
+        found = e.add(below, share)  # no growth: the sum has converged
         return number, share, e.where(e.equal(found, below), e.where(beyond, 2.0, below), found)
 
     first = broadcast(e.exp(e.negative(mean)), drawn.shape)
@@ -360,7 +360,7 @@ def _poisson_by_rejection(key: Any, means: Tensor, sizes: Shape) -> Tensor:
 
 
 def _log_factorial(k: Tensor) -> Tensor:
-    """Return log(k!) by Stirling's series of k + 9, whose error is below 1e-13."""
+    """Return log(k!) by Stirling's series at k + 9; the error is below 1e-13."""
     x = e.add(k, 9.0)
     product = e.add(k, 1.0)
     for step in range(2, 9):

@@ -1,4 +1,4 @@
-"""What a traced function calls its results: variables it returns, keys and fields they are under.
+"""Names of a traced function's results: the returned variables, dict keys and fields.
 
 return k, p                  k, p
 return {"loss": f(x)}        loss
@@ -18,10 +18,10 @@ from stepwell.frontend.sources import parsed_block
 
 
 def result_names(function: Any, tree: Tree) -> list[str]:
-    """Return a name for each leaf of what a function returned; "" where it has given none.
+    """Return a name for each leaf of a function's result; "" for a leaf without a name.
 
-    Where it returns in several places, names in which these differ are none; nor has a function
-    names whose source is not at hand.
+    If the function returns at several places, leaves whose names differ get none. The results of a
+    function without source have no names.
     """
     code = getattr(function, "__code__", None)
     returned = list(_returned(code)) if isinstance(code, CodeType) else []
@@ -30,7 +30,7 @@ def result_names(function: Any, tree: Tree) -> list[str]:
 
 
 def _returned(code: CodeType) -> Iterator[ast.expr]:
-    """Return the expressions that a function may return."""
+    """Yield the expressions that a function may return."""
     try:
         module, _ = parsed_block(code, linecache.getlines(code.co_filename))
     except (OSError, SyntaxError, ValueError, TypeError, IndexError):  # typed in, or not whole
@@ -52,7 +52,7 @@ def _is_of(node: ast.AST, code: CodeType) -> bool:
 
 
 def _returns(statements: list[Any]) -> Iterator[ast.expr]:
-    """Return what statements return, not what functions defined among them do."""
+    """Yield the returned expressions of statements, without those of nested functions."""
     for statement in statements:
         if isinstance(statement, ast.Return):
             if statement.value is not None:

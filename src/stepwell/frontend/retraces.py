@@ -1,4 +1,4 @@
-"""Why a function is traced again: one line for each time, and a limit."""
+"""Retracing: one line for each retrace with its reason, and a limit."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from stepwell.frontend.outside import Change, shown
 LOG = logging.getLogger("stepwell")
 
 MAX_TRACES = 64
-"""Programs that a function may be traced to; a second each, they are a minute of compiling."""
+"""The most programs per function; at about a second of compiling each they take a minute."""
 
 
 class CacheInfo(NamedTuple):
-    """How often a function was traced, and why each time but the first."""
+    """How often a function was traced, and the reasons of the retraces."""
 
     traces: int
     programs: int
-    """How many programs are kept."""
+    """The number of cached programs."""
     max_traces: int | None
     reasons: tuple[str, ...]
-    """What was other than before, for each trace but the first."""
+    """The change that caused each trace but the first."""
 
 
 def limit_of(told: Any) -> int | None:
-    """Return how often a function may be traced, as `jit` was told; None for any number."""
+    """Return the most traces of a function, as given to `jit`; None for no limit."""
     if told is not None and int(told) < 1:
         raise ValueError(f"max_traces is how often it may be traced, got {told}")
     return None if told is None else int(told)
 
 
 class Retraces:
-    """Counts the traces of a function, and says why there is one more."""
+    """Counts the traces of a function, and reports the reason of each retrace."""
 
     def __init__(self, name: str, most: int | None) -> None:
-        """most : an error beyond; None for no limit, and then no trace is told of"""
+        """most : the most traces before an error; None for no limit and no reports"""
         self.name, self.most = name, most
         self.calls: list[Call] = []
         self.reasons: list[str] = []
 
     def note(self, call: Call, change: Change | None) -> None:
-        """Note a call that has to be traced; ``change`` is what is other outside, if that is why.
+        """Record a call that must be traced; ``change`` is the change of captured state, if any.
 
         raises TraceError : the function was traced too often
         """
@@ -62,7 +62,7 @@ class Retraces:
         self.calls.append(call)
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Forget all recorded traces."""
         self.calls.clear()
         self.reasons.clear()
 
@@ -76,7 +76,7 @@ def _outside(change: Change) -> str:
 
 
 def _nearest(call: Call, earlier: Sequence[Call]) -> str:
-    """Return what is other than in the call before that was most like this one."""
+    """Describe the difference from the most similar earlier call."""
     found = [_differences(call, other) for other in reversed(earlier)]
     return min(found, key=len)[0]
 

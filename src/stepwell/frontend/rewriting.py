@@ -1,8 +1,8 @@
-"""Rewriting the source of a function so that its control flow can be traced (note 041).
+"""Rewrite the source of a function so that its control flow can be traced (note 041).
 
-An ``if`` becomes a call of `flow.if_` with two functions made of its branches, which share the
-user's variables; loops, ``and``, ``or``, ``not``, ``a < b < c``, ``x if c else y``, ``assert`` and
-calls likewise. Lines and columns are those of the source, names of code and file too.
+An ``if`` becomes a call of `flow.if_` with a function for each branch, which share the user's
+variables; loops, ``and``, ``or``, ``not``, ``a < b < c``, ``x if c else y``, ``assert`` and calls
+likewise. Lines, columns, the names of code and the file are those of the source.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import users_frame
 
 _DONE: set[CodeType] = set()
-"""Code that is rewritten already."""
+"""Rewritten code."""
 _MADE: dict[CodeType, CodeType | None] = {}
-"""What functions became; None for those that are traced as they are."""
+"""The rewritten code of functions; None for functions that are traced without rewriting."""
 
 
 def is_rewritten(function: FunctionType) -> bool:
@@ -32,9 +32,9 @@ def is_rewritten(function: FunctionType) -> bool:
 
 
 def rewritten(function: FunctionType, runtime: Any) -> FunctionType:
-    """Return ``function`` with its control flow rewritten; itself where that cannot be.
+    """Return ``function`` with its control flow rewritten; itself if that is impossible.
 
-    Its globals, defaults and cells are those of ``function``.
+    The globals, defaults and cells are those of ``function``.
     """
     code = function.__code__
     if code in _DONE:
@@ -55,7 +55,7 @@ def rewritten(function: FunctionType, runtime: Any) -> FunctionType:
 
 
 def why_as_it_is() -> str:
-    """Return why the control flow of the user's function in progress is not traced; "" if it is."""
+    """Return why the user's function at the current line is not rewritten; "" if it is."""
     frame = users_frame()
     if frame is None or _MADE.get(frame.f_code, frame.f_code) is not None:
         return ""
@@ -83,13 +83,13 @@ def _code_of(function: FunctionType) -> CodeType | None:
     arguments = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
     statements: list[ast.stmt] = [body]
     if isinstance(body, ast.FunctionDef) and body.name not in names:
-        # a function that calls itself by its name means what the module has of that name
+        # a function that calls itself by name refers to the module's object of that name
         statements.insert(0, ast.copy_location(ast.Global([body.name]), body))
     factory = ast.FunctionDef("factory", arguments, statements, [])
     module = ast.Module([ast.copy_location(factory, body)], [])
     try:
         (outer,) = _codes(compiled(module, function.__code__.co_filename))
-    except SyntaxError:  # Python has rules about names that the rewritten text breaks
+    except SyntaxError:  # the rewritten text breaks Python's rules about names
         return None
     (made,) = [c for c in _codes(outer) if c.co_name == function.__code__.co_name]
     made = _called(made, made.co_qualname, function.__code__.co_qualname)
@@ -98,7 +98,7 @@ def _code_of(function: FunctionType) -> CodeType | None:
 
 
 def _lambda_of(function: FunctionType) -> ast.stmt | None:
-    """Return a statement with a lambda, rewritten."""
+    """Return a statement with the rewritten lambda."""
     node = lambda_of(function)
     if node is None:
         return None
@@ -110,7 +110,7 @@ def _lambda_of(function: FunctionType) -> ast.stmt | None:
 def _called(code: CodeType, now: str, name: str) -> CodeType:
     """Return code under its own name, without that of the factory.
 
-    Branches and bodies of loops have, for tracebacks, the name of the function that they are in.
+    Code of branches and loop bodies is named after the enclosing function, for tracebacks.
     """
     qualified = name + code.co_qualname.removeprefix(now)
     own = [part for part in qualified.split(".") if part not in ("<locals>", *DEFINED)]

@@ -1,4 +1,4 @@
-"""Sets and places of elements: what has a size that only the run knows takes it as ``size=``."""
+"""Set functions and positions of elements; results of data-dependent size need ``size=``."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
 MAX_COMPARED = 128
-"""Up to this many elements are compared one by one, which costs less than sorting them."""
+"""The most elements that are compared pairwise, which costs less than sorting them."""
 
 
 class Unique(NamedTuple):
-    """What `unique_all` returns."""
+    """The result of `unique_all`."""
 
     values: Tensor
     indices: Tensor
@@ -32,14 +32,14 @@ class Unique(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` returns."""
+    """The result of `unique_counts`."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` returns."""
+    """The result of `unique_inverse`."""
 
     values: Tensor
     inverse_indices: Tensor
@@ -58,14 +58,14 @@ def _sized(name: str, size: int | None, instead: str = "") -> int:
 
 
 def packed(mask: Tensor, size: int) -> Tensor:
-    """Return the places of the first ``size`` true elements of one row, -1 behind the last."""
+    """Return the places of the first ``size`` true elements of one row, padded with -1."""
     n = mask.shape[0]
     none = full((size,), -1, INTEGER)
     if not n or not size:
         return none
     kind = as_dtype("i32") if max(n, size) < 1 << 31 else INTEGER
     order = r.cumulative_sum(cast(mask, kind), axis=0, dtype=kind.numpy)
-    where = e.where(mask, order - 1, size)  # what is out of range is left out
+    where = e.where(mask, order - 1, size)  # places out of range are dropped
     numbers = iota((n,), 0, INTEGER)
     operands = [none, numbers, where]
     return mask.graph.emit("scatter", operands, [(INTEGER, (size,))], (), axes=(0,))[0]
@@ -73,11 +73,11 @@ def packed(mask: Tensor, size: int) -> Tensor:
 
 @public(method=True)
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = 0) -> tuple[Tensor, ...]:
-    """Return the indices of the elements that are not 0, an array for each axis, as int64.
+    """Return the indices of the nonzero elements, one array for each axis, as int64.
 
-    size : how long the arrays are; later elements are left out, ``fill_value`` stands behind the
-        last. NumPy takes as many as there are, which only the run knows
-    raises TraceError : no size
+    size : the length of the arrays: excess elements are dropped, ``fill_value`` is the padding.
+        NumPy's length is the number of such elements, which is known at run time only
+    raises TraceError : ``size`` is missing
     source : `numpy.nonzero`, `jax.numpy.nonzero`
     """
     n = _sized("nonzero", size, "; or choose with numpy.where(condition, x, y)")
@@ -102,14 +102,14 @@ def _places(value: Tensor, size: int, fill_value: Any) -> tuple[Tensor, ...]:
 
 @public()
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = 0) -> Tensor:
-    """Return the indices of the elements that are not 0, one row for each; see `nonzero`."""
+    """Return the indices of the nonzero elements, one row for each; see `nonzero`."""
     n = _sized("argwhere", size)
     return stack(_places(array(a), n, fill_value), axis=1)
 
 
 @public()
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = 0) -> Tensor:
-    """Return the numbers of the elements that are not 0, row by row; see `nonzero`."""
+    """Return the flat indices of the nonzero elements; see `nonzero`."""
     n = _sized("flatnonzero", size)
     return _places(ravel(array(a)), n, fill_value)[0]
 
@@ -140,7 +140,7 @@ def isin(
 
 
 class _Groups(NamedTuple):
-    """Elements in order, and which of them differ from the one before."""
+    """Sorted elements, and which of them differ from the preceding one."""
 
     row: Tensor
     order: Tensor
@@ -160,7 +160,7 @@ def _grouped(x: Any, equal_nan: bool) -> _Groups:
 
 
 def _kept(row: Tensor, mask: Tensor, size: int, fill_value: Any) -> tuple[Tensor, Tensor]:
-    """Return the chosen elements of a row, and their places in it."""
+    """Return the selected elements of a row, and their places in it."""
     places = packed(mask, size)
     if not row.size:
         fill = 0 if fill_value is None else fill_value
@@ -183,12 +183,12 @@ def unique(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """Return the elements that differ, rising.
+    """Return the distinct elements, in ascending order.
 
-    size : how long the result is; greater elements are left out, and where there are fewer
-        ``fill_value`` stands behind the last: without one the least element. The index there is
-        that of the least element, the count 0. NumPy's result has a length that only the run knows
-    raises TraceError : no size
+    size : the length of the result: the largest elements are dropped, or ``fill_value`` is the
+        padding (default: the least element). Padding has the index of the least element and the
+        count 0. NumPy's length is known at run time only
+    raises TraceError : ``size`` is missing
     source : `numpy.unique`, `jax.numpy.unique`
     """
     n = _sized("unique", size)
@@ -211,7 +211,7 @@ def _group_numbers(groups: _Groups) -> Tensor:
 
 
 def _inverse(groups: _Groups, shape: tuple[int, ...]) -> Tensor:
-    """Return for each element which of the unique ones it is."""
+    """Return for each element the number of its unique element."""
     if not groups.row.size:
         return full(shape, 0, INTEGER)
     empty = full(groups.order.shape, 0, INTEGER)
@@ -231,14 +231,14 @@ def _counts(groups: _Groups, size: int) -> Tensor:
 
 @public()
 def unique_values(x: Any, *, size: int | None = None, fill_value: Any = None) -> Tensor:
-    """Return the elements that differ, rising; each NaN differs. See `unique`."""
+    """Return the distinct elements, in ascending order; each NaN is distinct. See `unique`."""
     _sized("unique_values", size)
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
 @public()
 def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
-    """Return the elements that differ, and how often each stands in ``x``. See `unique`."""
+    """Return the distinct elements, and how often each occurs in ``x``. See `unique`."""
     _sized("unique_counts", size)
     found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueCounts(*found)
@@ -246,7 +246,7 @@ def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) ->
 
 @public()
 def unique_inverse(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
-    """Return the elements that differ, and for each of ``x`` which it is. See `unique`."""
+    """Return the distinct elements, and for each of ``x`` its index in them. See `unique`."""
     _sized("unique_inverse", size)
     found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueInverse(*found)
@@ -254,14 +254,14 @@ def unique_inverse(x: Any, *, size: int | None = None, fill_value: Any = None) -
 
 @public()
 def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> Unique:
-    """Return the elements that differ, first places, inverse and counts. See `unique`."""
+    """Return the distinct elements, first places, inverse and counts. See `unique`."""
     _sized("unique_all", size)
     return Unique(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 @public()
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Tensor:
-    """Return what is in either of two arrays, rising. ``size`` as in `unique`."""
+    """Return the elements in either of two arrays, ascending. ``size`` as in `unique`."""
     _sized("union1d", size)
     both = concat(unified(ravel(array(ar1)), ravel(array(ar2))))
     return unique(both, size=size, fill_value=fill_value)
@@ -283,7 +283,7 @@ def intersect1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Tensor:
-    """Return what is in both arrays, rising. ``size`` as in `unique`; the fill is 0 unless told."""
+    """Return the elements in both arrays, ascending. ``size`` as in `unique`; default fill 0."""
     return _chosen(ar1, ar2, _sized("intersect1d", size), fill_value, invert=False)
 
 
@@ -296,7 +296,7 @@ def setdiff1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Tensor:
-    """Return what is in the first array alone, rising; ``size`` as in `unique`, the fill is 0."""
+    """Return the elements of the first array only, ascending; ``size`` as in `unique`, fill 0."""
     return _chosen(ar1, ar2, _sized("setdiff1d", size), fill_value, invert=True)
 
 
@@ -309,7 +309,7 @@ def setxor1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Tensor:
-    """Return what is in one of two arrays, rising; ``size`` as in `unique`, the fill is 0."""
+    """Return the elements in exactly one array, ascending; ``size`` as in `unique`, fill 0."""
     n = _sized("setxor1d", size)
     x, y = unified(ravel(array(ar1)), ravel(array(ar2)))
     groups = _grouped(concat([x, y]), equal_nan=True)

@@ -36,7 +36,7 @@ _MODES = ("valid", "same", "full")
 
 
 def _slid(x: Tensor, w: Tensor, low: int, high: int) -> Tensor:
-    """Return the products of ``w`` with every window of ``x``, between zeros, summed."""
+    """Return the dot products of ``w`` with every window of ``x``, which is padded with zeros."""
     kind = x.kind
     if kind is BOOL:
         x, w = cast(x, INTEGER), cast(w, INTEGER)
@@ -61,7 +61,7 @@ def _mode(mode: str) -> None:
 
 
 def _correlated(a: Tensor, v: Tensor, mode: str) -> Tensor:
-    """Return sums of ``a[n + k] * v[k]``; ``v`` is the shorter one."""
+    """Return the sums of ``a[n + k] * v[k]``; ``v`` is the shorter one."""
     k = v.size
     before = {"valid": 0, "same": k // 2, "full": k - 1}[mode]
     after = {"valid": 0, "same": k - 1 - k // 2, "full": k - 1}[mode]
@@ -96,7 +96,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Tensor:
-    """`numpy.interp`: float64; ``xp`` must rise."""
+    """`numpy.interp` in float64; ``xp`` must be ascending."""
     at = cast(array(x), WIDE)
     places, values = cast(array(xp), WIDE), cast(array(fp), WIDE)
     if places.ndim != 1 or values.shape != places.shape:
@@ -133,7 +133,7 @@ def interp(
 def _periodic(
     at: Tensor, places: Tensor, values: Tensor, period: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the arguments of `interp` with the samples in order, one more at either end."""
+    """Return the arguments of `interp` with sorted samples, and one more sample at either end."""
     long = ufunc(np.absolute, cast(array(period), WIDE))
     at, places = e.remainder(at, long), e.remainder(places, long)
     order = argsort(places)
@@ -144,9 +144,9 @@ def _periodic(
 
 @public()
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """`numpy.gradient`: by central differences, at the edges by one-sided ones.
+    """`numpy.gradient`: central differences inside, one-sided ones at the edges.
 
-    returns : an array, or a tuple of one for each axis
+    returns : an array, or a tuple with one for each axis
     """
     value = array(f)
     along = _gradient_axes(axis, value.ndim)
@@ -172,7 +172,7 @@ def _gradient_axes(axis: Any, rank: int) -> list[int]:
 
 
 def _steps(given: Sequence[Any], value: Tensor, along: Sequence[int]) -> list[Any]:
-    """Return for each axis a step, or the coordinates of its elements."""
+    """Return for each axis the step, or the coordinates of its elements."""
     if not given:
         return [1.0] * len(along)
     if len(given) == 1 and np.ndim(given[0]) == 0:
@@ -222,7 +222,7 @@ def _slope(value: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
 
 
 def _uneven(value: Tensor, axis: int, places: Tensor, edge_order: int, part: Any) -> Any:
-    """Return the slopes inside and at either end where the elements are not evenly apart."""
+    """Return the slopes inside and at both ends for unevenly spaced elements."""
     n = value.shape[axis]
     if places.kind.kind != "float":
         places = cast(places, WIDE)

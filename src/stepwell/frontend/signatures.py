@@ -1,4 +1,4 @@
-"""What arguments a function takes, told beforehand: `sw.jit(input_signature=...)`."""
+"""The argument types of a function, declared in advance: `sw.jit(input_signature=...)`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stepwell.frontend.specs import Dim, ShapeDtypeStruct
 
 
 class InputSignature:
-    """Types of the arrays that a function takes, in order; sizes may be `Dim`."""
+    """The types of a function's array arguments, in order; sizes may be `Dim`."""
 
     def __init__(self, told: Sequence[Any]) -> None:
         self.specs: list[ShapeDtypeStruct] = []
@@ -25,9 +25,9 @@ class InputSignature:
             self.specs.append(spec)
 
     def check(self, call: Call) -> Sizes | None:
-        """Return which axes have any size; None for none.
+        """Return the axes of variable size; None if there are none.
 
-        raises TypeError : the call's arguments are others
+        raises TypeError : the call's arguments have other types
         """
         if len(call.arguments) != len(self.specs):
             raise TypeError(

@@ -1,4 +1,4 @@
-"""Functions that put elements in order, or search among elements in order."""
+"""Functions that sort elements, or search in sorted elements."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from stepwell.frontend.table import method, public
 from stepwell.frontend.tensor import Tensor
 
 EXCHANGED = 8
-"""Integers along an axis that are sorted by exchanges at most: 19 minima and maxima for 8 of them,
-which take half as long as counting; 16 take 63, and seconds to compile."""
+"""The most integers along an axis that a sorting network sorts: 8 take 19 minima and maxima, half
+the time of counting; 16 take 63, and seconds to compile."""
 COMPARED = 128
-"""Elements of a row that are all compared by `searchsorted`, in vectors, instead of halving."""
+"""The most elements of a row that `searchsorted` compares all, in vectors: no binary search."""
 _KINDS = (None, "quicksort", "heapsort", "mergesort", "stable")
 
 
@@ -31,14 +31,14 @@ def sort(
     descending: bool = False,
     stable: bool | None = None,
 ) -> Tensor:
-    """Return ``a`` with the elements along ``axis`` in rising order, or falling if ``descending``.
+    """Return ``a`` sorted along ``axis``, in ascending order unless ``descending``.
 
-    The order is NumPy's: NaN is the greatest, -0.0 equals 0.0. Which zero comes first, and the
-    bits of NaN, are as they were where ``kind`` or ``stable`` asks for a stable sort.
+    The order is NumPy's: NaN is the greatest, -0.0 equals 0.0. The order of zeros and the bits of
+    NaN are preserved if ``kind`` or ``stable`` asks for a stable sort.
 
     axis : None for all elements in one row
     raises AxisError : a has no such axis
-    raises ValueError : NumPy knows no such ``kind``
+    raises ValueError : ``kind`` is not one of NumPy's
     source : the array API's ``sort``, `numpy.sort`
     """
     _one_of(kind, stable)
@@ -65,9 +65,9 @@ def argsort(
     descending: bool = False,
     stable: bool | None = None,
 ) -> Tensor:
-    """Return where along ``axis`` each element of `sort` comes from, as int64.
+    """Return the index along ``axis`` that each element of `sort` comes from, as int64.
 
-    Of equal elements the first comes first, with ``descending`` too. Arguments as in `sort`.
+    Equal elements keep their order, with ``descending`` too. Arguments as in `sort`.
     """
     _one_of(kind, stable)
     return _ordered("argsort", a, axis, kind, descending)
@@ -85,7 +85,7 @@ def _ordered(op: str, x: Any, axis: int | None, kind: str | None, descending: bo
     if axis is None:
         value, axis = reshape(value, (value.size,)), 0
     if not value.ndim and op == "argsort" and axis in (0, -1):
-        return full((1,), 0, INTEGER)  # NumPy sorts no number, but says where it is
+        return full((1,), 0, INTEGER)  # NumPy accepts a number and returns its place
     at = check_axis(axis, value.ndim)
     if op == "sort" and value.kind.kind != "float" and value.shape[at] <= EXCHANGED:
         return _exchanged(value, at, descending)
@@ -97,7 +97,7 @@ def _ordered(op: str, x: Any, axis: int | None, kind: str | None, descending: bo
 def of_ranks(row: Tensor, ranks: Tensor) -> Tensor:
     """Return the elements along the last axis that `sort` would put at ``ranks``, of i64.
 
-    ranks : of the shape of row but for the last axis
+    ranks : has the shape of ``row`` without the last axis
     """
     told = {"axis": row.ndim - 1}
     result = [(row.kind, ranks.shape)]
@@ -105,7 +105,7 @@ def of_ranks(row: Tensor, ranks: Tensor) -> Tensor:
 
 
 def _exchanged(value: Tensor, axis: int, descending: bool) -> Tensor:
-    """Return integers in order by exchanging neighbours (odd-even merge sort), rows as lanes."""
+    """Return sorted integers by a network (odd-even merge sort), with rows as vector lanes."""
     rows = list(unstack(fresh(value), axis=axis))
     if len(rows) < 2:
         return fresh(value)
@@ -129,12 +129,12 @@ def _exchanges(n: int) -> Iterator[tuple[int, int]]:
 def searchsorted(
     a: Any, v: Any, side: Literal["left", "right"] = "left", sorter: Any = None
 ) -> Tensor:
-    """Return behind how many elements of ``a`` each element of ``v`` belongs, as int64.
+    """Return how many elements of ``a`` precede each element of ``v``, as int64.
 
-    a : one axis, in rising order, or brought into it by the places ``sorter``
-    v : of any shape, which is that of the result
-    side : whether to stand before ("left") or behind ("right") elements that are equal
-    raises ValueError : a has another rank than one, or there is no such side
+    a : one axis, in ascending order, or sorted by the indices ``sorter``
+    v : of any shape; the result has the same
+    side : whether the place is before ("left") or after ("right") equal elements
+    raises ValueError : ``a`` does not have one axis, or ``side`` is invalid
     source : the array API's ``searchsorted``, `numpy.searchsorted`
     """
     if side not in ("left", "right"):
@@ -152,14 +152,14 @@ def searchsorted(
         behind = e.add(place, step)
         last = take(
             row, e.subtract(behind, 1), mode="clip"
-        )  # beyond the end: the last, which does not count
+        )  # past the end: clamped to the last element, and not counted
         goes = _before(last, value) if side == "left" else e.logical_not(_before(value, last))
         place = e.where(e.logical_and(e.less_equal(behind, n), goes), behind, place)
     return place
 
 
 def _counted(row: Tensor, value: Tensor, side: str) -> Tensor:
-    """Return how many elements of a short row stand before each value: all are compared."""
+    """Return how many elements of a short row precede each value: all are compared."""
     wide = reshape(value, (*value.shape, 1))
     behind = _before(row, wide) if side == "left" else e.logical_not(_before(wide, row))
     kind = as_dtype("i32")
@@ -180,11 +180,11 @@ def _before(x: Tensor, y: Tensor) -> Tensor:
 
 @public()
 def top_k(operand: Any, k: int) -> tuple[Tensor, Tensor]:
-    """Return the ``k`` greatest elements along the last axis, falling, and their places.
+    """Return the ``k`` greatest elements along the last axis, descending, and their places.
 
     operand : (..., n) of numbers or booleans
-    returns : (..., k) of its dtype, and (..., k) int32. Of equal ones the first comes first; NaN
-        is the greatest
+    returns : (..., k) of its dtype, and (..., k) int32. Equal elements keep their order; NaN is the
+        greatest
     raises ValueError : operand has no axis, or fewer than k elements along its last
     source : `jax.lax.top_k`
 

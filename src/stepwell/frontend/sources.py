@@ -1,4 +1,4 @@
-"""Questions about the source of a function, for `rewriting`."""
+"""Queries about the source of a function, for `rewriting`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any
 
 _YIELDS = (ast.Yield, ast.YieldFrom)
 _OTHER = (*_YIELDS, ast.Await, ast.AsyncFor, ast.AsyncWith)
-"""Statements of functions that are traced as they are."""
+"""Statements whose function is traced without rewriting."""
 
 
 _PARSING = threading.Lock()
-"""Python 3.11 counts the depth of trees in one place for all threads."""
+"""Python 3.11 counts the recursion depth of its parser in one place for all threads."""
 
 
 def _parsed(text: str) -> ast.Module:
     for _ in range(3):
-        with suppress(SystemError), _PARSING:  # somebody else was parsing, too
+        with suppress(SystemError), _PARSING:  # another thread was parsing too
             return ast.parse(text)
     return ast.parse(text)
 
@@ -30,7 +30,7 @@ def _parsed(text: str) -> ast.Module:
 def _lines_of(function: FunctionType) -> list[str]:
     """Return the lines of the file that a function is in.
 
-    As `inspect.findsource` finds them, which goes through all modules to know the function's.
+    The same as `inspect.findsource`, which searches all modules for the function's.
     """
     file = function.__code__.co_filename
     linecache.checkcache(file)
@@ -40,13 +40,13 @@ def _lines_of(function: FunctionType) -> list[str]:
 
 
 def parsed_block(code: CodeType, lines: Sequence[str]) -> tuple[ast.Module, bool]:
-    """Return the tree of the statement in which a function is defined, and whether that is the
-    body of an ``if`` since the statement is indented.
+    """Return the tree of the statement in which a function is defined, and whether the tree is the
+    body of an ``if``, added because the statement is indented.
 
-    lines : of the whole file
+    lines : the lines of the whole file
 
-    The statement goes as far as its code does, and on to the next line that stands no further in;
-    where that is within a text or in brackets, tokens tell.
+    The statement extends past its code to the next line that is not indented further; if that line
+    is inside of a string or brackets, tokens give the end.
 
     raises SyntaxError, ValueError, IndexError : it is a part of a statement, or no such text
     """
@@ -77,7 +77,7 @@ def _ends(line: str, margin: int) -> bool:
 
 
 def lambda_of(function: FunctionType) -> ast.Lambda | None:
-    """Return the source of a lambda, at its own lines and columns; None where it is not found."""
+    """Return the source of a lambda, at its own lines and columns; None if it is not found."""
     code = function.__code__
     try:
         module = _parsed("".join(_lines_of(function)))
@@ -99,7 +99,7 @@ def lambda_of(function: FunctionType) -> ast.Lambda | None:
 
 
 def _contains(node: ast.expr, place: tuple[Any, Any]) -> bool:
-    """Whether a place, from (line, column) to (line, column), is in the source of a node."""
+    """Whether a place, from (line, column) to (line, column), is within the source of a node."""
     end = node.end_lineno, node.end_col_offset
     return (node.lineno, node.col_offset) <= place[0] and place[1] <= end
 
@@ -111,13 +111,13 @@ def _extent(node: ast.expr) -> tuple[int, int]:
 
 
 def compiled(module: ast.Module, file: str) -> CodeType:
-    """Return the code of a tree."""
+    """Return the compiled code of a tree."""
     with _PARSING:
         return compile(ast.fix_missing_locations(module), file, "exec")
 
 
 def definition(function: FunctionType) -> ast.FunctionDef | None:
-    """Return the source of a function, at its own lines and columns; None where it is no use."""
+    """Return the source of a function, at its own lines and columns; None if it is unusable."""
     code = function.__code__
     if code.co_name == "<lambda>":
         return None
@@ -141,7 +141,7 @@ def definition(function: FunctionType) -> ast.FunctionDef | None:
 
 
 def _class_of(function: FunctionType) -> str:
-    """Return the name of the class in whose body a function is defined, "" outside of classes."""
+    """Return the name of the class in whose body a function is defined, or ""."""
     path = function.__qualname__.split(".")[:-1]
     while path and path[-1] == "<locals>":
         path = path[:-2]
@@ -149,19 +149,19 @@ def _class_of(function: FunctionType) -> str:
 
 
 def _private(node: ast.AST) -> str:
-    """Return the name in a node that a class gives another, "" where there is none."""
+    """Return the name in a node that a class would mangle, or ""."""
     name = next((n for key in ("attr", "id", "arg") if (n := getattr(node, key, None))), "")
     return name if name.startswith("__") and not name.endswith("__") else ""
 
 
 class _Private(ast.NodeTransformer):
-    """Gives private names of a class, ``__x``, the name that they have there, ``_Class__x``."""
+    """Mangles the private names of a class: ``__x`` becomes ``_Class__x``."""
 
     def __init__(self, owner: str) -> None:
         self.owner = owner.lstrip("_")
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        """Rename what is in a node, but keywords of calls, which Python leaves."""
+        """Rename the names in a node, except keywords of calls, which Python does not mangle."""
         super().generic_visit(node)
         if self.owner and not isinstance(node, ast.keyword) and (name := _private(node)):
             key = "attr" if hasattr(node, "attr") else "id" if hasattr(node, "id") else "arg"
@@ -170,24 +170,24 @@ class _Private(ast.NodeTransformer):
 
 
 def _leaves_finally(node: ast.AST) -> bool:
-    """Whether a jump in a ``finally`` may drop an exception, which no flag can."""
+    """Whether a jump in a ``finally`` may drop an exception, which flags cannot express."""
     if not isinstance(node, ast.Try | ast.TryStar):
         return False
     return any(may_leave(node.finalbody, k) for k in (ast.Return, ast.Break, ast.Continue))
 
 
 def is_generator(node: ast.FunctionDef) -> bool:
-    """Whether a function yields."""
+    """Whether a function is a generator."""
     return any(isinstance(n, _YIELDS) for n in _own(node.body))
 
 
 def declared(node: ast.FunctionDef, kind: type[ast.Global | ast.Nonlocal]) -> set[str]:
-    """Return the variables that a function declares as global, or as those of one around it."""
+    """Return the variables that a function declares as global or nonlocal, by ``kind``."""
     return {name for n in _own(node.body) if isinstance(n, kind) for name in n.names}
 
 
 def calls(node: ast.AST) -> bool:
-    """Whether something is called in it."""
+    """Whether a tree contains a call."""
     return any(isinstance(n, ast.Call) for n in ast.walk(node))
 
 
@@ -200,7 +200,7 @@ _INNER = (ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.AsyncFunctionDef)
 
 
 def _own(nodes: Iterable[ast.AST]) -> Iterable[ast.AST]:
-    """Return statements and expressions of a body, without those of functions defined there."""
+    """Return statements and expressions of a body, without those of nested functions."""
     for node in nodes:
         yield node
         if not isinstance(node, _INNER):
@@ -211,7 +211,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 DEFINED = ("__body__", "__orelse__", "__get__", "__put__")
-"""Functions that rewriting defines, each for the next statement alone."""
+"""Functions that rewriting defines, each for the following statement only."""
 
 
 def assigned(nodes: Iterable[ast.AST]) -> list[str]:
@@ -240,7 +240,7 @@ def assigned(nodes: Iterable[ast.AST]) -> list[str]:
 
 
 def may_leave(nodes: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
-    """Whether statements have a break or continue of their own loop, or a return."""
+    """Whether statements contain a break or continue of their own loop, or a return."""
     for node in nodes:
         if isinstance(node, kind):
             return True
@@ -265,7 +265,7 @@ def _statements(node: ast.AST) -> Iterable[ast.AST]:
 
 
 def returns(nodes: Sequence[ast.stmt]) -> bool:
-    """Whether statements end in a return or an error on each way."""
+    """Whether statements end in a return or an error on every path."""
     if not nodes:
         return False
     last = nodes[-1]
@@ -287,11 +287,11 @@ _SIMPLE = (
 
 
 _KEYS = (ast.Constant, ast.Name, ast.JoinedStr)
-"""Indices that can be asked for twice, and write nothing to a trace."""
+"""Index expressions that can be evaluated twice, and write nothing to a trace."""
 
 
 def single(target: ast.expr) -> list[ast.expr]:
-    """Return the targets of which one is made."""
+    """Return the single targets that a target unpacks to."""
     if isinstance(target, ast.Starred):
         return single(target.value)
     if isinstance(target, ast.Tuple | ast.List):
@@ -300,9 +300,9 @@ def single(target: ast.expr) -> list[ast.expr]:
 
 
 def stored_in(target: ast.expr, updated: bool = False) -> list[ast.expr]:
-    """Return what is changed by storing to ``target``, where it can be asked for twice.
+    """Return the object that storing to ``target`` changes; none if it cannot be evaluated twice.
 
-    updated : whether it is updated, as in ``x.name += 1``: then also where in that it is
+    updated : whether it is an update, as in ``x.name += 1``: then also the attribute name or index
     """
     if isinstance(target, ast.Name):
         return [ast.Name(target.id, ast.Load())]
@@ -322,7 +322,7 @@ def _loaded(node: ast.expr) -> ast.expr:
 
 
 def written_names(node: ast.FunctionDef) -> set[str]:
-    """Return variables to whose elements the function assigns, or which are changed in place."""
+    """Return variables whose elements the function assigns to, or that are updated in place."""
     found: set[str] = set()
     for each in ast.walk(node):
         if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store):
@@ -340,7 +340,7 @@ def written_names(node: ast.FunctionDef) -> set[str]:
 
 
 def handed_names(node: ast.FunctionDef) -> set[str]:
-    """Return variables that the function hands on: to another function, a container or a name."""
+    """Return variables that the function passes to a function, a container or another name."""
     found: set[str] = set()
     for each in ast.walk(node):
         given: list[ast.expr | None] = []
@@ -368,5 +368,5 @@ def _root(node: ast.expr) -> set[str]:
 
 
 def has_flow(node: ast.AST) -> bool:
-    """Whether there is a branch, a loop or a with in it."""
+    """Whether a statement contains a branch, a loop or a with."""
     return any(isinstance(n, ast.If | ast.For | ast.While | ast.With) for n in _own([node]))

@@ -1,4 +1,4 @@
-"""Types of arrays in place of arrays, and sizes that may be any."""
+"""Array types that stand for arrays, and variable sizes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Dim:
-    """A size that may be any: ``Dim("n")``; ``n + 1``, ``n - 1`` and ``2 * n`` go with it.
+    """A variable size: ``Dim("n")``; ``n + 1``, ``n - 1`` and ``2 * n`` are derived from it.
 
-    name : sizes of one name are equal in each call
-    min, max : the least and the largest that it may be
+    name : sizes of the same name are equal in each call
+    min, max : the least and the largest value of the size
     by, constant : the size is ``by * name + constant``; arithmetic sets them
 
     >>> n = Dim("n", max=100)
@@ -50,7 +50,7 @@ class Dim:
         return f"{text} {'+' if self.constant > 0 else '-'} {abs(self.constant)}"
 
     def of(self, size: int) -> int:
-        """Return what the named size is where this is ``size``; ValueError where it cannot be."""
+        """Return the value of the named size if this is ``size``; ValueError if there is none."""
         value, rest = divmod(size - self.constant, self.by)
         if rest or value < self.min or (self.max is not None and value > self.max):
             limits = f"from {self.min} on" if self.max is None else f"{self.min} to {self.max}"

@@ -1,4 +1,4 @@
-"""Types, properties and locations, spelled as generic textual IR."""
+"""Types, properties and locations as generic textual IR."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from stepwell.core.shapes import DYNAMIC, Shape
 
 
 class Verbatim(str):
-    """An attribute that is already spelled."""
+    """An attribute that is already IR text."""
 
     __slots__ = ()
 
 
 def type_text(kind: DType, shape: Shape) -> str:
-    """Spell a tensor type.
+    """Return a tensor type as text.
 
     >>> from stepwell.core.dtypes import DTYPES
     >>> type_text(DTYPES["f32"], (2, 3))
@@ -30,9 +30,9 @@ def type_text(kind: DType, shape: Shape) -> str:
 
 
 def fresh_name(taken: dict[str, int], stem: str) -> str:
-    """Return a value's name that is not taken, made from ``stem``, and take it.
+    """Return an unused value name made from ``stem``, and mark it as used.
 
-    taken : each name, and the last number that was put behind it
+    taken : each name, and the last number appended to it
 
     >>> taken: dict[str, int] = {}
     >>> [fresh_name(taken, stem) for stem in ("add_1", "add", "add", "2 x")]
@@ -48,7 +48,7 @@ def fresh_name(taken: dict[str, int], stem: str) -> str:
 
 
 def properties_text(properties: Mapping[str, Any]) -> str:
-    """Spell properties; None and False ones are left out, True is a unit attribute.
+    """Return properties as text; None and False are omitted, True is a unit attribute.
 
     >>> properties_text({"axis": 1, "reverse": True, "eps": 1e-05, "axes": (0, 2)})
     ' <{axis = 1 : i64, reverse, eps = 1.0e-05 : f64, axes = array<i64: 0, 2>}>'
@@ -58,7 +58,7 @@ def properties_text(properties: Mapping[str, Any]) -> str:
 
 
 def number_text(value: Any, kind: DType) -> str:
-    """Spell a number, which is finite, as an attribute.
+    """Return a finite number as an attribute.
 
     >>> from stepwell.core.dtypes import DTYPES
     >>> number_text(2.5, DTYPES["f32"]), number_text(True, DTYPES["i1"])
@@ -89,7 +89,7 @@ def _entry(key: str, value: Any) -> str:
 
 
 def float_text(value: float) -> str:
-    """Spell a float so that it reads back the same; MLIR wants a point before the exponent."""
+    """Return a float that parses to the same value; MLIR needs a point before the exponent."""
     text = repr(float(value))
     mantissa, _, exponent = text.partition("e")
     if not exponent:
@@ -98,7 +98,7 @@ def float_text(value: float) -> str:
 
 
 def location(frame: FrameType | None) -> str:
-    """Spell where ``frame`` is in its source, as the location of an op."""
+    """Return the source position of ``frame`` as the location of an op."""
     if frame is None:
         return ""
     at = _positions(frame.f_code)[frame.f_lasti // 2]
@@ -109,11 +109,11 @@ def location(frame: FrameType | None) -> str:
 _Positions: TypeAlias = "list[tuple[int | None, int | None, int | None, int | None]]"
 _KNOWN: dict[int, tuple[CodeType, _Positions]] = {}
 _MOST = 256
-"""Functions whose positions are kept."""
+"""The most functions whose positions are cached."""
 
 
 def _positions(code: CodeType) -> _Positions:
-    """Return where each instruction is in the source, which takes a walk from the first one."""
+    """Return the source position of each instruction; it takes a walk over the whole code."""
     known = _KNOWN.get(id(code))
     if known is None:
         if len(_KNOWN) >= _MOST:

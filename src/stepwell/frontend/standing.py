@@ -1,8 +1,8 @@
-"""What a trace that stands alone (`f.trace`) takes of variables: constants, or arguments.
+"""Variables in a standalone trace (`f.trace`): constants or arguments of the program.
 
-A variable that the function only reads is a constant of its program, as it is now. One that it
-assigns to is an argument of the program, behind all others, and what it becomes a result. Which
-those are is known when they are assigned to; then the function is traced again.
+A variable that the function only reads is a constant of the program, with its present content. One
+that it assigns to is an argument, after all others, and its new content a result. An assigned
+variable is discovered when it is assigned to; then the function is traced again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Assigned(BaseException):
-    """A variable is assigned to that was not known to be; no ``except`` of the user's takes it."""
+    """Raised at an assignment to an unexpected variable; a user's ``except`` cannot catch it."""
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
@@ -29,14 +29,14 @@ class Assigned(BaseException):
 class Standing:
     """The variables that one trace takes as arguments.
 
-    known : those that the function is known to assign to
+    known : the variables that the function is known to assign to
     """
 
     def __init__(self, trace: Any, known: Sequence[Variable]) -> None:
         self.trace = trace
         self.variables = list(known)
         self.read: list[Variable] = []
-        """Those that are constants."""
+        """The variables that are constants."""
         self.inputs: list[tuple[Tensor, Tensor]] = []
         for variable in self.variables:
             kind = dtype_of(variable.dtype)
@@ -47,12 +47,12 @@ class Standing:
 
     @property
     def written(self) -> list[Variable]:
-        """The variables that it did assign to."""
+        """The variables that the function did assign to."""
         pairs = zip(self.variables, self.inputs, strict=True)
         return [variable for variable, (value, _) in pairs if value.stamp]
 
     def now(self, variable: Variable, writing: bool) -> Any:
-        """Return what stands for a variable: a handle, or its array where it is only read."""
+        """Return a variable's traced variable, or its read-only array if it is only read."""
         for known, (value, _) in zip(self.variables, self.inputs, strict=True):
             if known is variable:
                 return value
@@ -65,7 +65,7 @@ class Standing:
         return array
 
     def outside(self) -> Outside:
-        """Return the arguments as what the program takes from outside."""
+        """Return the arguments in the form of the program's captured state."""
         arrays = [array_of(v) for v in self.variables]
         given = zip(self.variables, arrays, strict=True)
         types = tuple((_name(v), a.dtype, a.shape) for v, a in given)
@@ -77,25 +77,25 @@ def _name(variable: Variable) -> str:
 
 
 class Alone:
-    """Traces a function as often as it takes to know which variables it assigns to."""
+    """Retraces a function until it is known which variables it assigns to."""
 
     def __init__(self) -> None:
         self.assigned: list[Variable] = []
         self.standing: Standing | None = None
-        """That of the last trace."""
+        """The variables of the last trace."""
         self.dropped: list[Variable] = []
-        """Those that were taken for assigned to, and are not."""
+        """Variables that were arguments but are not assigned to."""
 
     def begin(self, trace: Any) -> Standing:
-        """Return the variables of a trace."""
+        """Return the variables of a new trace."""
         self.standing = Standing(trace, self.assigned)
         return self.standing
 
     def traced(self, once: Callable[[Alone], T]) -> T:
-        """Return what ``once`` traces.
+        """Return the result of ``once``, a trace.
 
-        Where it fails, variables that were read may be the reason: ``v[...] += 1`` writes to what
-        it read. Then all of them are arguments, and it is seen to which of these it assigns.
+        If it fails, a variable read as a constant may be the reason: ``v[...] += 1`` writes to what
+        was read. Then all read variables become arguments; the next trace shows which it assigns.
         """
         first: Exception | None = None
         while True:

@@ -1,4 +1,4 @@
-"""Rewriting the statements of one function (note 041)."""
+"""Rewrite the statements of one function (note 041)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from stepwell.frontend.sources import (
 
 
 class Function:
-    """Rewrites one function; functions in it are rewritten by others."""
+    """Rewrites one function; a `Function` of its own rewrites each nested function."""
 
     def __init__(self, node: ast.FunctionDef, around: frozenset[str] = frozenset()) -> None:
         arguments = node.args
@@ -55,18 +55,18 @@ class Function:
         self.by_flag = may_leave(nested, ast.Return)
         self.always = returns(node.body)
         self.flags: list[str] = []
-        """The variables that say that the loop, or the function, is left."""
+        """The flags that record a break, a continue or a return."""
         self.written = written_names(node)
         self.handed = handed_names(node)
         self.globals = declared(node, ast.Global)
         self.outer = declared(node, ast.Nonlocal)
         self.around = around
-        """Variables of the rewritten functions around it."""
+        """The variables of the enclosing rewritten functions."""
         self.live: Liveness = liveness(node)
         own = {*self.arguments, *assigned(node.body)} - self.globals - self.outer
         self.visible = around | own
         self.shared = sorted(_rebound(node) & self.visible)
-        """Variables that functions defined here assign to, whoever calls them."""
+        """Variables that nested functions assign to, at whichever call."""
 
     def rewrite(self) -> None:
         """Rewrite the function's body in place."""
@@ -106,18 +106,18 @@ class Function:
         return found
 
     def _setter(self, name: str) -> ast.stmt:
-        """Return the function that ``:=`` calls."""
+        """Return the definition of the function that ``:=`` calls."""
         kept: list[ast.stmt] = self._sharing([name])
         body = [*kept, set_to(name, name_of("__value__")), ast.Return(name_of("__value__"))]
         return define(setter(name), body, ["__value__"])
 
     @property
     def made(self) -> list[str]:
-        """Variables that rewriting adds."""
+        """The variables that rewriting adds."""
         return [f"__left{k}__" for k in range(self.count)]
 
     def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """Return statements rewritten; what follows a flag that may be set asks for it."""
+        """Return statements rewritten; statements after one that may set a flag test the flag."""
         out: list[ast.stmt] = []
         for at, statement in enumerate(statements):
             found, flags = self.statement(statement)
@@ -134,13 +134,13 @@ class Function:
         return out
 
     def _asking(self, test: ast.expr, rest: list[ast.stmt], behind: Sequence[ast.stmt]) -> ast.stmt:
-        """Return ``if test: rest``, after which is live what is live behind ``behind``."""
+        """Return ``if test: rest``, with the live variables after ``behind`` as its own."""
         made = place(ast.If(test, rest, []), rest[0])
         self.live.after[id(made)] = self.live.behind(behind)
         return made
 
     def statement(self, node: ast.stmt) -> tuple[list[ast.stmt], list[str]]:
-        """Return what a statement becomes, and which flags it may set."""
+        """Return the rewritten statement, and the flags that it may set."""
         flags = self._flags_in(node)
         match node:
             case ast.Return():
@@ -161,7 +161,7 @@ class Function:
                 return self._simple(node), []
 
     def _compound(self, node: ast.With | ast.Try | ast.TryStar | ast.Match) -> ast.stmt:
-        """Return a statement of Python's whose blocks are rewritten."""
+        """Return a compound statement that stays Python's, with its blocks rewritten."""
         match node:
             case ast.With():
                 for item in node.items:
@@ -177,7 +177,7 @@ class Function:
         return node
 
     def _try(self, node: ast.Try | ast.TryStar) -> ast.stmt:
-        """Return ``try``; what is refused goes through every ``except``."""
+        """Return ``try``; errors of tracing pass through every ``except``."""
         flags = [f for n in node.body for f in self._flags_in(n)]
         node.body = self.block(node.body)
         if flags and node.orelse:
@@ -201,7 +201,7 @@ class Function:
         return node
 
     def _simple(self, node: ast.stmt) -> list[ast.stmt]:
-        """Return what a statement without a way of its own becomes."""
+        """Return the rewritten form of a simple statement or a definition."""
         if isinstance(node, ast.FunctionDef):
             node.decorator_list = [self.expression(d) for d in node.decorator_list]
             rewrite_inner(node, self.visible)
@@ -238,7 +238,7 @@ class Function:
         return found
 
     def _stored(self, names: Sequence[str]) -> list[ast.stmt]:
-        """Return what looks at assignments to variables that are not the function's own."""
+        """Return checks of assignments to global or nonlocal variables."""
         found: list[ast.stmt] = []
         for name in names:
             if name in self.globals or name in self.outer:
@@ -249,7 +249,7 @@ class Function:
         return found
 
     def _plain(self, node: ast.stmt) -> list[ast.stmt]:
-        """Return an assignment or expression; what is stored to is looked at first."""
+        """Return an assignment or expression; checks of the stored-to objects precede it."""
         targets: list[ast.expr] = []
         if isinstance(node, ast.Assign):
             targets = [t for each in node.targets for t in single(each)]
@@ -287,7 +287,7 @@ class Function:
         names = [*names, *self._flags_set([*body, *orelse])]
         dead = self._dead(written, names)
         every = self._sharing([*names, *dead])
-        read = _read_in(node.orelse)  # by the other way, from before the one that is traced first
+        read = _read_in(node.orelse)  # by the branch that is traced second
         again = [n for n in assigned(node.body) if n in dead and n in read]
         return [
             define("__body__", [*every, *body]),
@@ -299,7 +299,7 @@ class Function:
         ]
 
     def _kept(self, written: Sequence[ast.stmt], live: frozenset[str]) -> list[str]:
-        """Return the variables that statements may assign to and that are read afterwards."""
+        """Return the variables that statements may assign to and that are live afterwards."""
         live |= self.live.always
         names = [n for n in assigned(written) if n in live and n not in self.globals]
         if any(calls(s) for s in written):
@@ -307,7 +307,7 @@ class Function:
         return names
 
     def _dead(self, written: Sequence[ast.stmt], names: Sequence[str]) -> list[str]:
-        """Return the other variables that statements assign to: nobody reads them afterwards."""
+        """Return the variables that statements assign to and that are dead afterwards."""
         return [n for n in assigned(written) if n not in names]
 
     def _flags_set(self, statements: Sequence[ast.stmt]) -> list[str]:
@@ -360,7 +360,7 @@ class Function:
                     name_of("__body__"),
                     stop,
                     *_state(names),
-                    ast.Tuple([ast.Constant(_told(n)) for n in enter], ast.Load()),
+                    ast.Tuple([ast.Constant(_user_name(n)) for n in enter], ast.Load()),
                     *([ast.Constant(counter), lists] if kind == "for_" else []),
                 )
             ),
@@ -380,7 +380,7 @@ class Function:
         return frozenset(n.id for n in ast.walk(node.test) if isinstance(n, ast.Name))
 
     def _sharing(self, names: Sequence[str]) -> list[ast.stmt]:
-        """Return what lets a function of ours assign to the user's variables."""
+        """Return the declarations by which a generated function assigns to the user's variables."""
         own = [n for n in names if n not in self.globals]
         found: list[ast.stmt] = [ast.Nonlocal(own)] if own else []
         if outside := [n for n in names if n in self.globals]:
@@ -397,7 +397,7 @@ class Function:
         ]
 
     def expression(self, node: ast.expr) -> ast.expr:
-        """Return an expression rewritten."""
+        """Return a rewritten expression."""
         return place(Expressions().visit(node), node)
 
     def visited(self, node: Any) -> Any:
@@ -406,7 +406,7 @@ class Function:
 
 
 def rewrite_inner(node: ast.FunctionDef, around: frozenset[str]) -> None:
-    """Rewrite a function that is defined in another; of a generator only its expressions."""
+    """Rewrite a nested function; in a generator only its expressions."""
     if not is_generator(node):
         Function(node, around).rewrite()
         return
@@ -414,7 +414,7 @@ def rewrite_inner(node: ast.FunctionDef, around: frozenset[str]) -> None:
 
 
 def _rebound(node: ast.FunctionDef) -> set[str]:
-    """Return the variables that functions defined in ``node`` assign to by ``nonlocal``."""
+    """Return the variables that functions nested in ``node`` assign to by ``nonlocal``."""
     inner = [n for n in ast.walk(node) if isinstance(n, ast.FunctionDef) and n is not node]
     return {name for n in inner for name in declared(n, ast.Nonlocal)}
 
@@ -428,14 +428,14 @@ def _copied(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 def _counter(node: ast.While | ast.For) -> str:
-    """Return the variable that counts a loop, where nothing else assigns to it."""
+    """Return the variable of a ``for`` loop if nothing else in the body assigns to it, or ""."""
     if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name):
         return ""
     return "" if node.target.id in assigned(node.body) else node.target.id
 
 
 def _grown(node: ast.While | ast.For) -> ast.expr:
-    """Return what gives the lists to which a loop appends, and which it uses for nothing else."""
+    """Return a thunk of the lists that a loop only appends to, with no other use in its body."""
     used = Counter(n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name))
     appended: Counter[str] = Counter()
     for each in (n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Expr)):
@@ -456,10 +456,10 @@ def _any(flags: Sequence[str]) -> ast.expr:
     return names[0] if len(names) == 1 else ast.BoolOp(ast.Or(), names)
 
 
-def _told(name: str) -> str:
+def _user_name(name: str) -> str:
     return RESULT if name == "__result__" else name
 
 
 def _state(names: Sequence[str]) -> list[ast.expr]:
-    words = ast.Tuple([ast.Constant(_told(n)) for n in names], ast.Load())
+    words = ast.Tuple([ast.Constant(_user_name(n)) for n in names], ast.Load())
     return [name_of("__get__"), name_of("__put__"), words]

@@ -32,7 +32,7 @@ from stepwell.frontend.tensor import Tensor
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
-    """`numpy.average`; where the weights add up to 0 it is NaN or infinite."""
+    """`numpy.average`; NaN or infinite if the weights add up to 0."""
     value = array(a)
     if weights is None:
         found = red.mean(value, axis, keepdims=keepdims)
@@ -50,7 +50,7 @@ def average(
 
 
 def _along(weight: Tensor, value: Tensor, axis: Any) -> Tensor:
-    """Return weights of the axes that are averaged over, with the other axes of size 1."""
+    """Return weights shaped for the averaged axes, with size 1 along the other axes."""
     if axis is None:
         raise TypeError("Axis must be specified when shapes of a and weights differ.")
     given = (axis,) if isinstance(axis, int) else tuple(axis)

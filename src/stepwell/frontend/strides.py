@@ -1,4 +1,4 @@
-"""``x[i*i::i] = v``: assigning to every k-th element, where only the run knows the step."""
+"""``x[i*i::i] = v``: assignment to a slice whose step is known at run time only."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ ADVICE = "write a loop: for k in range(start, stop): if k % step == start % step
 
 
 def has_traced_step(index: Any) -> bool:
-    """Whether a slice in an index has a step that only the run knows."""
+    """Whether a slice in an index has a step known at run time only."""
     parts: tuple[Any, ...] = index if type(index) is tuple else (index,)
     return any(isinstance(p.step, Tensor) for p in parts if isinstance(p, slice))
 
 
 def write_steps(x: Tensor, index: Any, value: Any) -> None:
-    """Do ``x[start:stop:step] = value`` with a traced step, element by element in a loop.
+    """Emit ``x[start:stop:step] = value`` with a traced step, element by element in a loop.
 
-    The step must be positive; value : what has no axis that goes along the slice
+    The step must be positive; value : must have no axis along the slice
     """
     parts = spread(x, index if type(index) is tuple else (index,))
     stepped = [a for a, p in enumerate(parts) if isinstance(p, slice) and _is_traced(p.step)]

@@ -1,9 +1,9 @@
-"""What ``x[index]`` means: NumPy's rules, spelled out axis by axis.
+"""The meaning of ``x[index]``: NumPy's rules, resolved for each axis.
 
-An index is ints, slices, ``...``, None, integer arrays, and masks whose values are known. Arrays
-and, beside them, ints are *advanced*: arrays broadcast together to one block of axes. The block
-stands where the first of them does; where a slice, None or ``...`` stands between two of them, it
-comes first.
+An index consists of ints, slices, ``...``, None, integer arrays, and masks of known values. Arrays,
+and ints beside them, are *advanced*: they broadcast together to one block of axes. The block takes
+the place of the first of them; if a slice, None or ``...`` separates two of them, the block comes
+first.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from stepwell.frontend.tensor import Tensor
 
 Known: TypeAlias = "NDArray[Any]"
 BLOCK = "block"
-"""In a layout, where the axes of the arrays stand."""
+"""The mark in a layout for the axes of the broadcast arrays."""
 
 
 @dataclass
 class Subscript:
-    """An index, spelled out."""
+    """An index resolved for each axis."""
 
     parts: list[Any]
-    """For each axis of what is indexed, a slice, an int counted from the front, or an array."""
+    """For each axis of the indexed value a slice, an int counted from the front, or an array."""
     layout: list[Any]
-    """For each axis of the result the axis it is made of, None for a new one, or BLOCK."""
+    """For each axis of the result the source axis, None for a new one, or BLOCK."""
     shape: Shape
-    """What is indexed, with an axis of size 1 where the index has True or False."""
+    """The shape of the indexed value, with an axis of size 1 where the index has a bool."""
 
     @property
     def fancy(self) -> list[int]:
@@ -56,15 +56,15 @@ class _Reader:
 
     shape: list[int]
     checked: bool = True
-    """Whether indices that only the run knows are checked."""
+    """Whether indices known at run time only are checked."""
     in_region: bool = False
-    """Whether only the run knows whether it comes here."""
+    """Whether the index is in a region, which need not be executed."""
     parts: list[Any] = field(default_factory=list[Any])
     items: list[Any] = field(default_factory=list[Any])
-    """What a layout has, and axes of ints and arrays, which are to be told apart yet."""
+    """The layout so far, with the axes of ints and arrays not yet merged into the block."""
 
     def basic(self, part: Any) -> None:
-        """Take a slice or None."""
+        """Read a slice or None."""
         if part is None:
             self.items.append(None)
             return
@@ -72,7 +72,7 @@ class _Reader:
         self.parts.append(part)
 
     def advanced(self, part: Any) -> None:
-        """Take an int or an array, for the next axis."""
+        """Read an int or an array, for the next axis."""
         axis = len(self.parts)
         if isinstance(part, int | np.integer):
             part = int(self._in_range(np.asarray(int(part), np.int64), axis))
@@ -80,9 +80,9 @@ class _Reader:
         self.parts.append(part)
 
     def mask(self, mask: Known) -> None:
-        """Take booleans that are known: the places where they are true, along as many axes."""
+        """Read a known mask: the places where it is true, for as many axes as the mask has."""
         axis = len(self.parts)
-        if mask.ndim == 0:  # all or nothing, along an axis of its own
+        if mask.ndim == 0:  # selects all or nothing, along a new axis
             self.shape.insert(axis, 1)
             self.advanced(np.zeros(int(mask), np.int64))
             return
@@ -93,7 +93,7 @@ class _Reader:
             self.advanced(places)
 
     def done(self) -> Subscript:
-        """Return the index, the layout of its result put in order."""
+        """Return the resolved index, with the layout of its result in order."""
         axes = [item[0] for item in self.items if isinstance(item, tuple)]
         if all(isinstance(self.parts[a], int) for a in axes):
             layout = [item for item in self.items if not isinstance(item, tuple)]
@@ -109,9 +109,9 @@ class _Reader:
         return Subscript(self.parts, layout, tuple(self.shape))
 
     def _in_range(self, index: Known, axis: int) -> Known:
-        """Return indices that are known, counted from the front.
+        """Return known indices counted from the front.
 
-        Where only the run knows whether it comes here, it raises what is wrong with them.
+        In a region, which need not be executed, the program raises the error for wrong ones.
         """
         size = self.shape[axis]
         try:
@@ -123,7 +123,7 @@ class _Reader:
         return np.zeros(index.shape, np.int64)
 
     def _usable(self, axis: int, empty: bool) -> Any:
-        """Return an array of the index, checked; where no element is meant it is what it likes."""
+        """Return an index array, checked; with an empty result the check is omitted."""
         index, size = self.parts[axis], self.shape[axis]
         if isinstance(index, np.ndarray):
             return np.zeros(index.shape, np.int64) if empty else self._in_range(index, axis)
@@ -133,7 +133,7 @@ class _Reader:
 
 
 def _together(indices: Sequence[Any]) -> Shape:
-    """Return the shape that arrays of an index have together."""
+    """Return the broadcast shape of the arrays of an index."""
     try:
         return np.broadcast_shapes(*(i.shape for i in indices))
     except ValueError:
@@ -142,9 +142,9 @@ def _together(indices: Sequence[Any]) -> Shape:
 
 
 def subscript(x: Tensor, index: Any, checked: bool = True) -> Subscript:
-    """Return what ``index`` means for ``x``; IndexError where it means nothing.
+    """Return the meaning of ``index`` for ``x``; raise IndexError if it is invalid.
 
-    checked : whether the program raises IndexError for indices that only the run knows
+    checked : whether the program raises IndexError for indices known at run time only
     """
     parts = [_read(p) for p in (index if isinstance(index, tuple) else (index,))]
     ellipses = sum(p is Ellipsis for p in parts)
@@ -159,7 +159,7 @@ def subscript(x: Tensor, index: Any, checked: bool = True) -> Subscript:
             for _ in range(x.ndim - given):
                 reader.basic(slice(None))
             if given == x.ndim and ellipses:
-                reader.items.append(...)  # stands between two arrays, though for no axis
+                reader.items.append(...)  # separates two arrays though it takes no axis
         elif part is None or isinstance(part, slice):
             reader.basic(part)
         elif isinstance(part, np.ndarray) and part.dtype == bool:
@@ -172,7 +172,7 @@ def subscript(x: Tensor, index: Any, checked: bool = True) -> Subscript:
 
 
 def _axes_of(part: Any) -> int:
-    """Return for how many axes a part of an index stands."""
+    """Return the number of axes that a part of an index takes."""
     if part is None or part is Ellipsis:
         return 0
     return part.ndim if isinstance(part, np.ndarray) and part.dtype == bool else 1
@@ -222,7 +222,7 @@ def _checked(index: Tensor) -> Tensor:
 
 
 def _in_range(index: Known, axis: int, size: int) -> Known:
-    """Return indices that are known, counted from the front."""
+    """Return known indices counted from the front."""
     wide = index.astype(object) if index.dtype == np.uint64 else index.astype(np.int64)
     outside = (wide < -size) | (wide >= size)
     if outside.any():
@@ -234,14 +234,14 @@ def _in_range(index: Known, axis: int, size: int) -> Known:
 def from_front(index: Tensor, size: int, axis: int | None = None) -> Tensor:
     """Return indices with negative ones counted from the end, in a dtype that holds ``size``.
 
-    axis : they are those of this axis, and the program raises IndexError for others; None leaves
-        them as they are
+    axis : the indexed axis: the program raises IndexError for indices out of range; None omits
+        the check
     """
     if axis is not None:
         check_index(index, size, axis)
     ranges = index.graph.ranges
     low, high = ranges.of(index) or (0, 0)
-    if index.kind.name == "ui64":  # what no i64 holds is out of range too
+    if index.kind.name == "ui64":  # numbers beyond i64 are out of range too
         return cast(index if high < 1 << 63 else e.minimum(index, size), INTEGER)
     wide = as_dtype("i32") if size < 1 << 31 and index.kind.name != "ui32" else INTEGER
     if index.kind.kind == "unsigned":
@@ -258,7 +258,7 @@ def from_front(index: Tensor, size: int, axis: int | None = None) -> Tensor:
 
 
 def as_index(indices: Any, size: int, axis: int, checked: bool = True) -> Tensor:
-    """Return what a function takes as indices of an axis, counted from the front."""
+    """Return a function's ``indices`` argument as indices of an axis, counted from the front."""
     part = _read(indices)
     if part is None or part is Ellipsis or isinstance(part, slice):
         raise IndexError(f"an index must be an integer, got {part}")
@@ -270,7 +270,7 @@ def as_index(indices: Any, size: int, axis: int, checked: bool = True) -> Tensor
 
 
 def spread(x: Tensor, to: Sequence[int], first: int) -> Tensor:
-    """Return ``x`` repeated to shape ``to``, where its axes stand at ``first``."""
+    """Return ``x`` broadcast to shape ``to``, with its axes starting at ``first``."""
     if x.shape == tuple(to):
         return x
     dims = tuple(range(first, first + x.ndim))

@@ -1,4 +1,4 @@
-"""Arrays that change places in a loop."""
+"""Arrays that exchange places in a loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from stepwell.frontend.errors import TraceError
 
 
 class Swapped(TraceError):
-    """Arrays that are written to change places; after ``order`` iterations they are in theirs."""
+    """Raised when written arrays exchange places; after ``order`` iterations they are back."""
 
     def __init__(self, told: str, order: int) -> None:
         super().__init__(
@@ -17,7 +17,7 @@ class Swapped(TraceError):
 
 
 def order_of(moved: dict[int, int]) -> int:
-    """Return after how many iterations all arrays are in their places again."""
+    """Return after how many iterations all arrays are back in their places."""
     at, order = dict(moved), 1
     while any(k != m for k, m in at.items()):
         at = {k: moved[m] for k, m in at.items()}
