@@ -83,7 +83,7 @@ def _folder_stamp(package: Path) -> str:
         with os.scandir(waiting.pop()) as found:
             for entry in sorted(found, key=_name):
                 if entry.name.endswith(".py"):
-                    stamps.append(_told(entry.name, entry.stat()))
+                    stamps.append(_file_stamp(entry.name, entry.stat()))
                 elif entry.name != "__pycache__" and entry.is_dir():
                     folders.append(entry.path)
         waiting += reversed(folders)
@@ -95,8 +95,8 @@ def _name(entry: os.DirEntry[str]) -> str:
 
 
 def _stamp(file: str) -> str:
-    return _told(os.path.basename(file), os.stat(file))
+    return _file_stamp(os.path.basename(file), os.stat(file))
 
 
-def _told(name: str, stat: os.stat_result) -> str:
+def _file_stamp(name: str, stat: os.stat_result) -> str:
     return f"{name} {stat.st_size} {stat.st_mtime_ns}"

@@ -1,4 +1,4 @@
-"""Where slices whose bounds only the run knows begin and end, and which are as long as others."""
+"""Symbolic bounds of slices with traced bounds, and which slices have equal lengths."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from stepwell.frontend.ufuncs import weakened
 
 
 class Place(NamedTuple):
-    """A number that is known, or known to be so much more than another value of the trace."""
+    """A bound: a constant, or a traced value plus a constant offset."""
 
     root: str
     offset: int
 
 
 class Bounds(NamedTuple):
-    """Where along an axis a window begins and ends."""
+    """The begin and the end of a window along an axis."""
 
     low: Any
     high: Any
     first: Place
     last: Place
     extent: Any
-    """What it has in common with all that are as long."""
+    """A key shared by all windows of the same length."""
 
     @property
     def key(self) -> tuple[Place, Place]:
-        """What two windows of the same bounds have in common."""
+        """A key shared by all windows with the same bounds."""
         return self.first, self.last
 
 
@@ -43,12 +43,12 @@ def _place(bound: Any, default: int) -> Place:
         return Place("", int(bound) if int(bound) >= 0 else max(int(bound) + default, 0))
     root, offset = bound.graph.ranges.offset(bound)
     known = bound.graph.ranges.of(bound)
-    counted = known is not None and known[0] < 0  # from the end, perhaps
+    counted = known is not None and known[0] < 0  # it may count from the end
     return Place(f"{root} of {default}" if counted else root, offset)
 
 
 def bounds_of(part: slice, size: int) -> Bounds:
-    """Return the bounds of a slice, counted from the front and within the axis."""
+    """Return the bounds of a slice, counted from the front and clamped to the axis."""
 
     def inside(bound: Any, default: int) -> Any:
         if bound is None:
@@ -75,7 +75,7 @@ def _bounded(low: Any, high: Any, first: Place, last: Place) -> Bounds:
 
 
 def flipped(bounds: Bounds | None, size: int) -> Bounds | None:
-    """Return the bounds of what is flipped."""
+    """Return the bounds after a flip of the axis."""
     if bounds is None:
         return None
     first = Place(f"{size} - {bounds.last.root}", -bounds.last.offset)
@@ -85,7 +85,7 @@ def flipped(bounds: Bounds | None, size: int) -> Bounds | None:
 
 
 def cut(bounds: Bounds, part: slice) -> Bounds:
-    """Return the bounds of a slice of what lies within ``bounds``, which goes forward by one."""
+    """Return the bounds of a slice, of step 1, of the elements within ``bounds``."""
 
     def inside(bound: Any, default: Any, last: bool) -> tuple[Any, Place]:
         if bound is None:
@@ -104,6 +104,6 @@ def cut(bounds: Bounds, part: slice) -> Bounds:
 
 
 def length(bounds: Bounds) -> Any:
-    """Return how many elements lie within bounds."""
+    """Return the number of elements within bounds."""
     count = e.maximum(e.subtract(lift(bounds.high), lift(bounds.low)), 0)
     return weakened(count)

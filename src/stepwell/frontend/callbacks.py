@@ -21,13 +21,13 @@ from stepwell.frontend.tracing import active_trace, current_trace
 def callback(function: Callable[..., Any], result_shape_dtypes: Any, *args: Any) -> Any:
     """Call a Python function when the program runs: in order, and in loops each time.
 
-    function : gets NumPy arrays, which are its own; it is not traced
-    result_shape_dtypes : what it returns: arrays, or whatever has a ``shape`` and a ``dtype``, in
-        tuples, lists and dicts; None where it returns nothing
+    function : takes NumPy arrays, which it owns; it is not traced
+    result_shape_dtypes : its results: arrays, or objects with a ``shape`` and a ``dtype``, in
+        tuples, lists and dicts; None if it returns nothing
     args : arrays and numbers, in tuples, lists and dicts
 
-    Returns what the function returns. What it raises is raised by the call of the program. It is
-    called even where nothing is made of its results; by the thread that calls the program.
+    Returns the function's results. The call of the program raises the function's exceptions. The
+    function is called even if its results are unused, on the thread that calls the program.
 
     raises TraceError : a result has no shape and dtype
     source : `jax.experimental.io_callback`
@@ -56,7 +56,7 @@ def callback(function: Callable[..., Any], result_shape_dtypes: Any, *args: Any)
 
 @dataclass(frozen=True)
 class _Flat:
-    """Calls a function of trees with arrays; one is as good as another of the same function."""
+    """Call a function of trees with flat arrays; instances for the same function are equal."""
 
     function: Callable[..., Any]
     inputs: Tree
@@ -74,7 +74,7 @@ def _name(function: Any) -> str:
 
 
 def _type(wanted: Any) -> tuple[DType, Shape]:
-    """Return dtype and shape of a result."""
+    """Return the dtype and shape of a result."""
     if isinstance(wanted, Tensor):
         return wanted.kind, wanted.shape
     if not hasattr(wanted, "shape") or not hasattr(wanted, "dtype"):
@@ -88,7 +88,7 @@ def emit_callback(
     results: Sequence[tuple[DType, Shape]],
     name: str,
 ) -> tuple[Tensor, ...]:
-    """Write the call of ``function``, which gets arrays and gives a sequence of arrays."""
+    """Emit a call of ``function``, which takes arrays and returns a sequence of arrays."""
     for each in (*(v.kind for v in given), *(kind for kind, _ in results)):
         if each.name == "bf16":
             raise TraceError("a callback takes and gives no bfloat16; convert to float32")

@@ -1,6 +1,6 @@
-"""Functions of `jax.lax` of all examples of a batch: sums, means, rows of all, exchanges.
+"""Collectives of `jax.lax` over a batch: sums, means, gathers, exchanges.
 
-They are called in a function given to `sw.vmap`, which names the batch by ``axis_name=``. The
+They are called in a function given to `sw.vmap`, whose ``axis_name=`` names the batch. The
 derivative of such a function is that of the sum of all examples' results, as in JAX.
 """
 
@@ -24,7 +24,7 @@ from stepwell.frontend.tracing import current_trace
 from stepwell.frontend.transformations.axes import Axis, axis_called
 
 COUNT = as_dtype("i32")
-"""What booleans are counted in, as by JAX."""
+"""The dtype in which booleans are counted, as in JAX."""
 
 Names: TypeAlias = Hashable | Sequence[Hashable]
 
@@ -33,12 +33,12 @@ def psum(x: Any, axis_name: Names, *, axis_index_groups: Any = None) -> Any:
     """Return the sum over all examples of the batch ``axis_name``, the same for each.
 
     x : arrays and numbers in any structure; booleans are counted, as i32
-    axis_name : what ``axis_name=`` of `sw.vmap` says; of several batches the sum is over all
-    axis_index_groups : None: with `sw.vmap` there are no groups, as in JAX
+    axis_name : the ``axis_name=`` of `sw.vmap`; several names sum over all these batches
+    axis_index_groups : must be None: `sw.vmap` supports no groups, as in JAX
 
-    A Python number is multiplied by the number of examples, and stays one.
+    A Python number is multiplied by the number of examples, and stays a Python number.
 
-    raises NameError : no `sw.vmap` around has such a name
+    raises NameError : no enclosing `sw.vmap` has this name
     raises NotImplementedError : ``axis_index_groups`` is given
     source : `jax.lax.psum`
 
@@ -53,8 +53,8 @@ def psum(x: Any, axis_name: Names, *, axis_index_groups: Any = None) -> Any:
 def pmean(x: Any, axis_name: Names, *, axis_index_groups: Any = None) -> Any:
     """Return the mean over all examples of the batch ``axis_name``, the same for each.
 
-    x : arrays and numbers in any structure; integers have a mean of floats
-    axis_name, axis_index_groups : as those of `psum`
+    x : arrays and numbers in any structure; integers have a float mean
+    axis_name, axis_index_groups : as in `psum`
 
     raises NameError, NotImplementedError : as `psum`
     source : `jax.lax.pmean`
@@ -69,10 +69,10 @@ def pmean(x: Any, axis_name: Names, *, axis_index_groups: Any = None) -> Any:
 
 
 def pmax(x: Any, axis_name: Names, *, axis_index_groups: Any = None) -> Any:
-    """Return the largest of all examples of the batch ``axis_name``, element by element.
+    """Return the elementwise maximum over all examples of the batch ``axis_name``.
 
     x : arrays and numbers in any structure
-    axis_name, axis_index_groups : as those of `psum`
+    axis_name, axis_index_groups : as in `psum`
 
     raises NameError, NotImplementedError : as `psum`
     source : `jax.lax.pmax`
@@ -86,10 +86,10 @@ def pmax(x: Any, axis_name: Names, *, axis_index_groups: Any = None) -> Any:
 
 
 def pmin(x: Any, axis_name: Names, *, axis_index_groups: Any = None) -> Any:
-    """Return the smallest of all examples of the batch ``axis_name``, element by element.
+    """Return the elementwise minimum over all examples of the batch ``axis_name``.
 
     x : arrays and numbers in any structure
-    axis_name, axis_index_groups : as those of `psum`
+    axis_name, axis_index_groups : as in `psum`
 
     raises NameError, NotImplementedError : as `psum`
     source : `jax.lax.pmin`
@@ -103,11 +103,11 @@ def pmin(x: Any, axis_name: Names, *, axis_index_groups: Any = None) -> Any:
 
 
 def axis_index(axis_name: Names) -> Tensor:
-    """Return the number of the example in the batch ``axis_name``, from 0 on, as i32.
+    """Return the index of the example in the batch ``axis_name``, as i32.
 
-    axis_name : of several batches the examples are counted together, the last fastest
+    axis_name : several names give one index over all these batches, the last one fastest
 
-    raises NameError : no `sw.vmap` around has such a name
+    raises NameError : no enclosing `sw.vmap` has this name
     source : `jax.lax.axis_index`
 
     >>> import numpy as np, stepwell as sw
@@ -118,9 +118,9 @@ def axis_index(axis_name: Names) -> Tensor:
 
 
 def axis_size(axis_name: Names) -> int:
-    """Return how many examples the batch ``axis_name`` has.
+    """Return the number of examples of the batch ``axis_name``.
 
-    raises NameError : no `sw.vmap` around has such a name
+    raises NameError : no enclosing `sw.vmap` has this name
     source : `jax.lax.axis_size`
 
     >>> import numpy as np, stepwell as sw
@@ -141,8 +141,8 @@ def all_gather(
     """Return the ``x`` of all examples along a new axis, the same for each example.
 
     x : arrays and numbers in any structure
-    axis : where the new axis is; with ``tiled`` the axis along which they are joined
-    axis_index_groups : as that of `psum`
+    axis : the position of the new axis; with ``tiled`` the existing axis along which to concatenate
+    axis_index_groups : as in `psum`
 
     raises NameError, NotImplementedError : as `psum`
     raises ValueError : there is no such axis
@@ -169,13 +169,13 @@ def all_gather(
 
 
 def ppermute(x: Any, axis_name: Names, perm: Sequence[tuple[int, int]]) -> Any:
-    """Return the ``x`` of another example: for each pair ``(source, target)`` of ``perm``, the
-    target has that of the source. Who is no target has zeros.
+    """Exchange ``x`` by pairs ``(source, target)`` of ``perm``: each target gets its source's
+    value, and an example that is no target gets zeros.
 
     x : arrays and numbers in any structure
 
     raises NameError : as `psum`
-    raises ValueError : an example is a source or a target twice, or there is no such example
+    raises ValueError : an example is a source or a target twice, or does not exist
     source : `jax.lax.ppermute`
 
     >>> import numpy as np, stepwell as sw
@@ -202,13 +202,13 @@ def ppermute(x: Any, axis_name: Names, perm: Sequence[tuple[int, int]]) -> Any:
 
 
 def pshuffle(x: Any, axis_name: Names, perm: Sequence[int]) -> Any:
-    """Return the ``x`` of another example: example ``i`` has that of ``perm[i]``.
+    """Return a permutation of ``x`` over the examples: example ``i`` gets that of ``perm[i]``.
 
     x : arrays and numbers in any structure
-    perm : all numbers of examples, in another order
+    perm : a permutation of the indices of the examples
 
     raises NameError : as `psum`
-    raises ValueError : ``perm`` is no order of the examples
+    raises ValueError : ``perm`` is not a permutation
     source : `jax.lax.pshuffle`
 
     >>> import numpy as np, stepwell as sw
@@ -228,7 +228,7 @@ def pbroadcast(x: Any, axis_name: Names, source: int) -> Any:
     x : arrays and numbers in any structure
 
     raises NameError : as `psum`
-    raises ValueError : there is no such example
+    raises ValueError : the example does not exist
     source : `jax.lax.pbroadcast`
 
     >>> import numpy as np, stepwell as sw
@@ -246,7 +246,7 @@ def pswapaxes(x: Any, axis_name: Names, axis: int, *, axis_index_groups: Any = N
     """Return ``x`` with its axis ``axis``, of the size of the batch, and the batch exchanged.
 
     x : arrays in any structure
-    axis_name, axis_index_groups : as those of `psum`
+    axis_name, axis_index_groups : as in `psum`
 
     raises NameError, NotImplementedError : as `psum`
     raises ValueError : the axis has another size than the batch
@@ -269,13 +269,13 @@ def all_to_all(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """Cut ``x`` along ``split_axis``, a part for each example, and put together what one is given.
+    """Split ``x`` along ``split_axis``, send a part to each example, and join the parts received.
 
-    x : arrays in any structure; ``split_axis`` has the size of the batch and goes, the parts lie
-        along a new axis ``concat_axis``
-    tiled : ``split_axis`` has a multiple of that size and stays; parts are joined along
+    x : arrays in any structure; ``split_axis`` has the size of the batch and is dropped, the parts
+        are stacked along a new axis ``concat_axis``
+    tiled : ``split_axis`` has a multiple of that size and stays; parts are concatenated along
         ``concat_axis``
-    axis_name, axis_index_groups : as those of `psum`
+    axis_name, axis_index_groups : as in `psum`
 
     raises NameError, NotImplementedError : as `psum`
     raises ValueError : the axis has another size
@@ -311,11 +311,11 @@ def psum_scatter(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """Return a part of the sum over all examples for each of them.
+    """Return one part of the sum over all examples to each example.
 
-    x : arrays in any structure; ``scatter_dimension`` has the size of the batch and goes
-    tiled : it has a multiple of that size and stays
-    axis_name, axis_index_groups : as those of `psum`
+    x : arrays in any structure; ``scatter_dimension`` has the size of the batch and is dropped
+    tiled : the dimension has a multiple of that size and stays
+    axis_name, axis_index_groups : as in `psum`
 
     raises NameError, NotImplementedError : as `psum`
     raises ValueError : the axis has another size
@@ -331,7 +331,7 @@ def psum_scatter(
     def scattered(leaf: Any) -> Tensor:
         value = _counted(lift(leaf))
         parts = _parts("psum_scatter", value, scatter_dimension, axes, tiled)
-        for axis in axes[:-1]:  # examples of several batches are counted together, the last fastest
+        for axis in axes[:-1]:  # the combined index counts the last batch fastest
             parts = _emit("all_sum", parts, axis, parts.shape)
         if len(axes) > 1:
             sizes = tuple(a.size for a in axes)
@@ -344,7 +344,7 @@ def psum_scatter(
 
 
 def _axes(what: str, names: Names, groups: Any = None) -> list[Axis]:
-    """Return the batches that are meant."""
+    """Return the batches with these names."""
     if groups is not None:
         raise NotImplementedError(f"{what}: axis_index_groups= is not supported with vmap")
     given = names if isinstance(names, tuple | list) else (names,)
@@ -359,7 +359,7 @@ def _one(what: str, names: Names) -> list[Axis]:
 
 
 def _each(x: Any, change: Callable[[Any], Any]) -> Any:
-    """Return ``x`` with each of its leaves changed."""
+    """Return ``x`` with ``change`` applied to each leaf."""
     leaves, tree = flatten(x)
     return unflatten(tree, [change(leaf) for leaf in leaves])
 
@@ -370,7 +370,7 @@ def _emit(op: str, value: Tensor, axis: Axis, shape: Sequence[int]) -> Tensor:
 
 
 def _counted(value: Tensor) -> Tensor:
-    """Return booleans as what they are counted in."""
+    """Return booleans in the dtype in which they are counted."""
     return cast(value, COUNT) if value.kind is BOOL else value
 
 
@@ -384,7 +384,7 @@ def _sum(leaf: Any, axes: Sequence[Axis]) -> Any:
 
 
 def _gathered(value: Tensor, axes: Sequence[Axis]) -> Tensor:
-    """Return all examples along one axis in front."""
+    """Return all examples along one leading axis."""
     count = len(axes)
     for axis in reversed(axes):
         value = _emit("all_gather", value, axis, (axis.size, *value.shape))
@@ -405,7 +405,7 @@ def _index(axes: Sequence[Axis]) -> Tensor:
 
 
 def _parts(what: str, value: Tensor, axis: int, axes: Sequence[Axis], tiled: bool) -> Tensor:
-    """Return a part for each example of an axis, along one in front."""
+    """Return an axis split into a part for each example, along a leading axis."""
     at, count = check_axis(axis, value.ndim), math.prod(a.size for a in axes)
     size = value.shape[at]
     if size % count if tiled and count else size != count:

@@ -1,6 +1,6 @@
-"""``with sw.disable_jit():`` runs functions given to `sw.jit` as they are, in Python with NumPy.
+"""``with sw.disable_jit():`` runs functions given to `sw.jit` uncompiled, in Python with NumPy.
 
-Outside of such a block a call goes straight to the dispatcher, and knows nothing of this.
+Outside such a block a call goes directly to the dispatcher, which does not know about this.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _off: ContextVar[bool] = ContextVar("disable_jit", default=False)
 _lock = threading.RLock()
 _functions: WeakSet[Any] = WeakSet()
 _blocks: list[int] = []
-"""One for each block that is entered, in whatever thread."""
+"""One entry for each block that any thread has entered."""
 _ARRAYS = np.ndarray | np.generic | Variable
 _MODULES = ("stepwell.frontend.nn", "stepwell.frontend.lax")
 
@@ -35,8 +35,8 @@ _MODULES = ("stepwell.frontend.nn", "stepwell.frontend.lax")
 def disable_jit() -> Generator[None]:
     """Run functions given to `sw.jit` step by step in Python, in this thread, to debug them.
 
-    Arguments are what the caller gives, and NumPy computes; breakpoints, `print` and `try` work as
-    ever. Functions of `sw.nn` and `sw.lax` called there are compiled, each by itself.
+    Arguments stay as passed, and NumPy computes; breakpoints, `print` and `try` work as usual.
+    Functions of `sw.nn` and `sw.lax` called in the block are compiled, each by itself.
 
     >>> import numpy as np, stepwell as sw
     >>> @sw.jit
@@ -64,7 +64,7 @@ def disable_jit() -> Generator[None]:
 
 
 def serve(function: Any, call: Callable[..., Any]) -> None:
-    """Let ``call`` serve the calls of a function given to `sw.jit`."""
+    """Set the callable that serves calls of a function given to `sw.jit`."""
     with _lock:
         _functions.add(function)
         function.served = call
@@ -73,7 +73,7 @@ def serve(function: Any, call: Callable[..., Any]) -> None:
 
 
 def _either(function: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what runs a function as it is in threads that are in a block, and else as ever."""
+    """Return a callable that runs the function uncompiled in threads inside a block."""
     plain, takes_out = function.__wrapped__, function.takes_out
 
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -92,7 +92,7 @@ def _either(function: Any, call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _on_host(given: Any) -> Any:
-    """Return arguments with a copy by NumPy of each array that is on a device."""
+    """Return arguments with each array on a device copied to the host."""
     leaves, tree = flatten(given)
     if not any(type(leaf) is DeviceArray for leaf in leaves):
         return given
@@ -100,11 +100,11 @@ def _on_host(given: Any) -> Any:
 
 
 _kept: dict[ModuleType, dict[str, Any]] = {}
-"""The functions of modules that stand for others as long as there are blocks."""
+"""The original functions of modules that are replaced while any block is entered."""
 
 
 def _swap() -> None:
-    """Change over all that is there when the first block is entered and the last one left."""
+    """Switch all functions when the first block is entered, and back when the last one is left."""
     for function in list(_functions):
         serve(function, function.served)
     if not _blocks:
@@ -120,7 +120,7 @@ def _swap() -> None:
 
 
 def _eager(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what compiles ``function`` for arrays where nothing is traced."""
+    """Return a function that compiles ``function`` for arrays when nothing is traced."""
 
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:

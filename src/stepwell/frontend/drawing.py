@@ -1,4 +1,4 @@
-"""Keys, and the random bits and numbers of [0, 1) that all distributions are made of."""
+"""Random keys, and the random bits and numbers in [0, 1) that all distributions use."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace
 
 SPLIT, FOLD, SECOND = 1 << 63, 3 << 62, 1 << 61
-"""Where the counters begin that make keys, and the second half of what takes two blocks."""
+"""First counters of derived keys, and of the second half of draws that take two blocks."""
 ROUND = 1 << 40
-"""How far apart the counters of rounds of rejection are: more than any array has elements."""
+"""The distance between the counters of rejection rounds: more than any array has elements."""
 WORD, LONG = as_dtype("ui32"), as_dtype("ui64")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def drawing(*static: str) -> Callable[[F], F]:
-    """Let a function be called outside of a trace: it is compiled for those arguments then."""
+    """Let a function be called outside a trace: it is compiled for its arguments there."""
 
     def decorate(function: F) -> F:
         names = tuple(n for n in static if n in signature(function).parameters)
@@ -42,7 +42,7 @@ def drawing(*static: str) -> Callable[[F], F]:
         def call(*args: Any, **keywords: Any) -> Any:
             if active_trace() is not None:
                 return function(*args, **keywords)
-            return compiled.served(*args, **keywords)  # also where `sw.disable_jit` holds
+            return compiled.served(*args, **keywords)  # also under `sw.disable_jit`
 
         return call  # pyright: ignore[reportReturnType]
 
@@ -54,7 +54,7 @@ def key(seed: Any) -> Any:
 
     seed : an int of up to 64 bits, or a traced integer
     returns : (2,) uint32
-    raises TypeError : it is no integer
+    raises TypeError : the seed is not an integer
     raises OverflowError : it has more than 64 bits
     source : `jax.random.key`
 
@@ -74,7 +74,7 @@ def key(seed: Any) -> Any:
 
 
 def words_of(key: Any) -> Tensor:
-    """Return a key as a value, checked."""
+    """Return a key as a traced value, after checking it."""
     value = array(key)
     if value.shape != (2,) or value.kind is not WORD:
         raise TypeError(
@@ -85,7 +85,7 @@ def words_of(key: Any) -> Tensor:
 
 
 def block_bits(key: Any, shape: Shape, kind: DType, start: int = 0) -> Tensor:
-    """Return the blocks from number ``start`` on, as words of 32 or 64 bits."""
+    """Return the blocks from index ``start`` on, as words of 32 or 64 bits."""
     return random_bits(words_of(key), np.uint64(start), shape, kind)
 
 
@@ -94,9 +94,9 @@ _PARITY = 0x1BD11BDA
 
 
 def bits_of_blocks(key: Any, numbers: Tensor) -> Tensor:
-    """Return the blocks of those numbers, of uint64, as words of 64 bits.
+    """Return the blocks at these uint64 indices, as words of 64 bits.
 
-    What `stepwell.lax.random_bits` does for numbers in a row: Threefry-2x32 of 20 rounds.
+    For consecutive indices it equals `stepwell.lax.random_bits`: Threefry-2x32 with 20 rounds.
     """
     words = words_of(key)
     first, second = words[0], words[1]
@@ -122,12 +122,12 @@ def _as_keys(blocks: Tensor) -> Tensor:
 
 @drawing("num")
 def split(key: Any, num: Any = 2) -> Tensor:
-    """Return further keys, each of which draws other numbers.
+    """Return new keys, whose random numbers are independent.
 
-    key : (2,) uint32, as `key` gives it
-    num : how many, or the shape of what is returned without its last axis
+    key : (2,) uint32, from `key`
+    num : how many, or the shape of the result without its last axis
     returns : (num, 2) uint32, or (*num, 2)
-    raises TypeError : the key is no key
+    raises TypeError : the key is invalid
     source : `jax.random.split`
 
     >>> import numpy as np, stepwell as sw
@@ -139,12 +139,12 @@ def split(key: Any, num: Any = 2) -> Tensor:
 
 @drawing()
 def fold_in(key: Any, data: Any) -> Tensor:
-    """Return another key for each integer, such as the step of a loop.
+    """Return a new key for each integer, such as the step of a loop.
 
-    key : (2,) uint32, as `key` gives it
+    key : (2,) uint32, from `key`
     data : an integer, which may be traced
     returns : (2,) uint32
-    raises TypeError : the data is no integer, or the key is no key
+    raises TypeError : the data is not an integer, or the key is invalid
     source : `jax.random.fold_in`
 
     >>> import numpy as np, stepwell as sw
@@ -161,12 +161,12 @@ def fold_in(key: Any, data: Any) -> Tensor:
 
 @drawing("shape", "dtype")
 def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Tensor:
-    """Return random bits, all equally probable.
+    """Return uniformly random bits.
 
-    key : (2,) uint32, as `key` gives it
+    key : (2,) uint32, from `key`
     shape : an int or a tuple of them
     dtype : an integer dtype
-    raises TypeError : the dtype is none of integers, or the key is no key
+    raises TypeError : the dtype is not of integers, or the key is invalid
     source : `jax.random.bits`
 
     >>> import numpy as np, stepwell as sw
@@ -180,7 +180,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Tensor:
 
 
 def float_dtype(dtype: Any) -> DType:
-    """Return a dtype of floats; `TypeError` for others."""
+    """Return a dtype of floats; raise `TypeError` for others."""
     kind = dtype_of(dtype)
     if kind.kind != "float":
         raise TypeError(f"these numbers are floats, got dtype {kind.name}")
@@ -188,27 +188,27 @@ def float_dtype(dtype: Any) -> DType:
 
 
 def unit(key: Any, shape: Shape, kind: DType, start: int = 0) -> Tensor:
-    """Return numbers in [0, 1), as many bits of each as a dtype holds: multiples of its epsilon."""
+    """Return numbers in [0, 1) with as many random bits as the dtype holds."""
     if kind.bytes == 8:
         return unit_of_long(block_bits(key, shape, LONG, start))
     return unit_of_word(block_bits(key, shape, WORD, start), kind)
 
 
 def unit_of_long(words: Tensor) -> Tensor:
-    """Return f64 in [0, 1) of 52 bits: those of 1 <= x < 2, less 1."""
+    """Return f64 in [0, 1) with 52 random bits: the mantissa of a number in [1, 2), minus 1."""
     mantissa = e.bitwise_or(e.bitwise_right_shift(words, 12), np.uint64(0x3FF << 52))
     return e.subtract(e.bitcast(mantissa, np.float64), 1.0)
 
 
 def unit_of_word(words: Tensor, kind: DType) -> Tensor:
-    """Return floats in [0, 1) of 24 bits, or of those that fewer bytes hold."""
+    """Return floats in [0, 1) with 24 random bits, or as many as a narrower dtype holds."""
     held = {"f32": 24, "f16": 11, "bf16": 8}[kind.name]
     whole = cast(cast(e.bitwise_right_shift(words, 32 - held), as_dtype("i32")), as_dtype("f32"))
     return cast(e.multiply(whole, float(2.0**-held)), kind)
 
 
 def opened(drawn: Tensor) -> Tensor:
-    """Return numbers in (0, 1) of numbers in [0, 1): each in the middle of its step."""
+    """Move numbers in [0, 1) into (0, 1): to the middle of their step."""
     half = {"f64": 2.0**-53, "f32": 2.0**-25, "f16": 2.0**-12, "bf16": 2.0**-9}[drawn.kind.name]
     found = e.add(drawn, half)
     most = {"f64": 1 - 2.0**-53, "f32": 1 - 2.0**-24, "f16": 1 - 2.0**-11, "bf16": 1 - 2.0**-8}
@@ -216,17 +216,17 @@ def opened(drawn: Tensor) -> Tensor:
 
 
 def wide_dtype(kind: DType) -> DType:
-    """Return the dtype that numbers of fewer than 32 bits are computed in."""
+    """Return the dtype in which numbers of fewer than 32 bits are computed."""
     return kind if kind.bytes > 2 else as_dtype("f32")
 
 
 def shape_of(value: Any) -> Shape:
-    """Return the shape of a traced value or of anything that NumPy takes for an array."""
+    """Return the shape of a traced value or of any array-like."""
     return value.shape if isinstance(value, Tensor) else np.shape(value)
 
 
 def spread(shape: Any, *parameters: Any) -> Shape:
-    """Return ``shape``, or where there is none that of the parameters together."""
+    """Return ``shape``; if it is None, the broadcast shape of the parameters."""
     own = np.broadcast_shapes(*(shape_of(p) for p in parameters))
     if shape is None:
         return own

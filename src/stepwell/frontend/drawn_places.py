@@ -1,4 +1,4 @@
-"""Random integers, orders and choices."""
+"""Random integers, permutations and choices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stepwell.frontend.tensor import Tensor
 
 
 def _product_above(a: Tensor, b: Tensor) -> Tensor:
-    """Return the upper 64 bits of the product of two numbers of 64 bits."""
+    """Return the upper 64 bits of the product of two 64-bit numbers."""
     mask = np.uint64(0xFFFFFFFF)
     low_a, high_a = e.bitwise_and(a, mask), e.bitwise_right_shift(a, 32)
     low_b, high_b = e.bitwise_and(b, mask), e.bitwise_right_shift(b, 32)
@@ -37,7 +37,7 @@ def _product_above(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _short_product_above(a: Tensor, b: int) -> Tensor:
-    """Return the upper 64 bits of the product with a number of 32 bits."""
+    """Return the upper 64 bits of the product with a 32-bit number."""
     low = e.multiply(e.bitwise_and(a, np.uint64(0xFFFFFFFF)), np.uint64(b))
     high = e.multiply(e.bitwise_right_shift(a, 32), np.uint64(b))
     return e.bitwise_right_shift(e.add(high, e.bitwise_right_shift(low, 32)), 32)
@@ -53,15 +53,15 @@ def integers(
 ) -> Tensor:
     """Return integers in [low, high), or in [0, low) without a high.
 
-    key : (2,) uint32, as `key` gives it
+    key : (2,) uint32, from `key`
     low, high : integers or arrays of them
-    shape : an int or a tuple of them; None means that of the parameters together
+    shape : an int or a tuple of them; None is the broadcast shape of the parameters
     dtype : an integer dtype
-    endpoint : whether high is among them
-    raises ValueError : there are none between low and high; where only the run knows, it is low
-    raises TypeError : a bound or the dtype is none of integers, or the key is no key
+    endpoint : whether high is included
+    raises ValueError : the interval is empty; if it is traced, the result is low instead
+    raises TypeError : a bound or the dtype is not of integers, or the key is invalid
 
-    Each integer comes as often as any other, up to one part in 2^64 of their number.
+    The integers are equally probable up to one part in 2^64 of their number.
     source : `numpy.random.Generator.integers`
 
     >>> import numpy as np, stepwell as sw
@@ -89,7 +89,7 @@ def is_array(value: Any) -> bool:
 
 
 def kind_of(value: Any) -> str:
-    """Return the letter of NumPy's for what kind of numbers an array has."""
+    """Return NumPy's letter for an array's kind of dtype."""
     return np.dtype(value.dtype).kind
 
 
@@ -144,9 +144,9 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int6
 
 
 def _random_order(key: Any, shape: Shape, axis: int = 0) -> Tensor:
-    """Return 0, 1, ... n - 1 along an axis, in random order.
+    """Return a random permutation of 0, 1, ... n - 1 along an axis.
 
-    Words of 64 bits are sorted whose upper bits are random and whose lower ones are the places.
+    It sorts 64-bit words whose upper bits are random and whose lower bits are the positions.
     """
     held = max(shape[axis] - 1, 0).bit_length()
     places = np.uint64((1 << held) - 1)
@@ -173,9 +173,9 @@ def _permuted(key: Any, x: Any, axis: int, independent: bool) -> Tensor:
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
     """Return the slices of ``x`` along ``axis`` in random order; of an int, 0, 1, ... x - 1.
 
-    key : (2,) uint32, as `key` gives it
+    key : (2,) uint32, from `key`
     x : an array, or an int
-    independent : whether each row is put in an order of its own
+    independent : permute each row independently
     returns : the shape and dtype of ``x``; (x,) int64 of an int
     raises AxisError : ``x`` has no such axis
     source : `jax.random.permutation`
@@ -192,7 +192,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
 def shuffle(key: Any, x: Any, axis: int = 0) -> Any:
     """Return ``x`` with its slices along ``axis`` in random order; ``x`` itself does not change.
 
-    key : (2,) uint32, as `key` gives it
+    key : (2,) uint32, from `key`
     x : an array, of at least one axis
     returns : the shape and dtype of ``x``
     raises TypeError : ``x`` is a number
@@ -233,15 +233,15 @@ def _chosen_places(key: Any, a: int, shape: Any, replace: bool, p: Any) -> Tenso
 def choice(
     key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0
 ) -> Any:
-    """Return elements of ``a`` along ``axis``, or of 0, 1, ... a - 1, taken at random.
+    """Return random elements of ``a`` along ``axis``, or of 0, 1, ... a - 1.
 
-    key : (2,) uint32, as `key` gives it
+    key : (2,) uint32, from `key`
     a : an array, or an int
     shape : an int or a tuple of them
-    replace : whether an element may be taken again
-    p : how probable each element is; numbers that need not add up to 1
-    raises ValueError : more elements are to be taken than there are, without replacement, or ``p``
-        has another size
+    replace : whether an element may be drawn again
+    p : the elements' weights, which need not sum to 1
+    raises ValueError : more elements than exist are to be drawn without replacement, or ``p`` has
+        another size
     source : `jax.random.choice`
 
     >>> import numpy as np, stepwell as sw
@@ -252,17 +252,17 @@ def choice(
         return _chosen_places(key, operator.index(a), shape, replace, p)
     size = np.shape(a) if not isinstance(a, Tensor) else a.shape
     places = _chosen_places(key, size[check_axis(axis, len(size))], shape, replace, p)
-    found: Any = places  # an array, outside of a trace
+    found: Any = places  # an array, outside a trace
     return take(a, found, axis=axis) if isinstance(found, Tensor) else np.take(a, found, axis)
 
 
 @drawing("axis", "shape")
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Tensor:
-    """Return which of the categories along ``axis``, whose probabilities are exp(logits).
+    """Return random categories along ``axis``, with probabilities proportional to exp(logits).
 
-    key : (2,) uint32, as `key` gives it
-    logits : logarithms of probabilities, up to a constant; integers become float64
-    shape : of the result; it ends with that of the logits without ``axis``, which None means
+    key : (2,) uint32, from `key`
+    logits : log probabilities, up to a constant; integers become float64
+    shape : of the result; it ends with the shape of the logits without ``axis``, the default
     returns : int64
     raises ValueError : the shape ends otherwise
     source : `jax.random.categorical`

@@ -1,4 +1,4 @@
-"""Whether two values of a trace are the same op on the same values, though it was written twice."""
+"""Structural equality of traced values: the same ops on the same values, though written twice."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from stepwell.frontend.tracing import Trace
 
 _OP = re.compile(r'\s*%\S+ = "nd\.(\w+)"\(([^)]*)\)(.*)', re.DOTALL)
 _EFFECTS = ("callback",)
-"""Ops that may give another value each time."""
+"""Ops that may return another value each time."""
 DEEP = 50
-"""Ops one after another, of which an expression of the user's has fewer."""
+"""Most nested ops to compare: users' expressions are less deep."""
 
 
 def is_same_value(a: Tensor, b: Tensor) -> bool:
-    """Whether both are computed alike of the same values."""
+    """Whether both values are computed by equal expressions."""
     a.refresh()
     b.refresh()
     return a.graph is b.graph and _is_same(a.graph, a.name, b.name, DEEP)
@@ -24,15 +24,15 @@ def is_same_value(a: Tensor, b: Tensor) -> bool:
 def _is_same(trace: Trace, a: str, b: str, deep: int) -> bool:
     if a == b:
         return True
-    one, other = _made(trace, a), _made(trace, b)
+    one, other = _definition(trace, a), _definition(trace, b)
     if not deep or one is None or other is None or one[0] != other[0] or one[2] != other[2]:
         return False
     pairs = zip(one[1], other[1], strict=False)
     return len(one[1]) == len(other[1]) and all(_is_same(trace, x, y, deep - 1) for x, y in pairs)
 
 
-def _made(trace: Trace, name: str) -> tuple[str, list[str], str] | None:
-    """Return the op that gives a value: what it is called, its operands, and the rest of it."""
+def _definition(trace: Trace, name: str) -> tuple[str, list[str], str] | None:
+    """Return the op that defines a value: its name, its operands, and the rest of its text."""
     head = f"{name} = "
     for lines in (trace.lines, *reversed(trace.outer)):
         for line in reversed(lines):

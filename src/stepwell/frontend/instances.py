@@ -1,6 +1,6 @@
-"""Objects of users' classes that a traced function makes: their ``__init__`` is rewritten too.
+"""Instances of users' classes in a traced function: their ``__init__`` is rewritten too.
 
-What a branch or loop makes for itself, an object, a list, a dict, is its own: it may change there.
+An object, list or dict created in a branch or loop belongs to it, and may be mutated there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Call = Callable[..., Any]
 
 
 def is_rewritable(kind: Any, is_library: Callable[[str | None], bool]) -> TypeGuard[type[Any]]:
-    """Whether objects of a class are made by its ``__init__`` alone, and that is the user's."""
+    """Whether only ``__init__``, a user's function, constructs the instances of a class."""
     return (
         isinstance(kind, type)
         and type(kind).__call__ is type.__call__
@@ -30,7 +30,7 @@ def is_rewritable(kind: Any, is_library: Callable[[str | None], bool]) -> TypeGu
 
 
 def instance(call: Call, kind: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return an object of a class; ``call`` calls its ``__init__``, as it calls any function."""
+    """Construct an instance of a class; ``call`` calls its ``__init__`` like any function."""
     init: Any = kind.__init__
     found = own(object.__new__(kind))
     if not (is_dataclass(kind) and init.__code__.co_filename == "<string>"):
@@ -44,7 +44,7 @@ def instance(call: Call, kind: type[Any], args: tuple[Any, ...], kwargs: dict[st
     try:
         bound = inspect.signature(init).bind(found, *args, **kwargs).arguments
     except TypeError:
-        init(found, *args, **kwargs)  # says what is wrong
+        init(found, *args, **kwargs)  # raises the error
         raise
     for each in every:
         if each.name in bound:
@@ -63,7 +63,7 @@ def instance(call: Call, kind: type[Any], args: tuple[Any, ...], kwargs: dict[st
 
 
 def own(value: Any) -> Any:
-    """Return a new object, which the branch or loop that is being traced makes for itself."""
+    """Register a new object as created by the branch or loop that is being traced."""
     trace = active_trace()
     if trace is not None and trace.branches:
         trace.branches[-1].own[id(value)] = value
@@ -71,7 +71,7 @@ def own(value: Any) -> Any:
 
 
 def is_own(value: Any) -> bool:
-    """Whether the branch or loop that is being traced has made ``value``, and may change it."""
+    """Whether the branch or loop that is being traced created ``value``, and may mutate it."""
     trace = active_trace()
     return trace is not None and bool(trace.branches) and id(value) in trace.branches[-1].own
 
@@ -79,4 +79,4 @@ def is_own(value: Any) -> bool:
 MAKERS = frozenset(
     (list, dict, set, sorted, deque, defaultdict, OrderedDict, Counter, copy, deepcopy)
 )
-"""Python's functions that give a new object, and do nothing else."""
+"""Python's functions that only construct a new object."""

@@ -1,4 +1,4 @@
-"""What changes while a region is written, and is as before outside of it."""
+"""Changes inside a region that is being traced, which are undone outside it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from stepwell.frontend.tensor import State, Tensor
 
 @dataclass
 class Journal:
-    """What changed in a region, which is as before outside of it until the region's results are."""
+    """The changes in a region, undone outside it until the region's results replace them."""
 
     states: dict[int, tuple[Tensor, State]] = field(default_factory=dict[int, Any])
-    """Values that changed, with what they were."""
+    """Changed values by id, with their previous states."""
     written: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
 
     def undo(self) -> None:
-        """Make every value what it was."""
+        """Restore every value's previous state."""
         for value, state in self.states.values():
             value.state = state
 
     def outside(self, region: int) -> list[Tensor]:
-        """Return what was written to, and had been made outside of ``region``."""
+        """Return the values created outside ``region`` that were written to."""
         return [v for k, v in self.written.items() if self.states[k][1].scope < region]

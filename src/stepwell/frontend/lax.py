@@ -1,7 +1,7 @@
-"""Control flow and other primitives on traced values, as `jax.lax` has them. ``sw.lax``.
+"""Control flow and other primitives on traced values, as in `jax.lax`. ``sw.lax``.
 
-Names, order and defaults of parameters are JAX's. Arrays are converted and broadcast by nothing but
-Python numbers and values without axes: `stepwell.numpy` does that.
+Names, order and defaults of parameters are JAX's. Only Python numbers and scalars are converted and
+broadcast: `stepwell.numpy` does that for arrays.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ from stepwell.frontend.transformations.custom import stop_gradient
 
 
 def optimization_barrier(operand: Any, /) -> Any:
-    """Return ``operand``: nothing is computed twice, and no result depends on what is fused."""
+    """Return ``operand``: the compiler recomputes nothing, and fusion does not change results."""
     return operand
 
 
@@ -205,7 +205,7 @@ NOT_HERE = {
     "not here yet": "bessel_i0e bessel_i1e betainc composite dce_sink digamma erf_inv igamma "
     "igammac lgamma linalg mulhi polygamma shape_as_value stage zeta",
 }
-"""What `jax.lax` has and this module has not, by reason."""
+"""The functions of `jax.lax` that this module lacks, by reason."""
 
 
 def __getattr__(name: str) -> NoReturn:
@@ -381,7 +381,7 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """Leave out what is imported."""
+    """List the public names only."""
     return __all__
 
 

@@ -62,14 +62,16 @@ def _unary(
     def function(x: Any) -> Tensor:
         return compute(operands(name, x, kinds=kinds)[0])
 
-    return _told(function, name, doc)
+    return _documented(function, name, doc)
 
 
 def _accurate(name: str, compute: Callable[[Tensor], Tensor], doc: str) -> Callable[..., Tensor]:
     def function(x: Any, *, accuracy: Any = None) -> Tensor:
         return compute(operands(name, x, kinds=FLOATS)[0])
 
-    return _told(function, name, f"{doc} ``accuracy`` makes no difference: it is within 2 units.")
+    return _documented(
+        function, name, f"{doc} ``accuracy`` has no effect: errors are within 2 ulp."
+    )
 
 
 def _binary(
@@ -79,10 +81,10 @@ def _binary(
         a, b = operands(name, x, y, kinds=kinds)
         return compute(a, b)
 
-    return _told(function, name, doc)
+    return _documented(function, name, doc)
 
 
-def _told(function: Any, name: str, doc: str) -> Any:
+def _documented(function: Any, name: str, doc: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Return {doc}"
     return function

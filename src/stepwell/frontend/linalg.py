@@ -1,6 +1,6 @@
-"""`numpy.linalg`, as far as it is made of products and sums: norms, powers, products of many.
+"""`numpy.linalg` as far as products and sums suffice: norms, powers, chains of products.
 
-What needs a factorization or eigenvalues is refused by name.
+Functions that need a factorization or eigenvalues are refused by name.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     """Return the norm of vectors or matrices, or of all elements.
 
     x : floats; integers and booleans are converted to f64
-    ord : of vectors 0 (how many are not 0), 1, 2, any other number, inf or -inf; of matrices
-        "fro", 1, -1, inf or -inf. None: the root of the sum of squares
-    axis : one of vectors, or two of matrices; None: all, flat where ``ord`` is None
-    keepdims : whether these axes stay, with size 1
+    ord : for vectors 0 (the number of nonzeros), 1, 2, any other number, inf or -inf; for
+        matrices "fro", 1, -1, inf or -inf. None: the root of the sum of squares
+    axis : one axis of vectors, or two of matrices; None: all axes, flattened if ``ord`` is None
+    keepdims : keep these axes, with size 1
 
-    The derivative of a root at 0, where there is none, is 0; those of sums and maxima of sizes are
-    those of `numpy.abs`, 1 at 0, and of `numpy.max`.
+    The derivative of a root at 0, where it does not exist, is 0. Sums and maxima of absolute values
+    have the derivatives of `numpy.abs`, 1 at 0, and of `numpy.max`.
 
     raises TraceError : ``ord`` of matrices is 2, -2 or "nuc", which need singular values
     raises ValueError, TypeError : as `numpy.linalg.norm`
@@ -58,9 +58,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
 
 @public("linalg.vector_norm")
 def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
-    """Return the norm of vectors that lie along ``axis``, one or several; of all elements for None.
+    """Return the norms of vectors along one or several axes; None is all axes.
 
-    x, ord, keepdims : as those of `norm`
+    x, ord, keepdims : as in `norm`
     """
     value = _floats(x)
     over = tuple(range(value.ndim)) if axis is None else _axes(axis, value.ndim)
@@ -72,9 +72,9 @@ def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 
 
 @public("linalg.matrix_norm")
 def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
-    """Return the norm of the matrices that lie along the last two axes.
+    """Return the norms of the matrices in the last two axes.
 
-    x, ord, keepdims : as those of `norm`
+    x, ord, keepdims : as in `norm`
     """
     return norm(x, ord, (-2, -1), keepdims)
 
@@ -141,7 +141,7 @@ def cross(x1: Any, x2: Any, *, axis: int = -1) -> Tensor:
 
 @public("linalg.multi_dot")
 def multi_dot(arrays: Sequence[Any]) -> Tensor:
-    """Return the product of two or more matrices, in the order that multiplies least.
+    """Return the product of two or more matrices, in the order with the fewest multiplications.
 
     arrays : matrices; the first and the last may be vectors
     """
@@ -165,7 +165,7 @@ def multi_dot(arrays: Sequence[Any]) -> Tensor:
 
 @public("linalg.matrix_power")
 def matrix_power(a: Any, n: int) -> Tensor:
-    """Return square matrices multiplied with themselves, ``n`` in all; for 0 the identity.
+    """Return the ``n``-th power of square matrices; for 0 the identity.
 
     raises TraceError : ``n`` is negative, which needs an inverse
     raises ValueError, TypeError : as `numpy.linalg.matrix_power`
@@ -207,7 +207,7 @@ def _floats(x: Any) -> Tensor:
 
 
 def _axes(axis: Any, rank: int) -> tuple[int, ...]:
-    """Return axes from 0 on."""
+    """Return axes as a tuple, counted from the front."""
     if not isinstance(axis, tuple):
         try:
             axis = (index(axis),)
@@ -217,7 +217,7 @@ def _axes(axis: Any, rank: int) -> tuple[int, ...]:
 
 
 def _kept(found: Tensor, value: Tensor, over: Sequence[int], keepdims: bool) -> Tensor:
-    """Return what was found, with the axes that went where they are to stay."""
+    """Return the reduction's result, with the reduced axes if ``keepdims``."""
     if not keepdims:
         return fresh(found)
     shape = tuple(1 if n in over else size for n, size in enumerate(value.shape))
@@ -225,7 +225,7 @@ def _kept(found: Tensor, value: Tensor, over: Sequence[int], keepdims: bool) -> 
 
 
 def _rooted(total: Tensor, root: Callable[[Tensor], Any]) -> Tensor:
-    """Return a root, whose derivative at 0 is 0."""
+    """Return a root whose derivative at 0 is 0."""
     return e.where(e.equal(total, 0), 0, root(total))
 
 
@@ -264,11 +264,11 @@ def _of_matrices(value: Tensor, ord: Any, row: int, column: int) -> Tensor:
 
 
 Split = tuple[Any, Any] | int
-"""A product of two, or the number of a matrix."""
+"""A product of two splits, or the index of a matrix."""
 
 
 def _splits(sizes: Sequence[int]) -> Split:
-    """Return how to multiply matrices of ``sizes[k] x sizes[k + 1]``, with the fewest products."""
+    """Return the cheapest order of multiplying matrices of ``sizes[k] x sizes[k + 1]``."""
     count = len(sizes) - 1
     best: dict[tuple[int, int], tuple[int, Split]] = {(k, k): (0, k) for k in range(count)}
     for length in range(1, count):
@@ -300,4 +300,4 @@ HERE = (
     *("cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose"),
     *("multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm"),
 )
-"""What of `numpy.linalg` is here."""
+"""The supported functions of `numpy.linalg`."""

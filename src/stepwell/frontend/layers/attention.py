@@ -1,7 +1,7 @@
-"""Attention, and positions as rotations. For ``sw.nn``.
+"""Attention, and rotary position embeddings. For ``sw.nn``.
 
-Nothing here is of size queries times keys in memory: scores, masks and weights are one kernel with
-the products (note 011), and backward there are those of a block (`attention_blocks`).
+No (queries, keys) array is materialized: scores, masks and weights are fused into one kernel with
+the products (note 011), and the backward pass works in blocks (`attention_blocks`).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from stepwell.frontend.transformations.checkpoint import checkpoint
 from stepwell.frontend.transformations.regions import derivatives
 
 PLACE = as_dtype("i32")
-"""The dtype of places in a sequence: as wide as scores, so that as many fill a vector."""
+"""The dtype of positions in a sequence: as wide as scores, so that a vector holds as many."""
 _LOWEST = -0.7 * float(np.finfo(np.float32).max)
-"""The score of a key that is masked: finite, so that a row of these has weights and not NaN."""
+"""The score of a masked key: finite, so that a fully masked row has weights and not NaN."""
 
 BAND = 128
-"""So many queries see about as many keys where each sees those up to its own place."""
+"""Least queries of a causal band: its queries see about the same number of keys."""
 BANDS = 8
-"""So many bands at most: each has kernels of its own."""
+"""Most bands of a causal attention: each band has its own kernels."""
 
 
 def dot_product_attention(
@@ -63,18 +63,18 @@ def dot_product_attention(
     query : (B, T, N, H) or (T, N, H); floats keep their dtype, integers become float32
     key, value : (B, S, K, H) or (S, K, H); K divides N, and each key serves N / K query heads
     bias : is added to the scores; broadcasts to (B, N, T, S)
-    mask : booleans that broadcast to (B, N, T, S): False takes no part
+    mask : booleans that broadcast to (B, N, T, S): False masks a key
     scale : a number; None is 1 / sqrt(H)
-    is_causal : a query sees the keys up to its own place
-    query_seq_lengths, key_value_seq_lengths : (B,) integers; what is beyond takes no part, and the
-        result is 0 there
-    local_window_size : how many places before and after its own a query sees: an int, or a pair
-    implementation : None or 'xla'; makes no difference
+    is_causal : a query sees the keys up to its own position
+    query_seq_lengths, key_value_seq_lengths : (B,) integers; positions beyond are masked, and
+        their results are 0
+    local_window_size : how many positions before and after its own a query sees: an int, or a pair
+    implementation : None or 'xla'; has no effect
     return_residual : also return the logarithm of each query's sum of exponentials, (B, T, N)
     returns : the shape of the query. Scores and softmax are in float32 at least. A query that sees
         no key has the mean of all values
     raises ShapeError : sizes do not agree
-    raises TypeError : the mask is no booleans, or lengths are no integers
+    raises TypeError : the mask is not boolean, or lengths are not integers
     source : `jax.nn.dot_product_attention`
 
     >>> import numpy as np, stepwell as sw
@@ -95,12 +95,12 @@ def dot_product_attention(
     sight = Sight(_mask(mask, sizes), lengths, _reach(is_causal, local_window_size))
     seen = sight.seen(sizes)
     added = None if bias is None else _grouped(bias, "bias", sizes)
-    if sizes[4] == 1 and added is not None:  # no axis of one element in between
+    if sizes[4] == 1 and added is not None:  # avoid an axis of one element in between
         added = _ungrouped(added)
 
     factor = 1 / math.sqrt(depth) if scale is None else scale
     others = mask, local_window_size, *lengths
-    alone = is_causal and all(each is None for each in others)  # each query sees a key
+    alone = is_causal and all(each is None for each in others)  # so every query sees a key
     parts = [
         _attended(q, k, v, factor, added, (sight, seen), part, alone, return_residual)
         for part in _bands(t, alone)
@@ -119,7 +119,7 @@ def dot_product_attention(
 
 
 def _bands(queries: int, trimmed: bool) -> list[slice]:
-    """Return which queries are taken together: few where these see no more than some keys."""
+    """Split the queries into bands: several if each sees only a prefix of the keys."""
     if not trimmed or queries < 2 * BAND:
         return [slice(0, queries)]
     size = max(BAND, -(-queries // BANDS // BAND) * BAND)
@@ -137,7 +137,7 @@ def _attended(
     trimmed: bool,
     return_residual: bool,
 ) -> Sequence[Tensor]:
-    """Return the attention of some queries, and the logarithms of their sums of exponentials.
+    """Return the attention of a band, and the logarithms of its sums of exponentials.
 
     Neither scores nor weights are kept for the backward pass.
     """
@@ -191,21 +191,21 @@ def _attended(
 
 
 def _varying(x: Tensor) -> Axes:
-    """Return along which axes a bias or mask differs from example to example, and by queries."""
+    """Return the axes along which a bias or mask varies: that of examples, and that of queries."""
     return 0 if x.shape[0] > 1 else None, x.ndim - 2 if x.shape[-2] > 1 else None
 
 
 def _cut(x: Tensor, queries: slice, keys: slice) -> Tensor:
-    """Return what a bias or mask says of some queries and keys."""
+    """Return the part of a bias or mask for some queries and keys."""
     rows = slice(None) if x.shape[-2] == 1 else queries
     columns = slice(None) if x.shape[-1] == 1 else keys
     return x[..., rows, columns]
 
 
 def _scores(q: Tensor, k: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Return q @ k.T for each head: (batch, heads of keys, queries for each, T, S).
+    """Return q @ k.T for each head: (batch, key heads, query heads per key head, T, S).
 
-    Where each head has keys of its own there is no axis of queries.
+    If each query head has its own key head, the axis of query heads is missing.
     """
     b, t, _, heads, groups, depth = sizes
     if groups == 1:
@@ -226,12 +226,12 @@ def _weighted(weights: Tensor, v: Tensor, sizes: Sequence[int]) -> Tensor:
 
 
 def _ungrouped(x: Tensor) -> Tensor:
-    """Return a bias or mask without the axis of queries that share keys."""
+    """Drop the axis of query heads per key head from a bias or mask."""
     return reshape(x, (*x.shape[:2], *x.shape[3:])) if x.ndim == 5 else x
 
 
 def _wide(x: Tensor) -> Tensor:
-    """Return what scores are made of: float32 at least."""
+    """Return ``x`` in the dtype of scores: float32 at least."""
     return cast(x, SINGLE) if x.kind.bytes < SINGLE.bytes else x
 
 
@@ -245,7 +245,7 @@ def _with_batch(x: Tensor, name: str) -> Tensor:
 
 
 def _sizes(q: Tensor, k: Tensor, v: Tensor) -> tuple[int, int, int, int, int, int]:
-    """Return batch, queries, keys, heads of keys, queries for each of these, and the size."""
+    """Return batch, queries, keys, key heads, query heads per key head, and the head's size."""
     b, t, n, h = q.shape
     s, heads = k.shape[1:3]
     if (k.shape[0], k.shape[3]) != (b, h) or v.shape != k.shape:
@@ -259,7 +259,7 @@ def _sizes(q: Tensor, k: Tensor, v: Tensor) -> tuple[int, int, int, int, int, in
 
 
 def _grouped(x: Any, name: str, sizes: Sequence[int]) -> Tensor:
-    """Return a bias or mask as it broadcasts to (batch, heads of keys, queries for each, T, S)."""
+    """Reshape a bias or mask to broadcast with (batch, key heads, heads per key head, T, S)."""
     b, t, s, heads, groups, _ = sizes
     value = lift(x)
     full = (b, heads * groups, t, s)
@@ -292,22 +292,22 @@ def _mask(mask: Any, sizes: Sequence[int]) -> Tensor | None:
 
 @dataclass(frozen=True)
 class Sight:
-    """What says which keys a query sees."""
+    """Determines which keys a query sees."""
 
     mask: Tensor | None
-    """Of five axes."""
+    """The mask, with five axes."""
     lengths: tuple[Tensor | None, Tensor | None]
-    """How many queries and keys there are, (B,)."""
+    """The number of queries and of keys of each example, (B,)."""
     reach: tuple[int | None, int | None]
-    """How many places before and after its own a query sees."""
+    """How many positions before and after its own a query sees; None for all."""
 
     def seen(
         self, sizes: Sequence[int], block: Block | None = None, first: int = 0
     ) -> Tensor | None:
-        """Return which keys a query sees, all queries or a block's; None where it sees all.
+        """Return a mask of the keys that each query, of all or of a block, sees; None for all keys.
 
-        sizes : of all of them, or of the block
-        first : the place of the first query of which the block is one
+        sizes : of the whole attention, or of the block
+        first : the position of the first query of the band that the block is from
         """
         t, s, _, groups = sizes[1:5]
         parts: list[Tensor] = []
@@ -325,7 +325,7 @@ class Sight:
         seen = parts[0] if parts else None
         for part in parts[1:]:
             seen = e.logical_and(seen, part)
-        # no axis of one element in between
+        # avoid an axis of one element in between
         return seen if seen is None or groups > 1 else _ungrouped(seen)
 
 
@@ -342,7 +342,7 @@ def _within(row: Tensor, column: Tensor, reach: tuple[int | None, int | None]) -
 
 
 def _reach(is_causal: bool, window: Any) -> tuple[int | None, int | None]:
-    """Return how many places before and after its own a query sees; None for all of them."""
+    """Return how many positions before and after its own a query sees; None for all of them."""
     if window is None:
         return None, 0 if is_causal else None
     before, after = (window, window) if isinstance(window, int) else window
@@ -352,12 +352,12 @@ def _reach(is_causal: bool, window: Any) -> tuple[int | None, int | None]:
 def rotary_embedding(
     x: Any, positions: Any = None, *, base: float = 10000.0, interleaved: bool = False
 ) -> Tensor:
-    """Turn pairs of features by angles that grow with their place: relative positions.
+    """Rotate pairs of features by angles that grow with their position.
 
     x : (..., T, N, H) with H even: queries or keys of N heads; floats keep their dtype, integers
         become float32; angles, sines and cosines are float32 at least
     positions : integers or floats that broadcast to (..., T); None is 0, 1, ...
-    base : pair i of H / 2 turns by ``position / base ** (2 * i / H)``
+    base : pair i of H / 2 is rotated by ``position / base ** (2 * i / H)``
     interleaved : whether a pair is features 2 i and 2 i + 1, or else i and i + H / 2
     raises ShapeError : ``x`` has fewer than 3 axes, or H is odd
     source : RoFormer, Su et al. 2021
@@ -385,9 +385,9 @@ def rotary_embedding(
 
 
 def _turned(x: Tensor, angle: tuple[Tensor, Tensor], interleaved: bool) -> Tensor:
-    """Return pairs of the last axis turned by an angle with this cosine and sine.
+    """Return pairs of the last axis rotated by an angle with this cosine and sine.
 
-    Each is read twice, the second time the other way round: what is a view needs no copy.
+    Each pair is read twice, the second time flipped: a flip is a view and needs no copy.
     """
     half = x.shape[-1] // 2
     axis = x.ndim if interleaved else x.ndim - 1

@@ -1,8 +1,8 @@
-"""Attention backward by blocks of examples and queries: never are all scores in memory.
+"""Backward pass of attention by blocks of examples and queries: scores are never all in memory.
 
-The rule of the whole is a loop over blocks. Each computes its scores again and carries its
-cotangents back; those of what several blocks read (keys and values) are added up in the order of
-the blocks. A block's scores stay in caches, so this is also faster than all at once.
+The vjp of the whole is a loop over blocks. Each block recomputes its scores and propagates its
+cotangents; cotangents of keys and values, which several blocks read, are accumulated in the order
+of the blocks. A block's scores stay in cache, so this is also faster than all at once.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from stepwell.frontend.transformations.custom import made_otherwise
 from stepwell.frontend.transformations.products import vjp
 
 SCORES = 1 << 20
-"""So many scores a block has at most: with what is made of them some megabytes, as caches have."""
+"""Most scores of a block: with its temporaries they take some megabytes, as caches hold."""
 QUERIES = 128
-"""So many queries a block has at least, if there are as many: keys are read once for each block."""
+"""Least queries of a block, if there are as many: each block reads the keys once."""
 LINE = 16
-"""The number of queries of a block is a multiple of this, where it does not divide all queries."""
+"""A block's number of queries is a multiple of this, unless it divides that of all queries."""
 
 Axes: TypeAlias = tuple[int | None, int | None]
-"""The axes of examples and of queries of a value; None where it has none."""
+"""The axes of examples and of queries of a value; None if it has no such axis."""
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Into how many blocks of how many examples, and how many queries, attention is cut.
+    """How attention is split: the number of blocks, and of examples and queries in each.
 
-    The last block of queries ends where they do; its first may be queries of the block before.
+    The last block of queries is aligned to their end; it may overlap the block before.
     """
 
     batches: int
@@ -46,16 +46,16 @@ class Blocks:
     bands: int
     queries: int
     length: int
-    """How many queries there are."""
+    """The number of queries."""
 
     @property
     def overlap(self) -> int:
-        """How many queries of the last block are also of the one before."""
+        """How many queries of the last block are also in the block before."""
         return self.bands * self.queries - self.length
 
 
 def blocks_of(batch: int, heads: int, queries: int, keys: int) -> Blocks | None:
-    """Return in which blocks to go backward; None where that is one."""
+    """Return the split for the backward pass; None if one block suffices."""
     of_one = heads * queries * keys
     if batch * of_one <= SCORES:
         return None
@@ -72,19 +72,19 @@ def blocks_of(batch: int, heads: int, queries: int, keys: int) -> Blocks | None:
 
 @dataclass(frozen=True)
 class Block:
-    """One of the blocks, while tracing."""
+    """One block, while tracing."""
 
     of: Blocks
     example: Any
-    """The number of its first example."""
+    """The index of its first example."""
     query: Any
-    """The number of its first query."""
+    """The index of its first query."""
     new: Any
-    """The number of its first query that no block after it has."""
+    """The index of its first query that the block of the queries before it does not have."""
 
     @staticmethod
     def number(of: Blocks, i: Any) -> Block:
-        """Return block ``i``: the last queries come first, and overlapping ones are mended."""
+        """Return block ``i``: the last queries come first, so that overlaps are overwritten."""
         band = 0 if of.bands == 1 else e.subtract(of.bands - 1, e.remainder(i, of.bands))
         batch = 0 if of.batches == 1 else e.floor_divide(i, of.bands) if of.bands > 1 else i
         new = e.multiply(band, of.queries) if of.bands > 1 else 0
@@ -97,7 +97,7 @@ class Block:
         )
 
     def _where(self, x: Tensor, axes: Axes) -> tuple[list[Any], list[int]]:
-        """Return where the block's part of ``x`` begins, and its sizes."""
+        """Return the start and the sizes of the block's part of ``x``."""
         starts: list[Any] = [0] * x.ndim
         sizes = list(x.shape)
         told = zip(
@@ -114,7 +114,7 @@ class Block:
         return x if sizes == list(x.shape) else dynamic_slice(x, starts, sizes)
 
     def put(self, total: Tensor, part: Tensor, axes: Axes) -> Tensor:
-        """Return cotangents so far with those of the block: added, or in the place of its own."""
+        """Store the block's cotangents in the total; add them if several blocks contribute."""
         part = cast(part, total.kind)
         several = (self.of.batches > 1 and axes[0] is None) or (
             self.of.bands > 1 and axes[1] is None
@@ -126,7 +126,7 @@ class Block:
         return dynamic_update_slice(total, part, self._where(total, axes)[0])
 
     def own(self, x: Tensor, axis: int) -> Tensor:
-        """Return cotangents, zero for queries that the block before has as well."""
+        """Return cotangents, zeroed for queries that the block before has as well."""
         if not self.of.overlap:
             return x
         place = e.add(iota((self.of.queries,), 0, INTEGER), self.query)
@@ -136,12 +136,12 @@ class Block:
 
 
 def _wide(x: Tensor) -> DType:
-    """Return what cotangents are added up in: float32 at least."""
+    """Return the dtype of accumulated cotangents: float32 at least."""
     return x.kind if x.kind.bytes >= SINGLE.bytes else SINGLE
 
 
 Attend: TypeAlias = Callable[[Sequence[Tensor], Block | None], Sequence[Tensor]]
-"""Returns the attention of some values, all of them or a block's."""
+"""Computes the attention of some values, all of them or a block's."""
 
 
 def attended_in_blocks(
@@ -151,10 +151,10 @@ def attended_in_blocks(
     given: Sequence[Axes],
     of: Blocks,
 ) -> Sequence[Tensor]:
-    """Return the attention of all values, with a rule that goes backward block by block.
+    """Return the attention of all values, with a vjp that works block by block.
 
-    axes : those of each value
-    given : those of each result
+    axes : the axes of each value
+    given : the axes of each result
     """
 
     def whole(*values: Tensor) -> Sequence[Tensor]:

@@ -39,7 +39,7 @@ def padded(
 
 
 def _numbered(padding: Any, axes: int) -> tuple[Shape, Shape]:
-    """Return padding before and after, said by numbers or as VALID."""
+    """Return padding before and after, given as numbers or as VALID."""
     if padding == "VALID":
         return (0,) * axes, (0,) * axes
     if isinstance(padding, str):
@@ -78,7 +78,7 @@ def convolved(
 
 
 def _operands(x: Any, w: Any, bias: Any) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Return images, filters and shift in one dtype, with as many axes as they must have."""
+    """Return images, filters and bias in one dtype, with their ranks checked."""
     value, weights, *shift = same_narrow(x, w) if bias is None else same_narrow(x, w, bias)
     if value.ndim < 2 or weights.ndim != value.ndim:
         raise ShapeError(
@@ -89,7 +89,7 @@ def _operands(x: Any, w: Any, bias: Any) -> tuple[Tensor, Tensor, Tensor | None]
 
 
 def _shifted(found: Tensor, bias: Tensor | None) -> Tensor:
-    """Add a number to each channel."""
+    """Add the bias to each channel."""
     if bias is None:
         return found
     if bias.shape != found.shape[1:2]:
@@ -112,7 +112,7 @@ def conv(
         converted to one
     stride, dilation : an int, or one per spatial axis
     padding : an int, one per axis, a pair (before, after) per axis, 'SAME' or 'VALID'
-    bias : (O,), is added to the channels; None adds nothing
+    bias : (O,), added to the channels; None adds nothing
     returns : (N, O, ...), (n + padding - dilation * (k - 1) - 1) // stride + 1 along each axis, or
         0; float16 and bfloat16 are summed in float32
     raises ShapeError : axes, channels or groups do not agree
@@ -149,10 +149,10 @@ def conv_transpose(
 
     x : (N, I, ...)        w : (I, O / groups, ...); of one dtype, or converted to one
     stride, dilation : an int, or one per spatial axis
-    padding : an int, one per axis or a pair (before, after) per axis, by which the result is cut;
-        'VALID' cuts nothing, 'SAME' gives n * stride along each axis
-    output_padding : an int, or one per spatial axis: how much longer the result is at its end
-    bias : (O,), is added to the channels; None adds nothing
+    padding : an int, one per axis or a pair (before, after) per axis, which is cropped from the
+        result; 'VALID' crops nothing, 'SAME' makes it n * stride along each axis
+    output_padding : an int, or one per spatial axis: elements added at the result's end
+    bias : (O,), added to the channels; None adds nothing
     returns : (N, O, ...), (n - 1) * stride + dilation * (k - 1) + 1 - padding + output_padding
         along each axis
     raises ShapeError : axes, channels or groups do not agree
@@ -191,7 +191,7 @@ def conv_transpose(
 
 
 def _cut(padding: Any, axes: int, extent: Shape, strides: Shape) -> tuple[Shape, Shape]:
-    """Return by how much the result of a transposed convolution is cut before and after."""
+    """Return how much of a transposed convolution's result is cropped before and after."""
     if padding != "SAME":
         return _numbered(padding, axes)
     more = [k - s for k, s in zip(extent, strides, strict=True)]

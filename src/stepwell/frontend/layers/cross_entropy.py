@@ -1,7 +1,7 @@
-"""Losses of probabilities and of what is said of classes. For ``sw.nn``.
+"""Cross entropies and other losses of class probabilities and logits. For ``sw.nn``.
 
-Names and order of parameters are Optax's. Each gives a loss for each example: take the mean.
-Float16 and bfloat16 are computed in float32 and rounded once.
+Names and order of parameters follow Optax. Each function returns one loss per example: take the
+mean. Float16 and bfloat16 are computed in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stepwell.frontend.reduction import along
 from stepwell.frontend.tensor import Tensor
 
 _CLASS = as_dtype("i32")
-"""The dtype of numbers of classes: as wide as logits, so that as many fill a vector."""
+"""The dtype of class indices: as wide as logits, so that a vector holds as many."""
 
 
 def softmax_cross_entropy(logits: Any, labels: Any, axis: Any = -1, where: Any = None) -> Tensor:
@@ -31,8 +31,8 @@ def softmax_cross_entropy(logits: Any, labels: Any, axis: Any = -1, where: Any =
 
     logits : any shape; floats keep their dtype, integers become float32
     labels : probabilities of classes, which broadcast with the logits
-    axis : that of the classes: an int, a tuple of them, or None for all
-    where : booleans that broadcast to the logits, or lack the axis; False is no class
+    axis : the axis of the classes: an int, a tuple of them, or None for all
+    where : booleans that broadcast to the logits, or lack the axis; False excludes a class
     returns : the shape without ``axis``. A logit of -inf needs `safe_softmax_cross_entropy`
     raises AxisError : there is no such axis
     source : `optax.softmax_cross_entropy`
@@ -53,7 +53,7 @@ def safe_softmax_cross_entropy(logits: Any, labels: Any) -> Tensor:
 
     logits, labels : as in `softmax_cross_entropy`, with the classes along the last axis
     returns : the shape without the last axis
-    raises AxisError : there is no axis
+    raises AxisError : the logits have no axis
     source : `optax.safe_softmax_cross_entropy`
 
     >>> import numpy as np, stepwell as sw
@@ -74,17 +74,17 @@ def softmax_cross_entropy_with_integer_labels(
     *,
     label_smoothing: Any = 0.0,
 ) -> Tensor:
-    """Return ``-log_softmax(logits)`` of the class that each label names.
+    """Return ``-log_softmax(logits)`` at the class of each label.
 
     logits : any shape; floats keep their dtype, integers become float32
-    labels : integers of the shape of the logits without ``axis``; one that names no class (-1, or
-        the number of classes) gives NaN, and nothing to the gradient
-    axis : that of the classes: an int, or a tuple of them, which count as one axis at the end
-    where : booleans that broadcast to the logits, or lack the axis; False is no class. Where there
-        is none at all the loss is 0
-    label_smoothing : which part of the probability all classes share
+    labels : integers of the shape of the logits without ``axis``; one out of range (-1, or the
+        number of classes) gives NaN, and does not contribute to the gradient
+    axis : the axis of the classes: an int, or a tuple of axes, which are flattened at the end
+    where : booleans that broadcast to the logits, or lack the axis; False excludes a class. An
+        example without classes has loss 0
+    label_smoothing : the part of the probability that all classes share equally
     returns : the shape of the labels
-    raises TypeError : the labels are no integers
+    raises TypeError : the labels are not integers
     raises ShapeError : the labels have another shape
     raises AxisError : there is no such axis
     source : `optax.softmax_cross_entropy_with_integer_labels`, which counts negative labels from
@@ -111,7 +111,7 @@ def softmax_cross_entropy_with_integer_labels(
     if wanted.shape != shape:
         raise ShapeError(f"labels of logits {value.shape} are {shape}, got shape {wanted.shape}")
     some = None
-    if chosen is not None:  # where there is no class all count, so that nothing is infinite
+    if chosen is not None:  # an example without classes uses all, so that nothing is infinite
         some = r.any(chosen, at)
         chosen = e.logical_or(chosen, expand_dims(e.logical_not(some), at))
     there = e.logical_and(e.greater_equal(wanted, 0), e.less(wanted, value.shape[at]))
@@ -137,7 +137,7 @@ def _mean(value: Tensor, axis: int, chosen: Tensor | None) -> Tensor:
 
 
 def _chosen(where: Any, value: Tensor, axis: Any) -> Tensor | None:
-    """Return booleans of the shape of ``value``; they may lack ``axis``."""
+    """Broadcast booleans, which may lack ``axis``, to the shape of ``value``."""
     if where is None:
         return None
     found = e.truth(lift(where))
@@ -147,7 +147,7 @@ def _chosen(where: Any, value: Tensor, axis: Any) -> Tensor | None:
 
 
 def _last(x: Tensor, axis: Any) -> Tensor:
-    """Return ``x`` with some axes as one at the end, in their order."""
+    """Return ``x`` with some axes flattened into the last one, in their order."""
     try:
         axes = [check_axis(a, x.ndim) for a in axis]
     except TypeError:
@@ -162,9 +162,9 @@ def smooth_labels(labels: Any, alpha: Any, *, axis: Any = -1, where: Any = None)
     """Return ``(1 - alpha) * labels + alpha / n``, where n is the number of classes.
 
     labels : probabilities of classes, any shape; floats keep their dtype, integers become float32
-    alpha : a number in [0, 1]: which part of the probability all classes share
-    axis : that of the classes: an int, a tuple of them, or None for all
-    where : booleans that broadcast to the labels: which classes there are; others get alpha / n too
+    alpha : a number in [0, 1]: the part of the probability that all classes share equally
+    axis : the axis of the classes: an int, a tuple of them, or None for all
+    where : booleans that broadcast to the labels: the classes to count; all classes get alpha / n
     raises AxisError : there is no such axis
     source : `optax.smooth_labels`
 
@@ -191,7 +191,7 @@ def sigmoid_binary_cross_entropy(logits: Any, labels: Any) -> Tensor:
 
     logits : any shape; floats keep their dtype, integers become float32
     labels : probabilities (or 0 and 1), of a shape that broadcasts with the logits
-    returns : the shape of both together, element by element
+    returns : the broadcast shape
     source : `optax.sigmoid_binary_cross_entropy`
 
     >>> import numpy as np, stepwell as sw
@@ -212,9 +212,9 @@ def sigmoid_focal_loss(logits: Any, labels: Any, *, alpha: Any = None, gamma: An
 
     logits : any shape; floats keep their dtype, integers become float32
     labels : 0 and 1, or probabilities, of a shape that broadcasts with the logits
-    alpha : the weight of label 1, that of 0 being ``1 - alpha``; None weighs nothing
-    gamma : how little what is certain counts
-    returns : the shape of both together, element by element
+    alpha : the weight of label 1; label 0 has weight ``1 - alpha``. None weighs neither
+    gamma : how strongly confident predictions are discounted
+    returns : the broadcast shape
     source : `optax.sigmoid_focal_loss`
 
     >>> import numpy as np, stepwell as sw
@@ -241,10 +241,10 @@ def kl_divergence(log_predictions: Any, targets: Any, axis: Any = -1, where: Any
 
     log_predictions : logarithms of probabilities, any shape; floats keep their dtype, integers
         become float32
-    targets : probabilities, of a shape that broadcasts with them; 0 counts nothing
+    targets : probabilities, of a shape that broadcasts with the predictions; 0 contributes 0
     axis : an int, a tuple of them, or None for all
-    where : booleans that broadcast to them; what is not chosen counts nothing
-    returns : the shape of both together without ``axis``
+    where : booleans that broadcast to them; False excludes an element
+    returns : the broadcast shape without ``axis``
     raises AxisError : there is no such axis
     source : `optax.kl_divergence`
 
@@ -260,7 +260,7 @@ def kl_divergence(log_predictions: Any, targets: Any, axis: Any = -1, where: Any
 def kl_divergence_with_log_targets(
     log_predictions: Any, log_targets: Any, axis: Any = -1, where: Any = None
 ) -> Tensor:
-    """Return `kl_divergence`, targets being told by their logarithms.
+    """Return `kl_divergence` for targets given as logarithms.
 
     log_predictions, axis, where, returns, raises : as in `kl_divergence`
     log_targets : logarithms of probabilities

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: what was said, without knowing when. For ``sw.nn``."""
+"""Connectionist temporal classification: the loss of unaligned label sequences. For ``sw.nn``."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ def ctc_loss(
     blank_id: int = 0,
     log_epsilon: float = -1e5,
 ) -> Tensor:
-    """Return minus the logarithm of how probable it is that frames spell the labels.
+    """Return the negative log probability that the frames spell the labels.
 
-    Each frame is a label or blank; labels that repeat count once, unless a blank is between them.
+    Each frame is a label or blank; repeated labels count once, unless a blank is between them.
 
     logits : (B, T, K), of K classes; floats keep their dtype, integers become float32
-    logit_paddings : (B, T), 1 for frames that are padding, which come last, and 0 for others
-    labels : (B, N) integers in [0, K), none of them blank; one that names no class makes the loss
-        of its sequence NaN, unless it is padding
-    label_paddings : (B, N), 1 for labels that are padding, which come last, and 0 for others
+    logit_paddings : (B, T), 1 for padding frames, which come last, and 0 for others
+    labels : (B, N) integers in [0, K), none of them blank; one out of range makes the loss of its
+        sequence NaN, unless it is padding
+    label_paddings : (B, N), 1 for padding labels, which come last, and 0 for others
     blank_id : the class that is blank
-    log_epsilon : what stands for the logarithm of 0; labels that the frames cannot spell have a
-        loss of about as much
+    log_epsilon : the stand-in for the logarithm of 0; labels that the frames cannot spell have
+        about its magnitude as loss
     returns : (B,)
     raises ShapeError : sizes do not agree
-    raises TypeError : the labels are no integers
+    raises TypeError : the labels are not integers
     source : `optax.ctc_loss`; Graves et al. 2006
 
     >>> import numpy as np, stepwell as sw
@@ -70,12 +70,12 @@ def ctc_loss_with_forward_probs(
     blank_id: int = 0,
     log_epsilon: float = -1e5,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return `ctc_loss`, and how probable each place was at each frame.
+    """Return `ctc_loss`, and the forward probabilities of each frame.
 
     logits, logit_paddings, labels, label_paddings, blank_id, log_epsilon : as in `ctc_loss`
     raises : as in `ctc_loss`
-    returns : (B,), and two arrays of logarithms: (T, B, N + 1), that so many labels are said and
-        the frame is blank, and (T, B, N), that the frame is this label
+    returns : (B,), and two arrays of log probabilities: (T, B, N + 1), that k labels are spelled
+        and the frame is blank, and (T, B, N), that the frame is label k
     source : `optax.losses.ctc_loss_with_forward_probs`
 
     >>> import numpy as np, stepwell as sw
@@ -118,18 +118,18 @@ def ctc_loss_with_forward_probs(
 
 
 class _Rows(NamedTuple):
-    """What is the same at each frame."""
+    """The data that all frames share."""
 
     again: Tensor
-    """Whether a label is followed by itself, (B, N)."""
+    """Whether the next label is the same, (B, N)."""
     never: float
-    """What stands for the logarithm of 0."""
+    """The stand-in for the logarithm of 0."""
 
 
 def _checked(
     value: Tensor, logit_paddings: Any, labels: Any, label_paddings: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return labels, which frames are padding and which labels are, of shapes that agree."""
+    """Return the labels, and masks of padding frames and padding labels; check their shapes."""
     wanted = lift(labels)
     frames, places = (e.greater(lift(v), 0.5) for v in (logit_paddings, label_paddings))
     if value.ndim != 3 or wanted.ndim != 2 or wanted.shape[0] != value.shape[0]:
@@ -156,19 +156,19 @@ def _again(labels: Tensor, like: Tensor) -> Tensor:
 
 
 def _first(b: int, n: int, rows: _Rows, like: Tensor) -> Tensor:
-    """Return where sequences begin: nothing is said."""
+    """Return the initial log probabilities: no label is spelled."""
     return e.where(e.equal(iota((b, n + 1), 1, INTEGER), 0), lift(0.0, like.kind), rows.never)
 
 
 def _joined(blank: Tensor, label: Tensor) -> Tensor:
-    """Return ``blank`` with what comes from labels: after label k stands place k + 1."""
+    """Add label states to blank states: state k + 1 follows label k."""
     return concat([blank[:, :1], e.logaddexp(blank[:, 1:], label)], axis=1)
 
 
 def _advance(carry: Any, label: Tensor, blank: Tensor, rows: _Rows) -> tuple[Tensor, Tensor]:
-    """Return the logarithms of probabilities after another frame.
+    """Return the log probabilities after another frame.
 
-    A label follows another at once, or after blanks; the same label only after a blank.
+    A label follows another at once or after blanks; the same label only after a blank.
     """
     at_blank, at_label = carry
     direct = e.where(rows.again, e.add(at_label, rows.never), at_label)

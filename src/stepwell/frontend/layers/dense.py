@@ -1,4 +1,4 @@
-"""Products with weights, and rows of a table by number. For ``sw.nn``."""
+"""Dense layers and embeddings: products with weights, and table lookups. For ``sw.nn``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def dense(x: Any, w: Any, bias: Any = None) -> Tensor:
 
 
 def embedding(indices: Any, table: Any) -> Tensor:
-    """Return the rows of ``table`` with these numbers.
+    """Return the rows of ``table`` at these indices.
 
     indices : integers of any shape
     table : (rows, ...)

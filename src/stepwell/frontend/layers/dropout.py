@@ -1,4 +1,4 @@
-"""Dropout by counted random bits: what is dropped is computed again, never stored."""
+"""Dropout by counter-based random bits: the mask is recomputed, never stored."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def dropout(
 
     x : an array of any shape; floats keep their dtype, integers become float32
     rate : a number in [0, 1], which may be traced
-    key : (2,) uint32, as `stepwell.random.key` gives it: the same key drops the same elements. It
-        may be None where ``inference`` is True or the rate is 0
-    inference : a boolean, which may be traced: ``x`` stays as it is
-    broadcast_dims : axes along which all elements are dropped together
+    key : (2,) uint32, from `stepwell.random.key`: the same key drops the same elements. It may be
+        None if ``inference`` is True or the rate is 0
+    inference : a boolean, which may be traced: return ``x`` unchanged
+    broadcast_dims : axes along which the mask is broadcast
     raises ValueError : the rate is not in [0, 1], or there is no key
     raises AxisError : ``x`` has no such axis
     source : Dropout, Srivastava et al. 2014
@@ -55,7 +55,7 @@ def dropout(
         left = e.subtract(1, chance)
         return e.where(kept, e.divide(value, cast(left, value.kind)), 0)
 
-    # the backward pass draws the same numbers again: a mask kept would be as large as x
+    # the backward pass recomputes the mask: a stored mask would be as large as x
     dropped = checkpoint(drop)(value, rate, key)
     return dropped if known else e.where(inference, value, dropped)
 

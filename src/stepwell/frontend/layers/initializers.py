@@ -1,7 +1,7 @@
-"""Initialisers of weights: functions that make functions of a key, a shape and a dtype.
+"""Weight initializers: functions that return functions of a key, a shape and a dtype.
 
-``init = sw.nn.initializers.glorot_uniform(); w = init(key, (n, m))``. They work in a function given
-to `stepwell.jit` and outside of one. The dtype is float32 where nothing says another.
+``init = sw.nn.initializers.glorot_uniform(); w = init(key, (n, m))``. They work inside and outside
+of a function given to `stepwell.jit`. The default dtype is float32.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
 
 
 def _kind(*dtypes: Any) -> DType:
-    """Return the first dtype of floats that is said, or float32."""
+    """Return the first dtype that is not None, checked to be of floats; float32 if all are None."""
     said = [dtype for dtype in dtypes if dtype is not None]
     return float_dtype(said[0] if said else np.float32)
 
@@ -63,9 +63,9 @@ def _kind(*dtypes: Any) -> DType:
 def zeros(key: Any, shape: Any, dtype: Any = None) -> Any:
     """Return zeros.
 
-    key : is not used, and may be None        shape : a tuple of ints
+    key : unused, may be None        shape : a tuple of ints
     dtype : of floats; None is float32
-    raises TypeError : the dtype is none of floats
+    raises TypeError : the dtype is not a float dtype
     source : `jax.nn.initializers.zeros`
 
     >>> import stepwell as sw
@@ -78,9 +78,9 @@ def zeros(key: Any, shape: Any, dtype: Any = None) -> Any:
 def ones(key: Any, shape: Any, dtype: Any = None) -> Any:
     """Return ones.
 
-    key : is not used, and may be None        shape : a tuple of ints
+    key : unused, may be None        shape : a tuple of ints
     dtype : of floats; None is float32
-    raises TypeError : the dtype is none of floats
+    raises TypeError : the dtype is not a float dtype
     source : `jax.nn.initializers.ones`
 
     >>> import stepwell as sw
@@ -91,11 +91,11 @@ def ones(key: Any, shape: Any, dtype: Any = None) -> Any:
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
-    """Return what fills arrays with a value.
+    """Return an initializer that fills arrays with a value.
 
     value : a number, or an array that broadcasts to the shape
-    dtype : of floats, where none is said later; None is float32
-    returns : a function of a key, which is not used, a shape and a dtype
+    dtype : the default dtype, of floats; None is float32
+    returns : a function of a key, which is unused, a shape and a dtype
     source : `jax.nn.initializers.constant`
 
     >>> import stepwell as sw
@@ -115,9 +115,9 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 
 
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
-    """Return what draws numbers evenly from [0, scale).
+    """Return an initializer that draws from the uniform distribution over [0, scale).
 
-    scale : a number        dtype : of floats, where none is said later; None is float32
+    scale : a number        dtype : the default dtype, of floats; None is float32
     returns : a function of a key, a shape and a dtype
     source : `jax.nn.initializers.uniform`
 
@@ -135,10 +135,10 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
 
 
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
-    """Return what draws numbers of the normal distribution of mean 0.
+    """Return an initializer that draws from the normal distribution with mean 0.
 
-    stddev : its standard deviation        dtype : of floats, where none is said later; None is
-        float32
+    stddev : its standard deviation
+    dtype : the default dtype, of floats; None is float32
     returns : a function of a key, a shape and a dtype
     source : `jax.nn.initializers.normal`
 
@@ -158,11 +158,11 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 def truncated_normal(
     stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
 ) -> Initializer:
-    """Return what draws numbers of the normal distribution that lie between two limits.
+    """Return an initializer that draws from a truncated normal distribution.
 
-    stddev : by which numbers and limits are multiplied: the standard deviation before the limits
-    dtype : of floats, where none is said later; None is float32
-    lower, upper : the limits, in standard deviations
+    stddev : the standard deviation before truncation; it scales the bounds too
+    dtype : the default dtype, of floats; None is float32
+    lower, upper : the bounds, in standard deviations
     returns : a function of a key, a shape and a dtype
     source : `jax.nn.initializers.truncated_normal`
 
@@ -180,7 +180,7 @@ def truncated_normal(
 
 
 _OF_TRUNCATED = 0.87962566103423978
-"""The standard deviation of the normal distribution within [-2, 2]."""
+"""The standard deviation of the standard normal distribution truncated to [-2, 2]."""
 _MODES: dict[str, Callable[[float, float], float]] = {
     "fan_in": lambda n, m: n,
     "fan_out": lambda n, m: m,
@@ -190,7 +190,7 @@ _MODES: dict[str, Callable[[float, float], float]] = {
 
 
 def _fans(shape: Sequence[int], in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> Any:
-    """Return how many numbers go into a result and come of an input: a window counts for both."""
+    """Return the fan-in and fan-out of weights: axes of windows multiply both."""
     groups = [(a,) if isinstance(a, int) else tuple(a) for a in (in_axis, out_axis, batch_axis)]
     rank = len(shape)
     if rank < len(groups[0]) + len(groups[1]) or rank <= max(map(len, groups[:2])):
@@ -213,19 +213,19 @@ def variance_scaling(
     batch_axis: Axes = (),
     dtype: Any = None,
 ) -> Initializer:
-    """Return what draws weights of mean 0 and variance ``scale / n``.
+    """Return an initializer that draws weights of mean 0 and variance ``scale / n``.
 
     scale : a number
     mode : what n is: 'fan_in' the number of inputs, 'fan_out' that of results, 'fan_avg' their
-        mean, 'fan_geo_avg' their geometric mean; axes not named below are windows, which multiply
-        both
-    distribution : 'normal', 'truncated_normal' (within two standard deviations, before it is
-        brought to the variance) or 'uniform'
+        mean, 'fan_geo_avg' their geometric mean; other axes than those below are windows, which
+        multiply both
+    distribution : 'normal', 'truncated_normal' (to two standard deviations, then scaled to the
+        variance) or 'uniform'
     in_axis, out_axis, batch_axis : an int or a tuple of them; `stepwell.nn.conv` has results at 0
         and inputs at 1
-    dtype : of floats, where none is said later; None is float32
+    dtype : the default dtype, of floats; None is float32
     returns : a function of a key, a shape and a dtype
-    raises ValueError : there is no such mode or distribution; later, where the shape lacks axes
+    raises ValueError : the mode or distribution is unknown; at a call, if the shape lacks axes
     source : `jax.nn.initializers.variance_scaling`
 
     >>> import stepwell as sw
@@ -257,7 +257,7 @@ def variance_scaling(
 
 
 def _named(name: str, scale: float, mode: str, distribution: str, who: str) -> Callable[..., Any]:
-    """Return an initialiser that is known by a name."""
+    """Return the factory of a named initializer."""
 
     def make(
         in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
@@ -289,15 +289,15 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
 def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Return what draws matrices whose rows or columns are orthonormal, evenly among all of these.
+    """Return an initializer that draws uniformly from the orthonormal matrices.
 
-    scale : by which the matrix is multiplied
-    column_axis : that of the columns; all others together are the rows
-    dtype : of floats, where none is said later; None is float32
-    returns : a function of a key, a shape and a dtype; of rows and columns, the fewer are
-        orthonormal
-    raises ValueError : later, where the shape has fewer than two axes
-    raises AxisError : later, where it has no such axis
+    scale : multiplies the matrix
+    column_axis : the axis of the columns; all other axes together are the rows
+    dtype : the default dtype, of floats; None is float32
+    returns : a function of a key, a shape and a dtype; the rows are orthonormal, or the columns if
+        they are fewer
+    raises ValueError : at a call, if the shape has fewer than two axes
+    raises AxisError : at a call, if the shape has no such axis
     source : `jax.nn.initializers.orthogonal`; Saxe et al. 2013
 
     >>> import numpy as np, stepwell as sw
@@ -321,10 +321,10 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
 
 @drawing("shape", "dtype", "column_axis")
 def _orthogonal(key: Any, shape: Any, dtype: Any, column_axis: int) -> Tensor:
-    """Return orthonormal rows or columns: normal vectors, each less its share of those before.
+    """Return orthonormal rows or columns, by Gram-Schmidt on random normal vectors.
 
-    That share is taken off twice, so that what rounding leaves of it goes too. Vectors made so are
-    Q of a QR decomposition whose R has a positive diagonal, which is what makes them even.
+    Projections are subtracted twice, to remove what rounding leaves. The vectors are Q of a QR
+    decomposition whose R has a positive diagonal, which makes the distribution uniform.
     """
     others = [n for a, n in enumerate(shape) if a != column_axis % len(shape)]
     rows, columns = math.prod(others), shape[column_axis]
@@ -344,11 +344,11 @@ def _orthogonal(key: Any, shape: Any, dtype: Any, column_axis: int) -> Tensor:
 
 
 def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Return what draws filters of zeros, but for an orthogonal matrix in the middle of the window.
+    """Return an initializer of filters: an orthogonal matrix at the window's center, else 0.
 
     scale, column_axis, dtype : as in `orthogonal`
     returns : a function of a key, a shape (..., I, O) of 3 to 5 axes and a dtype
-    raises ValueError : later, where the shape has fewer or more axes, or O is less than I
+    raises ValueError : at a call, if the shape has fewer or more axes, or O is less than I
     source : `jax.nn.initializers.delta_orthogonal`; Xiao et al. 2018
 
     >>> import stepwell as sw

@@ -1,7 +1,7 @@
-"""Losses of numbers that are near others, and of vectors that point the same way. For ``sw.nn``.
+"""Losses of numbers and of vectors' directions. For ``sw.nn``.
 
-Names and order of parameters are Optax's. Each gives a loss for each element or vector: take the
-mean. Float16 and bfloat16 are computed in float32 and rounded once.
+Names and order of parameters follow Optax. Each function returns one loss per element or vector:
+take the mean. Float16 and bfloat16 are computed in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from stepwell.frontend.tensor import Tensor
 
 
 def widened(*values: Any) -> tuple[DType, list[Tensor]]:
-    """Return the dtype of a loss of values, and these in the dtype it is computed in."""
+    """Return the dtype of a loss, and its operands in the dtype that it is computed in."""
     given = floats(*values)
     kind = given[0].kind
     return kind, [cast(v, SINGLE) if kind.bytes < SINGLE.bytes else v for v in given]
 
 
 def total(x: Tensor, axis: Any, where: Any = None) -> Tensor:
-    """Return the sum along ``axis`` of what is chosen."""
+    """Return the sum along ``axis`` of the elements that ``where`` selects."""
     return r.sum(x if where is None else e.where(where, x, 0), axis)
 
 
 def _errors(predictions: Any, targets: Any) -> tuple[DType, Tensor]:
-    """Return how far predictions are from targets, which have their shape or are one number."""
+    """Return ``predictions - targets``; the targets have the same shape or are one number."""
     if targets is None:
         kind, (error,) = widened(predictions)
         return kind, error
@@ -48,7 +48,7 @@ def squared_error(predictions: Any, targets: Any = None) -> Tensor:
 
     predictions : any shape; floats keep their dtype, integers become float32
     targets : the same shape, or one number; None is 0
-    raises ShapeError : targets have another shape: nothing is broadcast
+    raises ShapeError : targets have another shape: they are not broadcast
     source : `optax.squared_error`
 
     >>> import numpy as np, stepwell as sw
@@ -74,7 +74,7 @@ def l2_loss(predictions: Any, targets: Any = None) -> Tensor:
 
 
 def huber_loss(predictions: Any, targets: Any = None, *, delta: Any = 1.0) -> Tensor:
-    """Return half the square of errors up to ``delta``, and beyond it what goes on as a line.
+    """Return half the squared error up to ``delta``, and its tangent line beyond.
 
     predictions, targets, raises : as in `squared_error`
     delta : a number: the slope of the line
@@ -129,11 +129,11 @@ def cosine_similarity(
 
     predictions, targets : shapes that broadcast together; floats keep their dtype, integers become
         float32
-    epsilon : the least that the sum of squares of a vector counts as; with 0, the cosine with a
-        vector of zeros is NaN
+    epsilon : a lower bound of a vector's sum of squares; with 0, the cosine with a vector of
+        zeros is NaN
     axis : an int, a tuple of them, or None for all
-    where : booleans that broadcast to them; what is not chosen counts nothing
-    returns : the shape of both together without ``axis``
+    where : booleans that broadcast to them; False excludes an element
+    returns : the broadcast shape without ``axis``
     raises AxisError : there is no such axis
     source : `optax.cosine_similarity`
 

@@ -1,4 +1,4 @@
-"""Normalizations that learn running statistics, or act on single images or filters."""
+"""Normalizations that update running statistics, or act on single images or filters."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from stepwell.frontend.transformations.custom import stop_gradient
 
 
 def _wide(x: Tensor) -> Tensor:
-    """Return what means and variances are taken of: float32 at least."""
+    """Return ``x`` in the dtype of means and variances: float32 at least."""
     return cast(x, SINGLE) if x.kind.bytes < SINGLE.bytes else x
 
 
 def _standard(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ``x`` with mean 0 and variance 1 along axes; mean and variance, these axes kept."""
+    """Return ``x`` standardized along axes, its mean and its variance, with these axes kept."""
     mean = r.mean(x, axis=axes, keepdims=True)
     centred = e.subtract(x, mean)
     variance = r.mean(e.square(centred), axis=axes, keepdims=True)
@@ -29,7 +29,7 @@ def _standard(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Ten
 
 
 def _along(parameter: Any, axis: int, x: Tensor, name: str) -> Tensor:
-    """Return one number for each place along an axis as it broadcasts with ``x``."""
+    """Return a parameter of one number per position along an axis, to broadcast with ``x``."""
     value = lift(parameter)
     if value.shape != x.shape[axis : axis + 1]:
         raise ShapeError(
@@ -62,8 +62,8 @@ def batch_norm_training(
     x : any shape; floats keep their dtype, integers become float32
     mean, var : (c,), the running statistics, where c is the size of ``axis``; they keep their dtype
     scale, bias : (c,), or None for 1 and 0
-    momentum : how much of the running statistics stays: ``momentum * mean + (1 - momentum) * m``,
-        with the mean and the variance of the batch, which is divided by all elements
+    momentum : the weight of the running statistics: ``momentum * mean + (1 - momentum) * m``,
+        where m is the mean or the (biased) variance of the batch
     eps : is added to the variance of the batch
     returns : ``x`` normalized, and the new mean and variance, through which no gradient flows
     raises AxisError : ``x`` has no such axis

@@ -1,4 +1,4 @@
-"""Windows over images: their largest element, their mean. For ``sw.nn``."""
+"""Pooling: the maximum or the mean over windows of images. For ``sw.nn``."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def _pool(op: str, x: Any, window: Any, stride: Any, padding: Any, **properties:
 
 
 def max_pool(x: Any, window: Any, stride: Any = None, padding: Any = 0) -> Tensor:
-    """Return the largest element of each window of the last axes; padding never wins.
+    """Return the largest element of each window of the last axes; padding is never chosen.
 
-    x : (N, C, ...) of numbers, whose dtype stays
+    x : (N, C, ...) of numbers, which keep their dtype
     window : an int for all but the first two axes, or one per axis
-    stride : that of the window where None        padding : as in `conv`
+    stride : None is the window's size        padding : as in `conv`
     returns : (N, C, ...), (n + padding - window) // stride + 1 along each axis, or 0
     raises ValueError : stride or padding is not one number per spatial axis
     source : PyTorch's `max_pool2d` and its kin
@@ -58,7 +58,7 @@ def avg_pool(
     """Return the mean of each window of the last axes.
 
     x, window, stride, padding, returns, raises : as in `max_pool`; integers become float32
-    count_include_pad : divide by the window's size also where it reaches into the padding
+    count_include_pad : divide by the window's size even where it overlaps the padding
     source : PyTorch's `avg_pool2d`, but for `count_include_pad`, which is False here
 
     >>> import numpy as np, stepwell as sw

@@ -1,8 +1,8 @@
 """Recurrent layers: cells that take one step, and whole sequences. For ``sw.nn``.
 
 Weights are (inputs, gates * hidden) and (hidden, gates * hidden): PyTorch's, transposed. A cell
-takes and returns ``(carry, y)`` as `stepwell.lax.scan` has it. For a sequence the products with the
-inputs are taken of all steps at once.
+takes and returns ``(carry, y)`` like a body of `stepwell.lax.scan`. For a sequence, one product
+computes the inputs' contribution to all steps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _gates(x: Tensor, number: int) -> list[Tensor]:
 
 
 def _check(w_x: Any, w_h: Any, gates: int) -> int:
-    """Return how many numbers a state has, by the weights."""
+    """Check the weights' shapes; return the size of the state."""
     own, other = lift(w_h), lift(w_x)
     if own.ndim != 2 or other.ndim != 2 or own.shape[1] != gates * own.shape[0]:
         raise ShapeError(
@@ -43,7 +43,7 @@ def _check(w_x: Any, w_h: Any, gates: int) -> int:
 
 
 def _lstm(carry: Any, given: Tensor, w_h: Any) -> Any:
-    """Take a step of an LSTM, what the inputs give to the gates being known."""
+    """Take a step of an LSTM, given the inputs' contribution to the gates."""
     hidden, cell = carry
     into, forget, change, out = _gates(e.add(given, matmul(hidden, w_h)), 4)
     kept = e.multiply(sigmoid(forget), cell)
@@ -69,7 +69,7 @@ def lstm_cell(carry: Any, x: Any, w_x: Any, w_h: Any, bias: Any = None) -> Any:
     carry : (h, c), each (..., H)        x : (..., I)
     w_x : (I, 4 H)        w_h : (H, 4 H)        bias : (4 H,), or None for 0; the gates are in,
         forget, change (tanh) and out, in this order
-    returns : ((h, c), h), as `stepwell.lax.scan` wants it
+    returns : ((h, c), h), as a body of `stepwell.lax.scan`
     raises ShapeError : sizes do not agree
     source : PyTorch's `LSTMCell`; Flax's `LSTMCell` carries (c, h)
 
@@ -92,7 +92,7 @@ def gru_cell(carry: Any, x: Any, w_x: Any, w_h: Any, bias: Any = None, bias_h: A
     carry : (..., H)        x : (..., I)
     w_x : (I, 3 H)        w_h : (H, 3 H)        bias, bias_h : (3 H,), or None for 0; the gates are
         reset, update and change, in this order
-    returns : (h, h), as `stepwell.lax.scan` wants it
+    returns : (h, h), as a body of `stepwell.lax.scan`
     raises ShapeError : sizes do not agree
     source : PyTorch's `GRUCell`
 
@@ -119,7 +119,7 @@ def rnn_cell(
     carry : (..., H)        x : (..., I)
     w_x : (I, H)        w_h : (H, H)        bias : (H,), or None for 0
     activation : a function of one array, such as `relu`
-    returns : (h, h), as `stepwell.lax.scan` wants it
+    returns : (h, h), as a body of `stepwell.lax.scan`
     raises ShapeError : sizes do not agree
     source : PyTorch's `RNNCell`
 
@@ -147,10 +147,10 @@ def lstm(
     """Run an LSTM over sequences.
 
     x : (T, ..., I)        w_x, w_h, bias : as in `lstm_cell`
-    carry : (h, c) to begin with, each (..., H); None is 0
-    reverse : from the last step to the first; the results lie as ``x`` does
-    lengths : integers of shape (...,): the state stays as it is from there on, and the result is 0
-    time_axis : where T is in ``x`` and in the result
+    carry : the initial (h, c), each (..., H); None is 0
+    reverse : go from the last step to the first; the results are in the order of ``x``
+    lengths : integers of shape (...,): after its length a sequence keeps its state and yields 0
+    time_axis : the axis T in ``x`` and in the result
     returns : ((h, c), ys): the last state, and each step's h, (T, ..., H), as `stepwell.lax.scan`
     raises ShapeError : sizes do not agree
     source : PyTorch's `LSTM`
@@ -184,7 +184,7 @@ def gru(
     """Run a gated recurrent unit over sequences.
 
     x : (T, ..., I)        w_x, w_h, bias, bias_h : as in `gru_cell`
-    carry : (..., H) to begin with; None is 0
+    carry : the initial (..., H); None is 0
     reverse, lengths, time_axis : as in `lstm`
     returns : (h, ys): the last state, and each step's, (T, ..., H), as `stepwell.lax.scan`
     raises ShapeError : sizes do not agree
@@ -219,7 +219,7 @@ def rnn(
     """Run a simple recurrent layer over sequences.
 
     x : (T, ..., I)        w_x, w_h, bias, activation : as in `rnn_cell`
-    carry : (..., H) to begin with; None is 0
+    carry : the initial (..., H); None is 0
     reverse, lengths, time_axis : as in `lstm`
     returns : (h, ys): the last state, and each step's, (T, ..., H), as `stepwell.lax.scan`
     raises ShapeError : sizes do not agree
@@ -249,8 +249,8 @@ def _sequence(
 ) -> Any:
     """Run a step over all slices of ``x``.
 
-    state : what it begins with, or None; how many arrays that is, and their size
-    how : whether backwards, the lengths, and the axis of time
+    state : the initial state or None, the number of its arrays, and their size
+    how : whether the scan is reversed, the lengths, and the axis of time
     """
     (start, count, hidden), (reverse, lengths, axis) = state, how
     (value,) = floats(x)
