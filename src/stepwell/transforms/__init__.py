@@ -1,4 +1,4 @@
-"""Rewrites that stay on one floor: a folder for each floor, and here those of every floor.
+"""Rewrites within one floor: a folder for each floor; those of every floor are in this folder.
 
-`passes` is what every pass is built on, `rewriting` drives patterns.
+`passes` has the base class of passes, `rewriting` drives patterns.
 """

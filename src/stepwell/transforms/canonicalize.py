@@ -1,12 +1,12 @@
-"""Bring a module of any floor to its simplest form: dead ops, constants, exact identities.
+"""Simplify a module of any floor: dead ops, constants, exact identities.
 
 Before:  %one = nd.full 1.0 : tensor<4xf32>
          %y = nd.mul %x, %one : tensor<4xf32>
 After:   %y is %x
 
-Afterwards no op is left that is unused and without effect, that computes on constants only (of
-at most `folding.LIMIT` elements), or that a `simplify` rule or a pattern of its class
-still rewrites. Results are the same bit for bit; see dialects/nd/identities for what is not done.
+Afterwards no op is left that is dead, that computes on constants only (of at most `folding.LIMIT`
+elements), or that a `simplify` rule or a pattern of its class still rewrites. Results are
+bit-identical; dialects/nd/identities says which identities are left out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ assert nd, "imported for its rules and patterns"
 
 @dataclass(frozen=True)
 class Canonicalize(Pass):
-    """Fold constants, apply exact identities and the ops' own patterns, drop what is dead."""
+    """Fold constants, apply exact identities and the ops' own patterns, erase dead ops."""
 
     name = "canonicalize"
     expects_work = False
@@ -52,7 +52,7 @@ def canonicalize(root: Operation) -> None:
 
 
 class _Kind(NamedTuple):
-    """What can be done with ops of one class."""
+    """The rewrites of ops of one class."""
 
     foldable: bool
     simplify: Any
@@ -65,9 +65,9 @@ def _kind_of(kind: type[Operation]) -> _Kind:
 
 
 def _patterns_of(kind: type[Operation]) -> tuple[RewritePattern, ...]:
-    """Return the patterns of a class; those xDSL gives arith and memref are not used.
+    """Return the canonicalization patterns of a class, except xDSL's of arith and memref.
 
-    The first are replaced by our own rules, the second do not know our buffers' layouts.
+    Our own rules replace the first; the second do not support our buffers' layouts.
     """
     if kind.name.startswith(("arith.", "memref.")):
         return ()
@@ -80,11 +80,11 @@ def _patterns_of(kind: type[Operation]) -> tuple[RewritePattern, ...]:
 
 
 REWRITES_PER_OP = 64
-"""So often, on average, an op may be rewritten before the rules count as going in circles."""
+"""The average number of rewrites per op from which rules are assumed not to terminate."""
 
 
 class _Worklist:
-    """Ops to look at (again), last in first out; at first all, in program order."""
+    """Ops to visit (again), last in first out; initially all, in program order."""
 
     def __init__(self, root: Operation) -> None:
         self.root = root
@@ -93,7 +93,7 @@ class _Worklist:
         self.waiting = set(self.stack)
         self.gone: set[Operation] = set()
         self.busy: dict[Operation, bool] = {}
-        """Ops with regions in which something is done."""
+        """Caches which ops with regions contain side effects."""
         self.location: LocationAttr = UNKNOWN
         self.left = REWRITES_PER_OP * (len(self.stack) + 16)
         self.listener = PatternRewriterListener(
@@ -104,7 +104,7 @@ class _Worklist:
         )
 
     def run(self) -> None:
-        """Visit until nothing is left to visit."""
+        """Visit ops until the worklist is empty."""
         while self.stack:
             op = self.stack.pop()
             self.waiting.discard(op)
@@ -112,13 +112,13 @@ class _Worklist:
                 self.visit(op)
 
     def push(self, op: Operation) -> None:
-        """Look at ``op`` (again)."""
+        """Add ``op`` to the worklist."""
         if op not in self.waiting and op is not self.root:
             self.waiting.add(op)
             self.stack.append(op)
 
     def visit(self, op: Operation) -> None:
-        """Rewrite one op, if anything can be done with it."""
+        """Rewrite one op, if a rewrite applies."""
         if is_dead(op, self.busy):
             self.forgotten(op)
             op.detach()
@@ -127,7 +127,7 @@ class _Worklist:
         kind = _kind_of(type(op))
         if not (kind.foldable or kind.simplify or kind.patterns):
             return
-        if INDEPENDENT in op.attributes:  # of one iteration too, it is one kernel
+        if INDEPENDENT in op.attributes:  # keep even a loop of one iteration: it becomes one kernel
             return
         self.location = op.location
         if (results := self.computed(op, kind)) is not None:
@@ -145,7 +145,7 @@ class _Worklist:
                 return
 
     def computed(self, op: Operation, kind: _Kind) -> Sequence[SSAValue] | None:
-        """Return what the results of ``op`` are, folded or simplified."""
+        """Return the values that replace the results of ``op``, by folding or simplification."""
         if not (kind.foldable or kind.simplify):
             return None
         builder = Builder(InsertPoint.before(op))
@@ -157,7 +157,7 @@ class _Worklist:
         return None
 
     def replace(self, op: Operation, values: Sequence[SSAValue]) -> None:
-        """Put ``values`` in the place of the results of ``op``."""
+        """Replace the results of ``op`` by ``values``."""
         self.replaced(op, values)
         for result, value in zip(op.results, values, strict=True):
             if value.name_hint is None:
@@ -168,14 +168,14 @@ class _Worklist:
         op.erase()
 
     def inserted(self, op: Operation) -> None:
-        """Locate a new op where it comes from, and look at it and all it contains."""
+        """Give a new op the location of its origin, and visit it and its nested ops."""
         for each in op.walk():
             if each.location == UNKNOWN:
                 each.location = self.location
             self.push(each)
 
     def replaced(self, op: Operation, values: Sequence[SSAValue | None]) -> None:
-        """Look at the users of ``op`` again, and unite locations."""
+        """Visit the users of ``op`` again, and fuse locations."""
         for result in op.results:
             for use in result.uses:
                 self.push(use.operation)
@@ -184,7 +184,7 @@ class _Worklist:
                 value.op.location = fuse_locations((value.op.location, op.location))
 
     def removed(self, op: Operation) -> None:
-        """Forget ``op``, which a pattern drops: what is around it may do nothing any more."""
+        """Forget ``op``, which a pattern erases: its parent may have no side effects any more."""
         above = op.parent_op()
         while above is not None and self.busy.pop(above, None) is not None:
             self.push(above)
@@ -192,7 +192,7 @@ class _Worklist:
         self.forgotten(op)
 
     def forgotten(self, op: Operation) -> None:
-        """Forget ``op`` and all it contains; what it used may be dead now."""
+        """Forget ``op`` and its nested ops; visit its operands' ops, which may be dead now."""
         for each in op.walk():
             self.gone.add(each)
             for operand in each.operands:
@@ -200,7 +200,7 @@ class _Worklist:
                     self.push(operand.owner)
 
     def count(self, op: Operation) -> None:
-        """Stop where rules rewrite each other's results for ever."""
+        """Fail where rules rewrite each other's results endlessly."""
         self.left -= 1
         if self.left < 0:
             fail(op, f"canonicalize goes in circles, last at {op.name}")

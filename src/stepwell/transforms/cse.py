@@ -1,4 +1,4 @@
-"""Compute once what is computed twice.
+"""Eliminate common subexpressions.
 
 Before:  %a = nd.exp %x : tensor<4xf32>
          %b = nd.exp %x : tensor<4xf32>
@@ -6,8 +6,8 @@ Before:  %a = nd.exp %x : tensor<4xf32>
 After:   %a = nd.exp %x : tensor<4xf32>
          %y = nd.add %a, %a : tensor<4xf32>
 
-Afterwards no op that touches no memory repeats one before it in its block or in a block around
-it. Fresh tensors (tensor.empty, linalg.fill) stay apart: each is the home of one result.
+Afterwards no op without memory effects repeats one that dominates it in its block or an enclosing
+block. Fresh tensors (tensor.empty, linalg.fill) stay apart: each is the destination of one result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from stepwell.transforms.passes import Pass
 
 @dataclass(frozen=True)
 class CommonSubexpressions(Pass):
-    """Merge ops that are equal and pure; the one that stays has the locations of both."""
+    """Merge ops that are equal and pure; the remaining one gets the locations of both."""
 
     name = "cse"
     expects_work = False
@@ -44,21 +44,21 @@ class CommonSubexpressions(Pass):
 
 
 Places: TypeAlias = dict[Operation, list[LocationAttr]]
-"""Where the ops that stay came from: united at the end, as one op may stand for thousands."""
+"""The locations of merged ops, fused only at the end: one op may replace thousands."""
 
 _APART = frozenset({tensor.EmptyOp, linalg.ops.FillOp})
 
 
 @dataclass
 class _Merging:
-    """What is known of one module while its ops are merged."""
+    """The state of one module while its ops are merged."""
 
     places: Places = field(default_factory=dict[Operation, list[LocationAttr]])
     pure: dict[Operation, bool] = field(default_factory=dict[Operation, bool])
-    """Which ops with regions touch no memory."""
+    """Caches which ops with regions have no memory effects."""
 
     def inside(self, op: Operation, known: dict[Hashable, list[Operation]]) -> None:
-        """Merge inside the regions of ``op``, where the ops ``known`` so far may be used."""
+        """Merge inside the regions of ``op``, where the ops ``known`` so far are visible."""
         inherited = {} if op.has_trait(IsolatedFromAbove) else known
         for region in op.regions:
             for block in region.blocks:
@@ -86,7 +86,7 @@ class _Merging:
 
 @cache
 def _kind(kind: type[Operation]) -> bool:
-    """Whether ops of a class can be merged at all."""
+    """Whether ops of a class may be merged."""
     return kind not in _APART and not kind.has_trait(IsTerminator)
 
 
@@ -96,9 +96,9 @@ def _commutes(kind: type[Operation]) -> bool:
 
 
 def _key(op: Operation) -> Hashable:
-    """Return what two ops must have in common, but for their regions.
+    """Return the key that equal ops share, except for their regions.
 
-    Types of results are slowly hashed, and left out where operands nearly always tell them.
+    Result types hash slowly, so they are left out where operands nearly always determine them.
     """
     operands: Hashable = tuple(map(_identity, op.operands))
     types = tuple(r.type for r in op.results) if not operands else len(op.results)
@@ -119,11 +119,11 @@ def _is_of_tensors(op: Operation) -> bool:
 
 
 _NAMED = (NameLoc, FusedLoc)
-"""Locations that may say that an op computes something again, on purpose."""
+"""Locations that may mark an op as a deliberate recomputation."""
 
 
 def _identity(value: SSAValue) -> Hashable:
-    """Return what ``value`` is; of two fresh tensors of one type and contents it is the same."""
+    """Return the identity of ``value``; fresh tensors of equal type and contents share it."""
     match value.owner:
         case tensor.EmptyOp() as empty:
             return (tensor.EmptyOp, tuple(empty.dynamic_sizes), value.type)
@@ -134,7 +134,7 @@ def _identity(value: SSAValue) -> Hashable:
 
 
 def _same(a: Operation, b: Operation) -> bool:
-    """Whether two ops of one key do the same."""
+    """Whether two ops with the same key are equal."""
     if any(one.type != other.type for one, other in zip(a.results, b.results, strict=True)):
         return False
     context: dict[IRNode | SSAValue, IRNode | SSAValue] = {}
@@ -158,7 +158,7 @@ def _merge(stays: Operation, goes: Operation, places: Places) -> None:
 
 
 def _unite(stays: Operation, goes: Operation, places: Places) -> None:
-    """Note that an op that stays came from where another did too."""
+    """Add the location of the erased op to that of the remaining op."""
     gone = places.pop(goes, None) or [goes.location]
     if stays in places or gone != [stays.location]:
         places.setdefault(stays, [stays.location]).extend(gone)

@@ -1,11 +1,11 @@
-"""Drop what nobody uses.
+"""Eliminate dead code.
 
 Before:  %a = nd.exp %x : tensor<4xf32>
          %b = nd.neg %a : tensor<4xf32>
          func.return %x : tensor<4xf32>
 After:   func.return %x : tensor<4xf32>
 
-Afterwards every op has an effect, or a result that something with an effect depends on.
+Afterwards every op has a side effect, or a result on which an op with a side effect depends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stepwell.transforms.passes import Pass
 
 @dataclass(frozen=True)
 class DeadCode(Pass):
-    """Remove ops without effect whose results are not used, from the last to the first."""
+    """Erase ops without side effects whose results are unused, from the last to the first."""
 
     name = "dce"
     expects_work = False
@@ -33,7 +33,7 @@ class DeadCode(Pass):
 
 
 def _clean(op: Operation, busy: dict[Operation, bool]) -> None:
-    """Clean all that ``op`` contains; ``busy`` are ops in which something is done."""
+    """Clean the regions of ``op``; ``busy`` caches which ops contain side effects."""
     for region in op.regions:
         for block in region.blocks:
             for each in reversed(list(block.ops)):

@@ -1,4 +1,4 @@
-"""What an op of constants is: evaluated by its own `reference` rule."""
+"""Fold an op of constants, by its own `reference` rule."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from stepwell.dialects.types import dense, dtype
 from stepwell.dialects.upstream.identities import known
 
 LIMIT = 1024
-"""So many elements a folded tensor may have, unless one value fills it."""
+"""The most elements of a folded tensor, unless it is a splat."""
 
 _I1 = IntegerType(1)
 _FLOATS = (Float64Type, Float32Type, Float16Type, BFloat16Type)
@@ -42,7 +42,7 @@ _EXACT = frozenset(
     {math.AbsFOp, math.AbsIOp, math.CeilOp, math.FloorOp, math.TruncOp, math.RoundEvenOp}
     | {math.CopySignOp, math.FmaOp, math.CountLeadingZerosOp, math.CtPopOp, math.SqrtOp}
 )
-"""Functions whose result does not depend on who computes it."""
+"""Math functions whose result is the same in every implementation."""
 _DIVISIONS = frozenset(
     {arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp}
     | {arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp}
@@ -51,14 +51,14 @@ _SHIFTS = frozenset({arith.ShLIOp, arith.ShRSIOp, arith.ShRUIOp})
 
 
 def foldable(kind: type[Operation]) -> bool:
-    """Whether ops of a class may be evaluated when compiling."""
+    """Whether ops of a class may be evaluated at compile time."""
     if kind is arith.ConstantOp or not reference.get(kind):
         return False
     return issubclass(kind, NdOp) or kind in _EXACT or kind.name.startswith("arith.")
 
 
 def folded(builder: Builder, op: Operation) -> Sequence[SSAValue] | None:
-    """Return the constants that the results of ``op`` are, None where that is not known."""
+    """Return the constant results of ``op``, None where they are unknown."""
     for operand in op.operands:
         if type(operand.owner) not in (ConstantOp, FullOp, arith.ConstantOp):
             return None
@@ -87,7 +87,7 @@ def _folded_tensor(builder: Builder, op: NdOp) -> Sequence[SSAValue] | None:
 
 
 def _filled(builder: Builder, op: Elementwise, operands: Sequence[FullOp]) -> SSAValue:
-    """Evaluate on one element what holds for all; the size does not matter."""
+    """Evaluate one element of splats; the size does not matter."""
     scalars = [np.asarray(_number(o.value)) for o in operands]
     result: Any = reference[type(op)](op, scalars)
     type_: Any = op.y.type
@@ -140,7 +140,7 @@ def _folded_scalar(builder: Builder, op: Operation) -> Sequence[SSAValue] | None
 
 
 def _defined(op: Operation, numbers: Sequence[Any]) -> bool:
-    """Whether upstream says what the op gives for these operands."""
+    """Whether the op is defined for these operands by upstream's semantics."""
     if type(op) in _DIVISIONS:
         return numbers[1] not in (0, -1)
     if type(op) in _SHIFTS:

@@ -1,4 +1,4 @@
-"""The function of a module that a pass is about, found by the name that its option gives."""
+"""Look up the function that the option of a pass names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from stepwell.transforms.passes import Pass, fail
 
 
 def named_function(pass_: Pass, module: ModuleOp, name: str, verb: str, new: str) -> func.FuncOp:
-    """Return the function ``name``, which has a body; there must be none called ``new``.
+    """Return the function ``name``, which must have a body; no function may be called ``new``.
 
-    verb : what is done with it, for messages
+    verb : the verb for what the pass does with it, for messages
     """
     functions = {f.sym_name.data: f for f in module.ops if isinstance(f, func.FuncOp)}
     function = functions.get(name)

@@ -1,4 +1,4 @@
-"""What every pass is built on: its declared numerics, its remarks, its failures."""
+"""The base of every pass: its declared numerics, its remarks, its failures."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ Numerics: TypeAlias = Literal["bit-exact", "reassociating", "approximating"]
 
 @dataclass(frozen=True)
 class Pass(ModulePass, ABC):
-    """A pass of ours. Its docstring says Before / After / Afterwards and is what tools print.
+    """A pass of ours. Its docstring has Before / After / Afterwards, and tools print it.
 
     Options are the dataclass fields, as in xDSL.
     """
 
     numerics: ClassVar[Numerics] = "bit-exact"
-    """What the pass may do to results; `tools.opt.contracts` says what each word means."""
+    """How the pass may change results; `tools.opt.contracts` defines each word."""
 
     expects_work: ClassVar[bool] = True
-    """Whether finding nothing to do is worth a warning; False for passes that clean up."""
+    """Whether a run without any change is worth a warning; False for cleanup passes."""
 
     one_block: ClassVar[bool] = False
-    """Whether functions must be of one block: control flow is that of scf, not of cf."""
+    """Whether functions must have one block: control flow is that of scf, not of cf."""
 
     dialects: ClassVar[tuple[str, ...]] = ()
-    """The dialects of ops that the pass makes: loaded before it runs, rules and all."""
+    """The dialects of the ops that the pass creates: loaded, with their rules, before it runs."""
 
     def at(self, *relations: str) -> Placement:
-        """Return where this pass is to stand in the pipeline, for ``passes`` of `sw.jit`.
+        """Return the placement of this pass in the pipeline, for ``passes`` of `sw.jit`.
 
         relations : ``before:ANCHOR`` or ``after:ANCHOR``, as in `stepwell.core.placement`
         """
@@ -51,7 +51,7 @@ def fail(op: Operation, message: str, help: str = "") -> NoReturn:
 
 
 def check_one_block(root: Operation, name: str) -> None:
-    """Fail at a function of several blocks inside ``root``, which pass ``name`` cannot take."""
+    """Fail at a function with several blocks inside ``root``, which pass ``name`` rejects."""
     for region in root.regions:
         for block in region.blocks:
             for op in block.ops:
@@ -62,5 +62,5 @@ def check_one_block(root: Operation, name: str) -> None:
 
 
 def remark(op: Operation, message: str) -> None:
-    """Report a remark at ``op``: a decision taken, a chance missed."""
+    """Report a remark at ``op``: a decision, or a missed optimization."""
     report(Diagnostic("remark", message, place_of(op)))

@@ -1,8 +1,8 @@
-"""Drive rewrite patterns so that no location is lost.
+"""Drive rewrite patterns and preserve locations.
 
-xDSL's walker drops locations. `rewrite` gives every op a pattern inserts the location of the op
-it matched, and every op that stands in for another the union of both. A pattern that merges
-several ops says so itself with `fuse_locations`.
+xDSL's walker drops locations. `rewrite` gives every op that a pattern inserts the location of the
+matched op, and every op that replaces another the fused location of both. A pattern that merges
+several ops fuses their locations itself with `fuse_locations`.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from stepwell.dialects.types import UNKNOWN, fuse_locations
 
 @dataclass
 class _Located(RewritePattern):
-    """A pattern whose insertions inherit the location of the op it looks at."""
+    """A pattern whose insertions inherit the location of the matched op."""
 
     inner: RewritePattern
     location: LocationAttr = UNKNOWN
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        """Note where ``op`` comes from, then let the inner pattern work."""
+        """Record the location of ``op``, then run the inner pattern."""
         self.location = op.location
         self.inner.match_and_rewrite(op, rewriter)
 
     def inserted(self, op: Operation) -> None:
-        """Locate a new op and all it contains."""
+        """Set the location of a new op and its nested ops."""
         if op.location == UNKNOWN:
             op.location = self.location
         for region in op.regions:
@@ -45,7 +45,7 @@ class _Located(RewritePattern):
                     self.inserted(inside)
 
     def replaced(self, op: Operation, values: Sequence[SSAValue | None]) -> None:
-        """Unite the location of ``op`` with those of what replaces it."""
+        """Fuse the location of ``op`` with those of its replacements."""
         for value in values:
             if isinstance(value, OpResult):
                 value.op.location = fuse_locations((value.op.location, op.location))

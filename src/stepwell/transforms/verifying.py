@@ -1,4 +1,4 @@
-"""Whether passes check what they have made, beside what the verifier of the IR checks."""
+"""Whether passes verify their results, in addition to the verifier of the IR."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 from contextvars import ContextVar
 
 VARIABLE = "STEPWELL_VERIFY"
-"""0: nothing is checked; buffers: passes check what they have made; 1: all is, after each stage."""
+"""0: no checks; buffers: passes check the buffers they create; 1: all checks after each stage."""
 
 verify_each: ContextVar[bool] = ContextVar("verify_each", default=False)
 """Whether a tool was asked to verify after each pass."""
 
 
 def checks_buffers() -> bool:
-    """Whether what passes have made of buffers is proved."""
+    """Whether the results of passes on buffers are proved."""
     return verify_each.get() or os.environ.get(VARIABLE, "0") != "0"
 
 

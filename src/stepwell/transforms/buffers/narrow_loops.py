@@ -1,4 +1,4 @@
-"""Say which part of the loops of a kernel's ops matters, where that is known when it is launched.
+"""Record which part of a loop has an effect, where a kernel's launch determines it.
 
 Before:  linalg.generic {one reduction} ins(%i, %x : memref<i64>, memref<99xf64>) outs(%s) {
            %j = linalg.index 0 ... %c = arith.cmpi slt, %j, %i
@@ -7,10 +7,10 @@ After:   %n = memref.load %i[] ... %high = arith.minsi, arith.maxsi: from 0 to 9
          linalg.generic ins(%i, %x, %low, %high : memref<i64>, memref<99xf64>, index, index)
            outs(%s) attrs = {kernel.within = [array<i64: 0, 2, 3>]} { the same }
 
-Afterwards an op whose body does nothing outside of a part of some loop, which begins or ends at a
-number that the kernel is launched with, has where that part begins and where it ends as two more
-operands, and says so: loop, number of the one, number of the other. linalg-to-loops runs no more
-than that, rounded to vectors. What the op computes is the same with and without.
+Afterwards an op whose body has no effect outside an interval of some loop, which begins or ends at
+a number that the kernel is launched with, has the interval's two bounds as further operands, and an
+attribute: loop, number of the lower bound, number of the upper one. linalg-to-loops runs only that
+interval, rounded to vectors. The op computes the same with and without it.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ Pairs: TypeAlias = frozenset[tuple[SSAValue, SSAValue]]
 
 INDEX = IndexType()
 SHORTEST = 16
-"""A loop of fewer iterations runs as it is."""
+"""The trip count below which a loop is not narrowed."""
 
 
 @dataclass(frozen=True)
 class NarrowLoops(Pass):
-    """Note on structured ops of kernels the windows of their loops."""
+    """Record on structured ops of kernels the intervals in which their loops have an effect."""
 
     name = "narrow-loops"
     one_block = True
     expects_work: ClassVar[bool] = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Look at each kernel's ops."""
+        """Narrow the loops of each kernel's ops."""
         launches = launches_of(op)
         for function in op.ops:
             if not isinstance(function, kernel.FuncOp):
@@ -89,7 +89,7 @@ def _narrow(function: kernel.FuncOp, op: linalg.GenericOp, one: Pairs) -> None:
 
 
 def _note(op: linalg.GenericOp, numbers: Sequence[tuple[int, SSAValue, SSAValue]]) -> None:
-    """Give ``op`` the limits of its windows as further operands."""
+    """Append the bounds of the intervals to the operands of ``op``."""
     count, maps = len(op.inputs), indices(op)
     given = [value for _, *ends in numbers for value in ends]
     body = op.detach_region(op.body)
@@ -115,7 +115,7 @@ def _note(op: linalg.GenericOp, numbers: Sequence[tuple[int, SSAValue, SSAValue]
 
 
 def _in_place(function: kernel.FuncOp, launches: Sequence[kernel.LaunchOp]) -> Pairs:
-    """Return which arguments are one array wherever the kernel is launched."""
+    """Return the pairs of arguments that are the same array in every launch of the kernel."""
     args, count = function.body.block.args, len(function.body.block.args)
     pairs = function.attributes.get("kernel.in_place")
     if not isinstance(pairs, ArrayAttr) or not launches:
@@ -130,7 +130,7 @@ def _in_place(function: kernel.FuncOp, launches: Sequence[kernel.LaunchOp]) -> P
 
 
 def _is_one(a: SSAValue, b: SSAValue) -> bool:
-    """Whether two buffers are one: the same value, or the same view of the same."""
+    """Whether two buffers are the same: one value, or equal views of the same buffer."""
     if a is b:
         return True
     one, other = a.owner, b.owner
@@ -145,7 +145,7 @@ def _is_one(a: SSAValue, b: SSAValue) -> bool:
 
 
 class _Limits:
-    """Writes the limits of one op's windows at the beginning of its kernel."""
+    """Writes the bounds of one op's intervals at the beginning of its kernel."""
 
     def __init__(self, function: kernel.FuncOp, op: linalg.GenericOp) -> None:
         self.op, self.block = op, function.body.block
@@ -154,7 +154,7 @@ class _Limits:
         self.numbers: dict[int, SSAValue] = {}
         pairs = function.attributes.get("kernel.in_place")
         self.written = set[SSAValue]()
-        """What may hold something else by now than when the kernel began."""
+        """Buffers that may have been written since the kernel began."""
         for each in self.block.ops:
             if each is op:
                 break
@@ -168,7 +168,7 @@ class _Limits:
             self.written |= ends if ends & self.written else set()
 
     def bounds(self, loop: int, size: int, window: Window) -> tuple[SSAValue, SSAValue] | None:
-        """Return from where up to where a loop matters, from 0 to its end; None if all of it."""
+        """Return the bounds of the interval in which a loop has an effect; None if unrestricted."""
         lows = [n for n in window.lows if self._tells(n, 0)]
         highs = [n for n in window.highs if self._tells(n, size)]
         if not lows and not highs:
@@ -196,7 +196,7 @@ class _Limits:
         return found
 
     def _tells(self, limit: Limit, trivial: int) -> bool:
-        """Whether a limit is known when the kernel begins, and cuts something off."""
+        """Whether a limit is known when the kernel begins, and restricts the loop."""
         if (number := constant_of(limit.value)) is not None:
             end = number + limit.offset
             return trivial == DYNAMIC_INDEX or (end > 0 if trivial == 0 else end < trivial)
@@ -217,7 +217,7 @@ class _Limits:
         return isinstance(owner, arith.ConstantOp)
 
     def _is_number(self, value: SSAValue) -> bool:
-        """Whether it is a number that the kernel has computed for itself before the op."""
+        """Whether it is a scalar temporary that the kernel computes before the op."""
         one = isinstance(value.owner, memref.AllocOp) and value.owner.parent is self.block
         return one and isinstance(value.type, MemRefType) and not value.type.get_shape()
 
@@ -225,7 +225,7 @@ class _Limits:
         return isinstance(value, BlockArgument) and value.owner is self.block
 
     def _leaf(self, value: SSAValue) -> SSAValue:
-        """Return what an argument of the body is before the loops."""
+        """Return the value before the loops of an argument of the body."""
         if isinstance(value.owner, arith.ConstantOp):
             return self._put(value.owner.clone())
         if not isinstance(value, BlockArgument) or value.owner is self.block:
@@ -238,7 +238,7 @@ class _Limits:
         return self._put(memref.LoadOp.get(given, at), value.name_hint)
 
     def _extent(self, loop: int, size: int) -> SSAValue | None:
-        """Return how often a loop runs, None where that is not known when the kernel begins."""
+        """Return the trip count of a loop, None where it is unknown when the kernel begins."""
         if size != DYNAMIC_INDEX:
             return self._index(size)
         for value, index in zip(self.op.operands, indices(self.op), strict=True):
@@ -250,7 +250,7 @@ class _Limits:
         return None
 
     def _inside(self, limit: Limit, end: SSAValue) -> SSAValue:
-        """Return a limit as an index from 0 to the end of its loop, whatever the number is."""
+        """Return a limit as an index, clamped to 0 and the end of its loop, without overflow."""
         value = lift(self.op, limit.value, self._leaf, self._put_op, self.done)
         if value.type != INDEX:
             value = self._put(arith.IndexCastOp(value, INDEX))

@@ -1,4 +1,4 @@
-"""Let parts of a host function that have nothing to do with each other run at the same time.
+"""Run independent parts of a host function concurrently.
 
 Before:  kernel.launch @k ins(%x) outs(%a)       After:  kernel.concurrent {
          kernel.launch @k ins(%y) outs(%b)                 kernel.launch @k ins(%x) outs(%a)
@@ -8,9 +8,9 @@ Before:  kernel.launch @k ins(%x) outs(%a)       After:  kernel.concurrent {
                                                            kernel.launch @k ins(%b) outs(%d)
                                                          }
 
-A large kernel is faster where all threads share it; chains of small ones, of which each would
-have the threads wait for one another, are faster side by side. What is expected to take less
-time is chosen; a launch runs as it did, so no result depends on the choice.
+A large kernel is faster with all threads; chains of small ones, each of which ends in a barrier of
+the threads, are faster side by side. The cost model decides; each launch computes the same either
+way, so no result depends on the choice.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from stepwell.dialects.types import dtype, fuse_locations
 from stepwell.transforms.passes import Pass, remark
 
 MIN_GAIN_NS = 2000
-"""Nanoseconds that must be gained, and a tenth of the whole."""
+"""The least gain in nanoseconds; a tenth of the total time is required too."""
 WINDOW = 64
-"""So many launches are looked at together."""
+"""The most consecutive launches that are considered as one group."""
 MAX_BESIDE_BYTES = 1 << 20
-"""Temporaries of branches that run at a time may take this many bytes more."""
+"""The most bytes of memory that temporaries of concurrent branches may take in addition."""
 
 LOOPED = (linalg.GenericOp, linalg.FillOp)
 _PURE = (
@@ -58,13 +58,13 @@ _VIEWS = (memref.CastOp, memref.CollapseShapeOp, memref.ExpandShapeOp, memref.Su
 class RunTogether(Pass):
     """Group launches into branches of kernel.concurrent where that is expected to be faster.
 
-    threads : how many threads there are to run branches
-    described : all of the machine, NAME=VALUE with commas
+    threads : the number of threads that run branches
+    described : all properties of the machine, NAME=VALUE with commas
 
-    Before:  launches in a row, of which some do not need each other
+    Before:  consecutive launches, some of which are independent
     After:   kernel.concurrent { ... } and { ... }
 
-    Afterwards the order of launches that need each other is what it was.
+    Afterwards the order of dependent launches is unchanged.
     """
 
     name = "run-together"
@@ -91,12 +91,12 @@ class RunTogether(Pass):
 
 @dataclass
 class _Unit:
-    """A launch: how long it takes one thread, and what it touches."""
+    """A launch: its time on one thread, and the buffers it accesses."""
 
     op: kernel.LaunchOp
     time: float
     alone: float
-    """How long it takes where all threads are there for it."""
+    """Its time on all threads."""
     reads: set[SSAValue]
     writes: set[SSAValue]
     room: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
@@ -117,7 +117,7 @@ def _runs(
     known: dict[str, tuple[float, float] | None],
     machine: Machine,
 ) -> list[list[_Unit]]:
-    """Return launches in a row, with nothing between them but views, sizes and numbers."""
+    """Return the runs of launches with only views, sizes and numbers between them."""
     runs: list[list[_Unit]] = [[]]
     for op in block.ops:
         if isinstance(op, kernel.LaunchOp) and not op.results:
@@ -164,7 +164,7 @@ def _root(value: SSAValue) -> SSAValue:
 
 
 def _time(function: kernel.FuncOp, machine: Machine) -> tuple[float, float] | None:
-    """Return how many nanoseconds one thread takes, and how many where all threads are there."""
+    """Return the predicted nanoseconds on one thread, and on all threads."""
     types = function.function_type.inputs.data
     if any(isinstance(t, MemRefType) and DYNAMIC_INDEX in t.get_shape() for t in types):
         return None
@@ -183,24 +183,24 @@ def _with_one(machine: Machine) -> Machine:
 
 @dataclass
 class _Branches:
-    """Launches in a row, told apart: those of one branch need none of another."""
+    """Consecutive launches in independent branches, as a union-find structure."""
 
     units: list[_Unit] = field(default_factory=list[_Unit])
     joined: list[int] = field(default_factory=list[int])
-    """For each unit one of its branch: an earlier one, or itself where it is the branch's first."""
+    """For each unit an earlier one of its branch, or itself if it is the branch's first."""
     times: dict[int, float] = field(default_factory=dict[int, float])
-    """How long each branch takes, by its first unit."""
+    """The time of each branch, keyed by its first unit."""
     readers: dict[SSAValue, list[int]] = field(default_factory=dict[SSAValue, list[int]])
     writer: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
 
     def first(self, unit: int) -> int:
-        """Return the first unit of the branch that a unit is in."""
+        """Return the first unit of the branch of ``unit``."""
         while self.joined[unit] != unit:
             unit = self.joined[unit]
         return unit
 
     def add(self, unit: _Unit) -> None:
-        """Add one more, joining the branches that it needs or that need it."""
+        """Append a unit, merging the branches that it depends on."""
         number = len(self.units)
         needed = {self.writer[root] for root in unit.reads if root in self.writer}
         needed.update(n for root in unit.writes for n in self.readers.get(root, ()))
@@ -216,7 +216,7 @@ class _Branches:
             self.writer[root] = number
 
     def together(self, machine: Machine) -> float:
-        """Return how long all takes with each branch on one thread."""
+        """Return the total time with each branch on one thread."""
         busy = [0.0] * machine.threads
         for time in sorted(self.times.values(), reverse=True):
             busy[busy.index(min(busy))] += time
@@ -231,7 +231,7 @@ class _Branches:
 
 
 def _group(units: Sequence[_Unit], machine: Machine) -> None:
-    """Group what pays most from the first unit on, then what comes after it."""
+    """Group the prefix of the units that gains most, then continue behind it."""
     now = [unit.alone for unit in units]
     saved = [0.0]
     for unit, time in zip(units, now, strict=True):
@@ -249,7 +249,7 @@ def _group(units: Sequence[_Unit], machine: Machine) -> None:
 
 
 def _best(units: Sequence[_Unit], now: Sequence[float], machine: Machine) -> tuple[int, float]:
-    """Return up to which unit to group from the first on, and how many nanoseconds that gains."""
+    """Return the last unit of the best group that begins at the first, and its gain in ns."""
     branches, total, room = _Branches(), 0.0, dict[SSAValue, int]()
     best = 0, 0.0
     for last, (unit, time) in enumerate(zip(units, now, strict=True)):
@@ -265,7 +265,7 @@ def _best(units: Sequence[_Unit], now: Sequence[float], machine: Machine) -> tup
 
 
 def _write(units: Sequence[_Unit], gain: float) -> None:
-    """Put the launches into branches, where the last of them was."""
+    """Move the launches into branches, at the position of the last launch."""
     found = _Branches()
     for unit in units:
         found.add(unit)

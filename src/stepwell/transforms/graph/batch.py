@@ -1,10 +1,10 @@
-"""Write a function for a batch of examples beside it.
+"""Add a batched version of a function to the module.
 
 Before:  func.func @f(%x: tensor<4xf32>, %w: tensor<f32>) -> tensor<4xf32> { ... }
 After:   func.func @f(%x: tensor<4xf32>, %w: tensor<f32>) -> tensor<4xf32> { ... }
          func.func @f_vmap(%x: tensor<8x4xf32>, %w: tensor<f32>) -> tensor<8x4xf32> { ... }
 
-Afterwards there is one function more, in ordinary ops.
+Afterwards there is one more function, in ordinary ops.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from stepwell.transforms.passes import Pass, fail
 
 @dataclass(frozen=True)
 class Vmap(Pass):
-    """Write @f_vmap, which is @f for each example of a batch.
+    """Add @f_vmap, which computes @f for each example of a batch.
 
     Before:
         func.func @f(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> {
@@ -43,9 +43,9 @@ class Vmap(Pass):
           %y = nd.mul %x, %broadcast : tensor<8x4xf32>
           func.return %y : tensor<8x4xf32>
         }
-    Afterwards: there is a function more. Options: function=NAME; in_axes=0,-1 has the axis that
-    counts examples for each argument, -1 where there is none, out_axes for each result: one number
-    is for all, 0 where none is given; size=8 says how many there are, else the call does.
+    Afterwards: there is one more function. Options: function=NAME; in_axes=0,-1 gives the batch
+    axis of each argument, -1 where it has none, out_axes that of each result: one number is for
+    all, 0 by default; size=8 is the number of examples, by default that of the call.
     """
 
     name = "vmap"
@@ -56,7 +56,7 @@ class Vmap(Pass):
     size: int | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Write the function."""
+        """Add the batched function to the module."""
         new = f"{self.function}_vmap"
         function = named_function(self, op, self.function, "batch", new)
         last = function.body.block.last_op
@@ -79,7 +79,7 @@ def _axes(
     asked: Sequence[int],
     values: Sequence[SSAValue],
 ) -> list[int]:
-    """Return an axis for each value, of which there is one more than each has."""
+    """Return the batch axis of each value; the batched value has one axis more."""
     name = function.sym_name.data
     given = list(asked) * len(values) if len(asked) == 1 else list(asked)
     if len(given) != len(values):

@@ -1,4 +1,4 @@
-"""Hold a module that begins below the graph to its sizes and indices, before all else."""
+"""Check the sizes and indices of a module that begins below the graph, before all other passes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from stepwell.transforms.passes import Pass
 
 @dataclass(frozen=True)
 class CheckAccesses(Pass):
-    """Prove that structured ops and kernels read and write nothing beyond their tensors.
+    """Prove that structured ops and kernels access no element outside their tensors.
 
     Before:  %s = tensor.extract_slice %x[0] [4] [1] : tensor<?xf32> to tensor<4xf32>
-    After:   the same, and nd.checks of the function says that %x has 4 elements or more
-    Afterwards: a call whose sizes meet all checks touches no other memory. An index that nothing
-    holds within its tensor is an error. Programs in `nd` are checked by `check-sizes` instead.
+    After:   the same, and nd.checks of the function requires that %x has 4 elements or more
+    Afterwards: a call whose sizes meet all checks accesses no memory outside its tensors. An index
+    that cannot be bounded is an error. Programs in `nd` are checked by `check-sizes` instead.
     """
 
     name = "check-accesses"
     expects_work: ClassVar[bool] = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Look at every function that can be called from outside."""
+        """Check every public function."""
         for function in op.ops:
             if isinstance(function, func.FuncOp) and is_entry(function):
                 _note(function)

@@ -1,4 +1,4 @@
-"""Note what must hold of sizes that only a call tells, before ops that want it are rewritten."""
+"""Record the constraints on dynamic sizes before the ops that require them are rewritten."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from stepwell.transforms.passes import Pass
 
 @dataclass(frozen=True)
 class CheckSizes(Pass):
-    """Note in each public function what must hold of the `?` of its arguments.
+    """Record in each public function the constraints on the `?` of its arguments.
 
     Before:  func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>) ... { nd.add %x, %y ... }
     After:   func.func @main(...) attributes {nd.checks = [
                {holds = ["==", "d0", "d1"], words = [...], values = [...], at = "a.mlir:2:3"}]}
-    Afterwards: a call whose sizes meet all checks keeps what the types of all ops promise; what
-    branches and loops hand on has sizes that are proved (see `pinning`).
+    Afterwards: a call whose sizes meet all checks satisfies the types of all ops; the sizes of
+    values that branches and loops yield are proved (see `pinning`).
     """
 
     name = "check-sizes"
@@ -32,7 +32,7 @@ class CheckSizes(Pass):
     expects_work: ClassVar[bool] = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Look at every function that can be called from outside."""
+        """Check every public function."""
         for function in op.ops:
             if isinstance(function, func.FuncOp) and is_entry(function):
                 _note(function)

@@ -1,11 +1,11 @@
-"""Replace every composite op by what it stands for.
+"""Replace every composite op by its decomposition.
 
 Before:  %y = nd.relu %x : tensor<4xf32>
 After:   %zero = nd.full 0.0 : tensor<4xf32>
          %y = nd.max %x, %zero : tensor<4xf32>
 
-Afterwards no op is left that has a decomposition, save those marked `KeptWhole`: what a
-decomposition is made of is decomposed too.
+Afterwards no op with a decomposition is left, except those marked `KeptWhole`: decompositions are
+expanded recursively.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Decompose(Pass):
     After:
         %full = nd.full 0.0 : tensor<4xf32>
         %y = nd.max %x, %full : tensor<4xf32>
-    Afterwards: no op is left that has a decomposition, save those marked KeptWhole.
+    Afterwards: no op with a decomposition is left, except those marked KeptWhole.
     """
 
     name = "decompose"

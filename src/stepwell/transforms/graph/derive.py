@@ -1,10 +1,10 @@
-"""Write the derivative of a function beside it.
+"""Add the derivative of a function to the module.
 
 Before:  func.func @loss(%w: T, %x: T) -> tensor<f32> { ... }
 After:   func.func @loss(%w: T, %x: T) -> tensor<f32> { ... }
          func.func @loss_vjp(%w: T, %x: T, %d_y: tensor<f32>) -> (tensor<f32>, T) { ... }
 
-Afterwards there is one function more, in ordinary ops.
+Afterwards there is one more function, in ordinary ops.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from stepwell.transforms.passes import Pass, fail
 
 @dataclass(frozen=True)
 class Derive(Pass, ABC):
-    """What the two passes share.
+    """The part that both passes share.
 
     function : the name of the function to differentiate
-    wrt : arguments, counted from 0; all floats where none are given
-    of : results, counted from 0; all floats where none are given
+    wrt : numbers of the arguments, from 0; all float arguments by default
+    of : numbers of the results, from 0; all float results by default
     """
 
     KIND: ClassVar[Kind]
@@ -44,11 +44,11 @@ class Derive(Pass, ABC):
 
     @property
     def derived(self) -> str:
-        """The name of the function that is written."""
+        """The name of the new function."""
         return f"{self.function}_{self.name}"
 
     def numbers(self, function: func.FuncOp) -> tuple[list[int], list[int]]:
-        """Return the arguments and the results that it is about."""
+        """Return the numbers of the arguments and the results to differentiate by and of."""
         last = function.body.block.last_op
         assert last is not None
         return (
@@ -57,7 +57,7 @@ class Derive(Pass, ABC):
         )
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Write the function."""
+        """Add the derivative to the module."""
         function = named_function(self, op, self.function, "differentiate", self.derived)
         wrt, of = self.numbers(function)
         write_derivative(function, self.derived, self.KIND, wrt, of, whole=True)
@@ -67,7 +67,7 @@ class Derive(Pass, ABC):
 def _floats(
     function: func.FuncOp, what: str, asked: Sequence[int], values: Sequence[SSAValue]
 ) -> list[int]:
-    """Return the numbers of ``asked``, which must be floats; of all floats where none are."""
+    """Return the numbers in ``asked``, which must be of floats; those of all floats by default."""
     name = function.sym_name.data
     for n in asked:
         if not 0 <= n < len(values):
@@ -83,7 +83,7 @@ def _floats(
 
 @dataclass(frozen=True)
 class Vjp(Derive):
-    """Write @f_vjp: the results of @f, then cotangents of its arguments, from those of results.
+    """Add @f_vjp: the results of @f, then the cotangents of its arguments, given those of results.
 
     Before:
         func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -101,8 +101,8 @@ class Vjp(Derive):
           %d_x = nd.mul %d_y, %cos : tensor<4xf32>
           func.return %y, %d_x : tensor<4xf32>, tensor<4xf32>
         }
-    Afterwards: there is a function more. Options: function=NAME, wrt=0,1 of its arguments and
-    of=0 of its results, which are all floats where they are not given.
+    Afterwards: there is one more function. Options: function=NAME, wrt=0,1 of its arguments and
+    of=0 of its results, by default all floats.
     """
 
     name = "vjp"
@@ -111,7 +111,7 @@ class Vjp(Derive):
 
 @dataclass(frozen=True)
 class Jvp(Derive):
-    """Write @f_jvp: the results of @f, then their tangents, from those of arguments.
+    """Add @f_jvp: the results of @f, then their tangents, given those of arguments.
 
     Before:
         func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -129,7 +129,7 @@ class Jvp(Derive):
           %t_y = nd.mul %t_x, %cos : tensor<4xf32>
           func.return %y, %t_y : tensor<4xf32>, tensor<4xf32>
         }
-    Afterwards: there is a function more; options as those of vjp.
+    Afterwards: there is one more function; options as those of vjp.
     """
 
     name = "jvp"

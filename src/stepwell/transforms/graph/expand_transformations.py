@@ -1,11 +1,11 @@
-"""Write derivatives and batches of regions out as ordinary ops.
+"""Expand derivatives and batches of regions into ordinary ops.
 
 Before:  %y, %d_x = nd.vjp (%v = %x) cotangents(%g) { %s = nd.sin %v  nd.yield %s }
 After:   %y = nd.sin %x
          %cos = nd.cos %x
          %d_x = nd.mul %g, %cos
 
-Afterwards no nd.vjp, nd.jvp or nd.vmap is left, and no op that only says how to differentiate it.
+Afterwards no nd.vjp, nd.jvp or nd.vmap is left, and no op that only customizes differentiation.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from stepwell.transforms.passes import Pass
 
 @dataclass(frozen=True)
 class ExpandTransformations(Pass):
-    """Replace nd.vjp, nd.jvp and nd.vmap by what they stand for, innermost first.
+    """Replace nd.vjp, nd.jvp and nd.vmap by ordinary ops, innermost first.
 
-    Then also what says how it is differentiated: nd.custom_vjp, nd.custom_jvp, nd.checkpoint and
-    nd.stop_gradient.
+    Then also the ops that customize differentiation: nd.custom_vjp, nd.custom_jvp, nd.checkpoint
+    and nd.stop_gradient.
 
 
     Before:
@@ -51,7 +51,7 @@ class ExpandTransformations(Pass):
         """Expand every transformation of the module."""
         found = False
         while some := [each for each in op.walk() if isinstance(each, TRANSFORMATIONS)]:
-            found = True  # what a call stands for may have some too
+            found = True  # an inlined call may contain further ones
             for each in reversed(some):
                 expand(each)
         rest = [each for each in op.walk() if isinstance(each, CUSTOM)]

@@ -1,4 +1,4 @@
-"""Multiply weights by what their product is multiplied by, as a batch norm after a convolution is.
+"""Fold the scaling of a product into its weights, as of a batch norm after a convolution.
 
 Before:  %y = nd.convolution %x, %w : (tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32>) -> ...
          %m = nd.broadcast %mean {dims = [1]} : tensor<4xf32> -> tensor<1x4x6x6xf32>
@@ -13,11 +13,11 @@ After:   %f = nd.broadcast %scale {dims = [0]} : tensor<4xf32> -> tensor<4x3x3x3
          %c = nd.broadcast %b {dims = [1]} : tensor<4xf32> -> tensor<1x4x6x6xf32>
          %z = nd.add %y, %c : tensor<1x4x6x6xf32>
 
-Afterwards no product of 32- or 64-bit floats with constant weights is followed by steps that scale
-and shift its features by constants alone: the weights are scaled and the shifts are one. That is
-computed once, when the program is loaded. Where it would be computed in each call it is done only
-for weights much smaller than a result that is large. Products that others use too are left alone,
-and so is what is inside loops and branches.
+Afterwards no product of 32- or 64-bit floats with constant weights is followed by ops that scale
+and shift its features by constants only: the weights are scaled and the shifts are one addition.
+This is computed once, when the program is loaded. If it had to be computed in each call, it is done
+only for weights that are much smaller than a large result. Products with other users are unchanged,
+and so is the code inside loops and branches.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ Axes: TypeAlias = tuple[int, ...]
 
 
 MIN_RESULT_ELEMENTS = 1 << 14
-"""Scaling weights in each call pays for results of at least this many elements."""
+"""The number of elements of a result from which scaling its weights in each call pays."""
 SMALLER = 4
-"""How many times fewer elements weights have that are scaled in each call."""
+"""The ratio of result to weight elements from which weights are scaled in each call."""
 
 
 @dataclass(frozen=True)
 class FoldScales(Pass):
-    """Scale weights instead of what they give.
+    """Scale weights instead of the product.
 
     hoist_constants : 0 where nothing can be computed before the program is called
 
@@ -70,8 +70,8 @@ class FoldScales(Pass):
         %f = nd.broadcast %scale {dims = [1]} : tensor<4xf32> -> tensor<2x4xf32>
         %v = nd.mul %w, %f : tensor<2x4xf32>
         %z = nd.dot_general %x, %v contract [1] x [0] : (tensor<8x2xf32>, tensor<2x4xf32>) -> ...
-    Afterwards: what a product is scaled and shifted by is in its weights and one sum, where all
-        of it is constant or the weights are small.
+    Afterwards: the scales of a product are folded into its weights, and its shifts into one sum,
+        where all of them are constant or the weights are small.
     """
 
     name = "fold-scales"
@@ -82,7 +82,7 @@ class FoldScales(Pass):
     hoist_constants: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Fold at the top of each function."""
+        """Fold at the top level of each function."""
         for function in op.ops:
             if isinstance(function, func.FuncOp):
                 for block in function.body.blocks:
@@ -91,14 +91,14 @@ class FoldScales(Pass):
 
 @dataclass(frozen=True)
 class Step:
-    """An op that combines each element of a product with one of ``part``."""
+    """An op that combines each element of a product with an element of ``part``."""
 
     op: StepOp
     part: SSAValue
     axes: Axes
-    """The axes of the product that those of ``part`` that are longer than 1 belong to.
+    """The axes of the product that match the axes of ``part`` longer than 1.
 
-    There are none where ``part`` is the same number everywhere.
+    Empty where ``part`` is a splat.
     """
 
     @property
@@ -128,14 +128,14 @@ def _in_block(block: Block, hoist_constants: bool) -> None:
 
 
 def _is_small(weights: SSAValue, result: SSAValue) -> bool:
-    """Whether it is worth it to scale ``weights`` in each call to spare scaling ``result``."""
+    """Whether scaling ``weights`` in each call costs less than scaling ``result``."""
     sizes = shape_of(weights)
     least = prod(n for n in shape_of(result) if n != DYNAMIC)
     return DYNAMIC not in sizes and least >= max(MIN_RESULT_ELEMENTS, SMALLER * prod(sizes))
 
 
 def _constants(block: Block) -> set[SSAValue]:
-    """Return the values of ``block`` that are the same in every call."""
+    """Return the values of ``block`` that are equal in every call."""
     found: set[SSAValue] = set()
     for op in block.ops:
         if not op.regions and all(v in found for v in op.operands) and is_pure(op):
@@ -144,13 +144,13 @@ def _constants(block: Block) -> set[SSAValue]:
 
 
 def _is_exact_enough(op: ContractionOp) -> bool:
-    """Whether scaled weights are rounded no more than sums are: not so those of 16 bits."""
+    """Whether scaling weights rounds no worse than the sums do: false for 16-bit floats."""
     kinds = {element(v) for v in (op.x, op.w, op.y)}
     return len(kinds) == 1 and isinstance(kinds.pop(), Float32Type | Float64Type)
 
 
 def _weights(op: ConvolutionOp | DotGeneralOp) -> Iterator[tuple[int, Mapping[int, int]]]:
-    """Return each operand that may be scaled, and which axis of it an axis of the result is."""
+    """Yield each operand that may be scaled, with a map from result axes to its axes."""
     if isinstance(op, ConvolutionOp):
         _, _, layout = op.how
         yield 1, {layout.y[1]: layout.w[0]}
@@ -173,9 +173,9 @@ def _weights(op: ConvolutionOp | DotGeneralOp) -> Iterator[tuple[int, Mapping[in
 def _steps(
     op: ContractionOp, where: Mapping[int, int], constants: set[SSAValue] | None
 ) -> Iterator[Step]:
-    """Return the ops that follow ``op``, each the only one, as far as weights can take them on.
+    """Yield the chain of single users of ``op`` that can be folded into the weights.
 
-    constants : what the steps may combine with; None for anything, but then factors are no numbers
+    constants : the values allowed as parts; None allows any, but then no scalar factors
     """
     value = op.y
     while isinstance(user := value.get_user_of_unique_use(), StepOp) and user.parent is op.parent:
@@ -212,7 +212,7 @@ def _step(op: StepOp, other: SSAValue) -> Step | None:
 def _fold(
     op: ConvolutionOp | DotGeneralOp, operand: int, where: Mapping[int, int], steps: Sequence[Step]
 ) -> None:
-    """Repeat ``steps`` on the weights and on what has been added so far."""
+    """Apply ``steps`` to the weights, and to the shift accumulated so far."""
     last = steps[-1].op
     before = last.prev_op
     c = Composer(Builder(InsertPoint.before(last)))
@@ -241,7 +241,7 @@ def _fold(
 
 
 def _part(c: Composer, step: Step) -> SSAValue:
-    """Return what ``step`` combines with, axes of one element left out."""
+    """Return the part of ``step`` without axes of size 1."""
     if isinstance(made_by := step.part.owner, FullOp):
         return c.of(FullOp(made_by.value, TensorType(element(step.part), [])))
     sizes = [n for n in shape_of(step.part) if n != 1]
@@ -253,7 +253,7 @@ def _part(c: Composer, step: Step) -> SSAValue:
 def _along_weights(
     c: Composer, part: SSAValue, weights: SSAValue, along: Axes, where: Mapping[int, int]
 ) -> SSAValue:
-    """Return ``part`` repeated to the shape of ``weights``."""
+    """Return ``part`` broadcast to the shape of ``weights``."""
     to = [where[axis] for axis in along]
     order = sorted(range(len(to)), key=to.__getitem__)
     if order != list(range(len(to))):
@@ -264,7 +264,7 @@ def _along_weights(
 def _widened(
     c: Composer, part: SSAValue, along: Axes, every: Axes, shape: Sequence[int]
 ) -> SSAValue:
-    """Return ``part`` with all the axes of the shift."""
+    """Return ``part`` broadcast to all axes of the shift."""
     if along == every:
         return part
     dims = [every.index(axis) for axis in along]
@@ -272,7 +272,7 @@ def _widened(
 
 
 def _locate(before: Operation | None, last: Operation, instead: Sequence[Operation]) -> None:
-    """Say that what was inserted stands in for all of ``instead``."""
+    """Give the inserted ops the fused location of ``instead``."""
     location = fuse_locations([op.location for op in instead])
     new = last.prev_op
     while new is not None and new is not before:
@@ -282,7 +282,7 @@ def _locate(before: Operation | None, last: Operation, instead: Sequence[Operati
 
 
 def _replace(op: Operation, steps: Sequence[Step], result: SSAValue) -> None:
-    """Put ``result`` in the place of the last step's, and erase what nobody needs any more."""
+    """Replace the last step's result by ``result``, and erase dead ops."""
     (old,) = steps[-1].op.results
     if old.name_hint is not None:
         result.name_hint = old.name_hint

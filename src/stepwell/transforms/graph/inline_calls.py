@@ -1,11 +1,11 @@
-"""Put the bodies of functions where they are called.
+"""Inline function bodies at their calls.
 
 Before:  func.func private @twice(%x: T) -> T { %y = nd.add %x, %x  func.return %y }
          func.func @main(%a: T) -> T { %b = nd.call @twice(%a)  func.return %b }
 After:   func.func @main(%a: T) -> T { %b = nd.add %a, %a  func.return %b }
 
-Afterwards no function that has a body is called, and private functions that nothing names are
-gone. The location of what was inlined is that of the op and of the call together.
+Afterwards no function with a body is called, and unreferenced private functions are erased. The
+location of an inlined op is that of the op and of the call together.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Functions = dict[str, func.FuncOp]
 
 @dataclass(frozen=True)
 class InlineCalls(Pass):
-    """Inline the calls of the module's own functions, and drop private ones nothing names.
+    """Inline the calls of the module's own functions, and erase unreferenced private ones.
 
     Before:
         func.func private @twice(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -43,7 +43,7 @@ class InlineCalls(Pass):
           %b = nd.add %a, %a : tensor<4xf32>
           func.return %b : tensor<4xf32>
         }
-    Afterwards: no function that has a body is called.
+    Afterwards: no function with a body is called.
     """
 
     name = "inline-calls"
@@ -51,7 +51,7 @@ class InlineCalls(Pass):
     expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Inline into every function, the called before their callers."""
+        """Inline into every function, callees before callers."""
         functions: Functions = {
             each.sym_name.data: each
             for each in op.ops
@@ -78,7 +78,7 @@ def _calls(function: func.FuncOp, functions: Functions) -> Iterator[Operation]:
 
 
 def _called_first(functions: Functions, calls: dict[str, list[Operation]]) -> list[str]:
-    """Return the functions ordered so that what is called comes before who calls it."""
+    """Return the functions in post-order: callees before callers."""
     order: dict[str, None] = {}
     path: list[str] = []
 
@@ -126,7 +126,7 @@ def _inline(call: Operation, callee: func.FuncOp) -> None:
 
 
 def _drop_unnamed(module: ModuleOp, functions: Functions) -> None:
-    """Erase private functions that no op names any more."""
+    """Erase private functions that no op references."""
     named: set[str] = set()
     for op in module.walk():
         for attribute in (*op.properties.values(), *op.attributes.values()):

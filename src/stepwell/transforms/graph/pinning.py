@@ -1,4 +1,4 @@
-"""Write sizes that are checked where later passes must know them: what branches and loops hand on.
+"""Pin the checked sizes of values that branches and loops yield, so that later passes know them.
 
 Before:  nd.yield %y : tensor<?xf32>                      the other branch yields %x
 After:   %n = nd.dim %x {axis = 0} : tensor<?xf32>        at the function's entry
@@ -35,7 +35,7 @@ _BINARY: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
 
 
 def pin(function: func.FuncOp, sizing: Sizing) -> None:
-    """Give what branches and loops of ``function`` hand on the sizes it is checked to have."""
+    """Slice the values that branches and loops of ``function`` yield to their checked sizes."""
     writer = _Writer(function)
     for op, number, wanted, found in sizing.pins:
         if not _is_within(op, function):
@@ -64,7 +64,7 @@ def _is_within(op: Operation, function: func.FuncOp) -> bool:
 
 
 class _Writer:
-    """Writes formulas at the entry of a function, each once."""
+    """Writes formulas at the entry of a function, one copy each."""
 
     def __init__(self, function: func.FuncOp) -> None:
         self.function = function
@@ -79,7 +79,7 @@ class _Writer:
         self._known: dict[str, SSAValue] = {}
 
     def can_write(self, formula: Formula) -> bool:
-        """Whether index arithmetic can say ``formula``."""
+        """Whether index arithmetic can express ``formula``."""
         return all(
             -(1 << 63) <= factor < 1 << 63
             and all(
@@ -124,7 +124,7 @@ class _Writer:
         return op.results[0]
 
     def finish(self) -> None:
-        """Put what has been written before everything else."""
+        """Insert the written ops at the beginning of the function."""
         first = self.function.body.block.first_op
         if self.ops and first is not None:
             self.function.body.block.insert_ops_before(self.ops, first)

@@ -1,4 +1,4 @@
-"""Make of a function with arguments that come later what is computed before, or after.
+"""Split a function with late arguments into the part before they arrive and the part after.
 
 Before:  func.func @f(%x: T, %d_y: T) -> (T, T) attributes {nd.part = "before", nd.later = [1, 1]} {
            %y = nd.exp %x
@@ -7,7 +7,7 @@ Before:  func.func @f(%x: T, %d_y: T) -> (T, T) attributes {nd.part = "before", 
          }
 After:   func.func @f(%x: T) -> (T, T) { %y = nd.exp %x  func.return %y, %y }
 
-Afterwards no function has these attributes. With "after" the same is
+Afterwards no function has these attributes. With "after" the same function becomes
 ``@f(%y: T, %d_y: T) -> T { %d_x = nd.mul %d_y, %y  func.return %d_x }``.
 """
 
@@ -38,20 +38,20 @@ from stepwell.transforms.dce import DeadCode
 from stepwell.transforms.passes import Pass, fail
 
 PART, LATER = "nd.part", "nd.later"
-"""Attributes of a function: the part that is wanted, and how many arguments and results are of the
-part after, the last ones."""
+"""Attributes of a function: the part to keep, and the numbers of trailing arguments and results
+that belong to the part after."""
 
 
 @dataclass(frozen=True)
 class SplitDerivatives(Pass):
-    """Keep one part of each function with nd.part: what is before its last arguments, or after.
+    """Keep one part of each function with nd.part: before its late arguments, or after.
 
-    nd.later = [m, n] says that the last m arguments come later and the last n results are made of
-    them. With nd.part = "before" the function has the other arguments; its results are the others,
-    then what the part after needs of them: a minimum cut by bytes, behind which there are cheap ops
-    alone. With "after" it has these values and the last arguments, and gives the last results. Both
-    parts of one text fit together. So `sw.vjp` computes a function once, however many cotangents
-    there are.
+    nd.later = [m, n] says that the last m arguments are late and the last n results depend on them.
+    With nd.part = "before" the function takes the other arguments; it returns the other results,
+    then the residuals that the part after needs: a minimum cut by bytes, behind which only cheap
+    ops are recomputed. With "after" it takes the residuals and the late arguments, and returns the
+    last results. Both parts of the same text agree on the residuals. So `sw.vjp` computes a
+    function once for any number of cotangents.
 
     Before:
         func.func @f(%x: tensor<4xf32>, %d_y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
@@ -73,13 +73,13 @@ class SplitDerivatives(Pass):
     expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Split every function that says so."""
+        """Split every function that has the attribute."""
         found = [
             f for f in op.body.block.ops if isinstance(f, func.FuncOp) and PART in f.attributes
         ]
         if not found:
             return
-        Canonicalize().apply(ctx, op)  # what is equal to something simpler is not kept
+        Canonicalize().apply(ctx, op)  # so that equal values count as one residual
         CommonSubexpressions().apply(ctx, op)
         for function in found:
             _split(function)
@@ -102,15 +102,15 @@ def _split(function: func.FuncOp) -> None:
     kept = _kept(function, late, ends[results:])
     if wanted == "before":
         if is_heard():
-            _tell(function, kept)
+            _remark_kept(function, kept)
         _return(block, [*ends[:results], *kept])
         _erase([op for op in block.ops if any(r in late for r in op.results) or _reads(op, late)])
         for argument in block.args[arguments:]:
             block.erase_arg(argument)
-        _told(function, arguments, results)
+        _update_type(function, arguments, results)
     else:
         _keep_after(block, arguments, ends[results:], kept, late)
-        _told(function, 0, 0)
+        _update_type(function, 0, 0)
 
 
 def _counts(later: Attribute | None) -> tuple[int, int] | None:
@@ -129,9 +129,9 @@ def _reads(op: Operation, values: set[SSAValue]) -> bool:
 
 
 def _late(block: Block, arguments: int, results: Sequence[SSAValue]) -> set[SSAValue]:
-    """Return what is made of the later arguments, or is to be computed again for what is.
+    """Return the values that depend on the late arguments, or are recomputed for those that do.
 
-    results : what is wanted before
+    results : the results of the part before
     """
     before = set(results)
     for op in reversed(list(block.ops)):
@@ -148,7 +148,7 @@ def _late(block: Block, arguments: int, results: Sequence[SSAValue]) -> set[SSAV
 def _kept(
     function: func.FuncOp, late: set[SSAValue], results: Sequence[SSAValue]
 ) -> list[SSAValue]:
-    """Return what the part before hands to the part after, in the order in which it is made."""
+    """Return the residuals that the part before returns to the part after, in program order."""
     block = function.body.block
     needed = [
         v for op in block.ops if op is not block.last_op and _is_late(op, late) for v in reads(op)
@@ -166,7 +166,7 @@ def _is_late(op: Operation, late: set[SSAValue]) -> bool:
     return any(r in late for r in op.results) or _reads(op, late)
 
 
-def _tell(function: func.FuncOp, kept: Sequence[SSAValue]) -> None:
+def _remark_kept(function: func.FuncOp, kept: Sequence[SSAValue]) -> None:
     said = f"what is computed later is handed {listed(kept)}"
     report(Diagnostic("remark", said, place_of(function)))
 
@@ -178,7 +178,7 @@ def _keep_after(
     kept: Sequence[SSAValue],
     late: set[SSAValue],
 ) -> None:
-    """Leave what is made of ``kept`` and the later arguments."""
+    """Keep only the ops that compute ``results`` from ``kept`` and the late arguments."""
     moved = [op for op in block.ops if op is not block.last_op and _is_late(op, late)]
     before = [op for op in block.ops if op is not block.last_op and op not in set(moved)]
     mapped: dict[SSAValue, SSAValue] = {}
@@ -203,7 +203,7 @@ def _keep_after(
 def _again(
     before: Sequence[Operation], wanted: set[SSAValue], kept: set[SSAValue]
 ) -> list[Operation]:
-    """Return what is to be computed again, in order, so that ``wanted`` is there."""
+    """Return the ops, in order, that are recomputed to define ``wanted``."""
     found: list[Operation] = []
     for op in reversed(before):
         if any(r in wanted for r in op.results):
@@ -227,10 +227,10 @@ def _return(block: Block, values: Sequence[SSAValue]) -> None:
     block.add_op(new)
 
 
-def _told(function: func.FuncOp, arguments: int, results: int) -> None:
-    """Let the function's type, and what is said of arguments and results, be those of its block.
+def _update_type(function: func.FuncOp, arguments: int, results: int) -> None:
+    """Update the function's type, and the attributes of its arguments and results, to its block.
 
-    arguments, results : of how many, the first ones, what was said holds
+    arguments, results : the numbers of leading ones whose attributes stay
     """
     block = function.body.block
     outputs = list(_last(block).operand_types)

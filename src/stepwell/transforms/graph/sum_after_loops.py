@@ -1,4 +1,4 @@
-"""Make one product of the many small ones that a loop adds up.
+"""Replace the many small products that a loop accumulates by one large product.
 
 Before:  %w = nd.scan (%s = %zero) over (%x = %xs, %g = %gs) {
            %p = nd.dot_general %x, %g contract [0] x [0]
@@ -7,10 +7,10 @@ Before:  %w = nd.scan (%s = %zero) over (%x = %xs, %g = %gs) {
 After:   %p = nd.dot_general %xs, %gs contract [0, 1] x [0, 1]
          %w = nd.add %zero, %p
 
-Afterwards no scan adds up products whose operands it runs over or stacks, or could stack in no more
-memory than the sum takes: the operands of all steps are multiplied at once, behind the loop. That
-is what the backward pass of a recurrent network is made of, which would read and write the gradient
-of its weights in each step.
+Afterwards no scan accumulates products whose operands it iterates over or stacks, or could stack in
+no more memory than the accumulator takes: the operands of all steps are multiplied at once, behind
+the loop. The backward pass of a recurrent network consists of such products; it would otherwise
+read and write the gradient of its weights in each step.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Summed = DotGeneralOp | ReduceSumOp
 
 @dataclass(frozen=True)
 class SumAfterLoops(Pass):
-    """Add products up behind the loop that they are made in, all at once.
+    """Accumulate the products of a loop in one product behind the loop.
 
     Before:
         %w = nd.scan (%s = %zero) over (%x = %xs, %g = %gs) : ... {
@@ -49,7 +49,7 @@ class SumAfterLoops(Pass):
     After:
         %p = nd.dot_general %xs, %gs contract [0, 1] x [0, 1] : ...
         %w = nd.add %zero, %p : tensor<8x4xf32>
-    Afterwards: no scan adds up products of what it runs over or stacks.
+    Afterwards: no scan accumulates products of values that it iterates over or stacks.
     """
 
     name = "sum-after-loops"
@@ -58,7 +58,7 @@ class SumAfterLoops(Pass):
     expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Look at every scan, those inside of others first."""
+        """Rewrite every scan, nested ones first."""
         scans = [each for each in op.walk() if isinstance(each, ScanOp)]
         for scan in reversed(scans):
             found = {k: s for k in range(len(scan.carried)) if (s := _sum_of(scan, k)) is not None}
@@ -67,7 +67,7 @@ class SumAfterLoops(Pass):
 
 
 def _sum_of(scan: ScanOp, k: int) -> Summed | None:
-    """Return what carried value ``k`` adds up, where that can be done behind the loop."""
+    """Return the accumulation in carried value ``k``, None where it must stay in the loop."""
     block = scan.body.block
     argument = block.args[k]
     ends = _ends(block)
@@ -105,13 +105,13 @@ def _used_once(value: SSAValue) -> bool:
 
 
 def _varies(value: SSAValue, scan: ScanOp) -> bool:
-    """Whether ``value`` is one of the body of ``scan``, not of what is around it."""
+    """Whether ``value`` is defined in the body of ``scan``, not captured."""
     block = value.owner if isinstance(value, BlockArgument) else value.owner.parent
     return block is scan.body.block
 
 
 def _slice_of(value: SSAValue, scan: ScanOp) -> SSAValue | None:
-    """Return what ``value`` is a slice of, where the scan runs over that."""
+    """Return the tensor of which ``value`` is the current slice, if the scan iterates over one."""
     first = len(scan.carried)
     if isinstance(value, BlockArgument) and value.index >= first:
         return scan.xs[value.index - first]
@@ -119,13 +119,13 @@ def _slice_of(value: SSAValue, scan: ScanOp) -> SSAValue | None:
 
 
 def _bytes(value: SSAValue) -> int | None:
-    """Return the bytes of ``value``, None where only the run knows."""
+    """Return the bytes of ``value``, None where they are dynamic."""
     shape = shape_of(value)
     return None if DYNAMIC in shape else prod(shape) * dtype(element(value)).bytes
 
 
 def _move(scan: ScanOp, found: dict[int, Summed]) -> None:
-    """Add up ``found``, by the numbers of the values that carry them, behind ``scan``."""
+    """Move the accumulations ``found``, keyed by carried value, behind ``scan``."""
     block, ends = scan.body.block, list(_ends(scan.body.block))
     count = len(scan.carried)
     stacked = ends[count:]
@@ -177,7 +177,7 @@ def _move(scan: ScanOp, found: dict[int, Summed]) -> None:
 def _behind(
     scan: ScanOp, new: ScanOp, k: int, made: Summed, rows: Mapping[SSAValue, SSAValue]
 ) -> SSAValue:
-    """Write the sum that carried value ``k`` of ``scan`` was, behind the loop."""
+    """Write the accumulation of carried value ``k`` of ``scan`` behind the loop."""
 
     def whole(value: SSAValue) -> SSAValue:
         if (row := rows.get(value)) is not None:

@@ -1,4 +1,4 @@
-"""Place all temporaries of a host function in one arena, by the times they are wanted.
+"""Place all temporaries of a host function in one arena, by their live ranges.
 
 Before:  func.func @main(%x: ..., %y: memref<64xf32> {kernel.role = "output"}) {
            %t = memref.alloc() : memref<64xf32>
@@ -7,14 +7,14 @@ After:   func.func @main(%x: ..., %y: ..., %arena: memref<?xi8> {kernel.role = "
            %t = memref.view %arena[%c0][] : memref<?xi8> to memref<64xf32>
          func.func @main.arena() -> index
 
-Afterwards no `memref.alloc` is left on the host; `@main.arena` tells the bytes of the arena from
-the `?` of the inputs. A destination takes the memory of an input that dies at its launch where
-the kernel's `kernel.in_place` allows it, be it an output of the function.
+Afterwards no `memref.alloc` is left on the host; `@main.arena` computes the arena's bytes from the
+`?` of the inputs. A destination takes the memory of an input that dies at its launch where the
+kernel's `kernel.in_place` allows it, even if the destination is an output of the function.
 
-Buffers of known size are packed by best fit, in the best of several orders. A buffer whose size
-has `?` gets a slot above them. Buffers never wanted at once share a slot: one of certainly the
-same size first, then one that is certainly large enough, then any, which makes the slot as large
-as the largest of them turns out to be.
+Buffers of known size are packed by best fit, in the best of several orders. A buffer of dynamic
+size gets a slot above them. Buffers whose live ranges do not overlap share a slot: preferably one
+of provably equal size, then one that is provably large enough, then any, which makes the slot as
+large as the largest of its buffers at run time.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PlanMemory(Pass):
     Before:  %t = memref.alloc() : memref<64xf32>
     After:   %t = memref.view %arena[%c0][] : memref<?xi8> to memref<64xf32>
 
-    Afterwards no alloc is left on the host, and `@main.arena` tells how large the arena must be.
+    Afterwards no alloc is left on the host, and `@main.arena` computes the size of the arena.
     """
 
     name = "plan-memory"
@@ -77,7 +77,7 @@ class PlanMemory(Pass):
 
 
 def _roles(function: func.FuncOp) -> list[str]:
-    """Return the role of each argument, none where the function is no host function."""
+    """Return the role of each argument, [] if the function is no host function."""
     if function.arg_attrs is None or not function.body.blocks:
         return []
     roles = [a.data.get("kernel.role") for a in function.arg_attrs]
@@ -86,7 +86,7 @@ def _roles(function: func.FuncOp) -> list[str]:
 
 @dataclass
 class Slot:
-    """Memory for buffers whose size is known only when the function is called."""
+    """Memory for buffers whose size is only known at run time."""
 
     sizes: list[Size]
     """The slot is as large as the largest of these."""
@@ -105,7 +105,7 @@ class _Plan:
         self.static: list[Reservation] = []
         self.slots: list[Slot] = []
         self.entry: list[Operation] = []
-        """What goes before everything else in the function."""
+        """Ops to insert at the beginning of the function."""
         self.offsets: dict[Lifetime, int] = {}
         self.slot_of: dict[Lifetime, int] = {}
         for life in self.lifetimes.temporaries:
@@ -147,7 +147,7 @@ class _Plan:
     # -- writing
 
     def write(self) -> None:
-        """Replace the temporaries by views of the arena, and add what tells its size."""
+        """Replace the temporaries by views of the arena, and add the function for its size."""
         bound = lower_bound(self.static)
         if self.static:
             remark(
@@ -221,7 +221,7 @@ class _Plan:
 
 
 class _Offsets:
-    """Writes where each slot begins: behind the packed buffers and the slots before it."""
+    """Computes the offset of each slot: behind the packed buffers and the earlier slots."""
 
     def __init__(
         self,
@@ -240,7 +240,7 @@ class _Offsets:
         return self.write(Size.of(self.plan.offsets.get(life, 0)))
 
     def end(self, slots: int) -> SSAValue:
-        """Return where the first ``slots`` slots end."""
+        """Return the offset at which the first ``slots`` slots end."""
         if slots == 0:
             return self.write(Size.of(self.plan.bytes))
         if slots not in self._ends:

@@ -1,4 +1,4 @@
-"""From when to when each temporary of a host function is in use, and which may be one."""
+"""Compute the live range of each temporary of a host function, and merge buffers in place."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _VIEWS = memref.SubviewOp | memref.CastOp | memref.ExpandShapeOp | memref.Collap
 
 @dataclass(eq=False)
 class Lifetime:
-    """A buffer, wanted from the beginning of one op to the end of another."""
+    """The live range of a buffer, from the beginning of one op to the end of another."""
 
     value: SSAValue
     start: int = -1
     stop: int = -1
     into: Lifetime | None = None
-    """The buffer that takes the same memory."""
+    """The buffer whose memory it shares."""
 
     def root(self) -> Lifetime:
         """Return the buffer whose memory this one takes."""
         return self if self.into is None else self.into.root()
 
     def add(self, start: int, stop: int) -> None:
-        """Note that the buffer is wanted in a span of time."""
+        """Extend the live range to include a span of time."""
         self.start = start if self.start < 0 else min(self.start, start)
         self.stop = max(self.stop, stop)
 
     def meets(self, other: Lifetime) -> bool:
-        """Whether both are wanted at some time."""
+        """Whether the two live ranges overlap."""
         return self.start <= other.stop and other.start <= self.stop
 
 
@@ -63,7 +63,7 @@ class Lifetimes:
 
     @property
     def temporaries(self) -> list[Lifetime]:
-        """The buffers to be placed, in program order; unused ones are wanted for no time."""
+        """The buffers to place, in program order; unused ones have an empty live range."""
         return [
             life
             for life in self.known.values()
@@ -89,7 +89,7 @@ class Lifetimes:
                 self.time[op] = (start, self._count - 1)
 
     def _carry(self, op: Operation) -> None:
-        """Whatever a loop exchanges may be any of the buffers that it is given."""
+        """Let each buffer that a loop carries be any of the buffers passed to it."""
         given = dict.fromkeys(
             life for v in op.operands for life in self._buffers.get(v, ()) if _is_buffer(v)
         )
@@ -99,7 +99,7 @@ class Lifetimes:
                 self._buffers[value] = tuple(given)
 
     def _span(self, op: Operation, life: Lifetime) -> tuple[int, int]:
-        """Return when ``op`` wants a buffer: in a loop or beside others, all the time that runs."""
+        """Return when ``op`` uses a buffer; inside a loop or concurrent branch, all of its time."""
         block = _home(life)
         span, at = self.time[op], op
         if isinstance(op, scf.ForOp | scf.WhileOp):
@@ -114,7 +114,7 @@ class Lifetimes:
         return span
 
     def _join(self, op: kernel.LaunchOp) -> None:
-        """Let destinations take the memory of inputs that die at ``op``, where the kernel may."""
+        """Let destinations share the memory of inputs that die at ``op``, where it is allowed."""
         pairs = self._pairs(op)
         for i, j in pairs:
             old, new = self.known.get(op.operands[i]), self.known.get(op.operands[j])
@@ -133,7 +133,7 @@ class Lifetimes:
         j: int,
         pairs: Sequence[tuple[int, int]],
     ) -> bool:
-        """Whether all that ``op`` and others do with the two buffers can be done with one."""
+        """Whether one buffer can serve all uses of the two buffers in ``op`` and elsewhere."""
         at, block = self.time[op][0], op.parent_block()
         if _is_output(root) or new.into is not None or root is new:
             return False

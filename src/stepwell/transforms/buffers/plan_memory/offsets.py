@@ -1,4 +1,4 @@
-"""Give buffers offsets in one arena, so that no two that are wanted at once overlap."""
+"""Assign offsets in one arena to buffers, so that no two with overlapping live ranges overlap."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Reservation:
 
 
 def lower_bound(blocks: Sequence[Reservation]) -> int:
-    """Return how much must be in use at the busiest time."""
+    """Return the largest number of bytes that are live at one time."""
     steps: dict[int, int] = {}
     for block in blocks:
         steps[block.life.start] = steps.get(block.life.start, 0) + block.bytes
@@ -47,11 +47,11 @@ _ORDERS: tuple[Callable[[Reservation], tuple[int, ...]], ...] = (
     lambda b: (-b.bytes * (b.life.stop - b.life.start + 1), b.life.start),
     lambda b: (-b.life.stop, -b.bytes),
 )
-"""In which order to place: no greedy order is the best for all, so several are tried."""
+"""The placement orders to try: no greedy order is the best for all inputs."""
 
 
 def pack(blocks: Sequence[Reservation]) -> tuple[list[int], int]:
-    """Return an offset for each block, and the bytes of the arena they need."""
+    """Return an offset for each block, and the size of the arena in bytes."""
     bound = lower_bound(blocks)
     best: tuple[list[int], int] | None = None
     for order in _ORDERS:
@@ -68,7 +68,7 @@ def pack(blocks: Sequence[Reservation]) -> tuple[list[int], int]:
 def _place(
     blocks: Sequence[Reservation], order: Callable[[Reservation], tuple[int, ...]]
 ) -> list[int]:
-    """Place the blocks one after the other, each in the tightest gap among those it meets."""
+    """Place the blocks in order, each in the tightest gap among those with overlapping ranges."""
     offsets = [0] * len(blocks)
     placed: list[int] = []
     for number in sorted(range(len(blocks)), key=lambda n: order(blocks[n])):
@@ -82,7 +82,7 @@ def _place(
 
 
 def _gap(taken: Sequence[tuple[int, int]], bytes: int) -> int:
-    """Return where the smallest gap begins that ``bytes`` fit in; behind everything if none."""
+    """Return the offset of the smallest gap that ``bytes`` fit in; the end if there is none."""
     end, best, room = 0, None, 0
     for offset, size in taken:
         if offset - end >= bytes and (best is None or offset - end < room):

@@ -1,15 +1,15 @@
-"""Write math functions on f32 and f64, and divisions of integers by constants, in plain arithmetic.
+"""Expand math functions on f32 and f64, and integer divisions by constants, to plain arithmetic.
 
 Before:  %y = math.exp %x : vector<16xf32>
 After:   %y = func.call @exp_f32x16(%x) : (vector<16xf32>) -> vector<16xf32>
          func.func private @exp_f32x16(%x: vector<16xf32>) -> vector<16xf32> { arith, math.fma }
 
-Afterwards every function that has an `expansion` rule is called, on f32 and vectors of it, or an
-`expansion_f64` rule, on f64; the others are left to the C library. The scalar function is written
-by the same formulas, so an element does not depend on whether it was computed in a vector or in
-the tail of a loop. An integer division or remainder of a vector by a positive constant is a call of
-such a function too, of products and shifts, and so is a power by a small constant (3, 1.5, -2).
-Results are within 2 units in the last place of the exact ones.
+Afterwards every function with an `expansion` rule, on f32 and vectors of it, or an `expansion_f64`
+rule, on f64, is a call of a generated function; the others are left to the C library. The scalar
+function uses the same formulas, so an element does not depend on whether it was computed in a
+vector or in the tail of a loop. An integer division or remainder of a vector by a positive constant
+is a call of such a function too, of products and shifts, and so is a power by a small constant (3,
+1.5, -2). Results are within 2 units in the last place of the exact ones.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ from stepwell.transforms.passes import Numerics, Pass
 
 SINGLES = (exponential, logarithm, hyperbolic, trigonometric, other, remainder)
 RULES = (*SINGLES, double, double_curves, double_powers)
-"""The modules whose rules are in the tables."""
+"""The modules that register rules in the tables."""
 TABLED = 512
-"""Vectors of so many bits hold a table of sixteen f32."""
+"""The vector length in bits from which a register holds a table of sixteen f32."""
 TABLES = ((SINGLE, expansion), (DOUBLE, expansion_f64))
 
 
 @dataclass(frozen=True)
 class ExpandMath(Pass):
-    """Write math functions on floats as polynomials, divisions by constants as products.
+    """Expand math functions on floats to polynomials, and divisions by constants to products.
 
-    vector-bits : how wide the machine's vectors are: those of 16 f32 look up powers of two
+    vector-bits : the machine's vector length; vectors of 16 f32 look up powers of two
     """
 
     name = "expand-math"
@@ -90,7 +90,7 @@ IN_LIBRARY: tuple[type[Operation], ...] = (
     math.Log1pOp,
     math.PowFOp,
 )
-"""Functions of single f64 that C libraries look up in tables, in half the time of a polynomial."""
+"""Functions of a scalar f64 that C libraries compute by tables, in half the polynomial's time."""
 
 
 def _found(module: ModuleOp) -> Iterator[Operation]:
@@ -103,7 +103,7 @@ def _found(module: ModuleOp) -> Iterator[Operation]:
 
 
 def _by_constant(op: Operation) -> tuple[str, Callable[..., Lanes]] | None:
-    """Return the name and the formula of a function of two numbers of which one is known."""
+    """Return the name and the formula of a binary function with a constant operand."""
     if isinstance(op, math.PowFOp):
         return known_powers.formula(op) if _formula(op) is not None else None
     return division.formula(op)
@@ -115,7 +115,7 @@ def _is_replaced(op: Operation) -> bool:
 
 
 def _formula(op: Operation) -> Callable[..., Lanes] | None:
-    """Return how ``op`` is computed, None where it is left alone."""
+    """Return the formula of ``op``, None where it is not expanded."""
     kind = op.results[0].type
     if _width(kind) < 0:
         return None
@@ -127,7 +127,7 @@ def _formula(op: Operation) -> Callable[..., Lanes] | None:
 
 
 def _width(type: Attribute) -> int:
-    """Return the lanes of a vector, 0 for a scalar, -1 for what is neither."""
+    """Return the lanes of a vector, 0 for a scalar, -1 for other types."""
     if isinstance(type, VectorType):
         lanes = type.get_shape()
         return lanes[0] if len(lanes) == 1 else -1
@@ -140,18 +140,18 @@ def _element(type: Attribute) -> Attribute:
 
 
 def _format(type: Attribute) -> Format:
-    """Return the format of the floats of a type; integers have none, and take any."""
+    """Return the float format of a type; for integers any format."""
     element = _element(type)
     return next((format for format, _ in TABLES if element == format.float), SINGLE)
 
 
 @dataclass
 class _Library:
-    """The functions written so far."""
+    """The functions generated so far."""
 
     module: ModuleOp
     tables: bool
-    """Whether the machine looks numbers up in a register."""
+    """Whether the machine can look up numbers in a register."""
     written: dict[tuple[str, Attribute], func.FuncOp] = field(
         default_factory=dict[tuple[str, Attribute], func.FuncOp]
     )
@@ -159,14 +159,14 @@ class _Library:
     users: dict[func.FuncOp, list[LocationAttr]] = field(
         default_factory=dict[func.FuncOp, list[LocationAttr]]
     )
-    """Where each was called for."""
+    """The locations of the calls of each function."""
 
     def __post_init__(self) -> None:
         names = (op.properties.get("sym_name") for op in self.module.ops)
         self.taken = {name.data for name in names if isinstance(name, StringAttr)}
 
     def replace(self, op: Operation) -> None:
-        """Call the function that computes ``op``."""
+        """Replace ``op`` by a call of its function."""
         name, formula, operands = op.name.partition(".")[2], _formula(op), op.operands
         if (found := _by_constant(op)) is not None:
             (name, formula), operands = found, operands[:1]
@@ -194,7 +194,7 @@ class _Library:
         return function
 
     def locate(self) -> None:
-        """Let each function come from wherever it is called."""
+        """Give each function the fused location of its calls."""
         for function, locations in self.users.items():
             function.location = fuse_locations(locations)
 

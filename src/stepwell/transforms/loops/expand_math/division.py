@@ -1,9 +1,9 @@
-"""Integer divisions of vectors by constants, as products: no machine divides lanes of integers.
+"""Integer divisions of vectors by constants, as products: no machine divides vectors of integers.
 
 ``x / d`` is the upper half of ``x * m``, shifted, where ``m`` is a power of two over ``d``, rounded
-up: exact for all ``x`` where the error of ``m`` is small enough. What rounds down takes ``~x`` for
-a negative ``x`` and inverts the quotient; what rounds towards zero takes ``abs(x)``. The scalar
-tail of a loop is left to the C compiler, which knows the same.
+up: exact for all ``x`` where the error of ``m`` is small enough. Floor division takes ``~x`` for
+a negative ``x`` and inverts the quotient; truncating division takes ``abs(x)``. The scalar
+tail of a loop is left to the C compiler, which does the same.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _CHOOSING = (arith.ConstantOp, vector.BroadcastOp, arith.CmpiOp, arith.OrIOp, ar
 
 
 class Quotient(NamedTuple):
-    """``x / d`` is ``x * factor`` shifted to the right by the width and ``shift``, ``x`` being
-    shifted by ``before`` first; where ``carried`` the factor has a bit more than is told."""
+    """``x / d`` is ``x * factor`` shifted right by the width and ``shift``, where ``x`` is shifted
+    right by ``before`` first; if ``carried``, the factor has another bit above its width."""
 
     factor: int
     shift: int
@@ -33,7 +33,7 @@ class Quotient(NamedTuple):
 
 
 def quotient(divisor: int, most: int, width: int) -> Quotient:
-    """Return how ``x / divisor`` is computed in so many bits for ``0 <= x <= most``.
+    """Return how to compute ``x / divisor`` in ``width`` bits for ``0 <= x <= most``.
 
     >>> quotient(7, 2**31, 32), quotient(7, 2**32 - 1, 32)
     (Quotient(factor=2454267027, shift=2, before=0, carried=False), \
@@ -53,7 +53,7 @@ Quotient(factor=613566757, shift=2, before=0, carried=True))
 
 
 def formula(op: Operation) -> tuple[str, Callable[[Lanes], Lanes]] | None:
-    """Return the name and the formula of a division by a constant, None where ``op`` is no such."""
+    """Return the name and the formula of a division by a constant, None for other ops."""
     rule = _RULES.get(type(op))
     if rule is None or not isinstance(type_ := op.results[0].type, VectorType):
         return None
@@ -69,7 +69,7 @@ def formula(op: Operation) -> tuple[str, Callable[[Lanes], Lanes]] | None:
 
 
 def _constant(value: SSAValue) -> int | None:
-    """Return the integer that all lanes of ``value`` are."""
+    """Return the integer that all lanes of ``value`` equal."""
     lanes = evaluated(value)
     if lanes is None or np.any(lanes != np.ravel(lanes)[0]):
         return None
@@ -77,9 +77,9 @@ def _constant(value: SSAValue) -> int | None:
 
 
 def evaluated(value: SSAValue) -> Array | None:
-    """Return what ``value`` always is: a constant, or chosen by comparing constants.
+    """Return the constant that ``value`` equals, also by selecting on compared constants.
 
-    That is how a divisor comes here: what divides by 0 or -1 is told apart before.
+    Divisors have that form, because divisions by 0 and -1 are handled separately before.
     """
     op = value.owner
     if not isinstance(op, _CHOOSING):
@@ -129,11 +129,11 @@ _RULES: dict[type[Operation], Callable[[Lanes, int, int], Lanes]] = {
 
 
 def _by_product(x: Lanes, how: Quotient, width: int) -> Lanes:
-    """Return the quotient of ``x``, read as unsigned."""
+    """Return the quotient of ``x`` as an unsigned integer."""
     if how.before:
         x = _shifted(x, how.before)
     high = _upper_half(x, how.factor, width)
-    if how.carried:  # the half of x + high, whose sum may need a bit more
+    if how.carried:  # (x + high) / 2 without overflow: the sum may need another bit
         high = _shifted(x - high, 1) + high
     return _shifted(high, how.shift) if how.shift else high
 
@@ -141,7 +141,7 @@ def _by_product(x: Lanes, how: Quotient, width: int) -> Lanes:
 def _upper_half(x: Lanes, factor: int, width: int) -> Lanes:
     """Return the upper half of an unsigned product.
 
-    Lanes are taken in pairs: the products of the even and of the odd ones, twice as wide.
+    Even and odd lanes are multiplied separately, in lanes of twice the width.
     """
     if width == 64:
         return _upper_half_of_64(x, factor)
@@ -153,7 +153,7 @@ def _upper_half(x: Lanes, factor: int, width: int) -> Lanes:
 
 
 def _upper_half_of_64(x: Lanes, factor: int) -> Lanes:
-    """Add up the products of halves."""
+    """Return the same of 64 bits, by four products of halves."""
     half = (1 << 32) - 1
     low, high = x & half, _shifted(x, 32)
     factor_low, factor_high = factor & half, factor >> 32
@@ -163,7 +163,7 @@ def _upper_half_of_64(x: Lanes, factor: int) -> Lanes:
 
 
 def _shifted(x: Lanes, by: int) -> Lanes:
-    """Return ``x >> by``, read as unsigned."""
+    """Return ``x >> by`` of unsigned integers."""
     amount = x.other(by)
     return Lanes(x.body.insert(arith.ShRUIOp(x.value, amount.value)), x.body)
 

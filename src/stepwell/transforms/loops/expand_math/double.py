@@ -1,7 +1,7 @@
-"""Logarithms, erf, sin and cos on f64; exp and its kin are those of `exponential`.
+"""Logarithms, erf, sin and cos on f64; exp and related functions are in `exponential`.
 
-The formulas are those of f32 with longer polynomials, but for the logarithms: there ``log(1 + f)``
-is ``2 * atanh(s)`` with ``s = f / (2 + f)``, for the series in ``s`` is half as long.
+The formulas are those of f32 with longer polynomials, except the logarithms: there ``log(1 + f)``
+is ``2 * atanh(s)`` with ``s = f / (2 + f)``, because the series in ``s`` is half as long.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ ERFC = (
 
 SMALLEST_NORMAL = 2.2250738585072014e-308
 ROOT_OF_HALF = 0x3FE6A09E667F3BCD
-"""The bits of the root of 1/2."""
+"""The bits of the square root of 1/2."""
 HIGH = -(1 << 32)
-"""The bits of a float's upper half: products of two such are exact."""
+"""The mask of a float's upper half: products of two such halves are exact."""
 ATANH = (
     *(0.6666666666666735, 0.3999999999940942, 0.2857142874366239, 0.22222198432149784),
     *(0.1818357216161805, 0.15313837699209373, 0.14798198605116586),
 )
 """(log((1 + s) / (1 - s)) - 2 * s) / s**3, in s**2"""
 LN2_HIGH, LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
-"""The first has its last bits zero, so that its products with exponents are exact."""
+"""The last bits of the first are zero, so that its products with exponents are exact."""
 BASE_TWO = (1.4426950407214463, 1.6751713164886512e-10), (1.0, 0.0)
 BASE_TEN = (
     (0.4342944818781689, 2.5082946711645275e-11),
     (0.30102999566361177, 3.694239077158931e-13),
 )
-"""One over the logarithm of the base, and the logarithm of 2 to it, each in two parts."""
+"""1 / log(base) and log(2) / log(base), each as a double-double number."""
 
 LIMIT = 0x41D0000000000000
-"""The bits of 2**30."""
+"""The bits of 2**30, the largest magnitude that is reduced."""
 TWO_BY_PI = 0.6366197723675814
 HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
 SIN = (
@@ -75,7 +75,7 @@ COS = (
 
 @expansion_f64(math.ErfOp)
 def erf(x: Lanes) -> Lanes:
-    """A polynomial up to 0.9, one less a quotient times ``exp(-x**2)`` above, 1 from 6 on."""
+    """A polynomial up to 0.9, ``1 - quotient * exp(-x**2)`` above, 1 from 6 on."""
     size = x.magnitude()
     squared = x * x
     small = fma(size, polynomial(squared, ERF), size)
@@ -102,7 +102,7 @@ def normal(x: Lanes) -> tuple[Lanes, Lanes]:
 
 
 def _curved(f: Lanes) -> tuple[Lanes, Lanes]:
-    """Return ``f**2 / 2``, and what ``log(1 + f)`` is more than ``f`` less that."""
+    """Return ``f**2 / 2``, and the difference of ``log(1 + f)`` to ``f - f**2 / 2``."""
     s = f / (f + 2.0)
     half = f * f * 0.5
     squared = s * s
@@ -124,7 +124,7 @@ def log(x: Lanes) -> Lanes:
 
 @expansion_f64(math.Log1pOp)
 def log1p(x: Lanes) -> Lanes:
-    """The logarithm of ``1 + x``, what the sum loses being added to ``f``."""
+    """Return the logarithm of ``1 + x``; the rounding error of the sum is added to ``f``."""
     whole = x + 1.0
     lost = x - (whole - 1.0)
     e, m = _split(whole)
@@ -135,7 +135,7 @@ def log1p(x: Lanes) -> Lanes:
 
 
 def _log_to(x: Lanes, base: tuple[tuple[float, float], tuple[float, float]]) -> Lanes:
-    """Return the logarithm to a base, log(1 + f) being taken in two parts."""
+    """Return the logarithm to a base, with log(1 + f) as a double-double number."""
     (factor, factor_rest), (two, two_rest) = base
     e, m = normal(x)
     f = m - 1.0
@@ -152,7 +152,7 @@ def _log_to(x: Lanes, base: tuple[tuple[float, float], tuple[float, float]]) -> 
 
 @expansion_f64(math.Log2Op)
 def log2(x: Lanes) -> Lanes:
-    """Exact at powers of two."""
+    """Return log2(x); exact at powers of two."""
     return _log_to(x, BASE_TWO)
 
 
@@ -163,9 +163,9 @@ def log10(x: Lanes) -> Lanes:
 
 
 def turned(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """Return the quadrant, what is left of ``x`` in it, and what that lost to rounding.
+    """Return the quadrant, the remainder of ``x`` in it, and the rounding error of that.
 
-    The first difference is exact; the product and the difference after it are taken in two parts.
+    The first difference is exact; the second product and difference are double-double numbers.
     """
     whole, n = rounded(x * TWO_BY_PI)
     first = fma(whole, -HALF_PI[0], x)
@@ -189,7 +189,7 @@ def _quadrant(n: Lanes, r: Lanes, lost: Lanes) -> Lanes:
 
 @expansion_f64(math.SinOp)
 def sin(x: Lanes) -> Lanes:
-    """Odd, and -0 at -0."""
+    """Return sin(x); odd, and -0 at -0."""
 
     def fast() -> Lanes:
         return x.equals(0.0).choose(x, _quadrant(*turned(x)))
@@ -199,7 +199,7 @@ def sin(x: Lanes) -> Lanes:
 
 @expansion_f64(math.CosOp)
 def cos(x: Lanes) -> Lanes:
-    """The sine a quarter turn on."""
+    """Return cos(x): the sine a quarter turn later."""
 
     def fast() -> Lanes:
         n, r, lost = turned(x)

@@ -1,7 +1,7 @@
 """tan, asin, acos, atan and atan2 on f64.
 
-The formulas are those of f32 with longer polynomials, but for the arc tangent, which is reduced to
-half as far, so that one polynomial of thirteen terms serves.
+The formulas are those of f32 with longer polynomials, except that of the arc tangent: its range
+reduction goes half as far, so that a single polynomial of thirteen terms suffices.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def tan(x: Lanes) -> Lanes:
 def _asin_parts(size: Lanes) -> tuple[Lanes, Lanes, Lanes, Lanes]:
     """Return where ``size`` is above 1/2, and s, c and p with asin(s) = s + c * p.
 
-    That is asin(size), above 1/2 half of what it lacks from ``pi / 2``.
+    That is asin(size); above 1/2 it is half of ``pi / 2 - asin(size)``.
     """
     steep = size > 0.5
     squared = steep.choose(fma(size, -0.5, 0.5), size * size)
@@ -69,7 +69,7 @@ def _asin_parts(size: Lanes) -> tuple[Lanes, Lanes, Lanes, Lanes]:
 
 @expansion_f64(math.AsinOp)
 def asin(x: Lanes) -> Lanes:
-    """Above 1 the root of a negative number: NaN."""
+    """Return asin(x); above 1 a NaN, from the root of a negative number."""
     steep, s, c, p = _asin_parts(x.magnitude())
     whole = fma(s, -2.0, HALF_PI[0])
     rest = fma(s, -2.0, HALF_PI[0] - whole) + HALF_PI[1]
@@ -78,7 +78,7 @@ def asin(x: Lanes) -> Lanes:
 
 @expansion_f64(math.AcosOp)
 def acos(x: Lanes) -> Lanes:
-    """``pi/2 - asin(x)``, above 1/2 ``2 * asin(s)``; ``pi`` less that of ``-x`` below 0."""
+    """``pi/2 - asin(x)``, above 1/2 ``2 * asin(s)``; below 0 ``pi - acos(-x)``."""
     steep, s, c, p = _asin_parts(x.magnitude())
     flat = (HALF_PI[0] - s) + fma(-c, p, HALF_PI[1])
     t = steep.choose(fma(c, p, s) * 2.0, flat)
@@ -86,7 +86,7 @@ def acos(x: Lanes) -> Lanes:
 
 
 def _angle(height: Lanes, width: Lanes) -> Lanes:
-    """Return atan(height / width) of numbers that are not negative, but for where both are 0.
+    """Return atan(height / width) of non-negative numbers, except where both are 0.
 
     ``pi/4 + atan((height - width) / (height + width))`` where they are about as large,
     ``pi/2 - atan(width / height)`` where the first is much larger.
@@ -104,14 +104,14 @@ def _angle(height: Lanes, width: Lanes) -> Lanes:
 
 @expansion_f64(math.AtanOp)
 def atan(x: Lanes) -> Lanes:
-    """Odd."""
+    """Return atan(x), an odd function."""
     size = x.magnitude()
     return _angle(size, size.other(1.0)).with_sign_of(x)
 
 
 @expansion_f64(math.Atan2Op)
 def atan2(y: Lanes, x: Lanes) -> Lanes:
-    """The angle of the point (x, y); signed zeros and infinities as in C."""
+    """Return the angle of the point (x, y); signed zeros and infinities as in C."""
     height, width = y.magnitude(), x.magnitude()
     vast = (height > 1e300) | (width > 1e300)
     tiny = (height < 1e-290) & (width < 1e-290)

@@ -29,9 +29,9 @@ SINH = (
 )
 """(sinh(x) / x - 1) / x**2, in x**2, up to 1"""
 FIRST = (2.8853900817779268, 4.0710547481862066e-17)
-"""2 / ln(2), and what it lost to rounding"""
+"""2 / ln(2), and its rounding error"""
 SECOND = (0.9617966939259756, 5.0577616648125907e-17)
-"""A third of it."""
+"""A third of it, and its rounding error."""
 CURVED = (
     *(0.577078016355585, 0.4121985831114031, 0.32059889790107676, 0.2623081998994786),
     *(0.22195219553388443, 0.1924039079456163, 0.1684037476519329, 0.17318316867794392),
@@ -40,7 +40,7 @@ CURVED = (
 
 
 def _half_exp(x: Lanes) -> Lanes:
-    """Return exp(x) / 2 of ``0 <= x``, infinity only where that half is."""
+    """Return exp(x) / 2 of ``0 <= x``, infinite only where the half is."""
     n, r = reduced(minimum(x, 712.0))
     return scaled(exp_of_reduced(r), n - 1.0)
 
@@ -64,19 +64,19 @@ def cosh(x: Lanes) -> Lanes:
 
 @expansion_f64(math.CbrtOp)
 def cbrt(x: Lanes) -> Lanes:
-    """Of the mantissa times a power that makes the exponent a multiple of three."""
+    """Return the cube root, by that of the mantissa times 2 to the exponent's rest modulo 3."""
     e, m = normal(x.magnitude())
     return cbrt_of_parts(x, e, m, steps=2)
 
 
 def _sum(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
-    """Return a sum and what it lost, where ``a`` is the larger."""
+    """Return a sum and its rounding error, where ``abs(a) >= abs(b)``."""
     total = a + b
     return total, b - (total - a)
 
 
 def _product(a: tuple[Lanes, Lanes], b: tuple[Lanes, Lanes]) -> tuple[Lanes, Lanes]:
-    """Return the product of two numbers in two parts each, in two parts."""
+    """Return the product of two double-double numbers as a double-double number."""
     high = a[0] * b[0]
     return high, fma(a[0], b[1], fma(a[1], b[0], fma(a[0], b[0], -high)))
 
@@ -104,7 +104,7 @@ def _log2(x: Lanes) -> tuple[Lanes, Lanes]:
 
 @expansion_f64(math.PowFOp)
 def pow(x: Lanes, y: Lanes) -> Lanes:
-    """``2**(y * log2(x))`` with a logarithm in two parts; signs and limits as C's pow has them."""
+    """``2**(y * log2(x))`` with a double-double logarithm; signs and limits as those of C's pow."""
     size = x.magnitude()
     high, low = _log2(size)
     p = y * high
@@ -117,7 +117,7 @@ def pow(x: Lanes, y: Lanes) -> Lanes:
 
 
 def _parity(y: Lanes) -> tuple[Lanes, Lanes]:
-    """Return where ``y`` is whole, and where it is odd."""
+    """Return where ``y`` is an integer, and where it is odd."""
     size = y.magnitude()
     shifted = size + 2.0**52
     far = size.compare("oge", 2.0**52)
@@ -127,7 +127,7 @@ def _parity(y: Lanes) -> tuple[Lanes, Lanes]:
 
 
 def _limits(x: Lanes, y: Lanes, size: Lanes, result: Lanes) -> Lanes:
-    """Put right what the formula does not give: 0, 1, infinity, NaN, negative ``x``."""
+    """Correct the cases outside the formula: 0, 1, infinity, NaN, negative ``x``."""
     whole, odd = _parity(y)
     falling, endless = y < 0.0, y.magnitude().equals(INFINITY)
     zero, infinity = x.other(0.0), x.other(INFINITY)

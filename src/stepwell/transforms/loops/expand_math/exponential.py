@@ -1,4 +1,4 @@
-"""exp, exp2, expm1 and what is made of them: tanh, sinh, cosh.
+"""exp, exp2, expm1 and the functions built on them: tanh, sinh, cosh.
 
 ``exp(x) = 2**n * exp(r)`` with ``n`` the integer nearest to ``x / ln 2``, so that ``abs(r)`` is at
 most ``ln(2) / 2``, and ``exp(r)`` a polynomial. Where a vector of 16 f32 is a register ``n`` counts
@@ -42,11 +42,11 @@ SINH = (0.16666667, 0.0083333105, 0.00019842894, 2.7822302e-06)
 
 @dataclass(frozen=True)
 class Fit:
-    """What the formulas have for one kind of floats."""
+    """The constants of the formulas for one float format."""
 
     log2_e: float
     ln2: tuple[float, float]
-    """The logarithm of 2, and what that lost to rounding."""
+    """The logarithm of 2, and its rounding error."""
     exp: tuple[float, ...]
     """(exp(r) - 1 - r) / r**2, up to ln(2) / 2"""
     expm1: tuple[float, ...]
@@ -56,16 +56,16 @@ class Fit:
     tanh: tuple[float, ...]
     """(tanh(x) / x - 1) / x**2, in x**2, up to 0.625"""
     least: float
-    """Below it exp is 0, ..."""
+    """The x below which exp underflows to 0, ..."""
     least_power: float
-    """... 2 to the power of that is, ..."""
+    """... the same of 2**x, ..."""
     least_less_one: float
-    """... and one less than exp is -1."""
+    """... and the x below which exp(x) - 1 rounds to -1."""
     most: float
     most_power: float
-    """The same above, where they are infinite."""
+    """The bounds above, beyond which the results are infinite."""
     one: float
-    """Above half of it tanh is 1."""
+    """Above half of this, tanh is 1."""
 
 
 _SINGLE = Fit(
@@ -118,7 +118,7 @@ def _fit(x: Lanes) -> Fit:
 
 
 def clamped(x: Lanes, low: float, high: float) -> Lanes:
-    """Return ``x`` moved into a range; NaN stays."""
+    """Return ``x`` clamped to a range; NaN stays."""
     return minimum(maximum(x, low), high)
 
 
@@ -153,12 +153,12 @@ def reduced_to_little(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
 
 
 def of_little(r: Lanes, power: Lanes, coefficients: Sequence[float]) -> Lanes:
-    """Return ``power`` times a polynomial in ``r`` that begins with 1."""
+    """Return ``power`` times a polynomial in ``r`` with constant term 1."""
     return fma(power * r, polynomial(r, coefficients), power)
 
 
 def usual_exp(x: Lanes) -> Lanes:
-    """Return exp(x) where that is neither infinite nor less than the normal numbers."""
+    """Return exp(x) where the result is a normal number."""
     if not is_looked_up(x):
         n, r = reduced(x)
         return exp_of_reduced(r) * power_of_two(n)
@@ -171,10 +171,10 @@ def usual_exp(x: Lanes) -> Lanes:
 @expansion(math.ExpOp)
 @expansion_f64(math.ExpOp)
 def exp(x: Lanes) -> Lanes:
-    """0 below -103.97, infinity above 88.72, subnormal results between them rounded once.
+    """Return exp(x): 0 below -103.97, infinity above 88.72, subnormal results rounded once.
 
-    In f64 these are -745.14 and 709.79. Where scaling by more than that is one instruction which
-    gives 0 and infinity, ``x`` is left as it is and ``r`` is kept from deciding.
+    In f64 the bounds are -745.14 and 709.79. Where one instruction scales by any power, to 0 or
+    infinity, ``x`` is not clamped, and ``r`` is kept from affecting the result there.
     """
     fit, call = _fit(x), x.body.call
     if not is_looked_up(x):
@@ -191,7 +191,7 @@ def exp(x: Lanes) -> Lanes:
 @expansion(math.Exp2Op)
 @expansion_f64(math.Exp2Op)
 def exp2(x: Lanes) -> Lanes:
-    """Exact where ``x`` is an integer."""
+    """Return 2**x; exact where ``x`` is an integer."""
     fit = _fit(x)
     x = clamped(x, fit.least_power, fit.most_power)
     if is_looked_up(x):
@@ -211,7 +211,7 @@ def exp2_of_fraction(r: Lanes) -> Lanes:
 @expansion(math.ExpM1Op)
 @expansion_f64(math.ExpM1Op)
 def expm1(x: Lanes) -> Lanes:
-    """``2**n * (exp(r) - 1) + (2**n - 1)``, at half the scale so that the greatest power is met."""
+    """``2**n * (exp(r) - 1) + (2**n - 1)``, at half the scale so that the largest is finite."""
     fit = _fit(x)
     n, r = reduced(clamped(x, fit.least_less_one, fit.most))
     small = fma(r * r, polynomial(r, fit.expm1), r)
@@ -221,7 +221,7 @@ def expm1(x: Lanes) -> Lanes:
 
 
 def half_exp(x: Lanes) -> Lanes:
-    """Return exp(x) / 2 of an f32 ``0 <= x``, infinity only where that half is."""
+    """Return exp(x) / 2 of an f32 ``0 <= x``, infinite only where the half is."""
     n, r = reduced(minimum(x, 91.0))
     return scaled(exp_of_reduced(r), n - 1.0)
 

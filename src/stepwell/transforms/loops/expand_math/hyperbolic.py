@@ -1,6 +1,6 @@
 """asinh, acosh and atanh.
 
-Near 0 odd polynomials, else logarithms of 1 plus a number that keeps its digits where it is small.
+Near 0 odd polynomials, elsewhere log1p of a number that is accurate where it is small.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LN2 = 0.6931471805599453
 
 @dataclass(frozen=True)
 class Fit:
-    """What the formulas take of one kind of floats."""
+    """The constants of the formulas for one float format."""
 
     log1p: Callable[[Lanes], Lanes]
     vast: float
@@ -75,7 +75,7 @@ def _fit(x: Lanes) -> Fit:
 
 
 def _log_of_sum(x: Lanes, rise: Lanes) -> Lanes:
-    """Return ``log(1 + rise)``, where ``x`` is vast ``log(2 * x)``."""
+    """Return ``log(1 + rise)``, or ``log(2 * x)`` where ``x`` is very large."""
     fit = _fit(x)
     vast = x > fit.vast
     return fit.log1p(vast.choose(x, rise)) + vast.choose(x.other(LN2), x.other(0.0))

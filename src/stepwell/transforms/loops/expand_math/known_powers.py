@@ -1,4 +1,4 @@
-"""Powers whose exponent is known and small: products, quotients and roots, within 2 ulp as any."""
+"""Powers with a small constant exponent, by products, quotients and roots, within 2 ulp."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _fourth(x: Lanes) -> Lanes:
 
 
 def _endless(x: Lanes, limit: float, result: Lanes) -> Lanes:
-    """Put right what a root makes of -inf: `pow` gives a limit, though the exponent is a half."""
+    """Correct the root of -inf: `pow` has a limit there, even for an exponent of a half."""
     return x.equals(-INFINITY).choose(limit, result)
 
 
@@ -36,12 +36,12 @@ _RULES: dict[float, tuple[str, Callable[[Lanes], Lanes]]] = {
     3.0: ("powf_3", lambda x: x * x * x),
     4.0: ("powf_4", _fourth),
 }
-"""Each with no more than three roundings, of which those of products may go beyond the floats only
-where the result does: so ``1 / x / x``, not ``1 / (x * x)``."""
+"""Each has at most three roundings, and its products overflow or underflow only where the result
+does: hence ``1 / x / x``, not ``1 / (x * x)``."""
 
 
 def formula(op: Operation) -> tuple[str, Callable[[Lanes], Lanes]] | None:
-    """Return the name and the formula of a power, None where ``op`` is no such."""
+    """Return the name and the formula of a power, None for other ops."""
     if not isinstance(op, math.PowFOp) or (lanes := evaluated(op.rhs)) is None:
         return None
     first = float(np.ravel(lanes)[0])

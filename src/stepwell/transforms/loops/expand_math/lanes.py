@@ -1,4 +1,4 @@
-"""Spelling arithmetic on floats as formulas, for one number and for a vector of them alike."""
+"""Write float arithmetic as formulas that serve scalars and vectors alike."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ SIGN = -(1 << 31)
 
 @dataclass(frozen=True)
 class Format:
-    """How the bits of a kind of floats lie."""
+    """The bit layout of a float format."""
 
     float: Attribute
     integer: Attribute
     mantissa: int
-    """How many bits of it are told."""
+    """The number of stored mantissa bits."""
     bias: int
     rounded: int
     """The bits of `magic`."""
@@ -44,7 +44,7 @@ class Format:
 
     @property
     def magic(self) -> float:
-        """Adding it leaves no bit below the point, so the sum is rounded to an integer."""
+        """The number whose addition rounds a float to an integer: it leaves no fraction bits."""
         return 1.5 * 2.0**self.mantissa
 
     @property
@@ -66,9 +66,9 @@ class Body:
     format: Format = SINGLE
     location: LocationAttr = UNKNOWN
     call: Callable[[str, Callable[..., Lanes], Sequence[Lanes]], Lanes] | None = None
-    """Calls a function of its own that another language may have an instruction for."""
+    """Calls a generated function, for which another language may have an instruction."""
     tables: bool = False
-    """Whether the machine looks numbers up in a register, sixteen at once."""
+    """Whether the machine can look up sixteen numbers at once in a register."""
     _constants: dict[Attribute, SSAValue] = field(default_factory=dict[Attribute, SSAValue])
     _last_constant: Operation | None = None
 
@@ -83,7 +83,7 @@ class Body:
         return VectorType(element, [self.width]) if self.width else element
 
     def constant(self, number: float, element: Attribute) -> Lanes:
-        """Return a number in every lane; constants stand at the top and once."""
+        """Return a number in every lane; constants are defined once, at the top."""
         type: Any = self.type(element)
         kind: Any = element
         if kind != self.format.float:
@@ -95,7 +95,7 @@ class Body:
         return self._once(value, type)
 
     def table(self, numbers: Sequence[float]) -> Lanes:
-        """Return floats to be looked up, one in each lane of a vector."""
+        """Return a vector of floats to look up, one per lane."""
         type: Any = VectorType(self.format.float, [len(numbers)])
         return self._once(DenseIntOrFPElementsAttr.from_list(type, numbers), type)
 
@@ -119,12 +119,12 @@ class Body:
         self.top = self.block
 
     def with_lanes(self, lanes: int) -> Body:
-        """Return the same function, for values of so many lanes."""
+        """Return the same function, for values of ``lanes`` lanes."""
         return replace(self, width=lanes)
 
 
 def _as_signed(number: int, width: int) -> int:
-    """Return what the bits of an integer mean where the highest is the sign."""
+    """Return an integer's bits read as two's complement."""
     number &= (1 << width) - 1
     return number - (number >> (width - 1) << width)
 
@@ -153,7 +153,7 @@ class Lanes:
         return self
 
     def other(self, other: Operand) -> Lanes:
-        """Return an operand of the same kind as this."""
+        """Return an operand converted to the type of this value."""
         return other if isinstance(other, Lanes) else self.body.constant(other, self.element)
 
     def _binary(self, other: Operand, floats: type[Operation], integers: type[Operation]) -> Lanes:
@@ -197,7 +197,7 @@ class Lanes:
         return Lanes(self.body.insert(arith.NegfOp(self.value)), self.body)
 
     def compare(self, how: str, other: Operand) -> Lanes:
-        """Compare as arith.cmpf or arith.cmpi names it; with NaN every ``o..`` is false."""
+        """Compare by a predicate of arith.cmpf or arith.cmpi; NaN makes every ``o..`` false."""
         op: Any = arith.CmpfOp if self.is_float else arith.CmpiOp
         return Lanes(self.body.insert(op(self.value, self.other(other).value, how)), self.body)
 
@@ -212,7 +212,7 @@ class Lanes:
         return self.compare("oeq" if self.is_float else "eq", other)
 
     def choose(self, yes: Operand, no: Operand) -> Lanes:
-        """Where this condition holds ``yes``, else ``no``; at least one of them is lanes."""
+        """Select ``yes`` where this condition holds, else ``no``; one of them must be lanes."""
         known = yes if isinstance(yes, Lanes) else no
         assert isinstance(known, Lanes)
         values = (known.other(yes).value, known.other(no).value)
@@ -231,7 +231,7 @@ class Lanes:
         return Lanes(self.body.insert(op(self.value, self.body.type(element))), self.body)
 
     def truncated(self) -> Lanes:
-        """Return an f32 within the range of i32 as an i32, without what is behind the point."""
+        """Return an f32 within the range of i32 as an i32, truncated."""
         type: Any = self.body.type(i32)
         return Lanes(self.body.insert(arith.FPToSIOp(self.value, type)), self.body)
 
@@ -241,7 +241,7 @@ class Lanes:
         return Lanes(self.body.insert(arith.SIToFPOp(self.value, type)), self.body)
 
     def looked_up(self, table: Lanes) -> Lanes:
-        """Return the lanes of ``table`` that the lowest bits of these integers number."""
+        """Return the lanes of ``table`` indexed by the lowest bits of these integers."""
         type = self.body.type(table.element)
         return Lanes(self.body.insert(kernel.LookupOp(table.value, self.value, type)), self.body)
 
@@ -250,7 +250,7 @@ class Lanes:
         return (self.bits() & ~self.body.format.sign).number()
 
     def with_sign_of(self, other: Lanes) -> Lanes:
-        """Return this number, which must not be negative, with the sign of another."""
+        """Return this non-negative number with the sign of another."""
         return (self.bits() | (other.bits() & self.body.format.sign)).number()
 
     def root(self) -> Lanes:
@@ -309,9 +309,9 @@ def nearest(x: Lanes, factor: float) -> Lanes:
 
 
 def power_of_two(n: Lanes) -> Lanes:
-    """Return ``2**n`` for a whole number whose power is no subnormal, nor infinite."""
+    """Return ``2**n`` for an integral ``n`` whose power is a normal number."""
     how = n.body.format
-    if n.is_float:  # the bits that tell of the magic number are shifted out
+    if n.is_float:  # the shift drops the bits of the magic number
         return ((n + (how.magic + how.bias)).bits() << how.mantissa).number()
     return ((n + how.bias) << how.mantissa).number()
 

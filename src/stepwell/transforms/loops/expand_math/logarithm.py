@@ -27,12 +27,12 @@ INFINITY = float("inf")
 NAN = float("nan")
 SMALLEST_NORMAL = 1.1754944e-38
 ROOT_OF_HALF = 0x3F3504F3
-"""The bits of the root of 1/2."""
+"""The bits of the square root of 1/2."""
 
 
 @dataclass(frozen=True)
 class Base:
-    """``log(1 + f) = f * (slope + slope_rest) + f**2 * polynomial(f)``; of 2: the two others."""
+    """``log(1 + f) = f * (slope + slope_rest) + f**2 * polynomial(f)``; log(2) the others."""
 
     slope: float
     slope_rest: float
@@ -92,7 +92,7 @@ def log_from(base: Base, e: Lanes, f: Lanes) -> Lanes:
 
 
 def at_the_ends(x: Lanes, result: Lanes) -> Lanes:
-    """Return ``result`` with what a logarithm is at 0, below it, at infinity and NaN."""
+    """Return ``result`` corrected at 0, below 0, at infinity and at NaN."""
     result = (x < INFINITY).choose(result, x)
     result = (x < 0.0).choose(NAN, result)
     return x.equals(0.0).choose(-INFINITY, result)
@@ -119,7 +119,7 @@ def log(x: Lanes) -> Lanes:
 
 @expansion(math.Log2Op)
 def log2(x: Lanes) -> Lanes:
-    """Exact at powers of two."""
+    """Return log2(x); exact at powers of two."""
     return _log(TWO, x)
 
 
@@ -131,7 +131,7 @@ def log10(x: Lanes) -> Lanes:
 
 @expansion(math.Log1pOp)
 def log1p(x: Lanes) -> Lanes:
-    """The logarithm of ``1 + x``, what the sum loses being added to ``f``."""
+    """Return the logarithm of ``1 + x``; the rounding error of the sum is added to ``f``."""
     whole = x + 1.0
     lost = x - (whole - 1.0)
     e, m = split(whole)
@@ -141,14 +141,14 @@ def log1p(x: Lanes) -> Lanes:
 
 
 def clamped_exponent(e: Lanes) -> Lanes:
-    """Return ``-e``, moved to where a power of two exists."""
+    """Return ``-e``, clamped to exponents of which a power of two exists."""
     e = (e > 126).choose(126, e)
     return e * -1
 
 
 ATANH = 2.88539
 ATANH_REST = 3.851926e-08
-"""2 / ln(2)"""
+"""The rounding error of 2 / ln(2)"""
 ATANH_CURVED = (0.9617967, 0.5770789, 0.41192186, 0.33660838)
 """(log2((1 + s) / (1 - s)) / s - 2 / ln(2)) / s**2, in s**2"""
 
@@ -172,7 +172,7 @@ def log2_in_two(x: Lanes) -> tuple[Lanes, Lanes]:
 
 @expansion(math.PowFOp)
 def powf(x: Lanes, y: Lanes) -> Lanes:
-    """``2**(y * log2(x))`` with a logarithm in two parts; signs and limits as C's pow has them."""
+    """``2**(y * log2(x))`` with a logarithm in two parts; signs and limits as those of C's pow."""
     size = x.magnitude()
     high, low = log2_in_two(size)
     p = y * high
@@ -187,7 +187,7 @@ def powf(x: Lanes, y: Lanes) -> Lanes:
 
 
 def _pow_limits(x: Lanes, y: Lanes, size: Lanes, result: Lanes) -> Lanes:
-    """Put right what the formula does not give: 0, 1, infinity, NaN, negative ``x``."""
+    """Correct the cases outside the formula: 0, 1, infinity, NaN, negative ``x``."""
     vast = clamped(y, -16777216.0, 16777216.0)
     vast = y.equals(y).choose(vast, 0.0)
     integer = vast.truncated()

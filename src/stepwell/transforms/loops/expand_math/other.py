@@ -52,7 +52,7 @@ def erf(x: Lanes) -> Lanes:
 def erfc(x: Lanes) -> Lanes:
     """``1 - erf(x)`` up to 0.45, ``exp(-x**2)`` times a quotient above; 2 less that below -0.45.
 
-    The square, the polynomial and the quotient have second parts, which hold what the first lost.
+    The square, the polynomial and the quotient carry their rounding errors as second parts.
     """
     size = x.magnitude()
     small = fma(-x, polynomial(x * x, ERF), 1.0 - x)
@@ -78,15 +78,15 @@ def erfc(x: Lanes) -> Lanes:
 
 @expansion(math.RsqrtOp)
 def rsqrt(x: Lanes) -> Lanes:
-    """One over the root."""
+    """Return one over the square root."""
     return 1.0 / x.root()
 
 
 def cbrt_of_parts(x: Lanes, e: Lanes, m: Lanes, steps: int) -> Lanes:
     """Return the cube root of ``x``, whose magnitude is ``2**e * m``, ``e`` a float.
 
-    One over the root of the mantissa is a polynomial, which each step of a series makes exact to
-    four times as many digits; then the root is corrected by what its cube lacks.
+    A polynomial gives one over the root of the mantissa; each step of a series quadruples its
+    accurate digits; then the root is corrected by the error of its cube.
     """
     third = nearest(e, 1 / 3)
     v = m * power_of_two(fma(third, -3.0, e))
@@ -104,7 +104,7 @@ def cbrt_of_parts(x: Lanes, e: Lanes, m: Lanes, steps: int) -> Lanes:
 
 @expansion(math.CbrtOp)
 def cbrt(x: Lanes) -> Lanes:
-    """Of the mantissa times a power that makes the exponent a multiple of three."""
+    """Return the cube root, by that of the mantissa times 2 to the exponent's rest modulo 3."""
     size = x.magnitude()
     small = size < SMALLEST_NORMAL
     e, m = split(small.choose(size * 8388608.0, size))

@@ -1,7 +1,7 @@
 """The remainder of a division of floats.
 
-The quotient is rounded to the nearest integer; what one fused multiply-add leaves of ``x`` is exact
-while that integer is, for it is a multiple of the last place of either operand and less than ``y``.
+The quotient is rounded to the nearest integer. The remainder of ``x`` by one fused multiply-add is
+exact if that integer is: it is a multiple of the operands' last place, and less than ``y``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stepwell.transforms.loops.expand_math.lanes import (
 @expansion(RemFOp)
 @expansion_f64(RemFOp)
 def remf(x: Lanes, y: Lanes) -> Lanes:
-    """C's ``fmod``: the sign of ``x``; the C library where a quotient is too large, or is NaN."""
+    """Return C's ``fmod``, by the C library where a quotient is too large or NaN."""
     how = x.body.format
     limit = (how.bias + how.mantissa - 1) << how.mantissa
     quotient = x / y

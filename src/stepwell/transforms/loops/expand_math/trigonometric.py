@@ -1,7 +1,7 @@
 """sin, cos, tan, asin, acos, atan, atan2.
 
-``x = n * pi/2 + r`` by three constants and fused multiply-add, exact enough up to `LIMIT`; where a
-lane is beyond it, infinite or NaN, the C library's function serves all of them.
+``x = n * pi/2 + r`` by three constants and fused multiply-add is accurate up to `LIMIT`; where any
+lane is beyond it, infinite or NaN, the C library's function computes all lanes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stepwell.transforms.loops.expand_math.lanes import (
 )
 
 LIMIT = 0x47C35000
-"""The bits of 100000.0."""
+"""The bits of 100000.0, the largest magnitude that is reduced."""
 TWO_BY_PI = 0.63661975
 HALF_PI = (1.5707964, -4.371139e-08, -1.7151245e-15)
 PI, PI_REST = 3.1415927, -8.742278e-08
@@ -44,7 +44,7 @@ ASIN = (0.1666666, 0.07500522, 0.044513375, 0.0318391, 0.014314811, 0.037696842)
 
 
 def reduced(x: Lanes) -> tuple[Lanes, Lanes]:
-    """Return the quadrant and what is left of ``x`` in it."""
+    """Return the quadrant and the remainder of ``x`` in it."""
     whole, n = rounded(x * TWO_BY_PI)
     r = x
     for part in HALF_PI:
@@ -53,7 +53,7 @@ def reduced(x: Lanes) -> tuple[Lanes, Lanes]:
 
 
 def reduced_with_rest(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """Return the quadrant, what is left of ``x`` in it, and what that lost to rounding."""
+    """Return the quadrant, the remainder of ``x`` in it, and the rounding error of that."""
     whole, n = rounded(x * TWO_BY_PI)
     first = fma(whole, -HALF_PI[0], x)
     second = whole * -HALF_PI[1]
@@ -77,7 +77,7 @@ def cos_of_reduced(r: Lanes) -> Lanes:
 
 
 def where_reducible(x: Lanes, limit: int, op: type[Operation], fast: Callable[[], Lanes]) -> Lanes:
-    """Return ``fast()``, or what ``op`` is where the bits of a magnitude exceed ``limit``."""
+    """Return ``fast()``, or ``op`` of all lanes where the bits of a magnitude exceed ``limit``."""
     return unless_any_above(x.bits() & ~x.body.format.sign, limit, [x], op, fast)
 
 
@@ -89,7 +89,7 @@ def _quadrant(n: Lanes, r: Lanes) -> Lanes:
 
 @expansion(math.SinOp)
 def sin(x: Lanes) -> Lanes:
-    """Odd, and -0 at -0."""
+    """Return sin(x); odd, and -0 at -0."""
 
     def fast() -> Lanes:
         n, r = reduced(x)
@@ -100,7 +100,7 @@ def sin(x: Lanes) -> Lanes:
 
 @expansion(math.CosOp)
 def cos(x: Lanes) -> Lanes:
-    """The sine a quarter turn on."""
+    """Return cos(x): the sine a quarter turn later."""
 
     def fast() -> Lanes:
         n, r = reduced(x)
@@ -128,9 +128,9 @@ def tan(x: Lanes) -> Lanes:
 
 
 def _asin_parts(size: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """Return where ``size`` is above 1/2, and ``s + curved``: asin(size), there its half from 1.
+    """Return where ``size`` is above 1/2, and ``s + curved``, which is asin(size) or asin(s).
 
-    There ``asin(size) = pi/2 - 2 * asin(s)`` with ``s`` the root of ``(1 - size) / 2``.
+    Above 1/2 ``asin(size) = pi/2 - 2 * asin(s)`` with ``s`` the root of ``(1 - size) / 2``.
     """
     steep = size > 0.5
     squared = steep.choose(fma(size, -0.5, 0.5), size * size)
@@ -140,7 +140,7 @@ def _asin_parts(size: Lanes) -> tuple[Lanes, Lanes, Lanes]:
 
 @expansion(math.AsinOp)
 def asin(x: Lanes) -> Lanes:
-    """Above 1 the root of a negative number: NaN."""
+    """Return asin(x); above 1 a NaN, from the root of a negative number."""
     steep, s, curved = _asin_parts(x.magnitude())
     whole = fma(s, -2.0, HALF_PI[0])
     rest = fma(s, -2.0, HALF_PI[0] - whole) + HALF_PI[1]
@@ -149,7 +149,7 @@ def asin(x: Lanes) -> Lanes:
 
 @expansion(math.AcosOp)
 def acos(x: Lanes) -> Lanes:
-    """``pi/2 - asin(x)``, above 1/2 ``2 * asin(s)``; ``pi`` less that of ``-x`` below 0."""
+    """``pi/2 - asin(x)``, above 1/2 ``2 * asin(s)``; below 0 ``pi - acos(-x)``."""
     steep, s, curved = _asin_parts(x.magnitude())
     flat = (HALF_PI[0] - s) - (curved - HALF_PI[1])
     t = steep.choose((s + curved) * 2.0, flat)
@@ -164,7 +164,7 @@ def atan_of_ratio(t: Lanes) -> Lanes:
 
 @expansion(math.AtanOp)
 def atan(x: Lanes) -> Lanes:
-    """Above 1 ``pi/2 - atan(1 / x)``."""
+    """Return atan(x); above 1 as ``pi/2 - atan(1 / x)``."""
     size = x.magnitude()
     steep = size > 1.0
     t = atan_of_ratio(steep.choose(1.0 / size, size))
@@ -173,7 +173,7 @@ def atan(x: Lanes) -> Lanes:
 
 @expansion(math.Atan2Op)
 def atan2(y: Lanes, x: Lanes) -> Lanes:
-    """The angle of the point (x, y); signed zeros and infinities as in C."""
+    """Return the angle of the point (x, y); signed zeros and infinities as in C."""
     height, width = y.magnitude(), x.magnitude()
     steep = height > width
     small, large = steep.choose(width, height), steep.choose(height, width)
